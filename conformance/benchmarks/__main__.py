@@ -1,0 +1,97 @@
+"""All benchmarks by one command: `python -m conformance.benchmarks`, or `tox -e benchmark`.
+
+Prints the tables and writes results.json and results.md. Figures are ratios within one run on one machine; nothing
+here passes or fails by time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from conformance.benchmarks import engine_speed, startup
+from conformance.benchmarks.machine import ROOT, describe_machine
+from conformance.benchmarks.nets import CHAIN_LENGTHS
+from conformance.benchmarks.peer import NAME, Peer
+from conformance.benchmarks.tables import markdown
+
+PARTS = ("export", "engine", "startup")
+BUDGET = 120.0
+"""Seconds for the peer at one length; at 400 it takes about four minutes, with --peer-400 it gets ten."""
+
+
+def say(text: str) -> None:
+    print(f"… {text}", file=sys.stderr, flush=True)
+
+
+def export_times(folder: Path, peer: Peer | None, longest: int) -> dict[str, Any]:
+    """{who: {n: median seconds}}; a text in place of seconds says why there are none."""
+    path = folder / "export.json"
+    command = [sys.executable, "-m", "pytest", "conformance/benchmarks/test_export_time.py"]
+    command += ["--benchmark-only", f"--benchmark-json={path}", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    subprocess.run(command, cwd=ROOT, check=True, stdout=sys.stderr)
+    found: dict[str, Any] = {"ours": {}, "torch.export": {}}
+    for entry in json.loads(path.read_text(encoding="utf-8"))["benchmarks"]:
+        who = "ours" if entry["name"].startswith("test_ours") else "torch.export"
+        found[who][entry["params"]["length"]] = entry["stats"]["median"]
+    if peer is not None:
+        found["peer"] = {}
+        for n in (n for n in CHAIN_LENGTHS if n <= longest):
+            say(f"the peer's export of {n} layers")
+            job = {"chain": n, "repeats": 3 if n <= 50 else 1, "version": "0.23.9"}
+            answer = peer.ask(job, 600.0 if n > 200 else BUDGET)
+            found["peer"][n] = answer.get("error") or sorted(answer["seconds"])[len(answer["seconds"]) // 2]
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, default=ROOT / "benchmark-results", help="folder of the results")
+    parser.add_argument("--only", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--tract", default="all-minors", metavar="SPEC", help="engines of the recurrent nets")
+    parser.add_argument("--rounds", type=int, default=12, help="turns of each archive")
+    parser.add_argument("--no-peer", action="store_true", help="without torch-to-nnef and its environment")
+    parser.add_argument("--peer-400", action="store_true", help="the peer at n = 400 too: four minutes and more")
+    parser.add_argument("--peer-folder", type=Path, default=ROOT / ".tox" / "peers", help="where its environment is")
+    arguments = parser.parse_args()
+    parts = arguments.only.split(",")
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    output = arguments.output.absolute()
+    output.mkdir(parents=True, exist_ok=True)
+    results: dict[str, Any] = {"machine": describe_machine()}
+    peer = None
+    if not arguments.no_peer and {"export", "engine"} & set(parts):
+        say(f"the environment of {NAME}")
+        peer = Peer(arguments.peer_folder.absolute())
+        results["peer"] = NAME
+        if not arguments.peer_400:
+            results["peer_note"] = (
+                "The peer runs once per length (three times at 50), within two minutes each; "
+                "n = 400 takes it about four, so that is measured with `--peer-400` only."
+            )
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            if "export" in parts:
+                results["export"] = export_times(Path(folder), peer, 400 if arguments.peer_400 else 200)
+            if "engine" in parts:
+                results["engine"] = engine_speed.measure(arguments.tract, Path(folder), peer, arguments.rounds, say)
+            if "startup" in parts:
+                say("starts of processes")
+                results["startup"] = startup.measure()
+    finally:
+        if peer is not None:
+            peer.close()
+    (output / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    text = markdown(results)
+    (output / "results.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

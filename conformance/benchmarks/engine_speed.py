@@ -1,0 +1,109 @@
+"""Speed in the engine of recurrent nets: our archives, the peer's, in the same engines, and PyTorch on one thread."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from conformance.benchmarks.machine import ROOT
+from conformance.benchmarks.nets import RECURRENT, RecurrentNet
+from conformance.benchmarks.peer import Peer
+from t2n_core import ModelExport, TractNNEF
+from t2n_core.engine import ResolvedEngine, resolve_engines
+
+BUDGET = 60.0
+"""Seconds that the peer gets for one archive."""
+
+
+def save_arrays(net: RecurrentNet, folder: Path) -> Path:
+    """The input and what PyTorch computes."""
+    model, x = net.build()
+    with torch.inference_mode():
+        y, states = model(x)
+    outputs = [y, *(states if isinstance(states, tuple) else [states])]
+    path = folder / f"{net.name}.npz"
+    np.savez(path, input0=x.numpy(), **{f"output{i}": o.numpy() for i, o in enumerate(outputs)})
+    return path
+
+
+def archive_figures(archive: Path) -> dict[str, int]:
+    """Size of the archive and statements of its graph."""
+    with tarfile.open(archive) as members:
+        found = next(m for m in members if m.name.endswith("graph.nnef"))
+        text = members.extractfile(found)
+        assert text is not None
+        graph = text.read().decode().partition("\ngraph ")[2]
+    return {"bytes": archive.stat().st_size, "statements": len(re.findall(r"(?<![<>=!])=(?!=)[^;]*;", graph))}
+
+
+def export_all(
+    nets: Sequence[RecurrentNet], engine: ResolvedEngine, folder: Path, peer: Peer | None
+) -> dict[str, dict[str, Any]]:
+    """{net: {exporter: archive, or error}}."""
+    found: dict[str, dict[str, Any]] = {}
+    for net in nets:
+        model, x = net.build()
+        ours = folder / f"{net.name}-ours.nnef.tgz"
+        ModelExport(model, (x,)).to(TractNNEF(engine.version, check_io=False, engine=engine), ours)
+        found[net.name] = {"ours": ours}
+        if peer is not None:
+            path = folder / f"{net.name}-peer.nnef.tgz"
+            answer = peer.ask({"net": net.name, "version": engine.version, "path": str(path)}, BUDGET)
+            found[net.name]["peer"] = answer.get("error") or path
+    return found
+
+
+def time_engine(engine: ResolvedEngine, cases: list[dict[str, Any]], rounds: int) -> list[dict[str, Any]]:
+    job = {"library": str(engine.library), "cases": cases, "rounds": rounds}
+    child = subprocess.run(
+        [sys.executable, "-m", "conformance.benchmarks.engine_timing"],
+        cwd=ROOT, input=json.dumps(job), text=True, capture_output=True, check=False,
+    )  # fmt: skip
+    answers = [json.loads(line) for line in child.stdout.splitlines()]
+    if child.returncode:
+        answers.append({"name": cases[len(answers)]["name"], "archives": {}, "died": child.stderr[-300:]})
+    return answers
+
+
+def measure(
+    spec: str, folder: Path, peer: Peer | None, rounds: int, say: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """One entry per net and engine: figures of `ours`, `peer` and `torch`, sizes of both archives."""
+    child = subprocess.run(
+        [sys.executable, "-m", "conformance.benchmarks.torch_timing"],
+        cwd=ROOT, text=True, capture_output=True, check=True,
+    )  # fmt: skip
+    of_torch = json.loads(child.stdout)
+    arrays = {net.name: save_arrays(net, folder) for net in RECURRENT}
+    entries = []
+    for engine in resolve_engines(spec):
+        say(f"recurrent nets in tract {engine.version}")
+        here = folder / engine.version
+        here.mkdir()
+        archives = export_all(RECURRENT, engine, here, peer)
+        cases = [
+            {
+                "name": name,
+                "arrays": str(arrays[name]),
+                "archives": {n: str(a) for n, a in both.items() if isinstance(a, Path)},
+            }
+            for name, both in archives.items()
+        ]
+        for answer in time_engine(engine, cases, rounds):
+            name, figures = answer["name"], answer["archives"]
+            for exporter, archive in archives[name].items():
+                if isinstance(archive, Path):
+                    figures.setdefault(exporter, {}).update(archive_figures(archive))
+                else:
+                    figures[exporter] = {"error": archive}
+            entries.append({"net": name, "engine": engine.version, **figures, "torch": of_torch[name]})
+    return entries

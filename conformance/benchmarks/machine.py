@@ -1,0 +1,30 @@
+"""What the figures come from."""
+
+from __future__ import annotations
+
+import os
+import platform
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def describe_machine() -> dict[str, Any]:
+    """Processor, cores, load, versions, date; nothing that names the machine or its user."""
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if "model name" in line]
+        model = names[0] if names else model
+    return {
+        "date": date.today().isoformat(),
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("torch", "numpy", "pytest-t2n")},
+    }

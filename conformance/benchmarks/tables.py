@@ -1,0 +1,154 @@
+"""Results as Markdown: `python -m conformance.benchmarks.tables results.json`."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+Results = dict[str, Any]
+
+_HOW = (
+    "100 steps, batch 1, input as wide as the net. CPU time of one run on one pinned core, median. The archives of one "
+    "net run in turns in one process, and their numbers are compared with PyTorch's first."
+)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def growth(times: dict[int, float]) -> float:
+    """The exponent k of time ~ n^k, by least squares over the logarithms."""
+    xs, ys = [math.log(n) for n in times], [math.log(t) for t in times.values()]
+    mean_x, mean_y = statistics.fmean(xs), statistics.fmean(ys)
+    return sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)) / sum((x - mean_x) ** 2 for x in xs)
+
+
+def machine_line(machine: dict[str, Any]) -> str:
+    return (
+        f"{machine['date']}; {machine['cpu']}, {machine['cores']} cores, {machine['system']}; "
+        f"Python {machine['python']}, torch {machine['torch']}, numpy {machine['numpy']}; "
+        f"load when it started {machine['load']}."
+    )
+
+
+def export_table(export: dict[str, dict[str, Any]]) -> str:
+    """n × (Linear + ReLU), seconds: medians."""
+    ours = {int(n): float(s) for n, s in export["ours"].items()}
+    floor = {int(n): float(s) for n, s in export["torch.export"].items()}
+    peer = {int(n): s for n, s in export.get("peer", {}).items()}
+    rows = []
+    for n in sorted(ours):
+        other = peer.get(n, "not run")
+        known = isinstance(other, float)
+        rows.append(
+            [
+                str(n),
+                f"{ours[n]:.2f}",
+                f"{1e3 * ours[n] / n:.1f}",
+                f"{floor[n]:.2f}",
+                f"{ours[n] / floor[n]:.2f} x",
+                f"{other:.2f}" if known else str(other),
+                f"{other / ours[n]:.0f} x" if known else "",
+            ]
+        )
+    head = ["n", "ours, s", "ours per layer, ms", "torch.export, s", "ours / floor", "peer, s", "peer / ours"]
+    text = table(head, rows)
+    text += f"\n\nTime grows as n^{growth(ours):.2f} (ours), n^{growth(floor):.2f} (torch.export)"
+    measured = {n: s for n, s in peer.items() if isinstance(s, float)}
+    return text + (f", n^{growth(measured):.2f} (peer)." if len(measured) > 1 else ".")
+
+
+def _ms(figures: dict[str, Any] | None) -> str:
+    if not figures:
+        return "-"
+    return f"{figures['cpu_ms']:.2f}" if "cpu_ms" in figures else f"error: {figures.get('error', 'died')[:60]}"
+
+
+def _times(slow: dict[str, Any] | None, fast: dict[str, Any]) -> str:
+    if not slow or "cpu_ms" not in slow or "cpu_ms" not in fast:
+        return ""
+    return f"{slow['cpu_ms'] / fast['cpu_ms']:.2f} x"
+
+
+def engine_table(entries: list[dict[str, Any]]) -> str:
+    """One table per engine."""
+    parts = []
+    for engine in dict.fromkeys(e["engine"] for e in entries):
+        of_engine = [e for e in entries if e["engine"] == engine]
+        rows = [
+            [
+                e["net"], _ms(e.get("ours")), _ms(e.get("peer")), _times(e.get("peer"), e.get("ours", {})),
+                _ms(e["torch"]), _times(e["torch"], e.get("ours", {})),
+            ]
+            for e in of_engine
+        ]  # fmt: skip
+        head = ["net", "ours, ms", "peer, ms", "peer / ours", "PyTorch, ms", "PyTorch / ours"]
+        parts.append(f"**tract {engine}**\n\n{table(head, rows)}")
+    return "\n\n".join(parts)
+
+
+def ratio_table(entries: list[dict[str, Any]]) -> str:
+    """The peer's time over ours, all engines side by side: above 1 ours is faster."""
+    engines = list(dict.fromkeys(e["engine"] for e in entries))
+    cells = {(e["net"], e["engine"]): _times(e.get("peer"), e.get("ours", {})) or "-" for e in entries}
+    nets = list(dict.fromkeys(e["net"] for e in entries))
+    return table(["peer / ours", *engines], [[net, *(cells.get((net, v), "") for v in engines)] for net in nets])
+
+
+def size_table(entries: list[dict[str, Any]]) -> str:
+    """In the newest engine of the run."""
+    rows = []
+    for e in entries:
+        if e["engine"] == entries[-1]["engine"]:
+            both = [e.get(name, {}) for name in ("ours", "peer")]
+            sizes = [f"{f['bytes'] / 1024:.0f}" if "bytes" in f else "-" for f in both]
+            rows.append([e["net"], *sizes, *(str(f.get("statements", "-")) for f in both)])
+    return table(["net", "ours, KiB", "peer, KiB", "ours, statements", "peer, statements"], rows)
+
+
+def startup_table(startup: dict[str, dict[str, float]]) -> str:
+    rows = [[name, f"{f['wall_s'] * 1e3:.0f}", f"{f['cpu_s'] * 1e3:.0f}"] for name, f in startup.items()]
+    help_costs = startup["pytest --help"]["cpu_s"] - startup["pytest --help -p no:t2n"]["cpu_s"]
+    import_costs = startup["import torch, t2n_core"]["cpu_s"] - startup["import torch"]["cpu_s"]
+    return (
+        table(["process", "wall, ms", "CPU, ms"], rows)
+        + f"\n\nThe plugin adds {help_costs * 1e3:.0f} ms to `pytest --help`, "
+        + f"`import t2n_core` adds {import_costs * 1e3:.0f} ms to `import torch` (CPU)."
+    )
+
+
+def markdown(results: Results) -> str:
+    parts = ["# Benchmarks", machine_line(results["machine"])]
+    if results.get("peer"):
+        parts.append(f"The peer is {results['peer']}, in an environment of its own, with the same torch.")
+    if "export" in results:
+        parts += ["## Export of n times (Linear + ReLU)", export_table(results["export"])]
+        if results.get("peer_note"):
+            parts.append(results["peer_note"])
+    if "engine" in results:
+        parts += [
+            "## Recurrent nets in the engine",
+            _HOW,
+            ratio_table(results["engine"]),
+            engine_table(results["engine"]),
+            "## The same archives' size",
+            size_table(results["engine"]),
+        ]
+    if "startup" in results:
+        parts += ["## Start of a process", startup_table(results["startup"])]
+    return "\n\n".join(parts) + "\n"
+
+
+def main() -> None:
+    print(markdown(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))))
+
+
+if __name__ == "__main__":
+    main()

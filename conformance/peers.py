@@ -1,0 +1,80 @@
+"""The same measurement for two other ways from PyTorch to tract, each in an environment of its own.
+
+    python -m conformance.peers torch-to-nnef --json peer.json        # first 2 samples per operator, float32
+    python -m conformance.peers torch-onnx --workers 2 --complete
+
+The environment is made under `.tox/peers` with pip, once. Samples, comparison and definitions are those of the suite
+`aten`; values are checked by our own engines and comparison, not by what a peer says of itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+from conformance.coverage import ROOT, print_summary, summarise
+from conformance.suites.aten_outcomes import read_lines
+
+ENGINE = "0.23.9"
+PEERS = {
+    "torch-to-nnef": ["torch-to-nnef==0.24.12"],
+    "torch-onnx": ["onnx", "onnxscript", f"tract=={ENGINE}"],
+}
+"""Name -> what is installed beside torch."""
+_OURS = ["numpy", "packaging", "platformdirs", "filelock", "expecttest"]
+"""What the suite and our engines need in the same environment."""
+
+
+def make_environment(peer: str, folder: Path) -> Path:
+    """Its Python; made with the torch of `constraints.txt` if it is not there."""
+    home = folder / peer
+    python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if not (home / "ready").exists():
+        venv.create(home, with_pip=True, clear=True)
+        wanted = ["torch", *PEERS[peer], *_OURS]
+        pip = [str(python), "-m", "pip", "install", "--quiet", "-c", str(ROOT / "constraints.txt"), *wanted]
+        subprocess.run(pip, check=True)
+        (home / "ready").write_text("\n".join(wanted) + "\n", encoding="utf-8")
+    return python
+
+
+def measure(peer: str, python: Path, outcomes: list[Path], most: int) -> None:
+    """One process per file of outcomes, each with its share of the operators."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    running = []
+    for index, path in enumerate(outcomes):
+        share = f"{index}/{len(outcomes)}"
+        command = [str(python), "-W", "ignore", "-m", "conformance.peer_worker"]
+        command += [peer, ENGINE, share, str(most), str(path)]
+        running.append(subprocess.Popen(command, cwd=ROOT, env=environment))
+    if any(process.wait() for process in running):
+        raise SystemExit("a worker ended early: the numbers would not be complete")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("peer", choices=list(PEERS))
+    parser.add_argument("--complete", action="store_true", help="every usable float32 sample")
+    parser.add_argument("--samples", type=int, default=2, help="per operator, unless --complete")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--folder", type=Path, default=ROOT / ".tox" / "peers", help="where environments are made")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers")
+    arguments = parser.parse_args()
+    folder = arguments.folder.absolute()
+    python = make_environment(arguments.peer, folder)
+    outcomes = [folder / f"{arguments.peer}-{i}.jsonl" for i in range(arguments.workers)]
+    measure(arguments.peer, python, outcomes, 0 if arguments.complete else arguments.samples)
+    summaries = summarise([line for path in outcomes for line in read_lines(path)])
+    for entry in summaries:
+        print_summary(entry)
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(summaries, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

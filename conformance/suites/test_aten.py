@@ -1,0 +1,82 @@
+"""Suite `aten`: PyTorch's own databases of operators and modules, one cell per entry, dtype and engine.
+
+A cell passes if all usable samples of its entry do; what became of each is in the property `aten` of the report, which
+`conftest.py` writes to the file of `--aten-outcomes`. A cell per sample would cost more to schedule than to run.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import lru_cache
+from typing import Any
+
+import pytest
+
+from conformance.suites import aten_outcomes
+from t2n_core.check.outcome import Outcome
+from t2n_core.export import ModelExport
+
+SELECTED = 2
+"""Samples per operator unless `--complete` is given; peers were measured with as many."""
+OTHER_DTYPES = 3
+"""Samples in other dtypes than float32, and in place."""
+SECONDS_TO_RUN = 30
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "case" in metafunc.fixturenames:
+        from conformance.suites.aten_cases import all_aten_cases
+
+        cases = all_aten_cases()
+        metafunc.parametrize("case", cases, ids=[case.id for case in cases])
+
+
+@pytest.mark.nnef_export(target=["tract", "khronos"])
+def test_aten(
+    case: Any, nnef_export: Any, t2n_engine: Any, request: pytest.FixtureRequest, record_property: Any
+) -> None:
+    start = time.perf_counter()
+    exports, left_out = _exports(case, request.config.getoption("complete"))
+    lines = []
+    for sample_id, export in exports:
+        outcome = _checked(nnef_export, export)
+        lines.append(aten_outcomes.sample_line(sample_id, outcome))
+    line = aten_outcomes.CaseLine(
+        case.id,
+        case.kind,
+        case.name,
+        case.dtype,
+        t2n_engine.title,
+        tuple(lines),
+        left_out,
+        round(time.perf_counter() - start, 3),
+    )
+    record_property(aten_outcomes.PROPERTY, line.to_json())
+    if not lines:
+        pytest.skip(f"no usable sample: {', '.join(left_out) or 'PyTorch has none'}")
+    failed = [sample for sample in lines if sample.result != aten_outcomes.PASS]
+    if failed:
+        text = "\n".join(f"{s.id}: {s.result}: {s.message}" for s in failed)
+        pytest.fail(f"{len(failed)} of {len(lines)} samples do not pass\n{text}", pytrace=False)
+
+
+@lru_cache(maxsize=1)
+def _exports(case: Any, complete: bool) -> tuple[list[tuple[str, ModelExport]], dict[str, int]]:
+    """The samples of a case, each captured once for all engines, whose cells follow one another."""
+    from conformance.suites.aten_cases import SampleSource
+
+    plain = case.dtype == "float32" and case.kind != "inplace"
+    most = (None if complete else SELECTED) if plain else OTHER_DTYPES
+    source = SampleSource(case)
+    found = [(s.id, ModelExport(s.model, s.inputs, input_names=s.input_names)) for s in source.usable(most)]
+    return found, source.left_out
+
+
+def _checked(nnef_export: Any, export: ModelExport) -> Outcome:
+    try:
+        with aten_outcomes.limited(aten_outcomes.SECONDS_TO_EXPORT):
+            result = nnef_export(export)
+            _ = export.samples
+        return result.check_parity("approximate", timeout=SECONDS_TO_RUN)  # type: ignore[no-any-return]
+    except Exception as cause:
+        return Outcome.from_error(cause, "lower")

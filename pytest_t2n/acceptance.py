@@ -1,0 +1,205 @@
+"""Files of expectations against what a session found: entries that speak of nothing, and `--t2n-accept`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_t2n.engines import SelectedEngine
+from pytest_t2n.expectations import (
+    HEADER_LINE,
+    Expectation,
+    Expectations,
+    read_expectations,
+    speaks_of_suite,
+)
+from pytest_t2n.judging import ACCEPTED, acceptable
+from pytest_t2n.records import CellLine
+from pytest_t2n.selection import Selection
+
+HEADER = """\
+# Failures that are known, for `--t2n-expect`. The first entry that fits a cell counts; one that holds no longer, or
+# fits nothing, fails the session. `--t2n-accept` rewrites this file from what a session finds; comments stay.
+"""
+_REASON = 160
+
+
+def idle_entries(
+    expectations: Expectations, selection: Selection | None, engines: Sequence[SelectedEngine], *, everything: bool
+) -> list[tuple[Expectation, str]]:
+    """Entries that speak of no planned cell although their suite and engine were there, and what to say of each.
+
+    Nothing is said of a session that left tests out; an entry for an engine that is not in the session, or of a suite
+    in a folder that was not collected, is nothing to complain about.
+    """
+    if selection is None or selection.partial or not expectations:
+        return []
+    used, shadowed = set[int](), dict[int, Expectation]()
+    for cell in selection.planned:
+        first: Expectation | None = None
+        for index, entry in enumerate(expectations.entries):
+            if entry.fits(cell.case, cell.engine.target, cell.engine.version):
+                if first is None:
+                    first = entry
+                    used.add(index)
+                else:
+                    shadowed.setdefault(index, first)
+    found = []
+    for index, entry in enumerate(expectations.entries):
+        if index in used or not any(entry.fits_engine(engine.target, engine.version) for engine in engines):
+            continue
+        where = f"`{entry.case}` on {', '.join(entry.engines)}"
+        if index in shadowed:
+            found.append(
+                (entry, f"the entry of {where} never counts: {shadowed[index].place} fits its cells before it")
+            )
+        elif everything or speaks_of_suite(entry, selection.suites):
+            found.append((entry, f"the entry of {where} fits no cell of this session; remove or mend it"))
+    return found
+
+
+@dataclass(slots=True)
+class _Change:
+    """What becomes of one entry."""
+
+    entry: Expectation
+    holds: list[CellLine]
+    fails: list[CellLine]
+    """Cells that passed, or failed in another way."""
+
+
+def accept_results(
+    paths: Sequence[Path],
+    root: Path,
+    cells: Iterable[CellLine],
+    engines: Sequence[SelectedEngine],
+    idle: Iterable[Expectation] = (),
+) -> list[str]:
+    """Rewrite the files so that a session with these cells would have no surprise; new entries go to the last file.
+
+    Gives what was done, in words.
+
+    Raises:
+        OSError: a file cannot be written.
+        ExpectationError: a file cannot be read.
+    """
+    current = read_expectations(paths, root, missing_ok=True)
+    changes = {entry: _Change(entry, [], []) for entry in current.entries}
+    gone = {(entry.file, entry.line) for entry in idle}
+    new: list[tuple[CellLine, Expectation | None]] = []
+    for cell in cells:
+        if cell.status in ("skip", "not_run") or cell.stage == "setup":
+            continue
+        if cell.expected and not cell.expected.startswith(ACCEPTED) and current.find(*_key(cell)) is None:
+            continue  # an xfail mark of its own, or a test that asks for the failure
+        entry = current.find(*_key(cell))
+        if entry is not None and entry.holds(cell.status, cell.stage):
+            changes[entry].holds.append(cell)
+        else:
+            if entry is not None:
+                changes[entry].fails.append(cell)
+            if acceptable(cell) and _is_lasting(cell):
+                new.append((cell, entry))
+    removed = [
+        change.entry for change in changes.values() if change.fails or (change.entry.file, change.entry.line) in gone
+    ]
+    for entry in removed:
+        new += [(cell, entry) for cell in changes[entry].holds]
+    added = _entries_of(new, engines)
+    for position, path in enumerate(paths):
+        name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+        last = position == len(paths) - 1
+        _rewrite(path, [entry for entry in removed if entry.file == name], added if last else [])
+    if not removed and not added:
+        return ["--t2n-accept: the expectations hold, nothing to rewrite"]
+    return [f"--t2n-accept: {len(added)} entries written, {len(removed)} removed, {paths[-1]}"]
+
+
+def _entries_of(
+    cells: Iterable[tuple[CellLine, Expectation | None]], engines: Sequence[SelectedEngine]
+) -> list[Expectation]:
+    """One entry per case and way of failing, for all engines that fail so."""
+    groups: dict[tuple[str, str, str, str, str], list[CellLine]] = {}
+    for cell, entry in cells:
+        reason, issue = (entry.reason, entry.issue) if entry is not None else (_reason(cell), "")
+        groups.setdefault((cell.case, cell.stage, cell.status, reason, issue), []).append(cell)
+    found = []
+    for (case, stage, status, reason, issue), own in sorted(groups.items()):
+        found.append(Expectation(case, _specifiers(own, engines), stage, status, reason, issue))
+    return found
+
+
+def _specifiers(cells: Sequence[CellLine], engines: Sequence[SelectedEngine]) -> tuple[str, ...]:
+    found: list[str] = []
+    for target in dict.fromkeys(cell.target for cell in cells):
+        failing = {cell.version for cell in cells if cell.target == target}
+        selected = {engine.version for engine in engines if engine.target == target}
+        if target == "khronos" or (failing == selected and len(selected) > 1):
+            found.append(target)
+        else:
+            found += [f"{target}=={engine.version}" for engine in engines if engine.version in failing]
+    return tuple(dict.fromkeys(found))
+
+
+def _reason(cell: CellLine) -> str:
+    message = cell.error.message.strip().split("\n", 1)[0] if cell.error else ""
+    text = f"accepted: {message}" if message else "accepted"
+    return text if len(text) <= _REASON else f"{text[:_REASON]}…"
+
+
+def _is_lasting(cell: CellLine) -> bool:
+    """A worker of xdist that died says nothing about the engine."""
+    return cell.error is None or cell.error.error_class != "WorkerCrash"
+
+
+def _key(cell: CellLine) -> tuple[str, str, str]:
+    return cell.case, cell.target, cell.version
+
+
+def _rewrite(path: Path, removed: Sequence[Expectation], added: Sequence[Expectation]) -> None:
+    """Only those entries change; the rest of the file stays as it was written.
+
+    By lines and not by a parser of whole files: to those, the comment above an entry is the end of the one before it.
+    """
+    if not removed and not added:
+        return
+    lines = (path.read_text(encoding="utf-8") if path.exists() else HEADER).splitlines()
+    starts = [number for number, line in enumerate(lines) if HEADER_LINE.match(line)]
+    begins = [_comment_above(lines, start) for start in starts]
+    ends = [*begins[1:], len(lines)] if begins else []
+    gone = {entry.line - 1 for entry in removed}
+    head = lines[: begins[0]] if begins else lines
+    kept = [lines[begin:end] for start, begin, end in zip(starts, begins, ends, strict=True) if start not in gone]
+    # In front, so that no entry that stays fits the same cells before them.
+    blocks = [head, *(_block(entry) for entry in added), *kept]
+    text = "\n\n".join("\n".join(block).strip("\n") for block in blocks if any(block)) + "\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.draft")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
+
+
+def _comment_above(lines: Sequence[str], start: int) -> int:
+    """Where an entry begins with the comment that stands directly above it."""
+    while start and lines[start - 1].lstrip().startswith("#"):
+        start -= 1
+    return start
+
+
+def _block(entry: Expectation) -> list[str]:
+    import tomlkit
+
+    fields: dict[str, str | list[str]] = {
+        "case": entry.case,
+        "engine": entry.engines[0] if len(entry.engines) == 1 else list(entry.engines),
+        "stage": entry.stage,
+        "status": entry.status,
+        "reason": entry.reason,
+    }
+    if entry.issue:
+        fields["issue"] = entry.issue
+    return ["[[expect]]", *tomlkit.dumps(fields).splitlines()]
+
+
+__all__ = ["HEADER", "accept_results", "idle_entries"]

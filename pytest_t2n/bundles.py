@@ -1,0 +1,223 @@
+"""Exported cells in a directory, to be judged anywhere without torch.
+
+manifest.json            which cells there are, and which files belong to each
+archives/<sha256>.tar    what the engine loads; cells with the same bytes share one
+samples/<sha256>.npz     inputs and expected outputs: `0.input.0`, `0.expected.0`, … by sample
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from pytest_t2n.cells import Cell
+from pytest_t2n.records import LevelName, RecordError, RunLine
+
+if TYPE_CHECKING:
+    from t2n_core.check.samples import Sample
+
+SCHEMA = 1
+MANIFEST = "manifest.json"
+_ENTRIES = "entries"
+"""Folder of one file per check while the session runs: workers share nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """All that a check of one archive needs."""
+
+    cell: Cell
+    archive: Path
+    samples: Sequence[Sample]
+    output_names: Sequence[str]
+    tolerance: str
+
+
+class CheckEntry(msgspec.Struct, frozen=True):
+    """One check of a cell; a test that exports twice has two."""
+
+    nodeid: str
+    case: str
+    engine_id: str
+    target: str
+    version: str
+    label: str
+    archive: str
+    samples: str
+    sizes: list[dict[str, int]]
+    output_names: list[str]
+    tolerance: LevelName
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """All checks of a bundle, in a stable order."""
+
+    schema: int
+    versions: dict[str, str]
+    checks: list[CheckEntry]
+
+
+def start_bundle(directory: Path) -> None:
+    """Make the directory ready.
+
+    Raises:
+        pytest.UsageError: it cannot be written, or holds something else.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if any(directory.iterdir()) and not (directory / MANIFEST).exists() and not (directory / _ENTRIES).exists():
+            raise pytest.UsageError(f"--t2n-bundle={directory}: the directory holds something that is no bundle")
+        for name in ("archives", "samples", _ENTRIES):
+            shutil.rmtree(directory / name, ignore_errors=True)
+            (directory / name).mkdir()
+        (directory / MANIFEST).unlink(missing_ok=True)
+    except OSError as exc:
+        raise pytest.UsageError(f"--t2n-bundle={directory}: {exc.strerror or exc}") from None
+
+
+def add_to_bundle(directory: Path, material: Material) -> None:
+    """Write the files of one check; safe in many processes at once. Raises OSError."""
+    entry = write_check(directory, material)
+    data = msgspec.json.encode(entry)
+    _place(directory / _ENTRIES / f"{hashlib.sha256(data).hexdigest()}.json", data)
+
+
+def finish_bundle(directory: Path, run: RunLine) -> int:
+    """Write the manifest; gives the number of checks. Raises OSError."""
+    files = sorted((directory / _ENTRIES).glob("*.json"))
+    entries = [msgspec.json.decode(path.read_bytes(), type=CheckEntry) for path in files]
+    write_manifest(directory, entries, run.versions)
+    shutil.rmtree(directory / _ENTRIES, ignore_errors=True)
+    return len(entries)
+
+
+def write_manifest(directory: Path, entries: Iterable[CheckEntry], versions: dict[str, str]) -> None:
+    checks = sorted(entries, key=lambda entry: (entry.nodeid, entry.archive, entry.samples))
+    data = msgspec.json.format(msgspec.json.encode(Manifest(SCHEMA, versions, checks)), indent=1)
+    _place(directory / MANIFEST, data + b"\n")
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Raises RecordError."""
+    path = directory / MANIFEST
+    try:
+        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except OSError as exc:
+        raise RecordError(f"{directory} is no bundle: {exc.strerror}") from None
+    except msgspec.DecodeError as exc:
+        raise RecordError(f"{path}: {exc}") from None
+    if manifest.schema > SCHEMA:
+        raise RecordError(f"{path}: schema {manifest.schema}, and this version reads up to {SCHEMA}")
+    return manifest
+
+
+def read_samples(directory: Path, entry: CheckEntry) -> list[Sample]:
+    """Raises OSError, ValueError for a damaged file."""
+    import numpy as np
+
+    from t2n_core.check.samples import Sample
+
+    found = []
+    with np.load(directory / entry.samples, allow_pickle=False) as arrays:
+        for number, sizes in enumerate(entry.sizes):
+            inputs = _numbered(arrays, f"{number}.input.")
+            found.append(Sample(inputs, _numbered(arrays, f"{number}.expected."), sizes))
+    return found
+
+
+def write_check(directory: Path, material: Material) -> CheckEntry:
+    """Archive and samples under the names of their contents. Raises OSError."""
+    from t2n_core.check.parity import archive_digest
+
+    sha256, _ = archive_digest(material.archive)
+    archive = Path("archives") / (sha256 + "".join(material.archive.suffixes[-1:]))
+    _copy(material.archive, directory / archive)
+    data = npz_of(material.samples)
+    samples = Path("samples") / f"{hashlib.sha256(data).hexdigest()}.npz"
+    _place(directory / samples, data)
+    cell = material.cell
+    return CheckEntry(
+        cell.nodeid,
+        cell.case,
+        cell.engine.id,
+        cell.engine.target,
+        cell.engine.version,
+        cell.engine.label,
+        archive.as_posix(),
+        samples.as_posix(),
+        [dict(sample.sizes) for sample in material.samples],
+        list(material.output_names),
+        msgspec.convert(str(material.tolerance), LevelName),
+    )
+
+
+def npz_of(samples: Sequence[Sample], actual: Sequence[Sequence[Any]] = ()) -> bytes:
+    """The arrays of all samples, and what an engine computed if that is given; the same bytes each time."""
+    import numpy as np
+
+    arrays: dict[str, Any] = {}
+    for number, sample in enumerate(samples):
+        for kind, group in (("input", sample.inputs), ("expected", sample.expected)):
+            arrays |= {f"{number}.{kind}.{index}": array for index, array in enumerate(group)}
+    for number, outputs in enumerate(actual):
+        arrays |= {f"{number}.actual.{index}": array for index, array in enumerate(outputs)}
+    stream = io.BytesIO()
+    np.savez_compressed(stream, **arrays)
+    return stream.getvalue()
+
+
+def _numbered(arrays: Any, prefix: str) -> tuple[Any, ...]:
+    count = sum(name.startswith(prefix) for name in arrays.files)
+    return tuple(arrays[f"{prefix}{index}"] for index in range(count))
+
+
+def _place(path: Path, data: bytes) -> None:
+    """Complete or not at all, also where two workers write the same file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=".draft-")
+    with os.fdopen(descriptor, "wb") as sink:
+        sink.write(data)
+    os.chmod(draft, 0o644)
+    os.replace(draft, path)
+
+
+def _copy(source: Path, target: Path) -> None:
+    if target.exists():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".draft-", ignore_cleanup_errors=True) as scratch:
+        draft = Path(scratch) / "archive"
+        if source.is_dir():
+            shutil.copytree(source, draft)
+        else:
+            shutil.copyfile(source, draft)
+        try:
+            os.replace(draft, target)
+        except OSError:
+            if not target.exists():  # a folder that another worker placed meanwhile
+                raise
+
+
+__all__ = [
+    "CheckEntry",
+    "Manifest",
+    "Material",
+    "add_to_bundle",
+    "finish_bundle",
+    "npz_of",
+    "read_manifest",
+    "read_samples",
+    "start_bundle",
+    "write_check",
+    "write_manifest",
+]

@@ -1,0 +1,141 @@
+"""One check of an archive in its engine, with what the user wants kept of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_t2n.cells import Cell
+from pytest_t2n.engines import cache_folder
+from pytest_t2n.options import Settings
+
+if TYPE_CHECKING:
+    from pytest_t2n.bundles import Material
+    from t2n_core.check.outcome import Outcome
+    from t2n_core.export import ExportResult
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_SLUG = 60
+
+
+def check_result(cell: Cell, settings: Settings, result: ExportResult, required: Any, timeout: float) -> Outcome:
+    """The outcome of one check, from an earlier session if the user wants that; never raises for a failing cell."""
+    from t2n_core.check.outcome import Outcome
+
+    material = None
+    try:
+        if settings.bundle or settings.bundle_failures or settings.reuse:
+            material = _material(cell, result, required)
+        if material is not None and settings.bundle is not None:
+            from pytest_t2n.bundles import add_to_bundle
+
+            add_to_bundle(settings.bundle, material)
+        outcome = _reused(settings, material)
+        if outcome is None:
+            outcome = result.check_parity(required, timeout=timeout)
+            _keep(settings, material, outcome)
+    except Exception as exc:
+        outcome = Outcome.from_error(exc, "compare")
+    if not outcome.engine:
+        outcome = replace(outcome, engine=cell.engine.title)
+    if material is not None and settings.bundle_failures is not None and not outcome.passed:
+        outcome = _with_bundle(settings.bundle_failures, material, outcome, result, timeout)
+    return outcome
+
+
+def _material(cell: Cell, result: ExportResult, required: Any) -> Material | None:
+    from pytest_t2n.bundles import Material
+    from t2n_core.check.level import TractCheckTolerance
+
+    try:
+        samples = result.export.samples
+    except Exception:
+        return None  # the check says why PyTorch cannot compute them
+    level = TractCheckTolerance.parse(required).value
+    return Material(cell, result.archive, samples, list(result.output_names), level)
+
+
+def _reused(settings: Settings, material: Material | None) -> Outcome | None:
+    if material is None or not settings.reuse:
+        return None
+    from pytest_t2n.reuse import find_result
+
+    return find_result(cache_folder(settings), material)
+
+
+def _keep(settings: Settings, material: Material | None, outcome: Outcome) -> None:
+    if material is not None and settings.reuse:
+        from pytest_t2n.reuse import keep_result
+
+        keep_result(cache_folder(settings), material, outcome)
+
+
+def _with_bundle(
+    directory: Path, material: Material, outcome: Outcome, result: ExportResult, timeout: float
+) -> Outcome:
+    """The outcome, whose details say where the bundle is; a full disk costs the bundle only."""
+    from t2n_core.check.outcome import ErrorInfo
+
+    nodeid = material.cell.nodeid
+    slug = f"{_UNSAFE.sub('_', nodeid.rpartition('::')[2])[:_SLUG]}-{sha256(nodeid.encode()).hexdigest()[:8]}"
+    try:
+        words = _write_failure(directory / slug, material, outcome, _actual(material, outcome, result, timeout))
+    except OSError as exc:
+        words = f"no bundle of this failure: {exc}"
+    error = outcome.error or ErrorInfo.of(outcome.stage, "Failure", outcome.status.value)
+    return replace(outcome, error=replace(error, details=f"{error.details}\n{words}".strip()))
+
+
+def _write_failure(folder: Path, material: Material, outcome: Outcome, actual: Sequence[Sequence[Any]]) -> str:
+    from pytest_t2n.bundles import npz_of, write_check, write_manifest
+    from pytest_t2n.evidence import outcome_record
+    from pytest_t2n.ledger import package_versions
+    from pytest_t2n.records import encode
+
+    cell = material.cell
+    write_manifest(folder, [write_check(folder, material)], package_versions())
+    (folder / "outcome.json").write_text(encode(outcome_record(cell, outcome)) + "\n", encoding="utf-8")
+    (folder / "numbers.npz").write_bytes(npz_of(material.samples, actual))
+    graph = _graph_text(material.archive)
+    if graph:
+        (folder / "graph.nnef").write_bytes(graph)
+    binary = bool(cell.engine.resolved) and cell.engine.resolved is not None and cell.engine.resolved["kind"] == "cli"
+    selected = f"path:{cell.engine.resolved['library']}" if binary and cell.engine.resolved else cell.engine.version
+    select = "--khronos" if cell.engine.target == "khronos" else f"--tract {selected}"
+    command = f"t2n matrix run --bundle {folder} {select}"
+    text = f"# {cell.nodeid}\n\n{outcome.status.value} at stage {outcome.stage.value} in {cell.engine.title}\n"
+    (folder / "README.md").write_text(f"{text}\n    {command}\n\n```\n{outcome.describe()}\n```\n", encoding="utf-8")
+    return f"reproduce: {command}"
+
+
+def _actual(material: Material, outcome: Outcome, result: ExportResult, timeout: float) -> Sequence[Sequence[Any]]:
+    """What the engine computed: of a mismatch only, whose engine answers."""
+    if outcome.status.value != "mismatch":
+        return ()
+    try:
+        batches = [sample.inputs for sample in material.samples]
+        return result.target.engine().run(material.archive, batches, timeout=timeout).outputs
+    except Exception:
+        return ()
+
+
+def _graph_text(archive: Path) -> bytes:
+    import tarfile
+
+    if archive.is_dir():
+        path = archive / "graph.nnef"
+        return path.read_bytes() if path.exists() else b""
+    try:
+        with tarfile.open(archive) as tar:
+            member = next((one for one in tar if one.name.rpartition("/")[2] == "graph.nnef"), None)
+            stream = tar.extractfile(member) if member is not None else None
+            return stream.read() if stream is not None else b""
+    except (OSError, tarfile.TarError):
+        return b""
+
+
+__all__ = ["check_result"]

@@ -1,0 +1,51 @@
+"""The console command `t2n`: each family of subcommands is a module, loaded only when it is named."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import NamedTuple
+
+from t2n_core.errors import T2NError
+
+
+class Family(NamedTuple):
+    """`module` has `add_commands(parser)`, which gives every subcommand a default `run: (Namespace) -> int`."""
+
+    module: str
+    help: str
+
+
+FAMILIES: Mapping[str, Family] = {
+    "engines": Family("pytest_t2n.cli_engines", "the tract engines on this machine: list, fetch, clean"),
+    "matrix": Family(
+        "pytest_t2n.cli_matrix", "files of results: merge, diff, html, md, csv, ctrf, badge, query, accept, run"
+    ),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status: 0 well, 1 an error that is told on stderr, 2 wrong usage."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parser = argparse.ArgumentParser(prog="t2n", description="Engines and matrices of pytest-t2n.")
+    families = parser.add_subparsers(dest="family", required=True, metavar="FAMILY")
+    for name, family in FAMILIES.items():
+        family_parser = families.add_parser(name, help=family.help, description=family.help)
+        if given[:1] == [name]:
+            import_module(family.module).add_commands(family_parser)
+    options = parser.parse_args(given)
+    try:
+        status: int = options.run(options)
+    except T2NError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

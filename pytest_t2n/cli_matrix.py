@@ -1,0 +1,252 @@
+"""`t2n matrix merge|diff|html|md|badge|csv|ctrf|schema|query|accept|run` on files of records."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from pytest_t2n.records import CellLine, Record, RecordError, RunLine, cells_of, encode, read_records
+from pytest_t2n.report.matrix import Matrix, is_surprise
+from t2n_core.errors import T2NError
+
+MATRIX_FILE = "matrix.jsonl"
+_SHOWN = 200
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, run: object, help: str, *, file: bool = True) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=help, description=help)
+        if file:
+            made.add_argument("file", type=Path, help="matrix.jsonl, or a directory with one")
+        made.set_defaults(run=_told(run))
+        return made
+
+    merging = command("merge", _merge, "put shards, or runs of other engines, together", file=False)
+    merging.add_argument("files", type=Path, nargs="+", help="matrix.jsonl of each, or directories")
+    merging.add_argument("-o", "--output", type=Path, required=True, help="a .jsonl, or a directory for a report")
+    merging.add_argument("--allow-rerun", action="store_true", help="a cell in several files: the last file counts")
+
+    diffing = command("diff", _diff, "what changed between two runs, or two engines of one run")
+    diffing.add_argument("other", type=Path, nargs="?", help="the newer matrix.jsonl")
+    diffing.add_argument("--engines", nargs=2, metavar=("BEFORE", "AFTER"), help="as 'tract 0.21.19' 'tract 0.23.9'")
+    diffing.add_argument("--json", action="store_true", help="print JSON lines")
+
+    for name, text in (
+        ("html", "write the report: index.html and the files beside it"),
+        ("md", "print the Markdown summary"),
+        ("csv", "print one line of CSV per cell"),
+        ("ctrf", "print the Common Test Report Format"),
+        ("badge", "write a badge per engine version"),
+    ):
+        made = command(name, _RENDER[name], text)
+        if name in ("html", "badge"):
+            made.add_argument("-o", "--output", type=Path, required=True, help="directory")
+    command("schema", _schema, "print the JSON Schema of a line of matrix.jsonl", file=False)
+
+    querying = command("query", _query, "list the cells that fit")
+    querying.add_argument("--case", metavar="GLOB", help="of the node id without the engine")
+    querying.add_argument("--engine", metavar="GLOB", help="as 'tract 0.21*'")
+    for field in ("status", "stage", "level", "fingerprint"):
+        querying.add_argument(f"--{field}", metavar="WORD", help="or several, with commas")
+    querying.add_argument("--surprises", action="store_true", help="neither passed nor expected to fail")
+    querying.add_argument("--differs", action="store_true", help="of cases whose status differs between engines")
+    querying.add_argument("--json", action="store_true", help="print JSON lines")
+
+    accepting = command("accept", _accept, "rewrite a file of expectations so that it says what this run found")
+    accepting.add_argument("--expect", type=Path, action="append", required=True, help="may be given several times")
+
+    from pytest_t2n.cli_run import add_run
+
+    add_run(command("run", None, "judge a bundle in engines; needs no torch", file=False))
+
+
+def load(path: Path) -> list[Record]:
+    """Raises T2NError."""
+    try:
+        return read_records(path / MATRIX_FILE if path.is_dir() else path)
+    except (OSError, RecordError) as exc:
+        raise T2NError(str(exc)) from None
+
+
+def write_lines(path: Path, records: Iterable[Record]) -> None:
+    """Complete or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.draft")
+    draft.write_text("".join(f"{encode(record)}\n" for record in records), encoding="utf-8")
+    os.replace(draft, path)
+
+
+def show_cells(cells: Sequence[CellLine], *, as_json: bool = False) -> None:
+    if as_json:
+        for cell in cells:
+            print(encode(cell))
+        return
+    table = Table("case", "engine", "status", "stage", "level", "message")
+    for cell in cells[:_SHOWN]:
+        message = cell.error.message.split("\n", 1)[0] if cell.error else ""
+        table.add_row(cell.case, cell.engine, cell.status, cell.stage, cell.level or "", message)
+    console = Console()
+    console.print(table)
+    more = f", {_SHOWN} shown; --json prints all" if len(cells) > _SHOWN else ""
+    console.print(f"{len(cells)} cells{more}")
+
+
+def _told(run: object) -> object:
+    """Errors of records in the words of `t2n`."""
+    if not callable(run):
+        return run
+
+    def told(options: argparse.Namespace) -> int:
+        try:
+            return int(run(options))
+        except (OSError, RecordError) as exc:
+            raise T2NError(str(exc)) from None
+
+    return told
+
+
+def _merge(options: argparse.Namespace) -> int:
+    from pytest_t2n.merging import merge_records
+
+    merged = merge_records({str(path): load(path) for path in options.files}, allow_rerun=options.allow_rerun)
+    directory = options.output.suffix != ".jsonl"
+    write_lines(options.output / MATRIX_FILE if directory else options.output, merged)
+    if directory:
+        from pytest_t2n.report import write_report
+
+        write_report(merged, options.output)
+    Console().print(f"{len(cells_of(merged))} cells of {len(options.files)} files in {options.output}", soft_wrap=True)
+    return 0
+
+
+def _diff(options: argparse.Namespace) -> int:
+    from pytest_t2n.changes import Kind, compare_columns, compare_matrices
+
+    cells = cells_of(load(options.file))
+    if (options.other is None) == (options.engines is None):
+        raise T2NError("name a second file, or two engines with --engines BEFORE AFTER")
+    if options.engines:
+        known = {cell.engine for cell in cells}
+        for engine in options.engines:
+            if engine not in known:
+                raise T2NError(f"no cell of {engine!r} in {options.file}; it has {', '.join(sorted(known))}")
+        changes = compare_columns(cells, *options.engines)
+    else:
+        changes = compare_matrices(cells, cells_of(load(options.other)))
+    if options.json:
+        for change in changes:
+            print(json.dumps(change.to_dict(), ensure_ascii=False))
+    else:
+        table = Table("change", "case", "engine", "before", "after")
+        for change in changes[:_SHOWN]:
+            table.add_row(*(change.to_dict()[name] for name in ("kind", "case", "column", "before", "after")))
+        Console().print(table)
+    worse = sum(change.kind in (Kind.REGRESSION, Kind.LOOSER, Kind.GONE) for change in changes)
+    print(f"{len(changes)} changes, {worse} for the worse", file=sys.stderr)
+    return 1 if worse else 0
+
+
+def _html(options: argparse.Namespace) -> int:
+    from pytest_t2n.report import write_report
+
+    records = load(options.file)
+    write_report(records, options.output)
+    Console().print(f"report: {options.output / 'index.html'}", soft_wrap=True)
+    return 0
+
+
+def _md(options: argparse.Namespace) -> int:
+    from pytest_t2n.report.markdown import summary_markdown
+
+    print(summary_markdown(Matrix.of(load(options.file))), end="")
+    return 0
+
+
+def _csv(options: argparse.Namespace) -> int:
+    from pytest_t2n.report.exports import matrix_csv
+
+    print(matrix_csv(Matrix.of(load(options.file))), end="")
+    return 0
+
+
+def _ctrf(options: argparse.Namespace) -> int:
+    from pytest_t2n.report.exports import matrix_ctrf
+
+    print(matrix_ctrf(Matrix.of(load(options.file))), end="")
+    return 0
+
+
+def _schema(options: argparse.Namespace) -> int:
+    from pytest_t2n.report.exports import records_schema
+
+    print(records_schema(), end="")
+    return 0
+
+
+def _badge(options: argparse.Namespace) -> int:
+    from pytest_t2n.report.badges import badges
+
+    options.output.mkdir(parents=True, exist_ok=True)
+    found = badges(Matrix.of(load(options.file)))
+    for name, text in found.items():
+        (options.output / name).write_text(text, encoding="utf-8")
+    Console().print(f"{len(found)} badges in {options.output}", soft_wrap=True)
+    return 0
+
+
+_RENDER = {"html": _html, "md": _md, "csv": _csv, "ctrf": _ctrf, "badge": _badge}
+
+
+def _query(options: argparse.Namespace) -> int:
+    matrix = Matrix.of(load(options.file))
+    cells = [cell for row in matrix.rows if row.differs or not options.differs for cell in row.cells if cell]
+    found = [cell for cell in cells if _fits(cell, options)]
+    show_cells(found, as_json=options.json)
+    return 0 if found else 1
+
+
+def _fits(cell: CellLine, options: argparse.Namespace) -> bool:
+    from pytest_t2n.expectations import glob_fits, names_of
+
+    if options.case and not any(glob_fits(options.case, name) for name in names_of(cell.case)):
+        return False
+    if options.engine and not fnmatch.fnmatchcase(cell.engine, options.engine):
+        return False
+    words = {
+        "status": cell.status,
+        "stage": cell.stage,
+        "level": cell.level or "",
+        "fingerprint": cell.error.fingerprint if cell.error else "",
+    }
+    for name, word in words.items():
+        wanted = getattr(options, name)
+        if wanted and word not in wanted.split(","):
+            return False
+    return not options.surprises or is_surprise(cell)
+
+
+def _accept(options: argparse.Namespace) -> int:
+    from pytest_t2n.acceptance import accept_results
+    from pytest_t2n.engines import SelectedEngine
+    from pytest_t2n.expectations import ExpectationError
+
+    records = load(options.file)
+    lines = [engine for run in records if isinstance(run, RunLine) for engine in run.engines]
+    engines = [SelectedEngine(line.target, line.version, line.label) for line in lines]
+    try:
+        notes = accept_results(options.expect, Path.cwd(), cells_of(records), engines)
+    except ExpectationError as exc:
+        raise T2NError(str(exc)) from None
+    for note in notes:
+        Console().print(note.removeprefix("--t2n-accept: "), soft_wrap=True)
+    return 0

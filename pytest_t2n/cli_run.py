@@ -1,0 +1,186 @@
+"""`t2n matrix run --bundle DIR`: the cells of a bundle in engines of this machine. Never imports torch."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from packaging.version import InvalidVersion, Version
+from rich.console import Console
+from rich.progress import Progress
+
+from pytest_t2n.bundles import CheckEntry, read_manifest, read_samples
+from pytest_t2n.cells import Cell
+from pytest_t2n.engines import SelectedEngine, select_engines
+from pytest_t2n.expectations import ExpectationError, Expectations, glob_fits, names_of, read_expectations
+from pytest_t2n.options import Settings
+from pytest_t2n.records import SCHEMA, CellLine, Record, RecordError, RunLine
+from t2n_core.errors import T2NError
+
+if TYPE_CHECKING:
+    from t2n_core.engine.protocol import Engine
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--bundle", type=Path, required=True, metavar="DIR", help="what --t2n-bundle wrote")
+    parser.add_argument("--tract", action="append", default=[], metavar="SPEC", help="as --t2n-tract")
+    parser.add_argument("--khronos", action="store_true", help="the cells whose target is khronos")
+    parser.add_argument("--case", metavar="GLOB", help="only these, by the node id without the engine")
+    parser.add_argument("--report", type=Path, metavar="DIR", help="write matrix.jsonl and the report there")
+    parser.add_argument("--expect", type=Path, action="append", default=[], metavar="FILE", help="as --t2n-expect")
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="of one case in an engine")
+    parser.add_argument("--offline", action="store_true", help="use engines of the cache only")
+    parser.add_argument("--cache-dir", type=Path, help="where engines are kept")
+    parser.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="engines that run at the same time")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    try:
+        return run_bundle(options)
+    except (RecordError, ExpectationError, OSError, pytest.UsageError) as exc:
+        raise T2NError(str(exc).replace("--t2n-", "--")) from None
+
+
+def run_bundle(options: argparse.Namespace) -> int:
+    """Exit status 1 if a cell fails that is not expected to, or passes although it is."""
+    from pytest_t2n.cli_matrix import MATRIX_FILE, show_cells, write_lines
+    from pytest_t2n.report.matrix import is_surprise
+    from t2n_core.engine.khronos import KhronosEngine
+    from t2n_core.engine.pool import close_all
+
+    manifest = read_manifest(options.bundle)
+    settings = Settings(tuple(options.tract), options.khronos, None, options.offline, cache_dir=options.cache_dir)
+    if not settings.selects_engines:
+        raise RecordError("name engines with --tract or --khronos")
+    console = Console(stderr=True)
+    engines = select_engines(settings, lambda version, event: console.print(f"tract {version}: {event}"))
+    expectations = read_expectations(options.expect, Path.cwd())
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    plan = [(engine, plan_checks(manifest.checks, engine, options.case)) for engine in engines]
+    total = sum(len(checks) for _, checks in plan)
+    try:
+        with Progress(console=console, transient=True) as progress, ThreadPoolExecutor(options.jobs) as pool:
+            task = progress.add_task("cells", total=total)
+            futures = [
+                pool.submit(_run_engine, options, engine, checks, expectations, lambda: progress.advance(task))
+                for engine, checks in plan
+            ]
+            cells = [cell for future in futures for cell in future.result()]
+    finally:
+        close_all()
+        KhronosEngine.close_shared()
+    if options.report is not None:
+        from pytest_t2n.ledger import engine_line
+        from pytest_t2n.report import write_report
+
+        arguments = ["matrix", "run", *(f"--tract={spec}" for spec in options.tract)]
+        lines = [engine_line(engine) for engine in engines]
+        run = RunLine(SCHEMA, started, lines, manifest.versions, arguments=arguments)
+        records: list[Record] = [run, *cells]
+        write_lines(options.report / MATRIX_FILE, records)
+        write_report(records, options.report)
+    mended = [cell for cell in cells if cell.status == "pass" and _entry(expectations, cell) is not None]
+    surprises = [cell for cell in cells if is_surprise(cell)] + mended
+    show_cells(surprises if surprises else cells)
+    if surprises:
+        Console().print(f"{len(surprises)} of {len(cells)} cells are not as expected")
+    return 1 if surprises or not cells else 0
+
+
+def plan_checks(
+    checks: Iterable[CheckEntry], engine: SelectedEngine, case: str | None = None
+) -> list[list[CheckEntry]]:
+    """Per case, the checks for one engine: of the archive that was exported for it, or for the version next to it.
+
+    Operators come and never go, so that an archive of an older version is the better choice.
+    """
+    by_case: dict[str, dict[str, list[CheckEntry]]] = {}
+    for check in checks:
+        if check.target == engine.target and (not case or any(glob_fits(case, name) for name in names_of(check.case))):
+            by_case.setdefault(check.case, {}).setdefault(check.version, []).append(check)
+    return [versions[_nearest(list(versions), engine.version)] for versions in by_case.values()]
+
+
+def _nearest(versions: Sequence[str], wanted: str) -> str:
+    if wanted in versions:
+        return wanted
+    try:
+        known, goal = sorted(versions, key=Version), Version(wanted)
+    except InvalidVersion:
+        return versions[-1]
+    older = [version for version in known if Version(version) <= goal]
+    return older[-1] if older else known[0]
+
+
+def _run_engine(
+    options: argparse.Namespace,
+    engine: SelectedEngine,
+    plan: Sequence[Sequence[CheckEntry]],
+    expectations: Expectations,
+    advance: Any,
+) -> list[CellLine]:
+    from pytest_t2n.evidence import outcome_record
+    from pytest_t2n.running import decisive
+
+    runner = _runner(engine)
+    cells = []
+    for checks in plan:
+        outcomes = [_check(options, runner, engine, check) for check in checks]
+        outcome = decisive(outcomes)
+        first = checks[0]
+        assert outcome is not None
+        if first.version != engine.version:
+            outcome = replace(outcome, facts={**outcome.facts, "exported_for": first.version})
+        nodeid = engine.id.join(first.nodeid.rsplit(first.engine_id, 1))
+        record = outcome_record(Cell(nodeid, first.case, engine), outcome)
+        entry = _entry(expectations, record)
+        if entry is not None and entry.holds(record.status, record.stage):
+            record = msgspec.structs.replace(record, expected=f"{entry.why} [{entry.place}]")
+        cells.append(record)
+        advance()
+    return cells
+
+
+def _check(options: argparse.Namespace, runner: Engine, engine: SelectedEngine, check: CheckEntry) -> Any:
+    from t2n_core.check.outcome import Outcome
+    from t2n_core.check.parity import check_parity
+
+    try:
+        samples = read_samples(options.bundle, check)
+        archive = options.bundle / check.archive
+        outcome = check_parity(
+            runner,
+            archive,
+            samples,
+            tolerance=check.tolerance,
+            output_names=check.output_names,
+            timeout=options.timeout,
+        )
+    except (OSError, ValueError, KeyError) as exc:
+        outcome = Outcome.from_error(exc, "load")
+    return replace(outcome, engine=engine.title)
+
+
+def _runner(engine: SelectedEngine) -> Engine:
+    if engine.resolved is None:
+        from t2n_core.engine.khronos import KhronosEngine
+
+        return KhronosEngine.shared()
+    from t2n_core.engine import ResolvedEngine, engine_for
+
+    return engine_for(ResolvedEngine.from_dict(engine.resolved))
+
+
+def _entry(expectations: Expectations, cell: CellLine) -> Any:
+    return expectations.find(cell.case, cell.target, cell.version)
+
+
+__all__ = ["add_run", "plan_checks", "run_bundle"]

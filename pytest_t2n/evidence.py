@@ -1,0 +1,140 @@
+"""From a test's reports to the record of its cell, in the process that ran it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from pytest_t2n.cells import Cell
+from pytest_t2n.expectations import Expectations
+from pytest_t2n.records import SCHEMA, CellLine, ErrorLine, StageName, StatusName, encode
+from pytest_t2n.running import CellRun
+
+if TYPE_CHECKING:
+    from t2n_core.check.outcome import Outcome
+
+
+PROPERTY = "t2n"
+"""Name of the one user property of a report: a cell line as JSON text. Text, because anything else that is not a
+builtin type makes execnet drop the report and all that follow."""
+REUSED = "t2n_reused"
+"""A fact of an outcome that was not computed in this session."""
+
+
+def attach_record(
+    report: pytest.TestReport,
+    cell: Cell | None,
+    run: CellRun | None,
+    call: pytest.CallInfo[Any],
+    expectations: Expectations,
+    *,
+    accept: bool = False,
+) -> None:
+    """Put the record of a cell on the report of the phase that decides it, and judge both by what is expected."""
+    record = record_of(cell, run, call, report) if cell is not None else None
+    if record is not None:
+        if expectations or accept:
+            from pytest_t2n.judging import judge
+
+            record = judge(report, record, expectations, accept)
+        report.user_properties.append((PROPERTY, encode(record)))
+
+
+def record_of(
+    cell: Cell, run: CellRun | None, call: pytest.CallInfo[Any], report: pytest.TestReport
+) -> CellLine | None:
+    """The record of a cell after one phase of its test; None if the phase says nothing yet."""
+    if call.when == "setup":
+        if report.skipped:
+            return simple_record(cell, "skip", "setup", "Skipped", _reason(report), expected=_expectation(report))
+        if report.failed and call.excinfo is not None:
+            return _raised(cell, call.excinfo.value, "setup", report)
+        return None
+    if call.when != "call":
+        return None
+    outcome = run.outcome if run else None
+    error = call.excinfo.value if call.excinfo is not None else None
+    if outcome is not None and (error is None or not outcome.passed):
+        expected = _expectation(report)
+        if error is None and not outcome.passed and not expected:
+            expected = "the test expects it"
+        return outcome_record(cell, outcome, expected=expected)
+    if error is not None:
+        if isinstance(error, pytest.skip.Exception):
+            return simple_record(cell, "skip", "setup", "Skipped", str(error))
+        return _raised(cell, error, "compare" if outcome else "setup", report)
+    if run is not None and run.exports:
+        return simple_record(cell, "skip", "write", "NotChecked", "exported, and the test did not check parity")
+    return simple_record(cell, "skip", "setup", "NotExported", "the test did not export a model")
+
+
+def outcome_record(cell: Cell, outcome: Outcome, *, expected: str = "") -> CellLine:
+    """The line of an outcome."""
+    from t2n_core.check.outcome import plain
+
+    fields = outcome.to_dict()
+    del fields["engine"]
+    facts: dict[str, Any] = dict(outcome.facts)
+    more = {"expected": expected, "reused": bool(facts.pop(REUSED, False)), "facts": plain(facts)}
+    return msgspec.convert({"type": "cell", **_identity(cell), **fields, **more}, CellLine)
+
+
+def simple_record(
+    cell: Cell, status: StatusName, stage: StageName, error_class: str, message: str, *, expected: str = ""
+) -> CellLine:
+    """The line of a cell that has no outcome of its own: skipped, not run, or lost with its worker."""
+    error = ErrorLine(error_class, message)
+    return CellLine(**_identity(cell), status=status, stage=stage, error=error, expected=expected)
+
+
+def make_portable(report: pytest.TestReport) -> None:
+    """Turn what a user property holds and execnet cannot carry into text.
+
+    One such value, a path or a numpy number, would end the worker and drop all reports behind it.
+    """
+    report.user_properties = [(str(name), _portable(value)) for name, value in report.user_properties]
+
+
+def _portable(value: Any) -> Any:
+    # By exact type: numpy.float64 is a float, and still cannot be carried.
+    if type(value) in (str, int, float, bool, bytes, type(None)):
+        return value
+    if type(value) in (list, tuple):
+        return [_portable(item) for item in value]
+    if type(value) is dict:
+        return {str(key): _portable(item) for key, item in value.items()}
+    return str(value)
+
+
+def _raised(cell: Cell, error: BaseException, stage: StageName, report: pytest.TestReport) -> CellLine:
+    from t2n_core.check.outcome import Outcome
+
+    return outcome_record(cell, Outcome.from_error(error, stage), expected=_expectation(report))
+
+
+def _identity(cell: Cell) -> dict[str, Any]:
+    engine = cell.engine
+    return {
+        "schema": SCHEMA,
+        "nodeid": cell.nodeid,
+        "case": cell.case,
+        "target": engine.target,
+        "version": engine.version,
+        "label": engine.label,
+    }
+
+
+def _expectation(report: pytest.TestReport) -> str:
+    reason = getattr(report, "wasxfail", None)
+    return "" if reason is None else f"xfail: {reason}".rstrip(": ")
+
+
+def _reason(report: pytest.TestReport) -> str:
+    if isinstance(report.longrepr, tuple):
+        return str(report.longrepr[2]).removeprefix("Skipped: ")
+    return str(report.longrepr or "")
+
+
+__all__ = ["PROPERTY", "REUSED", "attach_record", "make_portable", "outcome_record", "record_of", "simple_record"]

@@ -1,0 +1,243 @@
+"""Failures that are known: entries of TOML files that the user's project owns, and which cells they speak of.
+
+    [[expect]]
+    case = "test_model.py::test_encoder[*]"   # * and ? stand for any letters; brackets are brackets
+    engine = "tract>=0.20,<0.21"              # or "khronos", or a list
+    stage = "optimise"
+    status = "crash"
+    reason = "the scan of this line panics on a bidirectional net"
+    issue = "https://…"                       # optional
+
+The first entry that fits a cell counts.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from t2n_core.check.stage import Stage, Status
+
+FAILURES = tuple(status.value for status in Status if status not in (Status.PASS, Status.SKIP, Status.NOT_RUN))
+"""Statuses that can be expected."""
+_REQUIRED = ("case", "engine", "stage", "status", "reason")
+_KNOWN = (*_REQUIRED, "issue")
+_ENGINE = re.compile(r"(tract|khronos)\s*((?:[<>=!~].*)?)$")
+HEADER_LINE = re.compile(r"\s*\[\[\s*expect\s*\]\]")
+
+
+class ExpectationError(Exception):
+    """A file of expectations that cannot be used; the message names the file, the line and what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One entry. Built-in types only, so that it travels to workers."""
+
+    case: str
+    engines: tuple[str, ...]
+    stage: str
+    status: str
+    reason: str
+    issue: str = ""
+    file: str = ""
+    """As messages name it."""
+    line: int = 0
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    @property
+    def why(self) -> str:
+        return f"{self.reason} ({self.issue})" if self.issue else self.reason
+
+    def fits(self, case: str, target: str, version: str) -> bool:
+        """Whether it speaks of this cell."""
+        return self.fits_engine(target, version) and self.fits_case(case)
+
+    def fits_case(self, case: str) -> bool:
+        """By the whole node id without the engine, by file name and test, or by the test alone."""
+        return any(_glob(self.case).fullmatch(name) for name in names_of(case))
+
+    def fits_engine(self, target: str, version: str) -> bool:
+        return any(_fits_engine(engine, target, version) for engine in self.engines)
+
+    def holds(self, status: str, stage: str) -> bool:
+        """The cell failed just so."""
+        return (status, stage) == (self.status, self.stage)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For xdist, which carries no tuples of a dataclass unchanged."""
+        return {**asdict(self), "engines": list(self.engines)}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Expectation:
+        return cls(**{**fields, "engines": tuple(fields["engines"])})
+
+
+class Expectations:
+    """The entries of a session, in the order in which they count."""
+
+    def __init__(self, entries: Iterable[Expectation] = ()) -> None:
+        self.entries: Sequence[Expectation] = tuple(entries)
+
+    def __bool__(self) -> bool:
+        return bool(self.entries)
+
+    def find(self, case: str, target: str, version: str) -> Expectation | None:
+        """The first entry that speaks of a cell."""
+        return next((entry for entry in self.entries if entry.fits(case, target, version)), None)
+
+    def to_list(self) -> list[dict[str, Any]]:
+        return [entry.to_dict() for entry in self.entries]
+
+    @classmethod
+    def from_list(cls, entries: Iterable[Mapping[str, Any]]) -> Expectations:
+        return cls(Expectation.from_dict(entry) for entry in entries)
+
+
+def read_expectations(paths: Iterable[Path], root: Path, *, missing_ok: bool = False) -> Expectations:
+    """The entries of all files in turn; `root` shortens the names of files in messages.
+
+    Raises:
+        ExpectationError: a file that is not there (unless `missing_ok`), is no TOML, or has a wrong entry.
+    """
+    found: list[Expectation] = []
+    for path in paths:
+        name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+        try:
+            found += parse_expectations(path.read_text(encoding="utf-8"), name)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise ExpectationError(f"{name}: there is no such file") from None
+        except (OSError, UnicodeDecodeError) as exc:
+            raise ExpectationError(f"{name}: {exc}") from None
+    return Expectations(found)
+
+
+def parse_expectations(text: str, file: str) -> list[Expectation]:
+    """Raises ExpectationError."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as exc:
+        raise ExpectationError(f"{file}: {exc}") from None
+    for name in content:
+        if name != "expect":
+            raise ExpectationError(f"{file}: unknown table {name!r}; entries are [[expect]]")
+    entries = content.get("expect", [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ExpectationError(f"{file}: entries are written [[expect]], with two brackets")
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if HEADER_LINE.match(line)]
+    lines += [0] * (len(entries) - len(lines))
+    return [_entry(entry, file, line) for entry, line in zip(entries, lines, strict=False)]
+
+
+def glob_fits(pattern: str, text: str) -> bool:
+    """Whether the whole text fits; only * and ? are special."""
+    return _glob(pattern).fullmatch(text) is not None
+
+
+def names_of(case: str) -> tuple[str, ...]:
+    """What a pattern may name a case by: `tests/test_a.py::test_b[c]`, `test_a.py::test_b[c]`, `test_b[c]`."""
+    path, found, test = case.partition("::")
+    return (case, f"{path.rpartition('/')[2]}::{test}", test) if found else (case,)
+
+
+def suite_names(nodeid: str) -> set[str]:
+    """What the suite of a test is called: its names without the parameters."""
+    return {name.partition("[")[0] for name in names_of(nodeid)}
+
+
+def speaks_of_suite(entry: Expectation, suites: Iterable[str]) -> bool:
+    """Whether the suite that an entry belongs to is among those that were collected."""
+    suite = entry.case.partition("[")[0]
+    path, has_path, _ = suite.partition("::")
+    if has_path and any(_glob(path).fullmatch(name.partition("::")[0]) for name in suites if "::" in name):
+        return True
+    return any(_glob(suite).fullmatch(name) for name in suites)
+
+
+def check_engine(text: str) -> None:
+    """Raises ValueError for what is no engine specifier."""
+    match = _ENGINE.match(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} names no engine; write 'tract', 'tract>=0.20,<0.21', 'tract==0.21.19' or 'khronos'")
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        SpecifierSet(match[2])
+    except InvalidSpecifier:
+        raise ValueError(f"{match[2]!r} in {text!r} is no version specifier") from None
+
+
+def _entry(fields: Mapping[str, Any], file: str, line: int) -> Expectation:
+    def refuse(problem: str) -> ExpectationError:
+        return ExpectationError(f"{file}:{line}: {problem}")
+
+    for name in fields:
+        if name not in _KNOWN:
+            raise refuse(f"unknown key {name!r}; known: {', '.join(_KNOWN)}")
+    for name in _REQUIRED:
+        if not fields.get(name):
+            raise refuse(f"`{name}` is missing")
+    engines = fields["engine"] if isinstance(fields["engine"], list) else [fields["engine"]]
+    for name in _KNOWN:
+        if name != "engine" and not isinstance(fields.get(name, ""), str):
+            raise refuse(f"`{name}` is no text")
+    for engine in engines:
+        if not isinstance(engine, str):
+            raise refuse("`engine` is neither a text nor a list of texts")
+        try:
+            check_engine(engine)
+        except ValueError as exc:
+            raise refuse(str(exc)) from None
+    if fields["stage"] not in [stage.value for stage in Stage]:
+        raise refuse(f"{fields['stage']!r} is no stage; one of {', '.join(Stage)}")
+    if fields["status"] not in FAILURES:
+        raise refuse(f"{fields['status']!r} is no failure; one of {', '.join(FAILURES)}")
+    if not fields["reason"].strip():
+        raise refuse("`reason` is missing")
+    rest = {name: fields.get(name, "") for name in ("case", "stage", "status", "reason", "issue")}
+    return Expectation(engines=tuple(engines), file=file, line=line, **rest)
+
+
+@cache
+def _glob(pattern: str) -> re.Pattern[str]:
+    """Not fnmatch: brackets are in most node ids, and there they would be sets of letters."""
+    return re.compile("".join({"*": ".*", "?": "."}.get(letter, re.escape(letter)) for letter in pattern), re.DOTALL)
+
+
+@cache
+def _fits_engine(text: str, target: str, version: str) -> bool:
+    from packaging.specifiers import SpecifierSet
+    from packaging.version import InvalidVersion
+
+    match = _ENGINE.match(text.strip())
+    if match is None or match[1] != target:
+        return False
+    try:
+        return not match[2] or SpecifierSet(match[2]).contains(version, prereleases=True)
+    except InvalidVersion:  # a binary that says of itself what is no version
+        return False
+
+
+__all__ = [
+    "FAILURES",
+    "HEADER_LINE",
+    "Expectation",
+    "ExpectationError",
+    "Expectations",
+    "check_engine",
+    "glob_fits",
+    "names_of",
+    "parse_expectations",
+    "read_expectations",
+    "speaks_of_suite",
+    "suite_names",
+]

@@ -1,0 +1,71 @@
+"""A cell's report against what is expected of it: expected failures are xfails, all surprises fail."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from pytest_t2n.expectations import FAILURES, Expectation, Expectations
+from pytest_t2n.records import CellLine
+
+ACCEPTED = "accepted now"
+"""How `expected` begins in the record of a failure that `--t2n-accept` writes down."""
+
+
+def judge(report: pytest.TestReport, record: CellLine, expectations: Expectations, accept: bool) -> CellLine:
+    """Change the report to what an entry makes of it; gives the record with `expected` filled in.
+
+    A test with an xfail mark of its own, and one that was skipped, stays as it is.
+    """
+    if hasattr(report, "wasxfail") or record.status in ("skip", "not_run"):
+        return record
+    entry = expectations.find(record.case, record.target, record.version)
+    if entry is not None and entry.holds(record.status, record.stage):
+        _make_xfail(report, entry.why)
+        return msgspec.structs.replace(record, expected=f"{entry.why} [{entry.place}]")
+    if accept:
+        if acceptable(record) and report.failed:
+            _make_xfail(report, ACCEPTED)
+            return msgspec.structs.replace(record, expected=ACCEPTED)
+        return record
+    if entry is None:
+        return record
+    text = _advice(entry, record)
+    if report.passed and record.status == "pass":
+        report.outcome = "failed"
+        report.longrepr = text
+    elif report.failed:
+        report.sections.append(("t2n expectation", text))
+    return record
+
+
+def acceptable(record: CellLine) -> bool:
+    """A failure that can be written down. An error before anything was exported is a broken test, never a limit."""
+    return record.status in FAILURES and record.stage != "setup"
+
+
+def _make_xfail(report: pytest.TestReport, reason: str) -> None:
+    if report.failed:
+        report.outcome = "skipped"
+        report.wasxfail = reason
+
+
+def _advice(entry: Expectation, record: CellLine) -> str:
+    said = (
+        f"{entry.place} expects {entry.status} at stage `{entry.stage}` of `{entry.case}` on {', '.join(entry.engines)}"
+    )
+    if record.status == "pass":
+        return (
+            f"{record.case} passes on {record.engine}, and {said}: {entry.why}\n"
+            f"Remove the entry, or narrow its `case` or `engine` so that it leaves {record.engine} out; "
+            f"--t2n-accept does it for you."
+        )
+    return (
+        f"this cell fails in another way than expected: {record.status} at stage `{record.stage}`.\n"
+        f"{said}: {entry.why}\n"
+        f'If that is right now, write stage = "{record.stage}" and status = "{record.status}"; '
+        f"--t2n-accept does it for you."
+    )
+
+
+__all__ = ["ACCEPTED", "acceptable", "judge"]

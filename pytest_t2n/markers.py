@@ -1,0 +1,185 @@
+"""The marker `nnef_export`: its arguments, and what is said when one is wrong."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from pytest_t2n.engines import version_items
+from t2n_core.check.level import TractCheckTolerance
+from t2n_core.errors import InputError
+
+MARKER = "nnef_export"
+MARKER_HELP = (
+    f'{MARKER}(target="tract", *, versions=None, dynamic_axes=None, tolerance=None, input_names=None, '
+    "output_names=None, inputs=None, **target_options): the test returns (model, inputs); the model is "
+    "exported to NNEF and must compute the same numbers in every selected engine. target: tract, khronos or a list of "
+    "both; versions: narrows the selected tract versions (same grammar as --t2n-tract); dynamic_axes: "
+    '{"input": {axis: "symbol"}}; tolerance: a level; inputs: more input sets to check; others: options of the target'
+)
+
+CASE_ARGUMENTS: Mapping[str, str] = {
+    "target": "engine family, or a list of them",
+    "versions": "narrows the selected tract versions",
+    "dynamic_axes": "axes whose size varies",
+    "tolerance": "level that must hold",
+    "input_names": "names of the graph's inputs",
+    "output_names": "names of the graph's outputs",
+    "inputs": "more input sets to check the export with",
+}
+
+TARGET_OPTIONS: dict[str, dict[str, str]] = {
+    "tract": {
+        "specific_properties": "properties written to the archive",
+        "dump_identity_properties": "write date, host and user to the archive",
+        "custom_extensions": "further `extension` lines of the graph",
+    },
+    "khronos": {},
+}
+"""Per target, the keyword arguments of its class that a marker may set; the one table to extend."""
+
+_NOT_IN_A_CALL = ("target", "versions")
+
+
+class MarkerError(Exception):
+    """A wrong argument of the marker or of the fixture; the message says which and what was near it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseOptions:
+    """Validated arguments of one test."""
+
+    targets: tuple[str, ...] = ("tract",)
+    versions: tuple[str, ...] | None = None
+    dynamic_axes: Any = None
+    tolerance: TractCheckTolerance | None = None
+    input_names: Sequence[str] | None = None
+    output_names: Sequence[str] | None = None
+    inputs: Sequence[Any] = ()
+    target_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def options_of(self, target: str) -> dict[str, Any]:
+        """Keyword arguments for the class of one target; those of others are left out."""
+        return {name: value for name, value in self.target_options.items() if name in TARGET_OPTIONS[target]}
+
+
+def read_marks(marks: Iterable[pytest.Mark], overrides: Mapping[str, Any] | None = None) -> CaseOptions:
+    """Options of a test from its marks, closest first as `iter_markers` gives them; closer ones win by argument.
+
+    `overrides` are what a call of the fixture adds.
+
+    Raises:
+        MarkerError: an unknown argument, target or level, or a value of a wrong kind.
+    """
+    merged: dict[str, Any] = {}
+    for mark in reversed(list(marks)):
+        if len(mark.args) > 1:
+            raise MarkerError(f"{MARKER} takes one positional argument, the target, not {len(mark.args)}")
+        if mark.args:
+            if "target" in mark.kwargs:
+                raise MarkerError(f"{MARKER} got its target twice")
+            merged["target"] = mark.args[0]
+        merged.update(mark.kwargs)
+    for name, value in (overrides or {}).items():
+        if name in _NOT_IN_A_CALL:
+            raise MarkerError(f"`{name}` chooses the engines of a test, so it belongs to its marker @{MARKER}(…)")
+        merged[name] = value
+    return _validated(merged)
+
+
+def marks_of(node: pytest.Item | pytest.Function) -> list[pytest.Mark]:
+    """The marks of a test, closest first."""
+    return list(node.iter_markers(MARKER))
+
+
+def _validated(given: Mapping[str, Any]) -> CaseOptions:
+    targets = _targets(given.get("target", "tract"))
+    allowed = {*CASE_ARGUMENTS, *(name for target in targets for name in TARGET_OPTIONS[target])}
+    for name in given:
+        if name not in allowed:
+            raise MarkerError(_unknown_argument(name, targets, sorted(allowed)))
+    options = {name: value for name, value in given.items() if name not in CASE_ARGUMENTS}
+    return CaseOptions(
+        targets=targets,
+        versions=_versions(given.get("versions")),
+        dynamic_axes=_dynamic_axes(given.get("dynamic_axes")),
+        tolerance=_tolerance(given.get("tolerance")),
+        input_names=_names("input_names", given.get("input_names")),
+        output_names=_names("output_names", given.get("output_names")),
+        inputs=_inputs(given.get("inputs")),
+        target_options=options,
+    )
+
+
+def _targets(value: Any) -> tuple[str, ...]:
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, list | tuple) or not values:
+        raise MarkerError(f"target={value!r} is neither a name nor a list of names ({', '.join(TARGET_OPTIONS)})")
+    for one in values:
+        if one not in TARGET_OPTIONS:
+            raise MarkerError(f"unknown target {one!r}{_near(str(one), TARGET_OPTIONS)}")
+    return tuple(dict.fromkeys(values))
+
+
+def _unknown_argument(name: str, targets: Sequence[str], allowed: Sequence[str]) -> str:
+    for target, options in TARGET_OPTIONS.items():
+        if name in options:
+            return f"argument `{name}` belongs to target {target!r}, and this test has {', '.join(targets)}"
+    return f"unknown argument `{name}` of {MARKER}{_near(name, allowed)}"
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    names = list(known)
+    match = difflib.get_close_matches(word, names, 1)
+    return f"; did you mean `{match[0]}`?" if match else f"; known: {', '.join(names)}"
+
+
+def _versions(value: Any) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    try:
+        return version_items(value)
+    except (ValueError, TypeError, AttributeError):
+        raise MarkerError(
+            f"versions={value!r} is not a version spec; write 0.21, 0.21.13, '>=0.21,<0.23', latest or a list of these"
+        ) from None
+
+
+def _dynamic_axes(value: Any) -> Any:
+    if value is None or isinstance(value, Mapping):
+        return value
+    raise MarkerError(f'dynamic_axes={value!r} is not a mapping {{"input": {{axis: "symbol"}}}}')
+
+
+def _tolerance(value: Any) -> TractCheckTolerance | None:
+    if value is None:
+        return None
+    try:
+        return TractCheckTolerance.parse(value)
+    except InputError as exc:
+        near = difflib.get_close_matches(str(value).lower(), [str(level) for level in TractCheckTolerance], 1)
+        more = f"; did you mean {near[0]!r}?" if near else ""
+        raise MarkerError(f"tolerance: {exc.message}{more} ({exc.hint})") from None
+
+
+def _names(argument: str, value: Any) -> Sequence[str] | None:
+    if value is None:
+        return None
+    if isinstance(value, str) or not all(isinstance(name, str) for name in value):
+        raise MarkerError(f"{argument}={value!r} is not a list of names")
+    return tuple(value)
+
+
+def _inputs(value: Any) -> Sequence[Any]:
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple):
+        raise MarkerError("inputs is a list of input sets, each as the test returns it")
+    return tuple(value)
+
+
+__all__ = ["MARKER", "MARKER_HELP", "TARGET_OPTIONS", "CaseOptions", "MarkerError", "marks_of", "read_marks"]

@@ -1,0 +1,97 @@
+"""Records of several sessions put together: complete, disjoint, and of one plan, or an error that says what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from pytest_t2n.records import CellLine, EngineLine, PlanLine, Record, RecordError, RunLine, cells_of
+
+_NAMED = 10
+_SHARD_OPTION = "--t2n-shard"
+
+
+def merge_records(files: Mapping[str, Sequence[Record]], *, allow_rerun: bool = False) -> list[Record]:
+    """One run line, then the cells in the order of the plan.
+
+    Shards must be all of one plan, each once. Files without a plan, such as of other engines, must be disjoint; with
+    `allow_rerun` the last file wins where a cell is in several.
+
+    Raises:
+        RecordError: what is missing, twice, or of another plan.
+    """
+    plans = {name: [line for line in records if isinstance(line, PlanLine)] for name, records in files.items()}
+    order = _check_shards(plans) if any(plans.values()) else []
+    cells: dict[str, CellLine] = {}
+    origin: dict[str, str] = {}
+    twice: list[str] = []
+    for name, records in files.items():
+        for cell in cells_of(records):
+            if cell.nodeid in cells and not allow_rerun:
+                twice.append(f"{cell.nodeid} ({origin[cell.nodeid]} and {name})")
+            cells[cell.nodeid], origin[cell.nodeid] = cell, name
+    _refuse("in more than one file", twice)
+    if order:
+        _refuse("planned and in no file", [nodeid for nodeid in order if nodeid not in cells])
+        known = set(order)
+        _refuse("in a file and not planned", [nodeid for nodeid in cells if nodeid not in known])
+        cells = {nodeid: cells[nodeid] for nodeid in order}
+    runs = [line for records in files.values() for line in records if isinstance(line, RunLine)]
+    merged: list[Record] = [_merge_runs(runs)] if runs else []
+    return [*merged, *cells.values()]
+
+
+def _check_shards(plans: Mapping[str, Sequence[PlanLine]]) -> list[str]:
+    """The planned node ids."""
+    _refuse("without a plan beside files of shards", [name for name, lines in plans.items() if not lines])
+    digests: dict[str, str] = {}
+    shards: dict[str, str] = {}
+    first = next(lines[-1] for lines in plans.values())
+    for name, lines in plans.items():
+        plan = lines[-1]
+        digests.setdefault(plan.sha256, name)
+        if plan.shard in shards:
+            raise RecordError(f"shard {plan.shard} is there twice: {shards[plan.shard]} and {name}")
+        shards[plan.shard] = name
+    counts = {shard.partition("/")[2] for shard in shards}
+    if len(digests) > 1 or len(counts) > 1:
+        where = ", ".join(digests.values()) if len(digests) > 1 else ", ".join(sorted(shards))
+        raise RecordError(f"these are shards of different plans (other tests, engines or counts): {where}")
+    count = int(counts.pop())
+    missing = [f"{index}/{count}" for index in range(1, count + 1) if f"{index}/{count}" not in shards]
+    if missing:
+        raise RecordError(f"shards are missing: {', '.join(missing)}")
+    return first.nodeids
+
+
+def _merge_runs(runs: Sequence[RunLine]) -> RunLine:
+    engines: dict[str, EngineLine] = {}
+    for run in runs:
+        for engine in run.engines:
+            known = engines.setdefault(engine.title, engine)
+            if known.sha256 != engine.sha256:
+                raise RecordError(f"{engine.title} is another binary in each of these files")
+    for name, version in ((name, version) for run in runs for name, version in run.versions.items()):
+        others = {run.versions[name] for run in runs if name in run.versions} - {version}
+        if others:
+            raise RecordError(f"these runs had different versions of {name}: {', '.join(sorted({version, *others}))}")
+    if len({run.level for run in runs}) > 1:
+        raise RecordError("these runs had different levels (--t2n-level)")
+    first = min(runs, key=lambda run: run.started)
+    changed: dict[str, Any] = {
+        "engines": list(engines.values()),
+        "arguments": [one for one in first.arguments if not one.startswith(f"{_SHARD_OPTION}=")],
+    }
+    return msgspec.structs.replace(first, **changed)
+
+
+def _refuse(problem: str, names: Sequence[str]) -> None:
+    if names:
+        shown = "".join(f"\n  {name}" for name in names[:_NAMED])
+        more = f"\n  … and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        raise RecordError(f"{len(names)} {problem}:{shown}{more}")
+
+
+__all__ = ["merge_records"]

@@ -1,0 +1,202 @@
+"""What is written of a session: one run line, then one line per cell. The schema of `matrix.jsonl`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+SCHEMA = 1
+"""Raised when a field changes its meaning or goes; a new field with a default does not raise it."""
+
+Number = float | int | str
+"""NaN and infinities are the words `nan`, `inf`, `-inf`."""
+StatusName = Literal["pass", "mismatch", "unsupported", "error", "crash", "timeout", "oom", "skip", "not_run"]
+StageName = Literal["setup", "capture", "lower", "spec", "write", "load", "optimise", "run", "compare"]
+LevelName = Literal["exact", "close", "approximate", "very", "super", "ultra"]
+
+
+class RecordError(Exception):
+    """A file of records that cannot be read; the message names the file and the line."""
+
+
+class EngineLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One engine of a run."""
+
+    target: str
+    version: str
+    label: str
+    requested: str = ""
+    kind: str = ""
+    sha256: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"{self.target} {self.label}"
+
+
+class OutputLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The worst comparison of one output; see `t2n_core.check.comparison.OutputComparison`."""
+
+    name: str
+    dtype: str
+    shape: list[int]
+    status: Literal["pass", "mismatch"]
+    required: LevelName
+    level: LevelName | None = None
+    problem: str = ""
+    required_atol: Number = 0.0
+    required_rtol: Number = 0.0
+    max_abs: Number = 0.0
+    max_rel: Number = 0.0
+    max_ulp: int | None = None
+    worst_index: list[int] | None = None
+    worst_expected: bool | Number | None = None
+    worst_actual: bool | Number | None = None
+    outliers: dict[str, Number] = {}
+    nan_mismatches: int = 0
+    inf_mismatches: int = 0
+
+
+class ErrorLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a cell failed; see `t2n_core.check.outcome.ErrorInfo`."""
+
+    error_class: str
+    message: str
+    hint: str = ""
+    op: str = ""
+    module_path: str = ""
+    source: str = ""
+    fingerprint: str = ""
+    details: str = ""
+
+
+class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="cell"):
+    """The one outcome of a cell."""
+
+    schema: int
+    nodeid: str
+    case: str
+    """The node id without the engine: the row of the matrix."""
+    target: str
+    version: str
+    label: str
+    """Target and label are the column of the matrix."""
+    status: StatusName
+    stage: StageName
+    level: LevelName | None = None
+    required: LevelName | None = None
+    expected: str = ""
+    """Why a failure is no surprise (`xfail: …`); empty where a pass is expected."""
+    outputs: list[OutputLine] = []
+    sizes: list[dict[str, int]] = []
+    failed_sizes: list[dict[str, int]] = []
+    error: ErrorLine | None = None
+    times: dict[str, float] = {}
+    """Seconds by stage."""
+    archive_sha256: str = ""
+    archive_bytes: int = 0
+    facts: dict[str, Any] = {}
+    reused: bool = False
+    """Of an earlier session with the same archive, numbers, engine and comparison (`--t2n-reuse`)."""
+
+    @property
+    def engine(self) -> str:
+        """Title of the column."""
+        return f"{self.target} {self.label}"
+
+
+class RunLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="run"):
+    """What the cells behind it have in common."""
+
+    schema: int
+    started: str
+    """UTC, ISO 8601."""
+    engines: list[EngineLine] = []
+    versions: dict[str, str] = {}
+    """Of Python and of the distributions that matter."""
+    platform: str = ""
+    level: LevelName = "approximate"
+    """Tolerance of cases that name none."""
+    arguments: list[str] = []
+
+
+class PlanLine(msgspec.Struct, frozen=True, tag_field="type", tag="plan"):
+    """What all shards of a run have in common, and which of them this is."""
+
+    schema: int
+    shard: str
+    """`2/4`."""
+    sha256: str
+    """Of the planned cells of all shards, with their engines."""
+    nodeids: list[str]
+    """Of the planned cells of all shards, in the order of collection."""
+
+
+Record = RunLine | CellLine | PlanLine
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
+_cell_decoder = msgspec.json.Decoder(CellLine)
+
+
+def encode(record: Record) -> str:
+    """One line of JSON, without its end."""
+    return _encoder.encode(record).decode()
+
+
+def decode_cell(text: str) -> CellLine:
+    """Raises msgspec.DecodeError for what is no cell line."""
+    return _cell_decoder.decode(text)
+
+
+def read_records(path: Path) -> list[Record]:
+    """All records of a file; a last line that was cut off by a killed session is left out.
+
+    Raises:
+        RecordError: a line that is no record, or of a newer schema.
+        OSError: the file cannot be read.
+    """
+    records = []
+    text = path.read_text(encoding="utf-8")
+    lines = text.split("\n")
+    if not text.endswith("\n"):
+        lines.pop()
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = _decoder.decode(line)
+        except msgspec.DecodeError as exc:
+            raise RecordError(f"{path}:{number}: {exc}") from exc
+        if record.schema > SCHEMA:
+            raise RecordError(f"{path}:{number}: schema {record.schema}, and this version reads up to {SCHEMA}")
+        records.append(record)
+    return records
+
+
+def cells_of(records: Iterable[Record]) -> list[CellLine]:
+    """The cells, the last record of each node id."""
+    found: dict[str, CellLine] = {}
+    for record in records:
+        if isinstance(record, CellLine):
+            found[record.nodeid] = record
+    return list(found.values())
+
+
+__all__ = [
+    "SCHEMA",
+    "CellLine",
+    "EngineLine",
+    "ErrorLine",
+    "OutputLine",
+    "PlanLine",
+    "Record",
+    "RecordError",
+    "RunLine",
+    "cells_of",
+    "decode_cell",
+    "encode",
+    "read_records",
+]

@@ -1,0 +1,37 @@
+"""The matrix as files that people and other tools read; made from records only, and the same bytes each time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from pytest_t2n.records import Record
+from pytest_t2n.report.badges import badges
+from pytest_t2n.report.markdown import summary_markdown
+from pytest_t2n.report.matrix import Matrix
+from pytest_t2n.report.page import matrix_page
+
+
+def write_report(records: Iterable[Record], directory: Path) -> list[Path]:
+    """Write `index.html`, `summary.md` and a badge per engine version; gives the files.
+
+    Each file is complete or as it was before. `matrix.jsonl` is the caller's.
+
+    Raises:
+        OSError: the directory cannot be written.
+    """
+    matrix = Matrix.of(records)
+    files = {"index.html": matrix_page(matrix), "summary.md": summary_markdown(matrix), **badges(matrix)}
+    directory.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, text in files.items():
+        path = directory / name
+        draft = path.with_name(f".{name}.draft")
+        draft.write_text(text, encoding="utf-8")
+        os.replace(draft, path)
+        written.append(path)
+    return written
+
+
+__all__ = ["write_report"]

@@ -1,0 +1,41 @@
+"""One badge per engine version, as shields.io reads it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+from pytest_t2n.records import CellLine
+from pytest_t2n.report.matrix import Matrix, count_statuses, is_surprise
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def badges(matrix: Matrix) -> dict[str, str]:
+    """File name to JSON text: `badge-tract-0.21.19.json`."""
+    found = {}
+    for index, engine in enumerate(matrix.columns):
+        cells = matrix.column(index)
+        if cells:
+            name = _UNSAFE.sub("_", f"badge-{engine.target}-{engine.label}.json")
+            found[name] = json.dumps(_badge(engine.title, cells), indent=2, sort_keys=True) + "\n"
+    return found
+
+
+def _badge(title: str, cells: Sequence[CellLine]) -> dict[str, object]:
+    counts = count_statuses(cells)
+    judged = len(cells) - counts["skip"]
+    message = f"{counts['pass']}/{judged} pass"
+    if counts["not_run"]:
+        message, colour = f"incomplete, {message}", "lightgrey"
+    elif not judged:
+        message, colour = "no cases", "lightgrey"
+    elif not any(map(is_surprise, cells)):
+        colour = "brightgreen"
+    else:
+        colour = "yellow" if counts["pass"] * 2 > judged else "red"
+    return {"schemaVersion": 1, "label": title, "message": message, "color": colour}
+
+
+__all__ = ["badges"]

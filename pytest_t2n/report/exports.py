@@ -1,0 +1,97 @@
+"""The records for other tools: CSV, CTRF, and the JSON Schema of `matrix.jsonl`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from pytest_t2n.records import CellLine, Record
+from pytest_t2n.report.matrix import Matrix, is_surprise
+
+_COLUMNS = (
+    "nodeid", "case", "target", "version", "label", "status", "stage", "level", "required", "expected", "reused",
+    "error_class", "message", "fingerprint", "max_abs", "max_rel", "seconds", "archive_bytes", "archive_sha256",
+)  # fmt: skip
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def matrix_csv(matrix: Matrix) -> str:
+    """One line per cell."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for cell in matrix.cells:
+        error = cell.error
+        own: dict[str, Any] = {
+            "error_class": error.error_class if error else "",
+            "message": error.message.split("\n", 1)[0] if error else "",
+            "fingerprint": error.fingerprint if error else "",
+            "max_abs": _worst(cell, "max_abs"),
+            "max_rel": _worst(cell, "max_rel"),
+            "seconds": f"{sum(cell.times.values()):.6f}",
+        }
+        values = (own[name] if name in own else getattr(cell, name) for name in _COLUMNS)
+        writer.writerow([_safe(value) for value in values])
+    return stream.getvalue()
+
+
+def matrix_ctrf(matrix: Matrix) -> str:
+    """Common Test Report Format: an expected failure is `skipped` there, with our own status beside it."""
+    tests = [_test(cell) for cell in matrix.cells]
+    counts = {name: sum(test["status"] == name for test in tests) for name in ("passed", "failed", "skipped", "other")}
+    started = int(datetime.fromisoformat(matrix.runs[0].started).timestamp() * 1000) if matrix.runs else 0
+    spent = sum(test["duration"] for test in tests)
+    summary = {"tests": len(tests), **counts, "pending": 0, "start": started, "stop": started + spent}
+    versions = matrix.runs[0].versions if matrix.runs else {}
+    tool = {"name": "pytest-t2n", "version": versions.get("pytest-t2n", "")}
+    results = {"tool": tool, "summary": summary, "tests": tests, "environment": {"extra": versions}}
+    document = {"reportFormat": "CTRF", "specVersion": "0.0.0", "results": results}
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def records_schema() -> str:
+    """JSON Schema of one line of `matrix.jsonl`."""
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(Record)}
+    return json.dumps(schema, indent=1, sort_keys=True) + "\n"
+
+
+def _test(cell: CellLine) -> dict[str, Any]:
+    status = "passed" if cell.status == "pass" else "skipped" if cell.status == "skip" or cell.expected else "failed"
+    if cell.status == "not_run":
+        status = "other"
+    path, _, name = cell.nodeid.partition("::")
+    test: dict[str, Any] = {
+        "name": name or path,
+        "status": status,
+        "duration": round(sum(cell.times.values()) * 1000),
+        "rawStatus": cell.status,
+        "suite": [path],
+        "filePath": path,
+        "tags": [cell.engine],
+        "extra": {"case": cell.case, "engine": cell.engine, "stage": cell.stage, "level": cell.level},
+    }
+    if cell.error is not None and (is_surprise(cell) or cell.expected):
+        test["message"] = cell.error.message
+        if cell.error.details:
+            test["trace"] = cell.error.details
+    return test
+
+
+def _worst(cell: CellLine, name: str) -> str:
+    values = [float(getattr(output, name)) for output in cell.outputs]
+    return repr(max(values, key=lambda value: (value != value, value))) if values else ""
+
+
+def _safe(value: Any) -> Any:
+    """A text that a spreadsheet would run as a formula is marked as text."""
+    if value is None:
+        return ""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+__all__ = ["matrix_csv", "matrix_ctrf", "records_schema"]

@@ -1,0 +1,226 @@
+"""The plugin's state in a pytest session: the controller (or only process) keeps the book, workers run cells."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_t2n.cells import guess_plan
+from pytest_t2n.engines import SelectedEngine, select_engines
+from pytest_t2n.expectations import ExpectationError, Expectations, read_expectations
+from pytest_t2n.options import Settings
+from pytest_t2n.running import CellRun, ExportCache
+from pytest_t2n.selection import SELECTION, Selection, ran_everything, take_part
+
+SETTINGS = pytest.StashKey[Settings]()
+ENGINES = pytest.StashKey[Sequence[SelectedEngine]]()
+CACHE = pytest.StashKey[ExportCache]()
+CONTROLLER = pytest.StashKey["Controller"]()
+EXPECTATIONS = pytest.StashKey[Expectations]()
+RUN = pytest.StashKey[CellRun]()
+WORKER_INPUT = "t2n"
+
+
+class Controller:
+    """What the process that sees all reports does at the ends of a session."""
+
+    def __init__(self, config: pytest.Config, engines: Sequence[SelectedEngine]) -> None:
+        from pytest_t2n.ledger import Ledger
+
+        self.config = config
+        self.engines = engines
+        self.ledger = Ledger(config.stash[SETTINGS], engines, config.invocation_params.args)
+        self._plans: Path | None = None
+
+    def worker_input(self) -> dict[str, Any]:
+        """What a worker needs, in built-in types: the frozen engines, and where to write its plan."""
+        if self._plans is None:
+            self._plans = Path(tempfile.mkdtemp(prefix="t2n-plans-"))
+        return {
+            "engines": [engine.to_dict() for engine in self.engines],
+            "expectations": self.config.stash[EXPECTATIONS].to_list(),
+            "done": [line.nodeid for line in self.ledger.kept],
+            "plans": str(self._plans),
+        }
+
+    def take_collection(self, worker_id: str, nodeids: Sequence[str]) -> None:
+        """Learn the planned cells from the file that the worker wrote before it said that it had collected.
+
+        A file, because nothing else reaches the controller before the first test runs, and that may kill the worker.
+        """
+        self.ledger.add_plan(self._read_plan(worker_id, nodeids))
+
+    def judge_expectations(self, session: pytest.Session) -> None:
+        """Rewrite the files, or name the entries that speak of nothing in this session."""
+        from pytest_t2n.acceptance import accept_results, idle_entries
+
+        ledger, expectations = self.ledger, self.config.stash[EXPECTATIONS]
+        settled = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+        if not self.engines or session.exitstatus not in settled:
+            return
+        idle = idle_entries(expectations, ledger.selection, self.engines, everything=ran_everything(self.config))
+        settings = self.config.stash[SETTINGS]
+        if not settings.accept:
+            ledger.problems += [f"{entry.place}: {why}" for entry, why in idle]
+            return
+        try:
+            ledger.notes += accept_results(
+                settings.expect, self.config.rootpath, ledger.cells.values(), self.engines, [entry for entry, _ in idle]
+            )
+        except (OSError, ExpectationError) as exc:
+            ledger.problems.append(f"--t2n-accept: {exc}")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A hook of this object and not of the plugin's module, because it is not told whose session it is."""
+        self.ledger.take_report(report)
+
+    def finish(self, session: pytest.Session) -> None:
+        """Settle the book; the session fails if a planned cell is missing without the user having stopped it."""
+        status = int(session.exitstatus)
+        stopped = _why_stopped(session)
+        self.judge_expectations(session)
+        self.finish_bundle()
+        self.ledger.finish(stopped or "no report of it arrived")
+        lost = bool(self.ledger.missing) and not stopped
+        settled = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+        if (lost or self.ledger.problems) and status in settled:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def finish_bundle(self) -> None:
+        """Write the manifest of `--t2n-bundle`."""
+        bundle = self.config.stash[SETTINGS].bundle
+        if bundle is None or not self.engines:
+            return
+        from pytest_t2n.bundles import finish_bundle
+
+        try:
+            count = finish_bundle(bundle, self.ledger.run)
+            self.ledger.notes.append(f"bundle of {count} checks: t2n matrix run --bundle {bundle} --tract all")
+        except OSError as exc:
+            self.ledger.problems.append(f"--t2n-bundle: {exc}")
+
+    def close(self) -> None:
+        if self._plans is not None:
+            shutil.rmtree(self._plans, ignore_errors=True)
+            self._plans = None
+
+    def _read_plan(self, worker_id: str, nodeids: Sequence[str]) -> Selection:
+        if self._plans is not None:
+            try:
+                plan = json.loads((self._plans / f"{worker_id}.json").read_text(encoding="utf-8"))
+                return Selection.from_dict(plan, self.engines)
+            except (OSError, ValueError, KeyError):
+                pass  # a full disk, a remote worker
+        cells = guess_plan(nodeids, self.engines)
+        return Selection(cells, cells, partial=True)
+
+
+def start(config: pytest.Config) -> None:
+    """Resolve the engines and open the book; a session without engines gets none, and pays for none.
+
+    Raises:
+        pytest.UsageError: an engine that cannot be had, a report directory that cannot be written, a wrong
+            expectation.
+    """
+    settings = config.stash[SETTINGS]
+    engines = select_engines(settings, _progress(config)) if settings.selects_engines else []
+    config.stash[ENGINES] = engines
+    if engines and settings.expect:
+        try:
+            found = read_expectations(settings.expect, config.rootpath, missing_ok=settings.accept)
+        except ExpectationError as exc:
+            raise pytest.UsageError(f"--t2n-expect: {exc}") from None
+        config.stash[EXPECTATIONS] = found
+    if not engines and settings.report is None:
+        return
+    if settings.bundle is not None:
+        from pytest_t2n.bundles import start_bundle
+
+        start_bundle(settings.bundle)
+    controller = Controller(config, engines)
+    if not config.getoption("collectonly", False):
+        controller.ledger.open()
+    config.stash[CONTROLLER] = controller
+    config.pluginmanager.register(controller, "t2n-controller")
+
+
+def start_worker(config: pytest.Config) -> None:
+    """Take over the engines that the controller resolved."""
+    given = worker_input(config)
+    config.stash[ENGINES] = [SelectedEngine.from_dict(engine) for engine in given.get("engines", ())]
+    config.stash[EXPECTATIONS] = Expectations.from_list(given.get("expectations", ()))
+
+
+def select(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take this session's part of the collected tests."""
+    if config.stash[ENGINES]:
+        controller = config.stash.get(CONTROLLER, None)
+        done = [line.nodeid for line in controller.ledger.kept] if controller else worker_input(config).get("done", ())
+        take_part(config, items, config.stash[SETTINGS].shard, done)
+
+
+def write_plan(config: pytest.Config) -> None:
+    """Tell the controller which of the collected items are cells; it can guess where this fails."""
+    given = worker_input(config)
+    if "plans" not in given or SELECTION not in config.stash:
+        return
+    plan = config.stash[SELECTION].to_dict()
+    try:
+        name = f"{config.workerinput['workerid']}.json"  # type: ignore[attr-defined]
+        (Path(given["plans"]) / name).write_text(json.dumps(plan), encoding="utf-8")
+    except OSError:
+        return
+
+
+def worker_input(config: pytest.Config) -> dict[str, Any]:
+    return getattr(config, "workerinput", {}).get(WORKER_INPUT, {})  # type: ignore[no-any-return]
+
+
+def is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+def _why_stopped(session: pytest.Session) -> str:
+    """Why tests may be missing although nothing was lost; empty if there is no such reason."""
+    for reason in (session.shouldstop, session.shouldfail):
+        if reason:
+            return f"the session stopped before it: {reason if isinstance(reason, str) else 'asked to stop'}"
+    if session.exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR):
+        return "the session was interrupted before it"
+    return ""
+
+
+def _progress(config: pytest.Config) -> Any:
+    """Say what is downloaded: the first session of a machine would else seem to hang."""
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+
+    def say(version: str, event: str) -> None:
+        if reporter is not None and event != "ready":
+            reporter.write_line(f"t2n: {event} tract {version}")
+
+    return say
+
+
+__all__ = [
+    "CACHE",
+    "CONTROLLER",
+    "ENGINES",
+    "EXPECTATIONS",
+    "RUN",
+    "SETTINGS",
+    "WORKER_INPUT",
+    "Controller",
+    "is_worker",
+    "select",
+    "start",
+    "start_worker",
+    "worker_input",
+    "write_plan",
+]

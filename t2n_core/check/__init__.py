@@ -1,0 +1,1 @@
+"""Tolerances, comparisons, outcomes and parity checks; numpy only, no torch."""

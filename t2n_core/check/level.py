@@ -1,0 +1,65 @@
+"""Names of the tolerance levels, in order. No numpy, so that a plugin can read options without importing it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from t2n_core.errors import InputError
+
+
+class TractCheckTolerance(StrEnum):
+    """How far the engine's numbers may be from PyTorch's, tightest first; tighter levels compare as smaller."""
+
+    EXACT = "exact"
+    CLOSE = "close"
+    APPROXIMATE = "approximate"
+    VERY = "very"
+    SUPER = "super"
+    ULTRA = "ultra"
+
+    @classmethod
+    def _missing_(cls, value: object) -> TractCheckTolerance | None:
+        """Names in any case; any other value is a ValueError of the enum."""
+        if isinstance(value, str):
+            for member in cls:
+                if member.value == value.strip().lower():
+                    return member
+        return None
+
+    @classmethod
+    def parse(cls, value: str | TractCheckTolerance) -> TractCheckTolerance:
+        """The level called `value`, in any case.
+
+        Raises:
+            InputError: no level has this name.
+        """
+        try:
+            return cls(value)
+        except ValueError:
+            raise InputError(
+                f"{value!r} is not a tolerance level", hint=f"one of {', '.join(cls)}, tightest first"
+            ) from None
+
+    @property
+    def rank(self) -> int:
+        """0 for the tightest level."""
+        return _RANKS[self.value]
+
+    def __lt__(self, other: str) -> bool:
+        return self.rank < TractCheckTolerance(other).rank
+
+    def __le__(self, other: str) -> bool:
+        return self.rank <= TractCheckTolerance(other).rank
+
+    def __gt__(self, other: str) -> bool:
+        return self.rank > TractCheckTolerance(other).rank
+
+    def __ge__(self, other: str) -> bool:
+        return self.rank >= TractCheckTolerance(other).rank
+
+
+LEVELS: tuple[TractCheckTolerance, ...] = tuple(TractCheckTolerance)
+_RANKS = {level.value: rank for rank, level in enumerate(LEVELS)}
+DEFAULT_LEVEL = TractCheckTolerance.APPROXIMATE
+
+__all__ = ["DEFAULT_LEVEL", "LEVELS", "TractCheckTolerance"]

@@ -1,0 +1,245 @@
+"""What became of one cell: how far it came, what it computed, and why it failed."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from t2n_core import errors
+from t2n_core.check.comparison import OutputComparison
+from t2n_core.check.stage import Stage, Status
+from t2n_core.check.table import comparison_table, sizes_text
+from t2n_core.check.tolerance import TractCheckTolerance
+from t2n_core.errors import T2NError
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorInfo:
+    """Why a cell failed, in words that survive JSON."""
+
+    error_class: str
+    message: str
+    hint: str = ""
+    op: str = ""
+    module_path: str = ""
+    source: str = ""
+    fingerprint: str = ""
+    """Equal for failures of one cause: hash of stage, class and message without numbers, paths and shapes."""
+    details: str = ""
+    """What helps to read further: the engine's stderr, or the end of a traceback."""
+
+    @classmethod
+    def of(cls, stage: str, error_class: str, message: str, **more: str) -> ErrorInfo:
+        """An error with its fingerprint."""
+        return cls(error_class, message, fingerprint=fingerprint(stage, error_class, message), **more)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one cell; its JSON form is `to_dict`."""
+
+    status: Status
+    stage: Stage
+    """The last stage that was entered."""
+    engine: str = ""
+    """Name and version, as `tract 0.23.9`."""
+    level: TractCheckTolerance | None = None
+    """The tightest level that holds for all outputs at all sizes."""
+    required: TractCheckTolerance | None = None
+    outputs: tuple[OutputComparison, ...] = ()
+    """Per output, the comparison at the size where it is worst."""
+    sizes: tuple[Mapping[str, int], ...] = ()
+    """Sizes of the dynamic axes that were checked; the traced one is the first."""
+    failed_sizes: tuple[Mapping[str, int], ...] = ()
+    error: ErrorInfo | None = None
+    times: Mapping[str, float] = field(default_factory=dict)
+    """Seconds by stage."""
+    archive_sha256: str = ""
+    archive_bytes: int = 0
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the engine says of the model."""
+    cause: BaseException | None = field(default=None, compare=False, repr=False)
+    """The exception this was made from; it does not survive JSON."""
+
+    @property
+    def passed(self) -> bool:
+        return self.status is Status.PASS
+
+    @classmethod
+    def from_error(cls, exc: BaseException, stage: str | Stage | None = None, **more: Any) -> Outcome:
+        """The outcome that an exception stands for.
+
+        `stage` is where things were when an exception that is not a T2NError came; a T2NError knows its own.
+        `more` are further fields of the outcome.
+        """
+        if not isinstance(exc, T2NError):
+            at = Stage(stage or Stage.SETUP)
+            text = str(exc) or type(exc).__name__
+            info = ErrorInfo.of(at, type(exc).__name__, text, details=_traceback_end(exc), source=_raised_at(exc))
+            return cls(Status.ERROR, at, error=info, cause=exc, **more)
+        at = Stage(exc.stage)
+        origin = exc.origin or getattr(exc, "first_origin", None)
+        info = ErrorInfo.of(
+            at,
+            type(exc).__name__,
+            exc.message,
+            hint=exc.hint or "",
+            op=exc.op or "",
+            module_path=origin.module_path if origin else "",
+            source=origin.source if origin else "",
+        )
+        return cls(_status_of(exc), at, error=info, cause=exc, **more)
+
+    def with_times(self, times: Mapping[str, float]) -> Outcome:
+        """The same outcome with more stage times; those it has already stay."""
+        return replace(self, times={**times, **self.times})
+
+    def describe(self) -> str:
+        """What a user reads of a failure: stage, engine, op, source, hint, table of outputs."""
+        where = f" in {self.engine}" if self.engine else ""
+        lines = [f"{self.status.value} at stage `{self.stage.value}`{where}"]
+        if self.error:
+            lines[0] += f": {self.error.message}"
+            for label, value in (
+                ("op", self.error.op),
+                ("module", self.error.module_path),
+                ("source", self.error.source),
+                ("hint", self.error.hint),
+            ):
+                if value and value not in self.error.message:
+                    lines.append(f"  {label}: {value}")
+        if self.outputs:
+            lines.append(comparison_table(self.outputs))
+        if self.sizes and any(self.sizes):
+            lines.append(f"sizes checked: {sizes_text(self.sizes)}")
+        if self.failed_sizes and any(self.failed_sizes):
+            lines.append(f"failed at: {sizes_text(self.failed_sizes)}")
+        if self.error and self.error.details:
+            lines.append(self.error.details.rstrip())
+        return "\n".join(lines)
+
+    def raise_for_failure(self) -> Outcome:
+        """Give the outcome back if it is a pass.
+
+        Raises:
+            ParityError: other numbers; the message holds a table of the outputs.
+            T2NError: the subclass that belongs to the stage and status; an exception this outcome was made from is
+                raised again as it was.
+        """
+        __tracebackhide__ = True
+        if self.passed or self.status is Status.SKIP:
+            return self
+        if self.cause is not None:
+            raise self.cause
+        raise _error_class_of(self)(self.describe())
+
+    def to_dict(self) -> dict[str, Json]:
+        """Plain JSON types only: no numpy scalars, NaN and infinities as the words `nan`, `inf`, `-inf`."""
+        return {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name != "cause"}
+
+
+_STATUS_BY_CLASS: tuple[tuple[type[T2NError], Status], ...] = (
+    (errors.UnsupportedOpsError, Status.UNSUPPORTED),
+    (errors.SpecError, Status.UNSUPPORTED),
+    (errors.EngineCrash, Status.CRASH),
+    (errors.EngineTimeout, Status.TIMEOUT),
+    (errors.EngineOutOfMemory, Status.OOM),
+    (errors.ParityError, Status.MISMATCH),
+)
+_CLASS_BY_STATUS: Mapping[Status, type[T2NError]] = {
+    Status.MISMATCH: errors.ParityError,
+    Status.CRASH: errors.EngineCrash,
+    Status.TIMEOUT: errors.EngineTimeout,
+    Status.OOM: errors.EngineOutOfMemory,
+}
+_CLASS_BY_STAGE: Mapping[Stage, type[T2NError]] = {
+    Stage.SETUP: errors.InputError,
+    Stage.CAPTURE: errors.CaptureError,
+    Stage.LOWER: errors.LowerError,
+    Stage.SPEC: errors.SpecError,
+    Stage.WRITE: errors.WriteError,
+    Stage.LOAD: errors.EngineLoadError,
+    Stage.OPTIMISE: errors.EngineOptimiseError,
+    Stage.RUN: errors.EngineRunError,
+    Stage.COMPARE: errors.ParityError,
+}
+
+
+def error_name(status: Status, stage: Stage) -> str:
+    """Name of the T2NError subclass of an engine's failure."""
+    return (_CLASS_BY_STATUS.get(status) or _CLASS_BY_STAGE[stage]).__name__
+
+
+def _status_of(exc: T2NError) -> Status:
+    for kind, status in _STATUS_BY_CLASS:
+        if isinstance(exc, kind):
+            return status
+    return Status.ERROR
+
+
+def _error_class_of(outcome: Outcome) -> type[T2NError]:
+    return _CLASS_BY_STATUS.get(outcome.status) or _CLASS_BY_STAGE[outcome.stage]
+
+
+_UNSTABLE = (
+    (re.compile(r"(?:[\w.+~-]*/)+([\w.+~-]+)"), r"\1"),  # a path is its last part
+    (re.compile(r"\b0x[0-9a-fA-F]+\b"), "0x"),
+    (re.compile(r"\d+(?:[.,x*]\s*\d+)*"), "N"),
+    (re.compile(r"N(?:\s*[,x*]\s*(?:N|[A-Z]\b))+"), "N"),
+    (re.compile(r"\s+"), " "),
+)
+
+
+def fingerprint(stage: str, error_class: str, message: str) -> str:
+    """12 hex digits that are equal for failures of one cause: numbers, paths, shapes and spaces do not count."""
+    for pattern, stand_in in _UNSTABLE:
+        message = pattern.sub(stand_in, message)
+    return hashlib.sha256(f"{stage}|{error_class}|{message.strip()}".encode()).hexdigest()[:12]
+
+
+def plain(value: Any) -> Json:
+    """`value` in JSON's own types; what has no such form becomes its `str`."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence | set | frozenset):
+        return [plain(item) for item in (sorted(value, key=str) if isinstance(value, set | frozenset) else value)]
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+        return plain(value.item())
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    return str(value)
+
+
+def _traceback_end(exc: BaseException, frames: int = 6) -> str:
+    return "".join(traceback.format_exception(exc, limit=-frames, chain=False)).strip()
+
+
+def _raised_at(exc: BaseException) -> str:
+    steps = traceback.extract_tb(exc.__traceback__)
+    if not steps:
+        return ""
+    return f"{Path(steps[-1].filename).name}:{steps[-1].lineno} in {steps[-1].name}"
+
+
+__all__ = ["ErrorInfo", "Json", "Outcome", "Stage", "Status", "error_name", "fingerprint", "plain"]

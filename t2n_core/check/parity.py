@@ -1,0 +1,154 @@
+"""Run an archive in an engine at every sample and compare: the last four stages of a cell."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from t2n_core.check.comparison import OutputComparison, compare_outputs
+from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status, error_name
+from t2n_core.check.samples import Sample
+from t2n_core.check.table import sizes_text
+from t2n_core.check.tolerance import DEFAULT_LEVEL, LEVELS, TractCheckTolerance
+from t2n_core.engine.protocol import Engine, EngineReply
+from t2n_core.errors import InputError
+
+_REPLY_STATUS: Mapping[str, Status] = {
+    "error": Status.ERROR,
+    "crash": Status.CRASH,
+    "timeout": Status.TIMEOUT,
+    "oom": Status.OOM,
+}
+_STDERR_KEPT = 4000
+
+
+def check_parity(
+    engine: Engine,
+    archive: Path,
+    samples: Sequence[Sample],
+    *,
+    tolerance: str | TractCheckTolerance = DEFAULT_LEVEL,
+    output_names: Sequence[str] = (),
+    timeout: float = 60.0,
+) -> Outcome:
+    """Load `archive` once, run all samples, compare each; every sample must pass.
+
+    The outcome carries the worst comparison per output and the sizes at which something failed. What the engine does,
+    or what it computes, is never an exception.
+
+    Raises:
+        InputError: `tolerance` is not a level, or there is no sample to check.
+    """
+    required = TractCheckTolerance.parse(tolerance)
+    if not samples:
+        raise InputError("a parity check needs at least one sample")
+    common: dict[str, Any] = {
+        "engine": f"{engine.name} {engine.version}",
+        "required": required,
+        "sizes": tuple(sample.sizes for sample in samples),
+    }
+    try:
+        common["archive_sha256"], common["archive_bytes"] = archive_digest(archive)
+        reply = engine.run(archive, [sample.inputs for sample in samples], timeout=timeout)
+    except Exception as exc:
+        return Outcome.from_error(exc, Stage.LOAD, **common)
+    common.update(times=dict(reply.times), facts=dict(reply.facts))
+    if reply.status != "ok":
+        return _failed(reply, samples, common)
+    if len(reply.outputs) != len(samples):
+        message = f"the engine answered {len(reply.outputs)} of {len(samples)} batches and called that a success"
+        return Outcome(Status.ERROR, Stage.RUN, error=ErrorInfo.of(Stage.RUN, "EngineRunError", message), **common)
+    return _compared(reply, samples, output_names, required, common)
+
+
+def archive_digest(archive: Path) -> tuple[str, int]:
+    """SHA-256 and size of an archive; of a directory, over its files' names and contents in order of the names."""
+    digest, size = hashlib.sha256(), 0
+    files = sorted(p for p in archive.rglob("*") if p.is_file()) if archive.is_dir() else [archive]
+    for path in files:
+        if archive.is_dir():
+            digest.update(f"{path.relative_to(archive).as_posix()}\0{path.stat().st_size}\0".encode())
+        with path.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+                size += len(block)
+    return digest.hexdigest(), size
+
+
+def _failed(reply: EngineReply, samples: Sequence[Sample], common: Mapping[str, Any]) -> Outcome:
+    status, stage = _REPLY_STATUS[reply.status], Stage(reply.stage)
+    message = reply.message or f"the engine gave no message ({reply.status} at stage {stage.value})"
+    failed: tuple[Mapping[str, int], ...] = ()
+    hint = ""
+    if stage is Stage.RUN and len(reply.outputs) < len(samples):
+        at = samples[len(reply.outputs)]
+        failed = (at.sizes,)
+        if at.sizes and reply.outputs:
+            ran = sizes_text([sample.sizes for sample in samples[: len(reply.outputs)]])
+            hint = f"it ran at {ran}, and failed at the next"
+    info = ErrorInfo.of(
+        stage, error_name(status, stage), message, hint=hint, details=_stderr_tail(reply.stderr, message)
+    )
+    return Outcome(status, stage, error=info, failed_sizes=failed, **common)
+
+
+def _compared(
+    reply: EngineReply,
+    samples: Sequence[Sample],
+    output_names: Sequence[str],
+    required: TractCheckTolerance,
+    common: Mapping[str, Any],
+) -> Outcome:
+    worst: list[OutputComparison] = []
+    failed: list[Mapping[str, int]] = []
+    for sample, got in zip(samples, reply.outputs, strict=True):
+        found = compare_outputs(sample.expected, got, names=output_names, tolerance=required)
+        if not all(output.passed for output in found):
+            failed.append(sample.sizes)
+        for index, output in enumerate(found):
+            if index >= len(worst):
+                worst.append(output)
+            elif _badness(output) > _badness(worst[index]):
+                worst[index] = output
+    levels = [output.level for output in worst]
+    level = None if None in levels else max((one for one in levels if one), default=LEVELS[0])
+    if not failed:
+        return Outcome(Status.PASS, Stage.COMPARE, level=level, outputs=tuple(worst), **common)
+    bad = [output.name for output in worst if not output.passed]
+    message = f"{len(bad)} of {len(worst)} outputs differ from PyTorch beyond `{required.value}`: {', '.join(bad)}"
+    hint = _hint(level, samples, failed)
+    info = ErrorInfo.of(Stage.COMPARE, "ParityError", message, hint=hint)
+    return Outcome(
+        Status.MISMATCH,
+        Stage.COMPARE,
+        level=level,
+        outputs=tuple(worst),
+        failed_sizes=tuple(failed),
+        error=info,
+        **common,
+    )
+
+
+def _badness(output: OutputComparison) -> tuple[bool, bool, int, float]:
+    rank = len(LEVELS) if output.level is None else output.level.rank
+    return (not output.passed, bool(output.problem), rank, output.max_abs)
+
+
+def _hint(level: TractCheckTolerance | None, samples: Sequence[Sample], failed: Sequence[Mapping[str, int]]) -> str:
+    if any(sample.sizes for sample in samples) and len(failed) < len(samples) and samples[0].sizes not in failed:
+        return "the traced size passes and others do not: a size was probably baked in while capturing"
+    if level is not None:
+        return f"it holds at level `{level.value}`; pass tolerance={level.value!r} if that is close enough for you"
+    return "no level holds: the graph computes something else, or the engine does"
+
+
+def _stderr_tail(stderr: str, message: str) -> str:
+    text = stderr.strip()
+    if not text or text == message.strip():
+        return ""
+    return f"engine's stderr:\n{text[-_STDERR_KEPT:]}"
+
+
+__all__ = ["archive_digest", "check_parity"]

@@ -1,0 +1,111 @@
+"""Inputs to check a model with: PyTorch's inputs and outputs at one size, and how to make them at other sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2n_core.errors import InputError
+
+Array: TypeAlias = NDArray[Any]
+Limits: TypeAlias = Mapping[str, tuple[int | None, int | None]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """One set of inputs in graph order, and what PyTorch computes from it."""
+
+    inputs: tuple[Array, ...]
+    expected: tuple[Array, ...]
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Size of each dynamic axis here; empty where nothing varies."""
+    label: str = ""
+
+
+def resized_input(example: Array, shape: Sequence[int], rng: np.random.Generator) -> Array:
+    """A new random input of `shape`, drawn like the example.
+
+    Floats are normal with the example's mean and deviation, signed and finite. Integers and booleans are drawn from the
+    example's own values, so that indices stay valid; so are floats with at most two different values, which are masks.
+    """
+    example, shape = np.asarray(example), tuple(shape)
+    if not example.size:
+        return np.zeros(shape, example.dtype)
+    if example.dtype.kind != "f":
+        return rng.choice(example.reshape(-1), size=shape).astype(example.dtype)
+    known = example[np.isfinite(example)].astype(np.float64)
+    if not known.size:
+        return np.zeros(shape, example.dtype)
+    different = np.unique(known)
+    if known.size > 2 >= different.size:
+        return rng.choice(different, size=shape).astype(example.dtype)
+    drawn = known.mean() + rng.standard_normal(shape) * (known.std() or 1.0)
+    biggest = float(np.finfo(example.dtype).max)
+    return np.asarray(np.clip(drawn, -biggest, biggest), example.dtype)
+
+
+def size_assignments(symbols: Mapping[str, int], limits: Limits | None = None) -> list[dict[str, int]]:
+    """Sizes to check a model with dynamic axes at; the traced sizes come first.
+
+    Each symbol takes 1, the traced size and two larger primes, alone while the others stay as traced, then all together
+    with a different prime for each, so that two swapped axes show. `limits` are (min, max) per symbol, either may be
+    None; where they leave no room for larger primes, smaller sizes take their place.
+
+    Raises:
+        InputError: a traced size lies outside of its limits.
+    """
+    if not symbols:
+        return []
+    choices: dict[str, list[int]] = {}
+    taken: set[int] = set(symbols.values())
+    for name, traced in symbols.items():
+        choices[name] = _choices(name, traced, (limits or {}).get(name, (None, None)), taken)
+    traced_sizes = dict(symbols)
+    found = [traced_sizes]
+    for name, sizes in choices.items():
+        found += [{**traced_sizes, name: size} for size in sizes]
+    if len(symbols) > 1:
+        room = {name: sizes or [symbols[name]] for name, sizes in choices.items()}
+        for step in range(max(map(len, room.values()))):
+            found.append({name: sizes[step % len(sizes)] for name, sizes in room.items()})
+    unique: list[dict[str, int]] = []
+    for one in found:
+        if one not in unique:
+            unique.append(one)
+    return unique
+
+
+def _choices(name: str, traced: int, limit: tuple[int | None, int | None], taken: set[int]) -> list[int]:
+    """Sizes other than the traced one: the smallest and two others."""
+    low, high = max(1, limit[0] or 1), limit[1]
+    if traced < low or (high is not None and traced > high):
+        raise InputError(f"dynamic axis {name} was traced at {traced}, outside of its limits {low}..{high or ''}")
+    chosen = [] if traced == low else [low]
+    for start in (traced + 1, 2 * traced + 1):
+        size = _next_prime(start, taken)
+        if high is None or size <= high:
+            chosen.append(size)
+            taken.add(size)
+    if high is not None and len(chosen) < 3:
+        nearby = (size for size in (high, *range(high - 1, low - 1, -1)) if size not in {traced, *chosen})
+        for size in nearby:
+            chosen.append(size)
+            taken.add(size)
+            if len(chosen) >= 3:
+                break
+    return chosen
+
+
+def _next_prime(start: int, taken: set[int]) -> int:
+    """The first odd prime from `start` on that no other symbol uses."""
+    size = max(3, start) | 1
+    while size in taken or any(size % divisor == 0 for divisor in range(3, int(size**0.5) + 1, 2)):
+        size += 2
+    return size
+
+
+__all__ = ["Limits", "Sample", "resized_input", "size_assignments"]

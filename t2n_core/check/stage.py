@@ -1,0 +1,36 @@
+"""Words for how far a cell came and what it ended as. No numpy, so that reports can be read without it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Stage(StrEnum):
+    """Stages of a cell, in order."""
+
+    SETUP = "setup"
+    CAPTURE = "capture"
+    LOWER = "lower"
+    SPEC = "spec"
+    WRITE = "write"
+    LOAD = "load"
+    OPTIMISE = "optimise"
+    RUN = "run"
+    COMPARE = "compare"
+
+
+class Status(StrEnum):
+    """What a cell ends as."""
+
+    PASS = "pass"
+    MISMATCH = "mismatch"
+    UNSUPPORTED = "unsupported"
+    ERROR = "error"
+    CRASH = "crash"
+    TIMEOUT = "timeout"
+    OOM = "oom"
+    SKIP = "skip"
+    NOT_RUN = "not_run"
+
+
+__all__ = ["Stage", "Status"]

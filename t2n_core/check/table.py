@@ -1,0 +1,57 @@
+"""Comparisons as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from t2n_core.check.comparison import OutputComparison
+
+_HEAD = ("output", "shape", "level", "required", "max abs", "max rel", "max ulp", "worst at", "expected", "actual")
+_SHOWN = 12
+"""Rows of a table; a model with a hundred outputs fails in a readable way too."""
+
+
+def comparison_table(outputs: Sequence[OutputComparison]) -> str:
+    """One line per output, mismatches first, and under it what no tolerance can mend."""
+    ordered = sorted(outputs, key=lambda output: output.passed)
+    rows = [_HEAD, *(_row(output) for output in ordered[:_SHOWN])]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
+    lines = []
+    for index, row in enumerate(rows):
+        lines.append("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+        if index and ordered[index - 1].problem:
+            lines.append(f"  ! {ordered[index - 1].name}: {ordered[index - 1].problem}")
+    if len(ordered) > _SHOWN:
+        lines.append(f"… and {len(ordered) - _SHOWN} more outputs")
+    return "\n".join(lines)
+
+
+def sizes_text(sizes: Sequence[Mapping[str, int]], shown: int = 8) -> str:
+    """`T=50; T=1; …` of a list of size assignments."""
+    parts = [", ".join(f"{name}={size}" for name, size in one.items()) or "as given" for one in sizes[:shown]]
+    if len(sizes) > shown:
+        parts.append(f"… {len(sizes)} in all")
+    return "; ".join(parts)
+
+
+def _row(output: OutputComparison) -> tuple[str, ...]:
+    compared = bool(output.outliers)
+    return (
+        output.name,
+        f"{output.dtype}[{','.join(map(str, output.shape))}]",
+        output.level.value if output.level else "none",
+        output.required.value,
+        _number(output.max_abs) if compared else "-",
+        _number(output.max_rel) if compared else "-",
+        "-" if output.max_ulp is None or not compared else str(output.max_ulp),
+        "-" if output.worst_index is None else str(list(output.worst_index)),
+        "-" if output.worst_expected is None else _number(output.worst_expected, 8),
+        "-" if output.worst_actual is None else _number(output.worst_actual, 8),
+    )
+
+
+def _number(value: float, digits: int = 3) -> str:
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+
+
+__all__ = ["comparison_table", "sizes_text"]

@@ -1,0 +1,236 @@
+"""`path:/to/tract`: a tract command-line binary behind the same protocol as a wheel.
+
+Flags, log lines and npz rules are those of the command line's source, 0.19.2 to 0.23.5; no released wheel carries a
+binary, so this is tested with a script that answers like one. What differs from a wheel: each batch is a process of its
+own that loads the archive again, halves go in and come out as float32, and there are no facts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from packaging.version import InvalidVersion, Version
+
+from t2n_core.engine.death import explain_death
+from t2n_core.engine.excerpt import Excerpt
+from t2n_core.engine.process import single_threaded_environment
+from t2n_core.engine.protocol import Array, EngineReply, EngineStage
+from t2n_core.engine.resolved import ResolvedEngine
+from t2n_core.engine.tract import MEMORY_LIMIT, GraphStage
+from t2n_core.engine.wire import plain_array
+from t2n_core.errors import EngineProvisionError, InputError
+
+_PASSES: Mapping[GraphStage, tuple[str, ...]] = {
+    "raw": ("--pass", "load"),
+    "declutter": ("--pass", "declutter"),
+    "optimise": ("-O",),
+}
+_REGISTRIES = ("--nnef-tract-core", "--nnef-tract-onnx", "--nnef-tract-pulse", "--nnef-extended-identifier")
+_LATER_REGISTRIES = ("--nnef-tract-extra", "--nnef-tract-transformers")
+_PARAMETERS = re.compile(r"^\s*graph\s+[^(]*\(([^)]*)\)", re.MULTILINE)
+_ASK_TIMEOUT = 30.0
+
+
+def resolve_binary(path: Path, requested: str) -> ResolvedEngine:
+    """Ask the binary for its version. Raises EngineProvisionError if it is not a tract command line."""
+    hint = "path: names a tract command-line binary that runs on this machine"
+    try:
+        content = path.read_bytes()
+    except OSError as cause:
+        raise EngineProvisionError(f"{path} cannot be read: {cause.strerror}", hint=hint) from cause
+    said = _ask(path, "--version")
+    found = re.search(r"\btract\S*\s+v?(\d\S*)", said)
+    try:
+        version = Version(found[1]) if found else None
+    except InvalidVersion:
+        version = None
+    if version is None:
+        raise EngineProvisionError(f"{path} --version says {said.strip()[:200]!r}, not tract and a version", hint=hint)
+    return ResolvedEngine("cli", str(version), path.absolute(), hashlib.sha256(content).hexdigest(), requested)
+
+
+def _ask(path: Path, question: str) -> str:
+    try:
+        done = subprocess.run(
+            [path.absolute(), question],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_ASK_TIMEOUT,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as cause:
+        raise EngineProvisionError(f"{path} {question} does not work: {cause}") from cause
+    return done.stdout
+
+
+class CliEngine:
+    """A tract binary; implements `Engine`. Nothing runs between two jobs."""
+
+    name = "tract"
+
+    def __init__(self, resolved: ResolvedEngine) -> None:
+        self.resolved = resolved
+        self._registries: tuple[str, ...] | None = None
+
+    @property
+    def version(self) -> str:
+        return self.resolved.version
+
+    def __repr__(self) -> str:
+        return f"CliEngine({self.resolved.library})"
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def run(
+        self,
+        archive: Path,
+        batches: Sequence[Sequence[Array]],
+        *,
+        timeout: float = 60.0,
+        memory_limit: int | None = None,
+        symbols: Mapping[str, int] | None = None,
+        stage: GraphStage = "optimise",
+    ) -> EngineReply:
+        """As `TractEngine.run`, one process per batch within `timeout` seconds in all; `times` has only `run`.
+
+        At least one batch is needed. The memory limit, in bytes, is enforced on Linux only.
+        """
+        if not batches:
+            raise InputError("the tract command line needs at least one batch of inputs")
+        try:
+            flags = [*self._accepted_registries(), *_PASSES[stage]]
+            names = _input_names(archive)
+        except (EngineProvisionError, OSError, tarfile.TarError, ValueError) as error:
+            return EngineReply("error", "load", f"{archive} cannot be read: {error}")
+        for name, value in (symbols or {}).items():
+            flags += ["--set", f"{name}={value}"]
+        start = time.monotonic()
+        outputs: list[tuple[Array, ...]] = []
+        limit = MEMORY_LIMIT if memory_limit is None else memory_limit
+        for batch in batches:
+            if len(batch) != len(names):
+                message = f"{len(batch)} inputs given, the model takes {len(names)}"
+                return EngineReply("error", "run", message, outputs=tuple(outputs))
+            left = timeout - (time.monotonic() - start)
+            reply = self._run_once(archive, flags, dict(zip(names, batch, strict=True)), left, limit)
+            outputs += reply.outputs
+            if reply.status != "ok":
+                return EngineReply(reply.status, reply.stage, reply.message, reply.stderr, tuple(outputs))
+        return EngineReply("ok", "run", outputs=tuple(outputs), times={"run": time.monotonic() - start})
+
+    def _accepted_registries(self) -> tuple[str, ...]:
+        if self._registries is None:
+            text = _ask(self.resolved.library, "--help")
+            self._registries = (*_REGISTRIES, *(flag for flag in _LATER_REGISTRIES if flag in text))
+        return self._registries
+
+    def _run_once(
+        self, archive: Path, flags: Sequence[str], inputs: Mapping[str, Array], timeout: float, memory: int
+    ) -> EngineReply:
+        with tempfile.TemporaryDirectory(prefix="t2n-cli-") as scratch:
+            given, got = Path(scratch, "in.npz"), Path(scratch, "out.npz")
+            halves = any(array.dtype == np.float16 for array in inputs.values())
+            _save_npz(given, inputs)
+            command = [str(self.resolved.library), str(archive.absolute()), "-f", "nnef", *flags]
+            command += ["run", f"--input-from-bundle={given}", f"--save-outputs={got}"]
+            command += ["--allow-float-casts"] if halves else []
+            exit_code, stderr, killed = _execute(command, timeout, memory)
+            reached = _reached(stderr)
+            if exit_code == 1:  # an error that the command line reports; a panic exits with 101
+                return EngineReply("error", reached, _error_text(stderr), stderr)
+            if exit_code or killed:
+                death = explain_death(exit_code, stderr, killed_by_us=killed)
+                return EngineReply(death.status, reached, death.message, stderr)
+            try:
+                with np.load(got, allow_pickle=False) as bundle:
+                    outputs = tuple(bundle[name] for name in bundle.files)
+            except (OSError, ValueError, EOFError, zipfile.BadZipFile) as cause:
+                return EngineReply("crash", "run", f"it ended well but left no outputs: {cause}", stderr)
+            return EngineReply("ok", "run", outputs=(outputs,))
+
+
+def _save_npz(path: Path, inputs: Mapping[str, Array]) -> None:
+    """Names may be any identifier, `file` too, which `np.savez` keeps for itself. Halves have no form there."""
+    with zipfile.ZipFile(path, "w") as bundle:
+        for name, array in inputs.items():
+            with bundle.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                plain = plain_array(array.astype(np.float32) if array.dtype == np.float16 else array)
+                np.lib.format.write_array(entry, plain, allow_pickle=False)
+
+
+def _execute(command: Sequence[str], timeout: float, memory: int) -> tuple[int, str, bool]:
+    """Exit code, stderr, and whether we killed it."""
+    killed = False
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={**single_threaded_environment(), "TRACT_LOG": "cli=info,tract=info"},  # these lines tell the stage
+        start_new_session=True,
+    )
+    if sys.platform == "linux":
+        import resource
+
+        with contextlib.suppress(ProcessLookupError, ValueError):
+            resource.prlimit(process.pid, resource.RLIMIT_AS, (memory, memory))
+            resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, 0))
+    try:
+        _, noise = process.communicate(timeout=max(timeout, 0.0))
+    except BaseException as reason:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL) if os.name == "posix" else process.kill()
+        _, noise = process.communicate()
+        if not isinstance(reason, subprocess.TimeoutExpired):
+            raise
+        killed = True
+    stderr = Excerpt()
+    stderr.add(noise)
+    return process.returncode, stderr.text(), killed
+
+
+def _input_names(archive: Path) -> list[str]:
+    """The parameters of the graph, which are the names that the npz must have. Raises OSError or ValueError."""
+    if archive.is_dir():
+        text = (archive / "graph.nnef").read_text(encoding="utf-8")
+    else:
+        with tarfile.open(archive) as tar:
+            member = next((m for m in tar if Path(m.name).name == "graph.nnef"), None)
+            file = tar.extractfile(member) if member else None
+            if file is None:
+                raise ValueError("it holds no graph.nnef")
+            text = file.read().decode("utf-8")
+    found = _PARAMETERS.search(text)
+    if not found:
+        raise ValueError("graph.nnef declares no graph")
+    names = (name.strip() for name in found[1].split(","))
+    return [name.removeprefix('i"').removesuffix('"') for name in names if name]
+
+
+def _reached(stderr: str) -> EngineStage:
+    if "Model ready" in stderr:
+        return "run"
+    return "optimise" if re.search(r"Model .*loaded", stderr) else "load"
+
+
+def _error_text(stderr: str) -> str:
+    """From the first error line on; its causes follow it."""
+    found = re.search(r"^.*(?:\bERROR\b|\bError:).*", stderr, re.MULTILINE | re.DOTALL)
+    text = found[0] if found else stderr
+    return text.strip()[-4000:] or "it ended with status 1 without a message"

@@ -1,0 +1,61 @@
+"""What a worker does for one job; runs in the process that may die of it.
+
+The stage is said before it is entered, so that a death is counted to the right one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from t2n_core.engine.driver import TractDriver
+from t2n_core.engine.protocol import Array
+from t2n_core.engine.wire import Frame
+from t2n_core.errors import EngineError
+
+
+class Send(Protocol):
+    def __call__(self, header: Mapping[str, Any], arrays: Sequence[Array] = (), /) -> None: ...
+
+
+def perform(driver: TractDriver, job: Frame, send: Send) -> None:
+    """Send the events of one job: `stage`…, `outputs` per batch, and at last `done`, `error` or `oom`."""
+    times: dict[str, float] = {}
+    try:
+        _run(driver, job, send, lambda stage: _entered(stage, times, send))
+    except EngineError as error:
+        send({"event": "error", "message": str(error), "times": times})
+    except MemoryError:
+        send({"event": "oom", "message": "an array of inputs or outputs does not fit", "times": times})
+    else:
+        send({"event": "done", "times": times})
+
+
+@contextmanager
+def _entered(stage: str, times: dict[str, float], send: Send) -> Iterator[None]:
+    send({"event": "stage", "stage": stage})
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        times[stage] = time.perf_counter() - start
+
+
+def _run(driver: TractDriver, job: Frame, send: Send, entered: Callable[[str], Any]) -> None:
+    header = job.header
+    with entered("load"):
+        model = driver.load(Path(header["archive"]))
+        send({"event": "facts", "facts": {**model.facts(), "registries": driver.registries}})
+    with entered("optimise"):
+        if header["symbols"]:
+            model.set_symbols(header["symbols"])
+        if header["stage"] == "declutter":
+            model.declutter()
+        runnable = model.into_runnable(optimise=header["stage"] == "optimise")
+    arrays = iter(job.arrays())
+    with entered("run"):
+        for size in header["batches"]:
+            send({"event": "outputs"}, runnable.run([next(arrays) for _ in range(size)]))

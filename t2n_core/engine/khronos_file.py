@@ -1,0 +1,115 @@
+"""What the Khronos parser lets through in a file, checked on the file; and what its C++ executor cannot judge."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import nnef
+import numpy as np
+
+_LABEL: Final = re.compile(r"[A-Za-z0-9_\-./\\]+")
+_INTEGER: Final = re.compile(r"(?<![\w.\"])-?\d+(?![\w.\"])")
+_STRING: Final = re.compile(r"\"[^\"]*\"|'[^']*'|#[^\n]*")
+_BORDERS: Final = frozenset(["ignore", "constant", "replicate", "reflect", "reflect-even"])
+_STORED_AS: Final = {"scalar": "f", "integer": "iu", "logical": "b"}
+_READING: Final = (nnef.Error, ValueError, OSError, TypeError, AssertionError)
+"""What the package raises for a bad file; TypeError comes out of a message formatter of its own."""
+_OWN_WAY: Final = {
+    "gelu": "computes gelu by a sigmoid",
+    "round": "rounds halves away from zero",
+    "softplus": "computes softplus as log(exp(x) + 1), which overflows",
+    "zero_point_linear_quantize": "reads a unary minus of the standard's own text in another way",
+    "update": "does not write the variable",
+}
+_NO_KERNEL: Final = frozenset(["argmax_pool", "sample", "desample", "max_pool_with_index", "roi_resample"])
+
+
+class IllegalFileError(Exception):
+    """The file is not strict NNEF; the text has all reasons."""
+
+
+def load(folder: Path) -> Any:
+    """The graph with weights and inferred shapes. Raises IllegalFileError with everything that is wrong."""
+    try:
+        graph = nnef.load_graph(str(folder))
+        text = (folder / "graph.nnef").read_text(encoding="ascii")
+    except _READING as wrong:
+        raise IllegalFileError(f"{type(wrong).__name__}: {wrong}") from wrong
+    problems = [*_wrapped_integers(text), *_problems(graph)]
+    try:
+        nnef.infer_shapes(graph)
+    except _READING as wrong:
+        problems.append(f"the shapes cannot be inferred: {wrong}")
+    if problems:
+        raise IllegalFileError("\n".join(problems))
+    return graph
+
+
+def _wrapped_integers(text: str) -> Iterator[str]:
+    for literal in _INTEGER.findall(_STRING.sub("", text)):
+        if not -(2**31) <= int(literal) < 2**31:
+            yield f"the integer {literal} wraps around in the parser (32 bits)"
+
+
+def _problems(graph: Any) -> Iterator[str]:
+    for op in graph.operations:
+        if op.name not in nnef.StandardOperations or op.name == "softabs":
+            yield f"{op.name} is not in the standard"
+        shape = op.attribs.get("shape") if op.name in ("external", "variable", "constant") else None
+        if shape is not None and any(extent <= 0 for extent in shape):
+            yield f"{op.name} has shape {shape}"
+        if op.name == "constant" and len(op.attribs["value"]) not in (1, math.prod(op.attribs["shape"])):
+            yield f"constant has {len(op.attribs['value'])} values for shape {shape}"
+        if op.name == "variable":
+            label, tensor = op.attribs["label"], graph.tensors[op.outputs["output"]]
+            if not _LABEL.fullmatch(label):
+                yield f"{label!r} is not a label"
+            if not tensor.quantization and tensor.data.dtype.kind not in _STORED_AS[op.dtype]:
+                yield f"the variable {label!r} is declared {op.dtype} and stored as {tensor.data.dtype}"
+        if op.attribs.get("border", "constant") not in _BORDERS:
+            yield f"{op.attribs['border']!r} is not a border"
+
+
+def session_objection(graph: Any) -> str:
+    """Why the C++ executor is no judge of this graph; empty if it is. The shapes must have been inferred."""
+    for op in graph.operations:
+        reason = _objection(graph, op)
+        if reason:
+            return f"the C++ executor {reason}"
+    return ""
+
+
+def _objection(graph: Any, op: Any) -> str:
+    border = op.attribs.get("border")
+    if op.name in _NO_KERNEL or "roi" in op.name:
+        return f"has no kernel for {op.name}"
+    if op.name in ("constant", "variable"):
+        return _source_objection(graph, op)
+    if op.name == "debox" and op.attribs["normalize"]:
+        return "computes debox with normalize wrongly"
+    if op.name == "matmul" and _batch(graph, op.inputs["A"]) != _batch(graph, op.inputs["B"]):
+        return "reads out of bounds in a matmul that broadcasts"
+    if border in ("replicate", "reflect", "reflect-even") and op.name not in ("pad", "multilinear_upsample"):
+        return f"has no border {border} in {op.name}"
+    if op.name in ("softmax", "argmax_reduce", "argmin_reduce") and len(op.attribs["axes"]) > 1:
+        return f"has no {op.name} over several axes"
+    return _OWN_WAY.get(op.name, "")
+
+
+def _source_objection(graph: Any, op: Any) -> str:
+    if op.dtype == "logical":
+        return f"dies of a logical {op.name}"
+    if op.name == "constant" and op.dtype == "integer" and len(op.attribs["value"]) != math.prod(op.attribs["shape"]):
+        return "dies of an integer constant that repeats one value"
+    data = graph.tensors[op.outputs["output"]].data
+    if op.name == "variable" and data.dtype == np.float16:
+        return "dies of float16 variables"
+    return ""
+
+
+def _batch(graph: Any, name: str) -> list[int]:
+    return list(graph.tensors[name].shape[:-2])

@@ -1,0 +1,176 @@
+"""Every error this package raises on purpose. The stage says where in a cell's life it happened.
+
+T2NError
+├── InputError                 setup     a bad argument, file name or option
+├── CaptureError               capture   PyTorch could not give a graph of the model
+├── LowerError                 lower     a rule could not write an operator
+│   └── UnsupportedOpsError    lower     all operators that have no form on the target, listed at once
+├── SpecError                  spec      the graph uses what the target version does not have
+├── WriteError                 write     the archive could not be written
+├── EngineError                          anything about a foreign engine
+│   ├── EngineResolveError     setup     no such version, or no index and no cache
+│   ├── EngineProvisionError   setup     download, hash or unpacking failed
+│   ├── EngineLoadError        load      the engine refused the archive
+│   ├── EngineOptimiseError    optimise  the engine failed while optimising the graph
+│   ├── EngineRunError         run       the engine refused the inputs or failed while running
+│   ├── EngineCrash                      the engine's process died (signal or panic); stage as reached
+│   ├── EngineTimeout                    it did not answer in time; stage as reached
+│   └── EngineOutOfMemory                it went over its memory limit; stage as reached
+└── ParityError                compare   the engine computed other numbers than PyTorch
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where in the user's model a node comes from."""
+
+    op: str
+    """The torch operator, with overload: `aten::add.Tensor`."""
+    module_path: str = ""
+    """Dotted path of the module that called it; empty for the root."""
+    source: str = ""
+    """`file:line in function`, with the code of that line behind it where known."""
+
+    def __str__(self) -> str:
+        parts = [self.op]
+        if self.module_path:
+            parts.append(f"in module `{self.module_path}`")
+        if self.source:
+            parts.append(f"at {self.source}")
+        return " ".join(parts)
+
+
+class T2NError(Exception):
+    """Base of all errors; `str()` of it is what a user reads, hint included."""
+
+    stage: ClassVar[str] = "setup"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        op: str | None = None,
+        origin: Origin | None = None,
+        target: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.op = op if op is not None else (origin.op if origin else None)
+        self.origin = origin
+        self.target = target
+        self.hint = hint
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        if self.origin:
+            lines.append(f"  origin: {self.origin}")
+        elif self.op:
+            lines.append(f"  op: {self.op}")
+        if self.target:
+            lines.append(f"  target: {self.target}")
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class InputError(T2NError):
+    """A bad argument, file name or option; nothing was done."""
+
+
+class CaptureError(T2NError):
+    """PyTorch could not give a graph of the model."""
+
+    stage = "capture"
+
+
+class LowerError(T2NError):
+    """A rule could not write one operator for the target."""
+
+    stage = "lower"
+
+
+class UnsupportedOpsError(LowerError):
+    """All operators of a model that have no form on the target; `problems` has one error each."""
+
+    def __init__(self, problems: Sequence[T2NError], *, target: str | None = None) -> None:
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        head = f"{count} operator{'s' if count != 1 else ''} of this model cannot be exported"
+        body = "\n".join(f"- {problem}".replace("\n", "\n  ") for problem in self.problems)
+        first = self.problems[0] if self.problems else None
+        super().__init__(f"{head}:\n{body}", target=target)
+        self.op = first.op if first else None
+        self.first_origin = first.origin if first else None
+
+
+class SpecError(T2NError):
+    """The graph uses an operator, attribute or dtype that the target version does not have."""
+
+    stage = "spec"
+
+
+class WriteError(T2NError):
+    """The archive could not be written; nothing is left under its final name."""
+
+    stage = "write"
+
+
+class EngineError(T2NError):
+    """Anything about a foreign engine."""
+
+
+class EngineResolveError(EngineError):
+    """No release matches, or there is neither an index nor a cache to ask."""
+
+
+class EngineProvisionError(EngineError):
+    """Download, hash check or unpacking of an engine failed."""
+
+
+class EngineLoadError(EngineError):
+    """The engine refused the archive; the message is its chain of causes."""
+
+    stage = "load"
+
+
+class EngineOptimiseError(EngineError):
+    """The engine failed while optimising the graph."""
+
+    stage = "optimise"
+
+
+class EngineRunError(EngineError):
+    """The engine refused the inputs or failed while running."""
+
+    stage = "run"
+
+
+class EngineCrash(EngineError):  # noqa: N818  the outcome's own word
+    """The engine's process died by a signal or a panic."""
+
+    stage = "run"
+
+
+class EngineTimeout(EngineError):  # noqa: N818
+    """The engine did not answer in time and was killed."""
+
+    stage = "run"
+
+
+class EngineOutOfMemory(EngineError):  # noqa: N818
+    """The engine went over its memory limit."""
+
+    stage = "run"
+
+
+class ParityError(T2NError):
+    """The engine computed other numbers than PyTorch."""
+
+    stage = "compare"

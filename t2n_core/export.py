@@ -1,0 +1,221 @@
+"""The whole pipeline: capture, lower, check against the spec, write, run, compare. The only module that knows them all.
+
+export_model_to_nnef(model, (x,), "model.nnef.tgz", TractNNEF("0.21"))
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from t2n_core.check.outcome import Outcome, Stage
+from t2n_core.check.parity import check_parity
+from t2n_core.check.samples import Sample
+from t2n_core.check.tolerance import TractCheckTolerance
+from t2n_core.errors import InputError, UnsupportedOpsError
+from t2n_core.inference_target import InferenceTarget
+from t2n_core.nnef.archive import write_archive
+from t2n_core.nnef.graph import Graph
+from t2n_core.nnef.legality import check_graph
+from t2n_core.op.custom_extractors import ModuleInfoExtractor
+from t2n_core.op.lower import has_rule, lower
+from t2n_core.op.registry import Registry, load_default
+from t2n_core.reference import reference_samples
+from t2n_core.torch_graph.passes import simplify
+from t2n_core.torch_graph.tracer import CapturedModel, ModelInputs, TorchModuleTracer, bind_inputs
+
+
+@dataclass(slots=True)
+class ModelExport:
+    """One model with example inputs, captured once and exported to any number of targets.
+
+    Args:
+        model: in evaluation mode; it is never changed.
+        args: a tensor, a tuple of arguments, or a dict of named tensors.
+        kwargs: further keyword arguments of `forward`.
+        input_names, output_names: of the archive; taken from `forward` and numbered if not given.
+        dynamic_axes: {input name: {axis: symbol}} or {input name: [axes]}.
+        extra_inputs: further arguments like `args`, checked on the same archive.
+        rules: the operators' rules, if not the default ones.
+    """
+
+    model: torch.nn.Module
+    args: Any
+    kwargs: Mapping[str, Any] | None = None
+    input_names: Sequence[str] | None = None
+    output_names: Sequence[str] | None = None
+    dynamic_axes: Any = None
+    extra_inputs: Sequence[Any] = ()
+    rules: Registry | None = None
+    times: dict[str, float] = field(default_factory=dict)
+    """Seconds of the stages that are shared by all targets."""
+    inputs: ModelInputs = field(init=False, repr=False)
+    _captured: CapturedModel | None = field(default=None, repr=False)
+    _samples: list[Sample] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, torch.nn.Module):
+            raise InputError(f"the model must be a torch.nn.Module, not {type(self.model).__name__}")
+        self.inputs = bind_inputs(self.model, self.args, self.kwargs, self.input_names)
+
+    @property
+    def captured(self) -> CapturedModel:
+        """Raises CaptureError, InputError."""
+        if self._captured is None:
+            with _timed(self.times, "capture"):
+                self._captured = TorchModuleTracer(
+                    self.model, self.inputs, self.dynamic_axes, ModuleInfoExtractor.get_by_module
+                ).trace()
+        return self._captured
+
+    @property
+    def samples(self) -> list[Sample]:
+        """What PyTorch computes, at the traced sizes and at others. Raises InputError."""
+        if self._samples is None:
+            captured = self.captured
+            extra = [bind_inputs(self.model, more, self.kwargs, self.inputs.names) for more in self.extra_inputs]
+            shapes = [v.shape for v in captured.graph.inputs]
+            with _timed(self.times, "reference"):
+                self._samples = reference_samples(self.model, self.inputs, shapes, captured.symbols, extra)
+        return self._samples
+
+    def lower(self, target: InferenceTarget) -> Graph:
+        """The NNEF graph for a target, legal there. Raises CaptureError, UnsupportedOpsError, SpecError."""
+        captured = self.captured
+        target.post_trace(captured.graph)
+        spec, rules = target.spec, self.rules or load_default()
+        graph = lower(simplify(captured.graph, has_rule(rules, spec)), spec, rules, self._output_names(captured))
+        for fragment in target.specific_fragments(graph):
+            graph.fragments.setdefault(fragment.name, fragment)
+        target.post_export(graph)
+        problems = check_graph(graph, spec)
+        if problems:
+            raise problems[0] if len(problems) == 1 else UnsupportedOpsError(problems, target=str(target))
+        return graph
+
+    def to(self, target: InferenceTarget, path: str | Path, *, compression_level: int | None = None) -> ExportResult:
+        """Writes the archive for one target. Raises T2NError; nothing is left under `path` then."""
+        if target.dynamic_axes and self.dynamic_axes is None:
+            self.dynamic_axes = target.dynamic_axes
+        times: dict[str, float] = {}
+        target.pre_trace(self.model, self.inputs.tensors)
+        _ = self.captured  # timed by itself
+        with _timed(times, "lower"):
+            graph = self.lower(target)
+        with _timed(times, "write"):
+            archive = write_archive(graph, path, spec=target.spec, compression=compression_level)
+        return ExportResult(archive, target, self, graph, {**self.times, **times})
+
+    def _output_names(self, captured: CapturedModel) -> list[str]:
+        count = len(captured.graph.outputs)
+        if self.output_names is None:
+            names = ["output"] if count == 1 else [f"output_{i}" for i in range(count)]
+            return [f"{n}_of_model" if n in self.inputs.names else n for n in names]
+        if len(self.output_names) != count:
+            raise InputError(f"{len(self.output_names)} output names for {count} outputs")
+        if len({*self.output_names, *self.inputs.names}) != count + len(self.inputs.names):
+            raise InputError("input and output names must all differ")
+        return list(self.output_names)
+
+
+@dataclass(slots=True)
+class ExportResult:
+    """An archive on disk and what it came from."""
+
+    archive: Path
+    target: InferenceTarget
+    export: ModelExport
+    graph: Graph
+    times: dict[str, float]
+    """Seconds: capture, lower, write."""
+
+    @property
+    def input_names(self) -> list[str]:
+        return [v.name for v in self.graph.inputs]
+
+    @property
+    def output_names(self) -> list[str]:
+        return [v.name for v in self.graph.outputs]
+
+    def check_parity(self, tolerance: str | TractCheckTolerance | None = None, *, timeout: float = 60.0) -> Outcome:
+        """Runs the archive in the target's engine on all samples. What fails is in the outcome, never raised.
+
+        Raises InputError for an unknown level.
+        """
+        level = TractCheckTolerance.parse(tolerance if tolerance is not None else self.target.check_io_tolerance)
+        try:
+            samples, engine = self.export.samples, self.target.engine()
+        except Exception as cause:
+            return Outcome.from_error(cause, Stage.SETUP)
+        found = check_parity(
+            engine, self.archive, samples, tolerance=level, output_names=self.output_names, timeout=timeout
+        )
+        return found.with_times(self.times)
+
+    def assert_parity(self, tolerance: str | TractCheckTolerance | None = None, *, timeout: float = 60.0) -> Outcome:
+        """Like check_parity, but raises the T2NError of a failure (ParityError, EngineCrash, …)."""
+        return self.check_parity(tolerance, timeout=timeout).raise_for_failure()
+
+
+def export_model_to_nnef(
+    model: torch.nn.Module,
+    args: Any,
+    file_path_export: str | Path,
+    inference_target: InferenceTarget,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    compression_level: int | None = None,
+    extra_inputs: Sequence[Any] = (),
+    rules: Registry | None = None,
+) -> ExportResult:
+    """Exports a model, and unless the target says otherwise proves the archive in the target's engine.
+
+    Args:
+        model: a module in evaluation mode; never changed.
+        args: a tensor, a tuple of arguments, or a dict of named tensors.
+        file_path_export: a folder, `.tar`, `.tgz` or `.tar.gz`.
+        inference_target: `TractNNEF("0.21")`, `KhronosNNEF()`.
+        input_names, output_names: names in the archive.
+        compression_level: of `.tgz`: 1 to 9.
+
+    Raises:
+        InputError, CaptureError, UnsupportedOpsError, SpecError, WriteError: nothing is written then.
+        EngineError, ParityError: the check failed; the archive is removed.
+    """
+    export = ModelExport(
+        model, args, kwargs, input_names, output_names, inference_target.dynamic_axes or None, extra_inputs, rules
+    )
+    result = export.to(inference_target, file_path_export, compression_level=compression_level)
+    if inference_target.check_io:
+        try:
+            result.assert_parity()
+        except Exception:
+            _remove(result.archive)
+            raise
+    return result
+
+
+def _remove(archive: Path) -> None:
+    if archive.is_dir():
+        for file in archive.iterdir():
+            file.unlink()
+        archive.rmdir()
+    else:
+        archive.unlink(missing_ok=True)
+
+
+@contextmanager
+def _timed(times: dict[str, float], stage: str) -> Iterator[None]:
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        times[stage] = time.perf_counter() - start

@@ -1,0 +1,7 @@
+"""What an archive is made for."""
+
+from t2n_core.inference_target.base import InferenceTarget
+from t2n_core.inference_target.khronos import KhronosNNEF
+from t2n_core.inference_target.tract import TractNNEF
+
+__all__ = ["InferenceTarget", "KhronosNNEF", "TractNNEF"]

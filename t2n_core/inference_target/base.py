@@ -1,0 +1,73 @@
+"""The base of all targets: which operators may be written, which engine judges, and hooks for a user's own target."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from t2n_core.check.tolerance import DEFAULT_LEVEL, TractCheckTolerance
+from t2n_core.engine.protocol import Engine
+from t2n_core.nnef.graph import Fragment, Graph
+from t2n_core.nnef.spec import Spec
+
+if TYPE_CHECKING:
+    import torch
+
+    from t2n_core.torch_graph.ir import TorchModuleIRGraph
+
+
+class InferenceTarget(ABC):
+    """One kind and version of consumer of NNEF archives.
+
+    Args:
+        version: of the engine or the standard.
+        check_io: run the archive after export and compare with PyTorch.
+        dynamic_axes: {input name: {axis: symbol}} or {input name: [axes]}; negative axes count from the end.
+        check_io_tolerance: the level that must hold.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(
+        self,
+        version: str,
+        *,
+        check_io: bool = True,
+        dynamic_axes: Any = None,
+        check_io_tolerance: str | TractCheckTolerance = DEFAULT_LEVEL,
+    ) -> None:
+        self.requested_version = version
+        self.check_io = check_io
+        self.dynamic_axes = dict(dynamic_axes or {})
+        self.check_io_tolerance = TractCheckTolerance.parse(check_io_tolerance)
+
+    @property
+    def version(self) -> str:
+        """The exact version."""
+        return self.requested_version
+
+    @property
+    @abstractmethod
+    def spec(self) -> Spec:
+        """The operators that may be written."""
+
+    @abstractmethod
+    def engine(self) -> Engine:
+        """What judges archives of this target. Raises EngineResolveError or EngineProvisionError."""
+
+    # hooks of a user's own target, all optional; each may raise T2NError to refuse
+    def pre_trace(self, model: torch.nn.Module, tensors: list[torch.Tensor]) -> None:  # noqa: B027
+        """Before capture; must not change the model."""
+
+    def post_trace(self, graph: TorchModuleIRGraph) -> None:  # noqa: B027
+        """On the captured graph, before it is lowered; may edit it."""
+
+    def post_export(self, graph: Graph) -> None:  # noqa: B027
+        """On the NNEF graph, before it is checked and written; may edit it."""
+
+    def specific_fragments(self, graph: Graph) -> list[Fragment]:
+        """Fragments to add to the archive."""
+        return []
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"

@@ -1,0 +1,35 @@
+"""The Khronos standard itself: flat NNEF 1.0, judged by the group's own tools."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from t2n_core.check.tolerance import DEFAULT_LEVEL, TractCheckTolerance
+from t2n_core.engine.protocol import Engine
+from t2n_core.inference_target.base import InferenceTarget
+from t2n_core.nnef.spec import Spec, spec_for
+
+
+class KhronosNNEF(InferenceTarget):
+    """Standard operators only, no extension, fixed sizes."""
+
+    name: ClassVar[str] = "khronos"
+
+    def __init__(
+        self,
+        version: str = "1.0.5",
+        *,
+        check_io: bool = True,
+        check_io_tolerance: str | TractCheckTolerance = DEFAULT_LEVEL,
+        dynamic_axes: Any = None,
+    ) -> None:
+        super().__init__(version, check_io=check_io, dynamic_axes=dynamic_axes, check_io_tolerance=check_io_tolerance)
+
+    @property
+    def spec(self) -> Spec:
+        return spec_for("khronos", self.version)
+
+    def engine(self) -> Engine:
+        from t2n_core.engine.khronos import KhronosEngine
+
+        return KhronosEngine.shared()

@@ -1,0 +1,176 @@
+"""Writes a graph with its weights: as a directory, a tar file or a gzipped tar file.
+
+An archive comes to be under a temporary name and is renamed when it is complete, so that its final name never shows
+half of it. Its bytes depend on the graph alone: no time, user, host or order of a dictionary goes into them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import re
+import secrets
+import shutil
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Final
+
+from t2n_core.errors import WriteError
+from t2n_core.nnef import dat
+from t2n_core.nnef.graph import Graph, WeightSource
+from t2n_core.nnef.spec import Spec
+from t2n_core.nnef.writer import graph_text
+
+GRAPH: Final = "graph.nnef"
+_TAR_SUFFIXES: Final = (".tar",)
+_GZIP_SUFFIXES: Final = (".tgz", ".tar.gz")
+_OTHER_FILES: Final = (".nnef", ".onnx", ".pt", ".pth", ".zip", ".gz", ".xz", ".bz2", ".zst", ".dat", ".7z")
+"""Suffixes of files that this module does not write; any other name is that of a directory."""
+_LABEL: Final = re.compile(r"[A-Za-z0-9_\-][A-Za-z0-9_\-.]*(/[A-Za-z0-9_\-][A-Za-z0-9_\-.]*)*")
+"""tract skips every file of which a path component starts with a dot."""
+_COPY: Final = 1 << 20
+
+
+def write_archive(graph: Graph, path: str | os.PathLike[str], *, spec: Spec, compression: int | None = None) -> Path:
+    """Writes `graph` and returns the path of the archive. Weights are read in pieces, each label is stored once.
+
+    The name decides the form: `.tgz` and `.tar.gz` (also `.nnef.tgz`) a gzipped tar with level `compression`
+    (0 to 9, default 6), `.tar` a plain one, everything else a directory. A directory that exists is replaced if it is
+    empty or an earlier export.
+
+    Raises WriteError; nothing is left under the final name then, except what was there before.
+    """
+    target = Path(path)
+    name = target.name.lower()
+    text = graph_text(graph, spec=spec)
+    weights = collect_weights(graph)
+    if not name.endswith(_GZIP_SUFFIXES) and compression is not None:
+        raise WriteError(f"`compression` is for gzipped archives: the name {target.name!r} is not that of one")
+    try:
+        if name.endswith(_TAR_SUFFIXES + _GZIP_SUFFIXES):
+            level = None if name.endswith(_TAR_SUFFIXES) else 6 if compression is None else compression
+            _put_in_place(target, False, lambda part: _write_tar(part, text, weights, level))
+        elif name.endswith(_OTHER_FILES):
+            suffix = "`, `".join(_TAR_SUFFIXES + _GZIP_SUFFIXES)
+            raise WriteError(f"{target}: an archive ends in `{suffix}`, a directory has no suffix of a file")
+        else:
+            _put_in_place(target, True, lambda part: _write_directory(part, text, weights))
+    except OSError as wrong:
+        raise WriteError(f"{target} cannot be written: {wrong.strerror or wrong}", hint=_hint(target)) from wrong
+    return target
+
+
+def collect_weights(graph: Graph) -> dict[str, WeightSource]:
+    """The weights by label, sorted. Raises WriteError for a label that cannot be a file name, or has two weights."""
+    weights: dict[str, WeightSource] = {}
+    for operation, value in graph.variables():
+        label = operation.arguments["label"]
+        if value.weight is None:
+            raise WriteError(f"the variable `{value.name}` has no weight", origin=operation.origin)
+        if not _LABEL.fullmatch(label) or max(map(len, label.split("/"))) > 250:
+            raise WriteError(f"{label!r} cannot be the label of a weight", origin=operation.origin)
+        if weights.setdefault(label, value.weight) is not value.weight:
+            raise WriteError(f"two weights have the label {label!r}", origin=operation.origin)
+    return {label: weights[label] for label in sorted(weights)}
+
+
+def _write_tar(part: Path, text: str, weights: dict[str, WeightSource], level: int | None) -> None:
+    with contextlib.ExitStack() as stack:
+        out: IO[bytes] | gzip.GzipFile = stack.enter_context(part.open("wb"))
+        if level is not None:
+            # Without a name and a time in the header the bytes are the same at each export.
+            out = stack.enter_context(gzip.GzipFile("", "wb", compresslevel=level, fileobj=out, mtime=0))
+        tar = stack.enter_context(tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT))
+        content = text.encode()
+        tar.addfile(_entry(GRAPH, len(content)), io.BytesIO(content))
+        for label, source in weights.items():
+            size = dat.HEADER_SIZE + dat.data_size(source.dtype, source.shape)
+            reader = io.BufferedReader(dat.PieceReader(source), _COPY)
+            tar.addfile(_entry(f"{label}.dat", size), reader)
+            while reader.read(_COPY):  # to the end: only there the source is checked against what it promised
+                pass
+
+
+def _entry(name: str, size: int) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(name)
+    entry.size = size
+    return entry  # time, user and group are zero, the mode is 0o644
+
+
+def _write_directory(part: Path, text: str, weights: dict[str, WeightSource]) -> None:
+    (part / GRAPH).write_text(text, encoding="utf-8", newline="\n")
+    for label, source in weights.items():
+        file = part / f"{label}.dat"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("wb", buffering=0) as out:
+            for piece in dat.pieces(source):
+                _write_all(out, piece)
+
+
+def _write_all(out: io.FileIO, piece: bytes | memoryview) -> None:
+    """A plain file may take less than it is given, for example above 2 GiB."""
+    rest = memoryview(piece).cast("B")
+    while rest:
+        rest = rest[out.write(rest) :]
+
+
+def _put_in_place(target: Path, is_directory: bool, write: Callable[[Path], None]) -> None:
+    """Lets `write` fill a temporary file or directory beside `target`, then gives it that name; cleans up otherwise."""
+    if is_directory:
+        _check_replaceable(target)
+    elif target.is_dir():
+        raise WriteError(f"{target} is a directory, a file is to be written there")
+    with _temporary(target, is_directory) as part:
+        write(part)
+        if not is_directory or not target.exists():
+            part.replace(target)
+            return
+        with _temporary(target, True) as old:
+            moved = old / target.name
+            target.rename(moved)
+            try:
+                part.rename(target)
+            except BaseException:
+                moved.rename(target)
+                raise
+
+
+@contextlib.contextmanager
+def _temporary(target: Path, is_directory: bool) -> Iterator[Path]:
+    """A file or directory beside `target`; gone at the end if it is still there."""
+    part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.part")
+    if is_directory:
+        part.mkdir()
+    else:
+        part.open("xb").close()
+    try:
+        yield part
+    finally:
+        if is_directory:
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
+
+
+def _check_replaceable(target: Path) -> None:
+    """Raises WriteError if `target` holds anything but an earlier export."""
+    if not target.exists() and not target.is_symlink():
+        return
+    if not target.is_dir() or target.is_symlink():
+        raise WriteError(f"{target} exists and is not a directory")
+    files = [file.relative_to(target) for file in target.rglob("*") if not file.is_dir()]
+    strange = [file for file in files if file.name not in (GRAPH, "graph.quant") and file.suffix != ".dat"]
+    if strange or (files and Path(GRAPH) not in files):
+        hint = "name a directory that is empty, does not exist or holds an earlier export"
+        raise WriteError(f"{target} holds other files, for example {(strange or files)[0]}", hint=hint)
+
+
+def _hint(target: Path) -> str | None:
+    if not target.parent.exists():
+        return f"the folder {target.parent} does not exist"
+    if not os.access(target.parent, os.W_OK):
+        return f"the folder {target.parent} is not writable"
+    return None

@@ -1,0 +1,101 @@
+"""Tensors in NNEF's binary form: a header of 128 bytes, then the elements in C order, little-endian."""
+
+from __future__ import annotations
+
+import io
+import math
+import struct
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from t2n_core.errors import WriteError
+from t2n_core.nnef.graph import WeightSource
+
+HEADER_SIZE: Final = 128
+MAX_RANK: Final = 8
+_LIMIT: Final = 2**32
+"""Extents and the number of bytes are stored in 32 bits."""
+_HEADER: Final = struct.Struct("<2sBBII8III76x")
+_KINDS: Final = {"f": 0, "u": 1, "i": 4, "b": 5}
+"""Item types of the standard. Booleans are packed into bits, the only form that all tract versions read."""
+
+
+def data_size(dtype: np.dtype[Any], shape: tuple[int, ...]) -> int:
+    """Bytes behind the header."""
+    count = math.prod(shape)
+    if dtype.kind == "b":
+        return max((count + 7) // 8, 1)  # tract refuses an empty tensor of booleans that has no byte at all
+    return count * dtype.itemsize
+
+
+def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """The header of a tensor. Raises WriteError for a dtype, rank or size that the format cannot hold."""
+    bits = 1 if dtype.kind == "b" else dtype.itemsize * 8
+    if dtype.kind not in _KINDS or bits > 64:
+        raise WriteError(f"a tensor of {dtype} cannot be stored: NNEF has float, integer and bool items up to 64 bits")
+    if len(shape) > MAX_RANK:
+        raise WriteError(f"a tensor of rank {len(shape)} cannot be stored: NNEF files hold at most rank {MAX_RANK}")
+    size = data_size(dtype, shape)
+    if size >= _LIMIT or any(extent >= _LIMIT for extent in shape):
+        raise WriteError(
+            f"a tensor of shape {list(shape)} and {dtype} cannot be stored: NNEF files hold less than 4 GiB"
+        )
+    extents = [*shape, *[0] * (MAX_RANK - len(shape))]
+    return _HEADER.pack(b"N\xef", 1, 0, size, len(shape), *extents, bits, _KINDS[dtype.kind])
+
+
+def pieces(source: WeightSource) -> Iterator[bytes | memoryview]:
+    """The whole content of the file, header first, piece by piece; the weight is never held as a second copy.
+
+    Raises WriteError for a tensor that the format cannot hold, and if the source gives more or less than it promised.
+    """
+    dtype, shape = source.dtype, source.shape
+    yield header(dtype, shape)
+    expected = math.prod(shape) * dtype.itemsize
+    given = 0
+    rest = b""
+    for chunk in source.chunks():
+        given += chunk.nbytes
+        if dtype.kind != "b":
+            yield chunk
+            continue
+        whole = rest + bytes(chunk)
+        cut = len(whole) - len(whole) % 8
+        rest = whole[cut:]
+        if cut:
+            yield _packed(whole[:cut])
+    if dtype.kind == "b" and (rest or not expected):
+        yield _packed(rest) or b"\0"
+    if given != expected:
+        raise WriteError(f"a weight of shape {list(shape)} and {dtype} gave {given} bytes instead of {expected}")
+
+
+def _packed(flags: bytes) -> bytes:
+    """Bytes that are zero or not as bits, most significant first."""
+    return np.packbits(np.frombuffer(flags, np.uint8) != 0).tobytes()
+
+
+class PieceReader(io.RawIOBase):
+    """The pieces of a tensor as a file to read from, for writers that want one."""
+
+    def __init__(self, source: WeightSource) -> None:
+        super().__init__()
+        self._pieces = pieces(source)
+        self._current = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        target = memoryview(buffer).cast("B")
+        while not self._current:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._current = memoryview(piece).cast("B")
+        count = min(len(target), len(self._current))
+        target[:count] = self._current[:count]
+        self._current = self._current[count:]
+        return count

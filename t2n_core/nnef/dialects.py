@@ -1,0 +1,205 @@
+"""What differs between the two NNEF dialects: how inputs, casts, sizes and repetition are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from packaging.version import Version
+
+from t2n_core.errors import LowerError
+from t2n_core.nnef.dims import Dim, Shape, as_dim, floor_div, is_static, product, same
+from t2n_core.nnef.emitter import FLOAT32, Emitter, Expected, Operand
+from t2n_core.nnef.graph import Operation, Value
+from t2n_core.nnef.spec import Spec
+
+TRACT_TYPES = {
+    "bool": "bool",
+    **{f"{kind}{bits}": f"{kind[0]}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
+    **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
+}
+
+SIZES_AS_BOUNDS = Version("0.19.6")
+"""Before, the bounds of `slice` are numbers only."""
+RESHAPES_INTO_SCANS = (Version("0.23.0"), Version("0.23.9"))
+"""From the first to before the second, the engine moves a `reshape` of a scan's result into the scan, and fails."""
+
+SWAPPED_SUB = (Version("0.21.8"), Version("0.21.11"))
+"""From the first to before the second, `sub` of one element minus many gives the negative."""
+
+
+class TractEmitter(Emitter):
+    """NNEF with tract's registries; sizes of dynamic axes are expressions."""
+
+    def __init__(self, spec: Spec, *, name: str = "network") -> None:
+        super().__init__(spec, name=name)
+        self._sizes: set[str] = set()
+
+    def external(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Value:
+        arguments: dict[str, Any] = {"shape": list(shape)}
+        operator = "external"
+        if dtype != FLOAT32:
+            operator = "tract_core_external"
+            arguments["datum_type"] = self.type_name(dtype)
+        value = Value(name, dtype, shape)
+        value.producer = Operation(operator, arguments, (value,))
+        self.graph.operations.append(value.producer)
+        self.graph.inputs.append(value)
+        return value
+
+    def type_name(self, dtype: np.dtype[Any]) -> str:
+        """tract's word for a dtype: `f32`, `i64`."""
+        if dtype.name not in TRACT_TYPES:
+            raise self.fail(f"tract has no dtype {dtype}")
+        return TRACT_TYPES[dtype.name]
+
+    def need_sizes(self, names: set[str]) -> None:
+        """Sizes are read off the first input that has the symbol alone as an extent.
+
+        The value takes the symbol's own name: old versions know symbols only inside `external`, all know a value.
+        """
+        for name in sorted(names - self._sizes):
+            self._sizes.add(name)
+            source, axis = self._bearer(name)
+            node, self.node = self.node, type(self.node)(f"size_of_{name}", None, ())
+            rank = source.rank
+            sizes = self.tract_core_shape_of(source, out=Expected((rank,), np.dtype(np.int64)))
+            one = self.slice(sizes, axes=[0], begin=[axis], end=[axis + 1])
+            size = self.squeeze(one, axes=[0])
+            size.name = name
+            self.node = node
+
+    def _bearer(self, name: str) -> tuple[Value, int]:
+        for value in self.graph.inputs:
+            for axis, extent in enumerate(value.shape):
+                if not isinstance(extent, int) and extent.is_Symbol and extent.name == name:
+                    return value, axis
+        raise LowerError(f"no input has the size {name} as an extent", origin=self.node.origin)
+
+    def cast(self, value: Value, dtype: np.dtype[Any]) -> Value:
+        if value.dtype == dtype:
+            return value
+        if dtype.kind == "b":  # float16 cannot be compared before 0.20
+            return self.ne(self.cast(value, FLOAT32) if value.dtype == np.float16 else value, 0)
+        return self.tract_core_cast(value, to=self.type_name(dtype), out=Expected(value.shape, dtype))
+
+    def size(self, dim: Dim, dtype: np.dtype[Any]) -> Value:
+        if isinstance(dim, int):
+            return self.constant(np.asarray(dim, dtype=dtype))
+        results = [Expected((), dtype)]
+        return self.write("tract_core_cast", {"input": dim, "to": self.type_name(dtype)}, results)[0]
+
+    def expand(self, value: Value, shape: Shape) -> Value:
+        repeats = [1 if same(have, want) else want for have, want in zip(value.shape, shape, strict=True)]
+        if all(isinstance(r, int) and r == 1 for r in repeats):
+            return value
+        return self.tile(value, repeats=repeats)
+
+    def pick(self, value: Value, indices: Value, axis: int) -> Value:
+        """0.19 reads a matrix of indices wrongly on all axes but the first, and fails on a list of one known index."""
+        shape = (*value.shape[:axis], *indices.shape, *value.shape[axis + 1 :])
+        if indices.weight is not None and indices.rank and product(indices.shape) == 1:
+            place = int(np.frombuffer(b"".join(indices.weight.chunks()), indices.dtype)[0])
+            return self.reshape_to(self.take(value, axis, place, place + 1), shape)
+        if indices.rank > 1 and axis > 0:
+            flat = self.pick(value, self.reshape_to(indices, [product(indices.shape)]), axis)
+            return self.reshape_to(flat, shape)
+        return self.tract_core_gather(value, indices, axis=axis)
+
+    def slice(
+        self,
+        value: Value,
+        *,
+        axes: Sequence[int],
+        begin: Sequence[Dim],
+        end: Sequence[Dim],
+        stride: Sequence[int] = (),
+        out: Expected | None = None,
+    ) -> Value:
+        """The statement of that name; an axis with a size among its bounds is picked where it cannot take that."""
+        steps = list(stride) or [1] * len(axes)
+        bounds = list(zip(axes, begin, end, steps, strict=True))
+        free = [bound for bound in bounds if self.spec.version < SIZES_AS_BOUNDS and not is_static(bound[1:3])]
+        if free:
+            for axis, first, last, step in free:
+                value = self._pick_range(value, axis, first, last, step)
+            bounds = [bound for bound in bounds if bound not in free]
+            if not bounds:
+                return value
+        axes, begin, end, steps = (list(of) for of in zip(*bounds, strict=True))
+        more = {"stride": steps} if stride else {}
+        outs = None if out is None else [out]
+        return self.call("slice", value, axes=axes, begin=begin, end=end, outs=outs, **more)[0]
+
+    def sub(self, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+        """`x - y`; as `-y + x` where the engine would swap them."""
+        first, end = SWAPPED_SUB
+        swapped = first <= self.spec.version < end and isinstance(y, Value) and y.dtype.kind in "fi"
+        if swapped and (not isinstance(x, Value) or product(x.shape) == 1):
+            return self.call("add", self.call("neg", y)[0], x, outs=None if out is None else [out])[0]
+        return self.call("sub", x, y, outs=None if out is None else [out])[0]
+
+    def scanned(self, value: Value) -> Value:
+        """The result of a scan, where needed behind a triangle that keeps everything: no rewriting passes that."""
+        first, end = RESHAPES_INTO_SCANS
+        if not first <= self.spec.version < end:
+            return value
+        diagonal = self.constant(np.asarray(-(1 << 30), dtype=np.int64))
+        return self.tract_core_trilu(value, k=diagonal, upper=True, out=Expected(value.shape, value.dtype))
+
+    def _pick_range(self, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
+        counted = Expected((as_dim(floor_div(as_dim(end - begin - 1), step) + 1),), np.dtype(np.int64))
+        sizes = self.tract_core_range(begin, end, step, out=counted)
+        indices = self.tract_core_cast(sizes, to="i64", out=counted)
+        shape = (*value.shape[:axis], *counted.shape, *value.shape[axis + 1 :])
+        return self.tract_core_gather(value, indices, axis=axis, out=Expected(shape, value.dtype))
+
+
+class KhronosEmitter(Emitter):
+    """Flat NNEF 1.0: standard operators, fixed sizes, scalar (float32), integer and logical tensors."""
+
+    def external(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Value:
+        if not is_static(shape):
+            raise LowerError(
+                f"input `{name}` has a dynamic axis; NNEF 1.0 has fixed sizes only",
+                target=str(self.spec),
+                hint="export without dynamic_axes for this target, one archive per size",
+            )
+        value = Value(name, dtype, shape)
+        value.producer = Operation("external", {"shape": list(shape)}, (value,), None, self.variable_dtype(dtype))
+        self.graph.operations.append(value.producer)
+        self.graph.inputs.append(value)
+        return value
+
+    def need_sizes(self, names: set[str]) -> None:
+        raise self.fail(f"the size {', '.join(sorted(names))} is dynamic; NNEF 1.0 has fixed sizes only")
+
+    def cast(self, value: Value, dtype: np.dtype[Any]) -> Value:
+        if value.dtype == dtype:
+            return value
+        if dtype.kind == "b" and value.dtype.kind == "f":
+            return self.ne(value, 0.0)
+        if dtype.kind == "f" and value.dtype.kind == "b":
+            return self.select(value, self.constant(np.ones(value.rank * (1,), dtype)), 0.0)
+        if dtype == FLOAT32 or dtype.kind in "iub":
+            results = [Expected(value.shape, dtype)]
+            return self.write("cast", {"input": value}, results, self.variable_dtype(dtype))[0]
+        raise self.fail(f"NNEF 1.0 has no dtype {dtype}")
+
+    def size(self, dim: Dim, dtype: np.dtype[Any]) -> Value:
+        if not isinstance(dim, int):
+            raise self.fail(f"the size {dim} is dynamic; NNEF 1.0 has fixed sizes only")
+        return self.constant(np.asarray(dim, dtype=dtype))
+
+    def expand(self, value: Value, shape: Shape) -> Value:
+        repeats = [1 if same(have, want) else want for have, want in zip(value.shape, shape, strict=True)]
+        return value if all(r == 1 for r in repeats) else self.tile(value, repeats=repeats)
+
+    def pick(self, value: Value, indices: Value, axis: int) -> Value:
+        return self.gather(value, indices, axis=axis)
+
+
+def emitter_for(spec: Spec, name: str = "network") -> Emitter:
+    """An empty graph for that target version."""
+    return {"tract": TractEmitter, "khronos": KhronosEmitter}[spec.target](spec, name=name)

@@ -1,0 +1,141 @@
+"""Sizes of tensors: plain integers, or sympy expressions in the symbols of the dynamic axes.
+
+PyTorch's own expression classes are translated into these on capture, so that nothing here knows torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import sympy
+
+Dim: TypeAlias = int | sympy.Expr
+Shape: TypeAlias = tuple[Dim, ...]
+
+
+class FloorDiv(sympy.Function):  # type: ignore[misc]
+    """`a // b` of integers; stays whole until both are numbers."""
+
+    nargs = (2,)
+    is_integer = True
+
+    @classmethod
+    def eval(cls, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
+        if a.is_Integer and b.is_Integer:
+            return sympy.Integer(int(a) // int(b))
+        if b == 1:
+            return a
+        quotient, rest = sympy.div(a, b) if b.is_Integer and a.is_polynomial() else (None, None)
+        if rest is not None and rest == 0 and all(c.is_Integer for c in sympy.Poly(quotient, *a.free_symbols).coeffs()):
+            return quotient
+        return None
+
+
+class Modulo(sympy.Function):  # type: ignore[misc]
+    """`a % b` of integers, with the sign of `b`, as in Python."""
+
+    nargs = (2,)
+    is_integer = True
+
+    @classmethod
+    def eval(cls, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
+        if a.is_Integer and b.is_Integer:
+            return sympy.Integer(int(a) % int(b))
+        return None
+
+
+def symbol(name: str) -> sympy.Symbol:
+    """The size symbol of that name: a positive integer."""
+    return sympy.Symbol(name, integer=True, positive=True)
+
+
+def as_dim(value: Any) -> Dim:
+    """`value` as a plain int where it is one."""
+    if isinstance(value, sympy.Expr):
+        return int(value) if value.is_Integer else value
+    return int(value)
+
+
+def is_static(shape: Iterable[Dim]) -> bool:
+    return all(isinstance(d, int) for d in shape)
+
+
+def symbols_of(dims: Iterable[Dim]) -> set[str]:
+    return {s.name for d in dims if isinstance(d, sympy.Expr) for s in d.free_symbols}
+
+
+def product(dims: Iterable[Dim]) -> Dim:
+    total: Dim = 1
+    for d in dims:
+        total = total * d
+    return as_dim(total)
+
+
+def floor_div(a: Dim, b: Dim) -> Dim:
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
+    return as_dim(FloorDiv(sympy.sympify(a), sympy.sympify(b)))
+
+
+def same(a: Dim, b: Dim) -> bool:
+    """True if both are equal for all sizes, as far as expanding and probing a few sizes can tell."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
+    if a == b or sympy.expand(a - b) == 0:
+        return True
+    names = sorted(symbols_of((a, b)))
+    return all(
+        evaluate(a, dict(zip(names, point, strict=False))) == evaluate(b, dict(zip(names, point, strict=False)))
+        for point in ((7, 11, 13, 17, 19), (24, 18, 30, 42, 66), (101, 97, 89, 83, 79))
+    )
+
+
+def evaluate(d: Dim, sizes: Mapping[str, int]) -> int:
+    """The number that `d` is when its symbols have these sizes. Raises KeyError for a symbol without size."""
+    if isinstance(d, int):
+        return d
+    value = d.subs({s: sizes[s.name] for s in d.free_symbols})
+    if not value.is_Integer:
+        raise ValueError(f"{d} is {value} for {dict(sizes)}: not an integer")
+    return int(value)
+
+
+def text(d: Dim, name_of: Callable[[str], str] = str) -> str:
+    """`d` in the expression syntax of tract's NNEF: + - * / with every operation in parentheses, never a unary minus.
+
+    Raises ValueError for an expression that has no such form (a modulo by a symbol, a maximum, ...).
+    """
+    if isinstance(d, int):
+        return str(d)
+    if d.is_Integer:
+        return str(int(d))
+    if d.is_Symbol:
+        return name_of(d.name)
+    if d.is_Add:
+        plus = [a for a in d.args if not a.could_extract_minus_sign()]
+        minus = [-a for a in d.args if a.could_extract_minus_sign()]
+        plus.sort(key=lambda a: (a.is_number, str(a)))  # symbols first: `(T-1)`, not `(0-1+T)`
+        minus.sort(key=str)
+        head = "+".join(text(a, name_of) for a in plus) or "0"
+        return f"({head}{''.join('-' + text(a, name_of) for a in minus)})"
+    if d.is_Mul:
+        if d.could_extract_minus_sign():
+            return f"(0-{text(-d, name_of)})"
+        factors = sorted(d.args, key=lambda a: (a.is_number, str(a)))
+        if any(a.is_Rational and not a.is_Integer for a in factors):
+            raise ValueError(f"{d} has a fraction")
+        return f"({'*'.join(text(a, name_of) for a in factors)})"
+    if d.is_Pow and d.exp.is_Integer and d.exp > 0:
+        return f"({'*'.join([text(d.base, name_of)] * int(d.exp))})"
+    if isinstance(d, FloorDiv) and d.args[1].is_Integer and d.args[1] > 0:
+        return f"({text(d.args[0], name_of)}/{d.args[1]})"
+    if isinstance(d, Modulo) and d.args[1].is_Integer and d.args[1] > 0:
+        a, b = text(d.args[0], name_of), d.args[1]
+        return f"({a}-(({a}/{b})*{b}))"
+    raise ValueError(f"{d} has no form in NNEF")
+
+
+def shape_text(shape: Sequence[Dim]) -> str:
+    """For messages: `[2, T, 80]`."""
+    return "[" + ", ".join(str(d) for d in shape) + "]"

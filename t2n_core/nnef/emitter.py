@@ -1,0 +1,295 @@
+"""The hand that writes statements: rules call operators by their NNEF names and get values back.
+
+    keep = g.gt(x, 0.5)                 any operator of the target's spec table is a method
+    y = g.select(keep, x, 0.0)          Python numbers become literals or constants of the right dtype
+
+Arguments are bound to the signature of the target version, ranks are aligned, result shapes inferred. What the target
+version does not have is a SpecError right here, with the origin of the torch operator that is being written.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import sympy
+from numpy.typing import NDArray
+
+from t2n_core.errors import LowerError, Origin, SpecError
+from t2n_core.nnef import shapes
+from t2n_core.nnef.dims import Dim, Shape, as_dim, same, shape_text, symbols_of
+from t2n_core.nnef.graph import ArrayWeight, Fragment, Graph, Operation, Value, WeightSource
+from t2n_core.nnef.identifiers import identifier_problem
+from t2n_core.nnef.spec import Signature, Spec
+
+Scalar: TypeAlias = bool | int | float
+Operand: TypeAlias = Value | Scalar
+FLOAT32 = np.dtype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What capture says of one result of the torch operator being written."""
+
+    shape: Shape
+    dtype: np.dtype[Any]
+
+
+@dataclass(slots=True)
+class NodeContext:
+    """The torch operator being written."""
+
+    name: str
+    origin: Origin | None
+    outputs: tuple[Expected, ...]
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+class Emitter(ABC):
+    """Builds one graph for one target version. Subclasses hold what differs between NNEF dialects."""
+
+    def __init__(self, spec: Spec, *, name: str = "network") -> None:
+        self.spec = spec
+        self.graph = Graph(name=name)
+        self.node = NodeContext("graph", None, ())
+        self._names: set[str] = set(spec.names())
+        self._constants: dict[tuple[str, tuple[int, ...], bytes], Value] = {}
+        self._variables: dict[str, Value] = {}
+
+    # ---------------------------------------------------------------------------------------------- the node at hand
+    def begin(self, name: str, origin: Origin | None, outputs: Iterable[Expected]) -> None:
+        """All that is written from here on belongs to this torch operator."""
+        self.node = NodeContext(name, origin, tuple(outputs))
+
+    @property
+    def output(self) -> Expected:
+        """The captured first result of the torch operator being written."""
+        return self.node.outputs[0]
+
+    def unique(self, wanted: str) -> str:
+        """An identifier that is not taken, nor the name of an operator."""
+        base = re.sub(r"\W", "_", wanted)
+        if identifier_problem(base):
+            base = f"v_{base}"
+        name, count = base, 0
+        while name in self._names:
+            count += 1
+            name = f"{base}_{count}"
+        self._names.add(name)
+        return name
+
+    def rename(self, value: Value, wanted: str) -> None:
+        """Gives a value written just now the name that users know."""
+        if value.name != wanted:
+            value.name = self.unique(wanted)
+
+    def reserve(self, names: Iterable[str]) -> None:
+        """Keeps names for inputs, outputs and symbols."""
+        self._names.update(names)
+
+    # ------------------------------------------------------------------------------------------------------ statements
+    def __getattr__(self, name: str) -> Callable[..., Value]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        operator = name.rstrip("_")  # `and_`, `or_`, `not_` are Python's words
+
+        def call(*args: Any, out: Expected | None = None, **attributes: Any) -> Value:
+            return self.call(operator, *args, outs=None if out is None else [out], **attributes)[0]
+
+        return call
+
+    def call(
+        self, operator: str, *args: Any, outs: Sequence[Expected] | None = None, **attributes: Any
+    ) -> tuple[Value, ...]:
+        """Writes one statement; returns all its results. `outs` gives their shapes where they cannot be inferred."""
+        try:
+            signature = self.spec.operator(operator)
+            if signature.broken:
+                raise SpecError(f"{self.spec} must not be given `{operator}`: {signature.broken}")
+            arguments = signature.bind(args, attributes)
+        except SpecError as wrong:
+            raise self._located(wrong) from wrong
+        arguments = self._operands(signature, arguments)
+        try:
+            results = (
+                [Expected(*shapes.infer(operator, arguments))]
+                if outs is None
+                else [Expected(tuple(as_dim(d) for d in o.shape), o.dtype) for o in outs]
+            )
+        except LowerError as wrong:
+            raise self._located(wrong) from wrong
+        return self.write(operator, arguments, results)
+
+    def write(
+        self, operator: str, arguments: dict[str, Any], results: Sequence[Expected], dtype: str = ""
+    ) -> tuple[Value, ...]:
+        """Appends a statement whose arguments are complete already."""
+        self._need_sizes(arguments)
+        values = tuple(Value(self.unique(f"{self.node.name}_{operator}"), r.dtype, r.shape) for r in results)
+        operation = Operation(operator, arguments, values, self.node.origin, dtype)
+        for value in values:
+            value.producer = operation
+        self.graph.operations.append(operation)
+        return values
+
+    def _located(self, wrong: LowerError | SpecError) -> LowerError | SpecError:
+        return type(wrong)(
+            wrong.message, origin=wrong.origin or self.node.origin, target=str(self.spec), hint=wrong.hint
+        )
+
+    def fail(self, message: str, hint: str | None = None) -> LowerError:
+        """The error to raise when this operator cannot be written with these arguments."""
+        return LowerError(message, origin=self.node.origin, target=str(self.spec), hint=hint)
+
+    def _operands(self, signature: Signature, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Numbers at tensor parameters become literals or constants; ranks are aligned where operands broadcast."""
+        tensors = [p.name for p in signature.parameters if p.is_tensor and p.name in arguments]
+        values = [v for n in tensors if isinstance(v := arguments[n], Value)]
+        if not values:
+            return arguments
+        rank = max(v.rank for v in values)
+        align = signature.name in shapes.BROADCASTING
+        dtype = next((v.dtype for v in values if v.dtype != shapes.BOOL), values[0].dtype)
+        for name in tensors:
+            argument = arguments[name]
+            if isinstance(argument, bool | int | float):
+                if dtype == shapes.BOOL and not isinstance(argument, bool):
+                    raise self.fail(f"`{signature.name}` of a condition and numbers only: nothing says their dtype")
+                arguments[name] = self.literal(argument, dtype, rank if align else 0)
+            elif align and isinstance(argument, Value) and argument.rank < rank:
+                arguments[name] = self.lift(argument, rank)
+        return arguments
+
+    def literal(self, number: Scalar, dtype: np.dtype[Any], rank: int = 0) -> Value | float:
+        """A float literal where that is exact for the dtype, else a constant with `rank` axes of size 1."""
+        with np.errstate(over="ignore"):
+            if dtype == FLOAT32 and math.isfinite(np.float32(number)):
+                return float(np.float32(number))
+            return self.constant(np.full((1,) * rank, number, dtype=dtype))
+
+    # --------------------------------------------------------------------------------------------- sizes as expressions
+    def _need_sizes(self, arguments: dict[str, Any]) -> None:
+        wanted = symbols_of(expressions_in(arguments.values()))
+        if wanted:
+            self.need_sizes(wanted)
+
+    @abstractmethod
+    def need_sizes(self, names: set[str]) -> None:
+        """Makes the sizes of these symbols readable by the statements that follow."""
+
+    # -------------------------------------------------------------------------------------------------- what differs
+    @abstractmethod
+    def external(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Value:
+        """Declares the next input of the graph."""
+
+    @abstractmethod
+    def cast(self, value: Value, dtype: np.dtype[Any]) -> Value:
+        """`value` in another dtype, with the rounding of PyTorch; `value` itself if it has it already."""
+
+    @abstractmethod
+    def size(self, dim: Dim, dtype: np.dtype[Any]) -> Value:
+        """A size as a tensor of rank 0."""
+
+    @abstractmethod
+    def expand(self, value: Value, shape: Shape) -> Value:
+        """`value`, of the same rank, with its axes of size 1 repeated to `shape`."""
+
+    @abstractmethod
+    def pick(self, value: Value, indices: Value, axis: int) -> Value:
+        """`value` at these non-negative indices along one axis; their axes take its place."""
+
+    def scanned(self, value: Value) -> Value:
+        """The sequence that a scan gives, ready for what follows."""
+        return value
+
+    # ---------------------------------------------------------------------------------------------------- constants
+    def variable(self, label: str, weight: WeightSource, source: object = None) -> Value:
+        """A weight under its label; the same label gives the same value."""
+        known = self._variables.get(label)
+        if known is not None:
+            return known
+        value = Value(self.unique(label), weight.dtype, weight.shape, weight=weight)
+        operation = Operation(
+            "variable", {"shape": list(weight.shape), "label": label}, (value,), None, self.variable_dtype(weight.dtype)
+        )
+        value.producer = operation
+        self.graph.operations.append(operation)
+        self._variables[label] = value
+        return value
+
+    def variable_dtype(self, dtype: np.dtype[Any]) -> str:
+        """What stands in angle brackets behind `variable`."""
+        kinds = {"f": "scalar", "b": "logical", "i": "integer", "u": "integer"}
+        return kinds[dtype.kind]
+
+    def constant(self, array: NDArray[Any] | Scalar, dtype: np.dtype[Any] | None = None) -> Value:
+        """A tensor known at export. Equal ones share one variable."""
+        plain = np.asarray(array, dtype=dtype)
+        key = (plain.dtype.str, plain.shape, plain.tobytes())
+        if key not in self._constants:
+            label = f"constant_{len(self._constants)}"
+            self._constants[key] = self.variable(label, ArrayWeight(plain))
+        return self._constants[key]
+
+    def fragment(self, fragment: Fragment) -> str:
+        """Adds a fragment once; returns its name."""
+        known = self.graph.fragments.setdefault(fragment.name, fragment)
+        if known.text != fragment.text:
+            raise self.fail(f"two fragments are called {fragment.name}")
+        return fragment.name
+
+    # ----------------------------------------------------------------------------------------- small words for rules
+    def lift(self, value: Value, rank: int) -> Value:
+        """Adds axes of size 1 in front, as PyTorch's broadcasting does."""
+        missing = rank - value.rank
+        return value if missing <= 0 else self.unsqueeze(value, axes=list(range(missing)))
+
+    def reshape_to(self, value: Value, shape: Sequence[Dim]) -> Value:
+        wanted = tuple(as_dim(d) for d in shape)
+        if len(wanted) == value.rank and all(same(a, b) for a, b in zip(wanted, value.shape, strict=True)):
+            return value
+        if not wanted:  # `reshape` to rank 0 aborts some versions; squeezing is right in all
+            return self.squeeze(value, axes=list(range(value.rank)))
+        return self.reshape(value, shape=list(wanted))
+
+    def squeeze_axes(self, value: Value, axes: Sequence[int]) -> Value:
+        return self.squeeze(value, axes=sorted(axes)) if axes else value
+
+    def permute(self, value: Value, axes: Sequence[int]) -> Value:
+        if list(axes) == list(range(value.rank)):
+            return value
+        return self.transpose(value, axes=list(axes))
+
+    def take(self, value: Value, axis: int, begin: Dim, end: Dim) -> Value:
+        """`value[begin:end]` along one axis; bounds are true and non-negative, as every version wants them."""
+        if isinstance(begin, int) and begin == 0 and same(end, value.shape[axis]):
+            return value
+        return self.slice(value, axes=[axis], begin=[begin], end=[end])
+
+    def fill(self, number: Scalar, shape: Shape, dtype: np.dtype[Any]) -> Value:
+        """A tensor full of one number; sizes may be symbolic."""
+        one = self.constant(np.full((1,) * len(shape), number, dtype=dtype))
+        return self.expand(one, shape)
+
+    def expect(self, value: Value, expected: Expected, what: str = "result") -> None:
+        """Raises LowerError if a rule's result is not what capture promised: the last guard against a wrong graph."""
+        if value.dtype != expected.dtype or not shapes.check_shape(value.shape, expected.shape):
+            raise self.fail(
+                f"the rule gives {value.dtype}{shape_text(value.shape)} as {what}, "
+                f"PyTorch says {expected.dtype}{shape_text(expected.shape)}",
+                hint="this is a bug of the exporter, please report it with the model",
+            )
+
+
+def expressions_in(arguments: Iterable[Any]) -> Iterable[sympy.Expr]:
+    """All symbolic sizes among arguments, also in nested lists."""
+    for argument in arguments:
+        if isinstance(argument, sympy.Expr):
+            yield argument
+        elif isinstance(argument, list | tuple):
+            yield from expressions_in(argument)

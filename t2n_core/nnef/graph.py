@@ -1,0 +1,123 @@
+"""The NNEF graph in memory: values, operations, fragments. Built by the emitter, read by legality check and writer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2n_core.errors import Origin
+from t2n_core.nnef.dims import Dim, Shape
+
+
+class WeightSource(Protocol):
+    """Where the numbers of a `variable` come from; read once, in pieces, while the archive is written."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def chunks(self) -> Iterator[memoryview]:
+        """The elements in C order, little-endian, as bytes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayWeight:
+    """A weight that is a numpy array already; nothing is copied until it is written."""
+
+    array: NDArray[Any]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.array.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    def chunks(self) -> Iterator[memoryview]:
+        little = self.array.dtype.newbyteorder("<")
+        plain = np.ascontiguousarray(self.array, dtype=little)
+        if plain.size:
+            yield plain.reshape(-1).view(np.uint8).data
+
+
+@dataclass(slots=True, eq=False)
+class Value:
+    """One tensor of the graph. Identity is what tells two values apart."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: Shape
+    producer: Operation | None = field(default=None, repr=False)
+    weight: WeightSource | None = field(default=None, repr=False)
+    """Set for variables: the numbers."""
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+
+Argument: TypeAlias = "Value | bool | int | float | str | Dim | Sequence[Argument] | None"
+
+
+@dataclass(slots=True, eq=False)
+class Operation:
+    """One statement. `arguments` are in the order of the operator's signature; omitted ones hold their default."""
+
+    name: str
+    arguments: dict[str, Any]
+    outputs: tuple[Value, ...]
+    origin: Origin | None = None
+    dtype: str = ""
+    """What stands in angle brackets: `scalar` in `external<scalar>(...)`; empty for none."""
+
+    def inputs(self) -> Iterator[Value]:
+        for argument in self.arguments.values():
+            yield from values_in(argument)
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A named piece of NNEF text that an operation of the graph refers to (as operator or as the body of a scan)."""
+
+    name: str
+    text: str
+    uses: frozenset[str] = frozenset()
+    """Names of the operators in its body, for the legality check."""
+
+
+@dataclass(slots=True)
+class Graph:
+    """Inputs and outputs are in the order of the model's own."""
+
+    name: str = "network"
+    inputs: list[Value] = field(default_factory=list)
+    outputs: list[Value] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
+    extensions: list[str] = field(default_factory=list)
+    """Without the keyword: `tract_registry tract_core`, `tract_symbol T`."""
+    fragments: dict[str, Fragment] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict)
+    """Written only when a user asks for them (tract's `properties` fragment)."""
+
+    def variables(self) -> Iterator[tuple[Operation, Value]]:
+        """The `variable` statements with their values, in order."""
+        for operation in self.operations:
+            if operation.name == "variable":
+                yield operation, operation.outputs[0]
+
+
+def values_in(argument: Any) -> Iterator[Value]:
+    """All graph values inside one argument, also in nested lists and tuples."""
+    if isinstance(argument, Value):
+        yield argument
+    elif isinstance(argument, list | tuple):
+        for item in argument:
+            yield from values_in(item)

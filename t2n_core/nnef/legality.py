@@ -1,0 +1,307 @@
+"""Is this graph something the target version reads, and reads rightly? Asked before an archive is written.
+
+Everything that is wrong is returned, each problem with the origin of its operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import sympy
+from packaging.version import Version
+
+from t2n_core.errors import SpecError
+from t2n_core.nnef import khronos_lint
+from t2n_core.nnef.dims import same, shape_text
+from t2n_core.nnef.graph import Graph, Operation, Value, values_in
+from t2n_core.nnef.hazards import Call, hazards_for
+from t2n_core.nnef.identifiers import identifier_problem
+from t2n_core.nnef.signatures import Signature, fragment_signature
+from t2n_core.nnef.spec import Spec
+
+EXTERNALS: Final = ("external", "tract_core_external")
+GENERIC: Final = {"": "f", "scalar": "f", "integer": "iu", "logical": "b"}
+"""Kinds of dtype that the word in angle brackets stands for."""
+_TRACT_DTYPES: Final = frozenset(
+    ["bool", "float16", "float32", "float64", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64))]
+)
+_TRACT_EXTERNAL: Final = {"": "float32", "scalar": "float32", "integer": "int64", "logical": "bool"}
+_REGISTRIES: Final = {
+    "tract_core": "0.19.2",
+    "tract_onnx": "0.19.2",
+    "tract_pulse": "0.19.2",
+    "tract_extra": "0.20.19",
+    "tract_transformers": "0.21.13",
+}
+"""Registries of tract that a wheel can enable, with the first release that has them."""
+
+
+def check_graph(graph: Graph, spec: Spec) -> list[SpecError]:
+    """All that makes `graph` illegal, or dangerous, for this target version; empty if it may be written."""
+    problems = [*_check_interface(graph, spec), *_check_fragments(graph, spec), *_check_extensions(graph, spec)]
+    defined: set[int] = set()
+    names: dict[str, Value] = {}
+    signatures: dict[str, Signature | None] = {}
+    for operation in graph.operations:
+        if operation.name not in signatures:
+            try:
+                signatures[operation.name] = signature_of(graph, spec, operation.name)
+            except SpecError:
+                signatures[operation.name] = None
+        signature = signatures[operation.name]
+        found: list[SpecError | str] = [*_check_order(operation, defined, names)]
+        if signature is None:
+            found.append(_absent(spec, operation.name))
+        else:
+            found += _check_call(graph, spec, operation, signature)
+        problems += [_located(problem, operation, spec) for problem in found]
+    problems += [_located(problem, None, spec) for problem in _check_outputs(graph, defined)]
+    if spec.target == "khronos":
+        problems += [_located(problem, operation, spec) for operation, problem in khronos_lint.check(graph)]
+    return problems
+
+
+def signature_of(graph: Graph, spec: Spec, name: str) -> Signature:
+    """The signature of an operator or of one of the graph's fragments. Raises SpecError if there is neither."""
+    fragment = graph.fragments.get(name)
+    return spec.operator(name) if fragment is None else fragment_signature(name, fragment.text)
+
+
+def required_extensions(graph: Graph, spec: Spec) -> list[str]:
+    """`tract_registry tract_core`, …: the registries that the operators of the graph and its fragments come from.
+
+    Operators that the target does not have are passed over; `check_graph` reports them.
+    """
+    if spec.target != "tract":
+        return []
+    used = {operation.name for operation in graph.operations}
+    used.update(*(fragment.uses for fragment in graph.fragments.values()))
+    registries = {spec.operator(name).registry for name in used if name not in graph.fragments and spec.has(name)} - {
+        "tract_nnef"
+    }
+    return [f"tract_registry {registry}" for registry in sorted(registries)]
+
+
+def _located(problem: SpecError | str, operation: Operation | None, spec: Spec) -> SpecError:
+    message, hint = (problem, None) if isinstance(problem, str) else (problem.message, problem.hint)
+    if operation is None:
+        return SpecError(message, target=str(spec), hint=hint)
+    return SpecError(message, op=operation.name, origin=operation.origin, target=str(spec), hint=hint)
+
+
+def _absent(spec: Spec, name: str) -> SpecError:
+    try:
+        spec.operator(name)
+    except SpecError as wrong:
+        return wrong
+    raise AssertionError(f"{spec} has {name}")
+
+
+# ------------------------------------------------------------------------------------------------------ the whole graph
+def _check_interface(graph: Graph, spec: Spec) -> Iterator[SpecError]:
+    """Names, and that inputs and `external` statements belong to each other."""
+    found = [identifier_problem(graph.name)]
+    externals = [op.outputs[0] for op in graph.operations if op.name in EXTERNALS]
+    found += [f"the input `{v.name}` has no `external` statement" for v in graph.inputs if not _among(v, externals)]
+    found += [f"`{v.name}` is external and not an input" for v in externals if not _among(v, graph.inputs)]
+    yield from (_located(problem, None, spec) for problem in found if problem)
+
+
+def _check_fragments(graph: Graph, spec: Spec) -> Iterator[SpecError]:
+    for fragment in graph.fragments.values():
+        found: list[SpecError | str | None] = [identifier_problem(fragment.name)]
+        if spec.target == "khronos":
+            found.append(f"the fragment `{fragment.name}`: strict NNEF is flat, without fragments")
+        if spec.has(fragment.name):
+            found.append(f"the fragment `{fragment.name}` redefines an operator of {spec}")
+        try:
+            fragment_signature(fragment.name, fragment.text)
+        except SpecError as wrong:
+            found.append(wrong)
+        for name in sorted(fragment.uses - graph.fragments.keys()):
+            if not spec.has(name):
+                hint = f"it is used by the fragment `{fragment.name}`"
+                found.append(SpecError(_unusable(spec, name), hint=hint))
+        yield from (_located(problem, None, spec) for problem in found if problem)
+
+
+def _unusable(spec: Spec, name: str) -> str:
+    try:
+        return f"{spec} must not be given `{name}`: {spec.operator(name).broken}"
+    except SpecError as wrong:
+        return wrong.message
+
+
+def _check_extensions(graph: Graph, spec: Spec) -> Iterator[SpecError]:
+    for extension in graph.extensions:
+        word, _, rest = extension.partition(" ")
+        found = None
+        if spec.target == "khronos":
+            found = f"the extension `{extension}`: strict NNEF has none"
+        elif word == "tract_registry":
+            since = _REGISTRIES.get(rest.strip())
+            if since is None or spec.version < Version(since):
+                found = f"{spec} has no registry `{rest}`" + (f"; available since {since}" if since else "")
+        elif word == "tract_assert":
+            since = "0.21.8" if ":" in rest else "0.21.7" if "==" in rest else "0.21.6"
+            if spec.version < Version(since):
+                found = f"{spec} cannot parse `{extension}`; available since {since}"
+        if found:
+            yield _located(found, None, spec)
+
+
+def _check_order(operation: Operation, defined: set[int], names: dict[str, Value]) -> Iterator[str]:
+    """Everything is assigned once, before it is used."""
+    for value in operation.inputs():
+        if id(value) not in defined:
+            yield f"`{operation.name}` uses `{value.name}` before it is assigned"
+    for value in operation.outputs:
+        problem = identifier_problem(value.name)
+        if problem:
+            yield problem
+        if id(value) in defined:
+            yield f"`{value.name}` is assigned twice"
+        elif names.setdefault(value.name, value) is not value:
+            yield f"two values are called `{value.name}`"
+        defined.add(id(value))
+
+
+def _check_outputs(graph: Graph, defined: set[int]) -> Iterator[str]:
+    if not graph.outputs:
+        yield "the graph has no outputs"
+    for position, value in enumerate(graph.outputs):
+        if id(value) not in defined:
+            yield f"the output `{value.name}` is never assigned"
+        if _among(value, graph.inputs):
+            yield f"the output `{value.name}` is an input of the graph"
+        if _among(value, graph.outputs[:position]):
+            yield f"the output `{value.name}` is given twice"
+
+
+def _among(value: Value, values: Iterable[Value]) -> bool:
+    return any(value is other for other in values)
+
+
+# -------------------------------------------------------------------------------------------------------- one statement
+def _check_call(graph: Graph, spec: Spec, operation: Operation, signature: Signature) -> Iterator[SpecError | str]:
+    given = operation.arguments
+    if signature.broken:
+        yield f"{spec} must not be given `{operation.name}`: {signature.broken}"
+    yield from (signature.unknown_argument(name) for name in given if signature.parameter(name) is None)
+    missing = signature.missing({name: value for name, value in given.items() if value is not None})
+    if missing:
+        yield f"`{operation.name}` needs the argument `{'`, `'.join(missing)}`"
+    bad = False
+    for parameter in signature.parameters:
+        argument = given.get(parameter.name)
+        if argument is not None and not _fits(argument, parameter.type, spec.target == "khronos"):
+            bad = True
+            yield f"`{operation.name}`: the argument `{parameter.name}` must be {parameter.type}, not {_said(argument)}"
+    yield from _check_results(spec, operation, signature)
+    yield from _check_source(spec, operation)
+    if operation.name == "tract_core_scan" and given.get("body") not in graph.fragments:
+        yield f"the body of `tract_core_scan`, `{given.get('body')}`, is not a fragment of the graph"
+    if bad or missing:
+        return  # a condition may rest on what is not there
+    call = Call(operation, signature)
+    for hazard in hazards_for(spec).get(operation.name, ()):
+        if hazard.applies(call):
+            yield SpecError(f"{spec} must not be given this `{operation.name}`: {hazard.reason}", hint=hazard.safe)
+
+
+def _check_results(spec: Spec, operation: Operation, signature: Signature) -> Iterator[str]:
+    if not signature.results[0].is_array and len(operation.outputs) != len(signature.results):
+        yield f"`{operation.name}` has {len(signature.results)} results, {len(operation.outputs)} are assigned"
+    for value in operation.outputs:
+        if spec.target == "khronos":
+            legal = value.dtype == np.float32 or value.dtype.kind in "iub"
+        else:
+            legal = value.dtype.name in _TRACT_DTYPES
+        if not legal:
+            yield f"`{value.name}` has dtype {value.dtype}, which {spec.target} does not have"
+    for value, result in zip(operation.outputs, signature.results, strict=False):
+        kinds = _kinds(result.type)
+        if spec.target == "khronos" and kinds and value.dtype.kind not in kinds:
+            yield f"`{operation.name}` gives {result.type}, `{value.name}` is {value.dtype}"
+
+
+def _check_source(spec: Spec, operation: Operation) -> Iterator[str]:
+    """`external`, `variable` and `constant`: the statement says the dtype and shape that the value has."""
+    if operation.name not in (*EXTERNALS, "variable", "constant"):
+        return
+    value, generic = operation.outputs[0], operation.dtype
+    if generic not in GENERIC:
+        yield f"`{operation.name}<{generic}>`: scalar, integer or logical"
+    elif operation.name == "external" and spec.target == "tract":
+        if _TRACT_EXTERNAL[generic] != value.dtype.name:
+            written = f"external<{generic}>" if generic else "external"
+            yield f"`{written}` is {_TRACT_EXTERNAL[generic]} in tract, not {value.dtype}"
+    elif operation.name == "tract_core_external":
+        wanted = value.dtype.name.replace("float", "f").replace("uint", "u").replace("int", "i")
+        if operation.arguments.get("datum_type") != wanted:
+            yield f"`{value.name}` is {value.dtype}: its datum_type must be {wanted!r}"
+    elif value.dtype.kind not in GENERIC[generic]:
+        yield f"`{operation.name}<{generic or 'scalar'}>` is assigned to `{value.name}` of {value.dtype}"
+    shape = operation.arguments.get("shape", ())
+    if len(shape) != value.rank or not all(same(a, b) for a, b in zip(shape, value.shape, strict=True)):
+        yield f"`{operation.name}` says shape {shape_text(shape)}, `{value.name}` has {shape_text(value.shape)}"
+    weight = value.weight
+    if operation.name == "variable" and weight is None:
+        yield f"the variable `{value.name}` has no weight"
+    elif weight is not None and (weight.dtype != value.dtype or tuple(weight.shape) != tuple(value.shape)):
+        found, wanted = f"{weight.dtype}{list(weight.shape)}", f"{value.dtype}{shape_text(value.shape)}"
+        yield f"the weight of `{value.name}` is {found}, the value {wanted}"
+
+
+def _kinds(text: str) -> str:
+    """Kinds of dtype of a tensor type; empty for any."""
+    inner = text.partition("<")[2].rstrip("[]>")
+    return GENERIC.get(inner, "") if inner else ""
+
+
+def _fits(argument: Any, kind: str, strict: bool) -> bool:
+    """True if `argument` is of the declared kind. `strict` is the Khronos reading; tract types nothing but syntax."""
+    if kind.endswith("[]"):
+        items = argument if isinstance(argument, list | tuple) else None
+        return items is not None and all(_fits(item, kind[:-2], strict) for item in items)
+    if kind.startswith("("):
+        parts = kind[1:-1].split(",")
+        return (
+            isinstance(argument, list | tuple)
+            and len(argument) == len(parts)
+            and all(_fits(item, part, strict) for item, part in zip(argument, parts, strict=True))
+        )
+    if isinstance(argument, Value):
+        if not strict:
+            return kind.startswith("tensor<") or kind in ("integer", "scalar", "?")
+        kinds = _kinds(kind)
+        return kind.startswith("tensor<") and (not kinds or argument.dtype.kind in kinds)
+    return _literal_fits(argument, kind.removeprefix("tensor<").removesuffix(">"), strict)
+
+
+def _literal_fits(argument: Any, kind: str, strict: bool) -> bool:
+    is_bool = isinstance(argument, bool | np.bool_)
+    is_int = isinstance(argument, int | np.integer) and not is_bool
+    is_float = isinstance(argument, float | np.floating)
+    is_size = isinstance(argument, sympy.Expr) and not strict
+    match kind:
+        case "string":
+            return isinstance(argument, str)
+        case "logical":
+            return is_bool
+        case "integer":
+            return is_int or is_size
+        case "scalar":
+            return is_float or (not strict and (is_int or is_size or is_bool))
+    return is_bool or is_int or is_float or is_size
+
+
+def _said(argument: Any) -> str:
+    if isinstance(argument, Value):
+        return f"the tensor `{argument.name}` of {argument.dtype}"
+    inside: Sequence[Value] = list(values_in(argument))
+    if inside:
+        return f"a list with `{inside[0].name}` of {inside[0].dtype}"
+    return repr(argument)

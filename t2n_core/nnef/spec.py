@@ -1,0 +1,140 @@
+"""Which operators a target version has, with which arguments: the tables that are asked before anything is written.
+
+Old tract versions accept an argument they do not know and compute something else, so a successful load proves
+nothing; these tables do. They are package data (`spec_data/*.json`), built by `tools/build_spec_tables.py`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib.resources
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from packaging.version import InvalidVersion, Version
+
+from t2n_core.errors import SpecError
+from t2n_core.nnef.signatures import REQUIRED, Parameter, Signature
+
+TargetName: TypeAlias = Literal["tract", "khronos"]
+
+__all__ = ["REQUIRED", "Parameter", "Signature", "Spec", "TargetName", "spec_data", "spec_for"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A signature with the releases it holds for."""
+
+    signature: Signature
+    since: str
+    until: str
+    before: str | None
+    """The first release that no longer has it; None while the newest one does."""
+    absent: str = ""
+
+    def holds(self, version: Version) -> bool:
+        return Version(self.since) <= version and (self.before is None or version < Version(self.before))
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    oldest: Version
+    newest: Version
+    rows: Mapping[str, tuple[_Row, ...]]
+
+
+class Spec:
+    """The operators of one target version."""
+
+    def __init__(self, target: TargetName, version: Version, table: _Table) -> None:
+        self.target: TargetName = target
+        self.version = version
+        self.extrapolated = version > table.newest
+        """True if this version is newer than the table, and the newest known one stands for it."""
+        self._table = table
+        known = min(version, table.newest)
+        self._rows = {name: row for name, rows in table.rows.items() for row in rows if row.holds(known)}
+
+    def __repr__(self) -> str:
+        return f"Spec({self})"
+
+    def __str__(self) -> str:
+        return f"{self.target} {self.version}"
+
+    def operator(self, name: str) -> Signature:
+        """The signature of `name` here. Raises SpecError if this version cannot resolve it, saying which ones can."""
+        row = self._rows.get(name)
+        if row is not None and not row.absent:
+            return row.signature
+        raise SpecError(f"{self} has no operator `{name}`; {self._elsewhere(name)}", op=name, target=str(self))
+
+    def has(self, name: str, attribute: str | None = None) -> bool:
+        """True if the operator works in this version and, if asked, has that argument."""
+        row = self._rows.get(name)
+        if row is None or row.absent or row.signature.broken:
+            return False
+        return attribute is None or row.signature.parameter(attribute) is not None
+
+    def names(self) -> Iterator[str]:
+        """All operators that this version can resolve, broken ones included."""
+        return (name for name, row in self._rows.items() if not row.absent)
+
+    def _elsewhere(self, name: str) -> str:
+        rows = self._table.rows.get(name, ())
+        usable = [row for row in rows if not row.absent and not row.signature.broken]
+        for row in usable:
+            if self.version < Version(row.since):
+                return f"available since {row.since}"
+        if usable:
+            return f"available only up to {usable[-1].until}"
+        if rows:
+            return rows[-1].absent or rows[-1].signature.broken
+        near = difflib.get_close_matches(name, list(self.names()), n=3)
+        return "unknown in every version" + (f"; did you mean `{'`, `'.join(near)}`?" if near else "")
+
+
+def spec_for(target: TargetName, version: str | Version) -> Spec:
+    """The operators of that version; a version newer than the table is taken as the newest known (`extrapolated`).
+
+    Raises SpecError for an unknown target, a version that cannot be read, and one older than the table.
+    """
+    if target not in ("tract", "khronos"):
+        raise SpecError(f"unknown target {target!r}: `tract` or `khronos`")
+    try:
+        return _spec_for(target, Version(str(version)))
+    except InvalidVersion as wrong:
+        raise SpecError(f"{version!r} is not a version of {target}") from wrong
+
+
+@functools.cache
+def _spec_for(target: TargetName, version: Version) -> Spec:
+    table = _table(target)
+    if version < table.oldest:
+        raise SpecError(f"{target} {version} is too old: the first supported version is {table.oldest}")
+    return Spec(target, version, table)
+
+
+def spec_data(name: str) -> Any:
+    """The parsed content of one of the package's data files."""
+    return json.loads(importlib.resources.files("t2n_core.nnef").joinpath("spec_data", name).read_text("utf-8"))
+
+
+@functools.cache
+def _table(target: TargetName) -> _Table:
+    data = spec_data(f"{target}.json")
+    rows = {name: tuple(_row(name, entry) for entry in entries) for name, entries in data["operators"].items()}
+    return _Table(Version(data["oldest"]), Version(data["newest"]), rows)
+
+
+def _row(name: str, entry: Mapping[str, Any]) -> _Row:
+    signature = Signature(
+        name=name,
+        parameters=tuple(Parameter(*p) for p in entry["parameters"]),
+        results=tuple(Parameter(*p) for p in entry["results"]),
+        registry=entry["registry"],
+        broken=entry.get("broken", ""),
+    )
+    return _Row(signature, entry["since"], entry["until"], entry["before"], entry.get("absent", ""))

@@ -1,0 +1,211 @@
+"""Activations.
+
+`relu`, `sigmoid`, `tanh`, `relu6`, `hardtanh` and the softmaxes are the engine's own kernels, fast and fused; what they
+make of a NaN is the engine's business. Everything else keeps a NaN as PyTorch does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from t2n_core.nnef.dims import Dim
+from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.graph import Value
+from t2n_core.op import portable
+from t2n_core.op.promote import Tensorlike, operand, wide_input
+from t2n_core.op.registry import op
+
+
+def _rounded(g: Emitter, value: Value) -> Value:
+    return g.cast(value, g.output.dtype)
+
+
+@op("aten::relu")
+def relu(g: Emitter, self: Value) -> Value:
+    if self.dtype.kind != "f":
+        return g.max(self, 0)
+    return g.relu(self)
+
+
+@op("aten::relu6")
+def relu6(g: Emitter, self: Value) -> Value:
+    return hardtanh(g, self, 0.0, 6.0)
+
+
+@op("aten::hardtanh")
+def hardtanh(g: Emitter, self: Value, min_val: Tensorlike = -1.0, max_val: Tensorlike = 1.0) -> Value:
+    """min(max(x, min_val), max_val)."""
+    return g.min(g.max(self, operand(g, min_val, self.dtype)), operand(g, max_val, self.dtype))
+
+
+@op("aten::leaky_relu")
+def leaky_relu(g: Emitter, self: Value, negative_slope: float = 0.01) -> Value:
+    x = wide_input(g, self)
+    return _rounded(g, g.select(g.lt(x, 0.0), g.mul(x, negative_slope), x))
+
+
+@op("aten::rrelu")
+def rrelu(g: Emitter, self: Value, lower: float = 0.125, upper: float = 1 / 3, training: bool = False) -> Value:
+    """Outside of training, a leaky_relu with the mean slope."""
+    if training:
+        raise g.fail("rrelu is random in training mode", hint="call model.eval() before exporting")
+    return leaky_relu(g, self, (lower + upper) / 2)
+
+
+@op("aten::prelu", "aten::_prelu_kernel")
+def prelu(g: Emitter, self: Value, weight: Value) -> Value:
+    """`weight` holds one slope, or one per channel (axis 1)."""
+    slope = weight
+    if weight.rank == 1 and self.rank != 1:
+        channels: list[Dim] = [1] * self.rank
+        if channels:  # a single number has no axis of channels, and the weight is a single one too
+            channels[1] = weight.shape[0]
+        slope = g.reshape_to(weight, channels)
+    x = wide_input(g, self)
+    return _rounded(g, g.select(g.gt(x, 0.0), x, g.mul(x, wide_input(g, slope))))
+
+
+def _exponential(keys: str, alpha: float, scale: float) -> None:
+    @op(keys)
+    def rule(g: Emitter, self: Value) -> Value:
+        return _elu(g, self, alpha, scale, 1.0)
+
+
+_SELU = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
+
+
+def _elu(g: Emitter, self: Value, alpha: float, scale: float, input_scale: float) -> Value:
+    """scale * x above zero, else scale * alpha * (exp(input_scale * x) - 1)."""
+    x = wide_input(g, self)
+    scaled = x if input_scale == 1 else g.mul(x, input_scale)
+    below = g.mul(portable.expm1(g, g.min(scaled, 0.0)), alpha * scale)
+    return _rounded(g, g.select(g.le(x, 0.0), below, x if scale == 1 else g.mul(x, scale)))
+
+
+_exponential("aten::selu", _SELU[1], _SELU[0])
+
+
+@op("aten::elu")
+def elu(g: Emitter, self: Value, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Value:
+    """tract's own `elu` ignores alpha."""
+    return _elu(g, self, float(alpha), float(scale), float(input_scale))
+
+
+@op("aten::celu")
+def celu(g: Emitter, self: Value, alpha: float = 1.0) -> Value:
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
+    return _elu(g, self, float(alpha), 1.0, 1.0 / float(alpha))
+
+
+@op("aten::gelu")
+def gelu(g: Emitter, self: Value, approximate: str = "none") -> Value:
+    """x / 2 * (1 + erf(x / sqrt(2))), or with tanh in place of erf."""
+    x = wide_input(g, self)
+    if approximate == "tanh":
+        cube = g.mul(g.mul(x, x), x)
+        inner = g.mul(g.add(g.mul(cube, 0.044715), x), math.sqrt(2 / math.pi))
+        gate = g.tanh(inner)
+    else:
+        gate = portable.erf(g, g.mul(x, math.sqrt(0.5)))
+    return _rounded(g, g.mul(g.mul(x, 0.5), g.add(gate, 1.0)))
+
+
+@op("aten::silu")
+def silu(g: Emitter, self: Value) -> Value:
+    """x * sigmoid(x)."""
+    x = wide_input(g, self)
+    return _rounded(g, g.mul(x, portable.sigmoid(g, x)))
+
+
+@op("aten::mish")
+def mish(g: Emitter, self: Value) -> Value:
+    """x * tanh(softplus(x))."""
+    x = wide_input(g, self)
+    return _rounded(g, g.mul(x, g.tanh(portable.softplus(g, x))))
+
+
+def _gate(g: Emitter, x: Value) -> Value:
+    """min(max(x + 3, 0), 6) / 6."""
+    return g.div(portable.minimum(g, portable.maximum(g, g.add(x, 3.0), 0.0), 6.0), 6.0)
+
+
+@op("aten::hardsigmoid")
+def hardsigmoid(g: Emitter, self: Value) -> Value:
+    return _rounded(g, _gate(g, wide_input(g, self)))
+
+
+@op("aten::hardswish")
+def hardswish(g: Emitter, self: Value) -> Value:
+    """x * hardsigmoid(x)."""
+    x = wide_input(g, self)
+    return _rounded(g, g.mul(x, _gate(g, x)))
+
+
+@op("aten::softplus")
+def softplus(g: Emitter, self: Value, beta: Tensorlike = 1, threshold: Tensorlike = 20) -> Value:
+    """log(1 + exp(beta x)) / beta, x itself above the threshold; tract's own overflows at 88."""
+    x = wide_input(g, self)
+    scaled = x if beta == 1 else g.mul(x, float(beta))  # type: ignore[arg-type]
+    soft = portable.softplus(g, scaled)
+    soft = soft if beta == 1 else g.div(soft, float(beta))  # type: ignore[arg-type]
+    return _rounded(g, g.select(g.gt(scaled, float(threshold)), x, soft))  # type: ignore[arg-type]
+
+
+@op("aten::log_sigmoid", "aten::log_sigmoid_forward")
+def log_sigmoid(g: Emitter, self: Value) -> Any:
+    """min(x, 0) - log(1 + exp(-|x|))."""
+    x = wide_input(g, self)
+    value = _rounded(g, g.neg(portable.softplus(g, g.neg(x))))
+    return value if len(g.node.outputs) == 1 else (value, None)
+
+
+@op("aten::hardshrink")
+def hardshrink(g: Emitter, self: Value, lambd: float = 0.5) -> Value:
+    """Zero where |x| <= lambd."""
+    x = wide_input(g, self)
+    drop = g.and_(g.le(x, float(lambd)), g.ge(x, -float(lambd)))
+    return _rounded(g, g.select(drop, 0.0, x))
+
+
+@op("aten::softshrink")
+def softshrink(g: Emitter, self: Value, lambd: float = 0.5) -> Value:
+    """Towards zero by lambd."""
+    x, width = wide_input(g, self), float(lambd)
+    return _rounded(g, g.sub(x, g.min(g.max(x, -width), width)))
+
+
+@op("aten::threshold")
+def threshold(g: Emitter, self: Value, threshold: Tensorlike, value: Tensorlike) -> Value:
+    """`value` where x <= threshold."""
+    x = wide_input(g, self)
+    return _rounded(g, g.select(g.le(x, operand(g, threshold, x.dtype)), operand(g, value, x.dtype), x))
+
+
+@op("aten::glu")
+def glu(g: Emitter, self: Value, dim: int = -1) -> Value:
+    """The first half times the sigmoid of the second."""
+    axis = dim % self.rank
+    x, half = wide_input(g, self), g.output.shape[axis]
+    first, second = g.take(x, axis, 0, half), g.take(x, axis, half, self.shape[axis])
+    return _rounded(g, g.mul(first, portable.sigmoid(g, second)))
+
+
+def _softmax(keys: tuple[str, ...], formula: Callable[[Emitter, Value, int], Value]) -> None:
+    @op(*keys)
+    def rule(g: Emitter, self: Value, dim: int, dtype: Any = None, half_to_float: bool = False) -> Value:
+        x = wide_input(g, self)
+        if x.rank == 0:
+            return g.squeeze(formula(g, g.unsqueeze(x, axes=[0]), 0), axes=[0])
+        return _rounded(g, formula(g, x, dim % x.rank))
+
+
+def _log_softmax(g: Emitter, x: Value, axis: int) -> Value:
+    """x - max - log(sum(exp(x - max)))."""
+    shifted = g.sub(x, g.max_reduce(x, axes=[axis]))
+    return g.sub(shifted, g.log(g.sum_reduce(g.exp(shifted), axes=[axis])))
+
+
+_softmax(("aten::softmax.int", "aten::_softmax", "aten::special_softmax"), lambda g, x, axis: g.softmax(x, axes=[axis]))
+_softmax(("aten::log_softmax.int", "aten::_log_softmax", "aten::special_log_softmax"), _log_softmax)

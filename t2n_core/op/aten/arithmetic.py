@@ -1,0 +1,344 @@
+"""Arithmetic of two and three tensors. Operands are cast to the captured dtype of the result first, as PyTorch does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.graph import Value
+from t2n_core.op import portable
+from t2n_core.op.promote import (
+    BOOL,
+    FLOAT64,
+    INT64,
+    Tensorlike,
+    operand,
+    tensor,
+    wide_dtype,
+    wide_input,
+)
+from t2n_core.op.registry import op
+
+
+def _pair(g: Emitter, self: Tensorlike, other: Tensorlike) -> tuple[Value, Value]:
+    return tensor(g, self, g.output.dtype), tensor(g, other, g.output.dtype)
+
+
+def _scaled(g: Emitter, value: Tensorlike, alpha: Tensorlike) -> Tensorlike:
+    """value * alpha in the dtype of the result."""
+    if alpha == 1:
+        return value
+    if isinstance(value, bool | int | float) and isinstance(alpha, bool | int | float):
+        return value * alpha
+    return g.mul(tensor(g, value, g.output.dtype), operand(g, alpha, g.output.dtype))
+
+
+@op("aten::add", "prims::add")
+def add(g: Emitter, self: Tensorlike, other: Tensorlike, alpha: Tensorlike = 1) -> Value:
+    """self + alpha * other; of booleans the logical or."""
+    if g.output.dtype == BOOL:
+        return g.or_(*_pair(g, self, other)) if alpha else tensor(g, self, BOOL)
+    return g.add(*_numbers(g, self, _scaled(g, other, alpha)))
+
+
+@op("aten::sub", "aten::subtract", "prims::sub")
+def sub(g: Emitter, self: Tensorlike, other: Tensorlike, alpha: Tensorlike = 1) -> Value:
+    """self - alpha * other."""
+    return g.sub(*_numbers(g, self, _scaled(g, other, alpha)))
+
+
+@op("aten::rsub")
+def rsub(g: Emitter, self: Value, other: Tensorlike, alpha: Tensorlike = 1) -> Value:
+    """other - alpha * self."""
+    return g.sub(*_numbers(g, other, _scaled(g, self, alpha)))
+
+
+@op("aten::mul", "aten::multiply", "prims::mul")
+def mul(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
+    """Of booleans the logical and."""
+    if g.output.dtype == BOOL:
+        return g.and_(*_pair(g, self, other))
+    left, right = _numbers(g, self, other)
+    return portable.product(g, left, right) if isinstance(left, Value) else g.mul(left, right)
+
+
+def _numbers(g: Emitter, a: Tensorlike, b: Tensorlike) -> tuple[Value | float, Value | float]:
+    """Both in the dtype of the result, at least one of them a value."""
+    left, right = operand(g, a, g.output.dtype), operand(g, b, g.output.dtype)
+    if not isinstance(left, Value) and not isinstance(right, Value):
+        left = tensor(g, a, g.output.dtype)
+    return left, right
+
+
+@op("aten::div", "aten::divide", "prims::div")
+def div(g: Emitter, self: Tensorlike, other: Tensorlike, rounding_mode: str | None = None) -> Value:
+    """`rounding_mode` is None, "trunc" or "floor"; without it integers give floats."""
+    if rounding_mode == "floor":
+        return floor_divide(g, self, other)
+    if rounding_mode == "trunc" and g.output.dtype.kind == "f":
+        a, b = wide_input(g, self), wide_input(g, other)
+        return g.cast(portable.truncate(g, g.div(a, b)), g.output.dtype)
+    return g.div(*_numbers(g, self, other))
+
+
+@op("aten::true_divide")
+def true_divide(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
+    return g.div(*_numbers(g, self, other))
+
+
+def _fmod_float64(g: Emitter, self: Tensorlike, other: Tensorlike) -> tuple[Value, Value, Value]:
+    """(a, b, a - b * trunc(a / b)) in float64, where the remainder of float32 is exact up to quotients of 2^29."""
+    a, b = _float64(g, self), _float64(g, other)
+    quotient = portable.truncate(g, g.div(a, b))
+    rest = g.sub(a, g.mul(quotient, b))
+    # a finite number modulo an infinity is itself, where 0 * inf gives NaN
+    whole = g.and_(g.lt(portable.absolute(g, a), math.inf), g.eq(portable.absolute(g, b), math.inf))
+    return a, b, g.select(whole, a, rest)
+
+
+def _float64(g: Emitter, value: Tensorlike) -> Value:
+    """A number is rounded to the dtype of the result first: 0.1 is the 0.1 of float32."""
+    if isinstance(value, bool | int | float):
+        return tensor(g, float(g.output.dtype.type(value)), FLOAT64)
+    return tensor(g, value, FLOAT64)
+
+
+@op("aten::fmod", "prims::fmod")
+def fmod(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
+    """The remainder with the sign of the dividend."""
+    if g.output.dtype.kind == "f":
+        return g.cast(_fmod_float64(g, self, other)[2], g.output.dtype)
+    a, b = _pair(g, self, other)
+    return g.sub(a, g.mul(g.div(a, b), b))
+
+
+@op("aten::remainder", "prims::remainder")
+def remainder(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
+    """The remainder with the sign of the divisor, Python's `%`."""
+    if g.output.dtype.kind == "f":
+        _, b, rest = _fmod_float64(g, self, other)
+        return g.cast(g.select(_signs_differ(g, rest, b), g.add(rest, b), rest), g.output.dtype)
+    a, b = _pair(g, self, other)
+    return g.sub(a, g.mul(portable.floor_divide(g, a, b), b))
+
+
+def _signs_differ(g: Emitter, rest: Value, b: Value) -> Value:
+    """rest != 0 and (rest < 0) != (b < 0)."""
+    return g.or_(g.and_(g.lt(rest, 0.0), g.gt(b, 0.0)), g.and_(g.gt(rest, 0.0), g.lt(b, 0.0)))
+
+
+@op("aten::floor_divide")
+def floor_divide(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
+    """Towards minus infinity. Of floats as Python does it, from the exact remainder: 1 // 0.1 is 9."""
+    if g.output.dtype.kind != "f":
+        return portable.floor_divide(g, *_pair(g, self, other))
+    a, b, rest = _fmod_float64(g, self, other)
+    exact = g.div(g.sub(a, rest), b)
+    lower = g.select(_signs_differ(g, rest, b), g.sub(exact, 1.0), exact)
+    nearest = g.floor(g.add(lower, 0.5))
+    return g.cast(g.select(g.eq(b, 0.0), g.div(a, b), nearest), g.output.dtype)
+
+
+@op("aten::pow", "aten::float_power", "prims::pow")
+def pow(g: Emitter, self: Tensorlike, exponent: Tensorlike | None = None, other: Tensorlike | None = None) -> Value:
+    """self ** exponent; small whole exponents by multiplication, as PyTorch does."""
+    power = exponent if exponent is not None else other
+    assert power is not None
+    dtype = g.output.dtype
+    if dtype.kind != "f":
+        return _integer_power(g, self, power)
+    x = tensor(g, self, wide_dtype(dtype))
+    if isinstance(power, bool | int | float) and float(power) in _POWERS:
+        return g.cast(_POWERS[float(power)](g, x), dtype)
+    return g.cast(g.pow(x, operand(g, power, x.dtype)), dtype)
+
+
+_POWERS: dict[float, Callable[[Emitter, Value], Value]] = {
+    0.5: lambda g, x: g.sqrt(x),
+    1.0: lambda g, x: x,
+    2.0: lambda g, x: g.mul(x, x),
+    3.0: lambda g, x: g.mul(g.mul(x, x), x),
+    -0.5: lambda g, x: g.rsqrt(x),
+    -1.0: lambda g, x: g.recip(x),
+    -2.0: lambda g, x: g.recip(g.mul(x, x)),
+}
+
+
+def _integer_power(g: Emitter, base: Tensorlike, power: Tensorlike) -> Value:
+    """In int64, which every version can raise, then wrapped to the dtype; 0 for 1/n, except for n = 1 and -1."""
+    x = tensor(g, base, INT64)
+    if isinstance(power, int) and power >= 0:
+        return g.cast(_repeated(g, x, power), g.output.dtype)
+    n = tensor(g, power, INT64)
+    positive = g.pow(x, g.max(n, 0))
+    parity = g.pow(x, g.sub(n, g.mul(portable.floor_divide(g, n, tensor(g, 2, INT64)), 2)))
+    unit = g.or_(g.eq(x, 1), g.eq(x, -1))
+    inverse = g.mul(parity, g.cast(unit, INT64))
+    return g.cast(g.select(g.lt(n, 0), inverse, positive), g.output.dtype)
+
+
+def _repeated(g: Emitter, x: Value, power: int) -> Value:
+    """x ** power by squaring: `pow` with a constant becomes tract's own square and cube, which int64 lacks."""
+    if power == 0:
+        return g.add(g.mul(x, 0), 1)
+    root = _repeated(g, x, power // 2) if power > 1 else x
+    even = portable.product(g, root, root) if power > 1 else x
+    return g.mul(even, x) if power % 2 and power > 1 else even
+
+
+def _extreme(key: str, formula: Callable[[Emitter, Value, Value], Value], *keys: str) -> None:
+    @op(key, *keys)
+    def rule(g: Emitter, self: Value, other: Tensorlike) -> Value:
+        dtype = wide_dtype(g.output.dtype)
+        return g.cast(formula(g, tensor(g, self, dtype), tensor(g, other, dtype)), g.output.dtype)
+
+
+def _number_of(operator: str) -> Callable[[Emitter, Value, Value], Value]:
+    """`max` or `min` that gives the number where the other operand is NaN."""
+
+    def formula(g: Emitter, a: Value, b: Value) -> Value:
+        if a.dtype == BOOL:
+            return g.or_(a, b) if operator == "max" else g.and_(a, b)
+        return g.call(operator, a, b)[0]
+
+    return formula
+
+
+_extreme("aten::maximum", portable.maximum, "aten::max.other", "prims::maximum")
+_extreme("aten::minimum", portable.minimum, "aten::min.other", "prims::minimum")
+_extreme("aten::fmax", _number_of("max"), "prims::fmax")
+_extreme("aten::fmin", _number_of("min"), "prims::fmin")
+
+
+@op("aten::clamp", "aten::clip")
+def clamp(g: Emitter, self: Value, min: Tensorlike | None = None, max: Tensorlike | None = None) -> Value:
+    """min(max(x, lower), upper); NaN stays NaN."""
+    x = wide_input(g, self)
+    if min is not None:
+        x = _bounded(g, portable.maximum, x, min)
+    if max is not None:
+        x = _bounded(g, portable.minimum, x, max)
+    return g.cast(x, g.output.dtype)
+
+
+def _bounded(
+    g: Emitter, formula: Callable[[Emitter, Value, Value | float], Value], x: Value, bound: Tensorlike
+) -> Value:
+    limit = operand(g, bound, x.dtype)
+    if isinstance(limit, float) and math.isnan(limit):
+        return g.mul(x, math.nan)
+    return formula(g, x, limit)
+
+
+@op("aten::clamp_min")
+def clamp_min(g: Emitter, self: Value, min: Tensorlike) -> Value:
+    return clamp(g, self, min=min)
+
+
+@op("aten::clamp_max")
+def clamp_max(g: Emitter, self: Value, max: Tensorlike) -> Value:
+    return clamp(g, self, max=max)
+
+
+@op("aten::atan2", "aten::arctan2", "prims::atan2")
+def atan2(g: Emitter, self: Value, other: Tensorlike) -> Value:
+    """The angle of the point (other, self), in every quadrant, on the axes, for zeros of both signs and infinities."""
+    y, x = wide_input(g, self), wide_input(g, other)
+    tall, wide = portable.absolute(g, y), portable.absolute(g, x)
+    steep = g.gt(tall, wide)
+    long = g.select(steep, tall, wide)
+    ratio = g.div(g.select(steep, wide, tall), g.select(g.eq(long, 0.0), 1.0, long))
+    ratio = g.select(g.and_(g.eq(tall, wide), g.gt(tall, 0.0)), 1.0, ratio)  # inf / inf is 45 degrees
+    angle = g.atan(ratio)
+    angle = g.select(steep, g.sub(math.pi / 2, angle), angle)
+    angle = g.select(portable.sign_bit(g, x), g.sub(math.pi, angle), angle)
+    angle = g.select(portable.sign_bit(g, y), g.neg(angle), angle)
+    return g.cast(angle, g.output.dtype)
+
+
+@op("aten::hypot", "prims::hypot")
+def hypot(g: Emitter, self: Value, other: Value) -> Value:
+    """sqrt(a^2 + b^2) in float64, where the squares of float32 do not overflow."""
+    a, b = tensor(g, self, FLOAT64), tensor(g, other, FLOAT64)
+    return g.cast(g.sqrt(g.add(g.mul(a, a), g.mul(b, b))), g.output.dtype)
+
+
+@op("aten::copysign")
+def copysign(g: Emitter, self: Value, other: Tensorlike) -> Value:
+    """|self| with the sign of `other`, that of -0.0 included."""
+    x = portable.absolute(g, wide_input(g, self))
+    if isinstance(other, Value):
+        return g.cast(g.select(portable.sign_bit(g, wide_input(g, other)), g.neg(x), x), g.output.dtype)
+    return g.cast(g.neg(x) if math.copysign(1.0, float(other)) < 0 else x, g.output.dtype)
+
+
+@op("aten::lerp")
+def lerp(g: Emitter, self: Value, end: Value, weight: Tensorlike) -> Value:
+    """From the nearer end, as PyTorch does it."""
+    a, b = wide_input(g, self), wide_input(g, end)
+    span = g.sub(b, a)
+    if isinstance(weight, Value):
+        w = wide_input(g, weight)
+        near = g.lt(portable.absolute(g, w), 0.5)
+        value = g.select(near, g.add(a, g.mul(w, span)), g.sub(b, g.mul(span, g.sub(1.0, w))))
+    elif abs(float(weight)) < 0.5:
+        value = g.add(a, g.mul(span, float(weight)))
+    else:
+        value = g.sub(b, g.mul(span, 1.0 - float(weight)))
+    return g.cast(value, g.output.dtype)
+
+
+@op("aten::addcmul")
+def addcmul(g: Emitter, self: Value, tensor1: Value, tensor2: Value, value: Tensorlike = 1) -> Value:
+    """self + value * tensor1 * tensor2."""
+    a, b, c = (wide_input(g, v) for v in (self, tensor1, tensor2))
+    product = g.mul(b, c)
+    return g.cast(g.add(a, product if value == 1 else g.mul(product, operand(g, value, a.dtype))), g.output.dtype)
+
+
+@op("aten::addcdiv")
+def addcdiv(g: Emitter, self: Value, tensor1: Value, tensor2: Value, value: Tensorlike = 1) -> Value:
+    """self + value * tensor1 / tensor2."""
+    a, b, c = (wide_input(g, v) for v in (self, tensor1, tensor2))
+    scaled = b if value == 1 else g.mul(b, operand(g, value, a.dtype))
+    return g.cast(g.add(a, g.div(scaled, c)), g.output.dtype)
+
+
+def _log_add(base: float, *keys: str) -> None:
+    @op(*keys)
+    def rule(g: Emitter, self: Value, other: Value) -> Value:
+        """log(base^a + base^b) without overflow; equal infinities are their own sum."""
+        a, b = wide_input(g, self), wide_input(g, other)
+        far = g.neg(portable.absolute(g, g.sub(a, b)))
+        term = g.exp(g.mul(far, math.log(base))) if base != math.e else g.exp(far)
+        more = g.log(g.add(term, 1.0))
+        value = g.add(portable.maximum(g, a, b), more if base == math.e else g.mul(more, 1 / math.log(base)))
+        return g.cast(g.select(g.and_(g.eq(a, b), g.eq(portable.absolute(g, a), math.inf)), a, value), g.output.dtype)
+
+
+_log_add(math.e, "aten::logaddexp")
+_log_add(2.0, "aten::logaddexp2")
+
+
+def _x_times(keys: tuple[str, ...], logarithm: Callable[[Emitter, Value], Value]) -> None:
+    @op(*keys)
+    def rule(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
+        """x * log(y), 0 where x is 0 and y is a number."""
+        x, y = wide_input(g, self), wide_input(g, other)
+        nothing = g.and_(g.eq(x, 0.0), g.eq(y, y))
+        return g.cast(g.select(nothing, 0.0, g.mul(x, logarithm(g, y))), g.output.dtype)
+
+
+_x_times(("aten::xlogy", "aten::special_xlogy"), lambda g, y: g.log(y))
+_x_times(("aten::special_xlog1py",), portable.log1p)
+
+
+@op("aten::heaviside")
+def heaviside(g: Emitter, self: Value, values: Value) -> Value:
+    """0 below, `values` at, 1 above zero."""
+    dtype = wide_dtype(g.output.dtype)
+    x, at_zero = tensor(g, self, dtype), tensor(g, values, dtype)
+    if dtype == BOOL:
+        return g.or_(x, at_zero)
+    return g.cast(g.select(g.eq(x, 0), at_zero, g.cast(g.gt(x, 0), dtype)), g.output.dtype)

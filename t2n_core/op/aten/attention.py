@@ -1,0 +1,255 @@
+"""Attention, as one operator of PyTorch and as what a transformer layer becomes in evaluation mode."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from t2n_core.nnef.dims import Dim, floor_div, same
+from t2n_core.nnef.emitter import FLOAT32, Emitter
+from t2n_core.nnef.graph import Value
+from t2n_core.op import portable
+from t2n_core.op.aten.matmul import linear
+from t2n_core.op.aten.norm import layer_norm
+from t2n_core.op.aten.shape import positions
+from t2n_core.op.promote import widened
+from t2n_core.op.registry import op
+from t2n_core.op.weights import known
+
+BOOL = np.dtype(np.bool_)
+LOWEST = float(np.finfo(np.float32).min)
+
+
+# ---------------------------------------------------------------------------------------------------- masked softmax
+def _softmax(g: Emitter, scores: Value, allowed: Value | None) -> Value:
+    """Over the last axis, where allowed; a row with nothing allowed is zero, as in PyTorch."""
+    axes = [scores.rank - 1]
+    if allowed is None:
+        return g.softmax(scores, axes=axes)
+    kept = g.softmax(g.select(allowed, scores, LOWEST), axes=axes)
+    return g.select(allowed, kept, 0.0)
+
+
+def _additive(g: Emitter, scores: Value, mask: Value) -> Value:
+    """Softmax of scores + mask. Minus infinity forbids; a row of it is zero."""
+    numbers = known(mask)
+    mask = g.cast(mask, FLOAT32)
+    total = g.add(scores, mask)
+    if numbers is not None and not np.isneginf(numbers).any():
+        return _softmax(g, total, None)
+    if numbers is not None:
+        return _softmax(g, g.add(scores, g.constant(_finite(numbers))), g.constant(~np.isneginf(numbers)))
+    powers, sums = _powers(g, total, g.ge(mask, LOWEST))
+    return g.div(powers, g.select(g.gt(sums, 0.0), sums, 1.0))
+
+
+def _powers(g: Emitter, scores: Value, allowed: Value) -> tuple[Value, Value]:
+    """Numerators and denominators of the softmax over what is allowed."""
+    axes = [scores.rank - 1]
+    scores = g.select(allowed, scores, LOWEST)
+    powers = g.select(allowed, g.exp(g.sub(scores, g.max_reduce(scores, axes=axes))), 0.0)
+    return powers, g.sum_reduce(powers, axes=axes)
+
+
+def _finite(numbers: np.ndarray) -> np.ndarray:
+    return np.where(np.isneginf(numbers), 0.0, numbers).astype(np.float32)
+
+
+def _causal(g: Emitter, rows: Dim, columns: Dim) -> Value:
+    """True where the column is not behind the row: [rows, columns]."""
+    if isinstance(rows, int) and isinstance(columns, int):
+        return g.constant(np.tril(np.ones((rows, columns), dtype=np.bool_)))
+    down = g.unsqueeze(positions(g, rows), axes=[1])
+    return g.ge(down, g.unsqueeze(positions(g, columns), axes=[0]))
+
+
+# -------------------------------------------------------------------------------------------------------------- sdpa
+@op("aten::scaled_dot_product_attention")
+def scaled_dot_product_attention(
+    g: Emitter,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_mask: Value | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Value:
+    """softmax(query @ key.T * scale + mask) @ value, halves in float32."""
+    if dropout_p > 0:
+        raise g.fail("attention drops out: the module is in training mode", hint="call model.eval() before exporting")
+    dtype = query.dtype
+    query, key, value = (widened(g, v) for v in (query, key, value))
+    if enable_gqa:
+        key, value = _repeat_heads(g, key, query), _repeat_heads(g, value, query)
+    if scale is None:
+        scale = 1.0 / math.sqrt(int(query.shape[-1]))
+    return g.cast(_attend(g, query, key, value, attn_mask, is_causal, scale), dtype)
+
+
+def _attend(
+    g: Emitter, query: Value, key: Value, value: Value, mask: Value | None, is_causal: bool, scale: float
+) -> Value:
+    rank = max(v.rank for v in (query, key, value))
+    query, key, value = (g.lift(v, rank) for v in (query, key, value))
+    scores = _scores(g, query, key, scale)
+    if is_causal:
+        weights = _softmax(g, scores, g.lift(_causal(g, query.shape[-2], key.shape[-2]), rank))
+    elif mask is None:
+        weights = _softmax(g, scores, None)
+    elif mask.dtype == BOOL:
+        weights = _softmax(g, scores, g.lift(mask, rank))
+    else:
+        weights = _additive(g, scores, g.lift(mask, rank))
+    return g.matmul(weights, value)
+
+
+def _scores(g: Emitter, query: Value, key: Value, scale: float) -> Value:
+    return g.matmul(g.mul(query, scale), key, transposeB=True)
+
+
+def _repeat_heads(g: Emitter, value: Value, query: Value) -> Value:
+    """Each head as often as there are queries for it."""
+    heads, wanted = value.shape[-3], query.shape[-3]
+    if same(heads, wanted):
+        return value
+    times = floor_div(wanted, heads)
+    axis = value.rank - 2
+    wide = g.unsqueeze(value, axes=[axis])
+    wide = g.expand(wide, (*value.shape[:axis], times, *value.shape[axis:]))
+    return g.reshape_to(wide, [*value.shape[: axis - 1], wanted, *value.shape[axis:]])
+
+
+@op("aten::_scaled_dot_product_flash_attention_for_cpu")
+def _flash_for_cpu(
+    g: Emitter,
+    query: Value,
+    key: Value,
+    value: Value,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    attn_mask: Value | None = None,
+    scale: float | None = None,
+) -> tuple[Value, None]:
+    return scaled_dot_product_attention(g, query, key, value, attn_mask, dropout_p, is_causal, scale), None
+
+
+@op("aten::_scaled_dot_product_attention_math")
+def _math(
+    g: Emitter,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_mask: Value | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> tuple[Value, None]:
+    return scaled_dot_product_attention(g, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa), None
+
+
+# ------------------------------------------------------------------------------------------------- multi-head, fused
+@op("aten::_native_multi_head_attention")
+def native_multi_head_attention(
+    g: Emitter,
+    query: Value,
+    key: Value,
+    value: Value,
+    embed_dim: int,
+    num_head: int,
+    qkv_weight: Value,
+    qkv_bias: Value,
+    proj_weight: Value,
+    proj_bias: Value,
+    mask: Value | None = None,
+    need_weights: bool = True,
+    average_attn_weights: bool = True,
+    mask_type: int | None = None,
+) -> tuple[Value, Value | None]:
+    """Inputs [batch, length, embed_dim]; the mask is true, or not zero, where nothing may be seen.
+
+    A query that may see nothing gets NaN, unlike in scaled_dot_product_attention.
+    """
+    width = embed_dim // num_head
+    parts = []
+    for index, source in enumerate((query, key, value)):
+        rows = g.take(qkv_weight, 0, index * embed_dim, (index + 1) * embed_dim)
+        bias = g.take(qkv_bias, 0, index * embed_dim, (index + 1) * embed_dim)
+        flat = linear(g, source, rows, bias)
+        heads = g.reshape_to(flat, [*flat.shape[:2], num_head, width])
+        parts.append(g.permute(heads, [0, 2, 1, 3]))
+    scores = _scores(g, parts[0], parts[1], 1.0 / math.sqrt(width))
+    weights = _softmax(g, scores, None) if mask is None else g.div(*_powers(g, scores, _allowed(g, mask, mask_type)))
+    mixed = g.matmul(weights, parts[2])
+    joined = g.reshape_to(g.permute(mixed, [0, 2, 1, 3]), query.shape)
+    out = linear(g, joined, proj_weight, proj_bias)
+    if not need_weights:
+        return out, None
+    if average_attn_weights:
+        weights = g.squeeze(g.mean_reduce(weights, axes=[1]), axes=[1])
+    return out, weights
+
+
+def _allowed(g: Emitter, mask: Value, mask_type: int | None) -> Value:
+    """[batch or 1, heads or 1, queries or 1, keys], true where attention may go.
+
+    Types of mask: 0 is [queries, keys], 1 is [batch, keys], 2 has all four axes.
+    """
+    hidden = mask if mask.dtype == BOOL else g.ne(mask, 0)
+    allowed = g.not_(hidden)
+    if mask_type == 1:
+        return g.unsqueeze(g.unsqueeze(allowed, axes=[1]), axes=[1])
+    return g.lift(allowed, 4)
+
+
+@op("aten::_transformer_encoder_layer_fwd")
+def transformer_encoder_layer(
+    g: Emitter,
+    src: Value,
+    embed_dim: int,
+    num_heads: int,
+    qkv_weight: Value,
+    qkv_bias: Value,
+    proj_weight: Value,
+    proj_bias: Value,
+    use_gelu: bool,
+    norm_first: bool,
+    eps: float,
+    norm_weight_1: Value,
+    norm_bias_1: Value,
+    norm_weight_2: Value,
+    norm_bias_2: Value,
+    ffn_weight_1: Value,
+    ffn_bias_1: Value,
+    ffn_weight_2: Value,
+    ffn_bias_2: Value,
+    mask: Value | None = None,
+    mask_type: int | None = None,
+) -> Value:
+    """Attention and a feed-forward net, each with a residual; the norms before or behind them."""
+
+    def norm(x: Value, weight: Value, bias: Value) -> Value:
+        return layer_norm(g, x, [embed_dim], weight, bias, eps)
+
+    def attention(x: Value) -> Value:
+        return native_multi_head_attention(
+            g, x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, True, mask_type
+        )[0]
+
+    def feed_forward(x: Value) -> Value:
+        inner = linear(g, x, ffn_weight_1, ffn_bias_1)
+        return linear(g, _gelu(g, inner) if use_gelu else g.relu(inner), ffn_weight_2, ffn_bias_2)
+
+    if norm_first:
+        mid = g.add(src, attention(norm(src, norm_weight_1, norm_bias_1)))
+        return g.add(mid, feed_forward(norm(mid, norm_weight_2, norm_bias_2)))
+    mid = norm(g.add(src, attention(src)), norm_weight_1, norm_bias_1)
+    return norm(g.add(mid, feed_forward(mid)), norm_weight_2, norm_bias_2)
+
+
+def _gelu(g: Emitter, x: Value) -> Value:
+    """x * (1 + erf(x / sqrt(2))) / 2."""
+    return g.mul(g.mul(x, 0.5), g.add(portable.erf(g, g.mul(x, math.sqrt(0.5))), 1.0))

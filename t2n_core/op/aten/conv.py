@@ -1,0 +1,321 @@
+"""Convolutions and transposed convolutions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from t2n_core.nnef.dims import as_dim, floor_div, product
+from t2n_core.nnef.emitter import Emitter, Expected
+from t2n_core.nnef.graph import Value
+from t2n_core.op.aten.pad import padded
+from t2n_core.op.registry import op
+from t2n_core.op.weights import derived, known, row
+
+Borders = list[tuple[int, int]]
+
+
+def per_axis(given: int | Sequence[int], count: int) -> list[int]:
+    """One number per spatial axis: `3`, `[3]` and `[3, 3]` mean the same."""
+    numbers = [given] if isinstance(given, int) else list(given)
+    return numbers * count if len(numbers) == 1 else numbers
+
+
+@op("aten::conv1d", "aten::conv2d", "aten::conv3d")
+def conv(
+    g: Emitter,
+    input: Value,
+    weight: Value,
+    bias: Value | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: str | int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Value:
+    """Cross-correlation; `same` puts the odd element of padding behind, as PyTorch does."""
+    return _conv(g, input, weight, bias, stride, padding, dilation, groups)
+
+
+@op("aten::conv1d", "aten::conv2d", "aten::conv3d", target="tract", since="0.20.19", before="0.21.0")
+def conv_cut(
+    g: Emitter,
+    input: Value,
+    weight: Value,
+    bias: Value | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: str | int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Value:
+    """tract 0.20.19 to 0.20.22 rounds the number of windows up along a dynamic axis: nothing may be left over."""
+    return _conv(g, input, weight, bias, stride, padding, dilation, groups, cut=True)
+
+
+def _conv(
+    g: Emitter,
+    value: Value,
+    weight: Value,
+    bias: Value | None,
+    stride: int | Sequence[int],
+    padding: str | int | Sequence[int],
+    dilation: int | Sequence[int],
+    groups: int,
+    cut: bool = False,
+) -> Value:
+    if value.rank == weight.rank - 1:
+        batched = g.unsqueeze(value, axes=[0])
+        return g.squeeze(_conv(g, batched, weight, bias, stride, padding, dilation, groups, cut), axes=[0])
+    _need_floats(g, value)
+    count = weight.rank - 2
+    spread, step = per_axis(dilation, count), per_axis(stride, count)
+    fields = [int(e * (k - 1) + 1) for e, k in zip(spread, weight.shape[2:], strict=True)]
+    if isinstance(padding, str):
+        borders = [((f - 1) // 2, f // 2) if padding == "same" else (0, 0) for f in fields]
+    else:
+        borders = [(p, p) for p in per_axis(padding, count)]
+    if known(weight) is None:
+        return _add_bias(g, _by_slices(g, _padded(g, value, borders), weight, step, spread, groups), bias)
+    if any(max(pair) >= f for pair, f in zip(borders, fields, strict=True)):
+        # a window that sees padding only aborts old engines
+        value, borders = _padded(g, value, borders), [(0, 0)] * count
+    if cut:
+        value, borders = _cut(g, value, fields, step, borders)
+    given, late = _bias(g, bias)
+    out = g.conv(value, weight, **given, padding=borders, stride=step, dilation=spread, groups=groups)
+    return _add_bias(g, out, late)
+
+
+def _cut(g: Emitter, value: Value, fields: list[int], stride: list[int], borders: Borders) -> tuple[Value, Borders]:
+    """Without the tail of dynamic axes that no window reaches; these axes are padded here, since the tail is padding
+    first."""
+    strided = [s > 1 and not isinstance(e, int) for s, e in zip(stride, value.shape[2:], strict=True)]
+    value = _padded(g, value, [pair if now else (0, 0) for pair, now in zip(borders, strided, strict=True)])
+    for axis, (f, s, now) in enumerate(zip(fields, stride, strided, strict=True), start=2):
+        if now:
+            value = g.take(value, axis, 0, as_dim(floor_div(as_dim(value.shape[axis] - f), s) * s + f))
+    return value, [(0, 0) if now else pair for pair, now in zip(borders, strided, strict=True)]
+
+
+def _need_floats(g: Emitter, value: Value) -> None:
+    if value.dtype.kind != "f":
+        raise g.fail(f"a convolution of {value.dtype} has no form in NNEF")
+
+
+def _bias(g: Emitter, bias: Value | None) -> tuple[dict[str, Value], Value | None]:
+    """What the statement takes, and what must be added behind it: engines want a bias that is known."""
+    if bias is None or known(bias) is None:
+        return {}, bias
+    return {"bias": row(g, bias, 2)}, None
+
+
+def _add_bias(g: Emitter, out: Value, bias: Value | None) -> Value:
+    return out if bias is None else g.add(out, row(g, bias, out.rank))
+
+
+def _padded(g: Emitter, value: Value, borders: Borders) -> Value:
+    """Zeros around the spatial axes; a negative border cuts."""
+    return padded(g, value, {axis: pair for axis, pair in enumerate(borders, start=2) if pair != (0, 0)})
+
+
+def _by_slices(
+    g: Emitter,
+    value: Value,
+    weight: Value,
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+    flip: bool = False,
+) -> Value:
+    """One matrix product per group over the windows, for a filter [out, in/groups, k…] that the graph computes.
+
+    Old engines want constant filters; this is right in all.
+    """
+    sizes = [int(k) for k in weight.shape[2:]]
+    axes = list(range(2, value.rank))
+    places = [
+        as_dim(floor_div(as_dim(extent - e * (k - 1) - 1), s) + 1)
+        for extent, k, s, e in zip(value.shape[2:], sizes, stride, dilation, strict=True)
+    ]
+    columns = []
+    for offset in itertools.product(*map(range, sizes)):
+        at = [k - 1 - o for o, k in zip(offset, sizes, strict=True)] if flip else offset
+        begin = [o * e for o, e in zip(at, dilation, strict=True)]
+        end = [as_dim(b + (n - 1) * s + 1) for b, n, s in zip(begin, places, stride, strict=True)]
+        piece = Expected((*value.shape[:2], *places), value.dtype)
+        columns.append(g.slice(value, axes=axes, begin=begin, end=end, stride=list(stride), out=piece))
+    batch, channels = value.shape[:2]
+    windows = g.stack(columns, axis=2)  # [N, C, k, places…]
+    per_group = as_dim(floor_div(channels, groups) * len(columns))
+    windows = g.reshape_to(windows, [batch, groups, per_group, product(places)])
+    filters = g.reshape_to(weight, [1, groups, floor_div(weight.shape[0], groups), per_group])
+    return g.reshape_to(g.matmul(filters, windows), [batch, weight.shape[0], *places])
+
+
+@op("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d", target="tract")
+def conv_transpose_tract(
+    g: Emitter,
+    input: Value,
+    weight: Value,
+    bias: Value | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+) -> Value:
+    """tract wants the filter as [out, in/groups, k…]."""
+    swapped = _swap_channels(g, weight, groups)
+    return _transposed(g, input, swapped, bias, stride, padding, output_padding, groups, dilation, swapped)
+
+
+@op("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d", target="khronos")
+def conv_transpose_khronos(
+    g: Emitter,
+    input: Value,
+    weight: Value,
+    bias: Value | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+) -> Value:
+    """The standard wants the filter as PyTorch has it: [in, out/groups, k…]."""
+    return _transposed(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def _swap_channels(g: Emitter, weight: Value, groups: int) -> Value:
+    """[in, out/groups, k…] -> [out, in/groups, k…]."""
+    inner, outer, *sizes = weight.shape
+    numbers = known(weight)
+    if numbers is not None:
+        split = numbers.reshape(groups, int(inner) // groups, int(outer), *map(int, sizes)).swapaxes(1, 2)
+        return derived(g, weight, f"oihw{groups}", split.reshape(-1, int(inner) // groups, *map(int, sizes)))
+    split_value = g.reshape_to(weight, [groups, floor_div(inner, groups), outer, *sizes])
+    order = [0, 2, 1, *range(3, split_value.rank)]
+    return g.reshape_to(g.permute(split_value, order), [as_dim(outer * groups), floor_div(inner, groups), *sizes])
+
+
+def _transposed(
+    g: Emitter,
+    value: Value,
+    filters: Value,
+    bias: Value | None,
+    stride: int | Sequence[int],
+    padding: int | Sequence[int],
+    output_padding: int | Sequence[int],
+    groups: int,
+    dilation: int | Sequence[int],
+    swapped: Value | None = None,
+) -> Value:
+    """The gradient of a convolution. `output_padding` is less cut away behind, and zeros where nothing was cut."""
+    _need_floats(g, value)
+    if value.rank == filters.rank - 1:
+        batched = g.unsqueeze(value, axes=[0])
+        whole = _transposed(g, batched, filters, bias, stride, padding, output_padding, groups, dilation, swapped)
+        return g.squeeze(whole, axes=[0])
+    count = filters.rank - 2
+    step, spread, cut = per_axis(stride, count), per_axis(dilation, count), per_axis(padding, count)
+    more = per_axis(output_padding, count)
+    if known(filters) is None:
+        swapped = swapped or _swap_channels(g, filters, groups)
+        full = [e * (int(k) - 1) for e, k in zip(spread, filters.shape[2:], strict=True)]
+        borders = [(f - p, f - p + q) for f, p, q in zip(full, cut, more, strict=True)]
+        spaced = _padded(g, _spaced(g, value, step), borders)
+        return _add_bias(g, _by_slices(g, spaced, swapped, [1] * count, spread, groups, flip=True), bias)
+    borders = [(p, max(p - q, 0)) for p, q in zip(cut, more, strict=True)]
+    rest = [(0, max(q - p, 0)) for p, q in zip(cut, more, strict=True)]
+    given, late = ({}, bias) if any(q for _, q in rest) else _bias(g, bias)
+    outer = swapped.shape[0] if swapped is not None else as_dim(filters.shape[1] * groups)
+    extents = [
+        as_dim((extent - 1) * s + e * (k - 1) + 1 - p - q)
+        for extent, s, e, k, (p, q) in zip(value.shape[2:], step, spread, filters.shape[2:], borders, strict=True)
+    ]
+    out = g.deconv(
+        value,
+        filters,
+        **given,
+        padding=borders,
+        stride=step,
+        dilation=spread,
+        groups=groups,
+        out=Expected((value.shape[0], outer, *extents), value.dtype),
+    )
+    return _add_bias(g, _padded(g, out, rest), late)
+
+
+def _spaced(g: Emitter, value: Value, stride: Sequence[int]) -> Value:
+    """`stride - 1` zeros between neighbours."""
+    for axis, step in enumerate(stride, start=2):
+        if step > 1:
+            extent = value.shape[axis]
+            wide = padded(g, g.unsqueeze(value, axes=[axis + 1]), {axis + 1: (0, step - 1)})
+            shape = [*value.shape[:axis], as_dim(extent * step), *value.shape[axis + 1 :]]
+            value = g.take(g.reshape_to(wide, shape), axis, 0, as_dim((extent - 1) * step + 1))
+    return value
+
+
+@op("aten::convolution", "aten::_convolution", target="tract")
+def convolution_tract(
+    g: Emitter,
+    input: Value,
+    weight: Value,
+    bias: Value | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    benchmark: bool = False,
+    deterministic: bool = False,
+    cudnn_enabled: bool = False,
+    allow_tf32: bool = False,
+) -> Value:
+    if transposed:
+        return conv_transpose_tract(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return conv(g, input, weight, bias, stride, padding, dilation, groups)
+
+
+@op("aten::convolution", "aten::_convolution", target="tract", since="0.20.19", before="0.21.0")
+def convolution_cut(
+    g: Emitter,
+    input: Value,
+    weight: Value,
+    bias: Value | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    benchmark: bool = False,
+    deterministic: bool = False,
+    cudnn_enabled: bool = False,
+    allow_tf32: bool = False,
+) -> Value:
+    if transposed:
+        return conv_transpose_tract(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return conv_cut(g, input, weight, bias, stride, padding, dilation, groups)
+
+
+@op("aten::convolution", "aten::_convolution", target="khronos")
+def convolution_khronos(
+    g: Emitter,
+    input: Value,
+    weight: Value,
+    bias: Value | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    benchmark: bool = False,
+    deterministic: bool = False,
+    cudnn_enabled: bool = False,
+    allow_tf32: bool = False,
+) -> Value:
+    if transposed:
+        return conv_transpose_khronos(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return conv(g, input, weight, bias, stride, padding, dilation, groups)

@@ -1,0 +1,192 @@
+"""Reading by index: embedding, gather, advanced indexing. Indices are int64 and not negative when they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from t2n_core.nnef import shapes
+from t2n_core.nnef.dims import Dim, Shape, product
+from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.graph import Value
+from t2n_core.op.aten.shape import axis_of, positions
+from t2n_core.op.promote import BOOL, INT64
+from t2n_core.op.registry import op
+from t2n_core.op.weights import known
+
+
+def whole_index(g: Emitter, index: Value, size: Dim) -> Value:
+    """Counted from the end where negative, as advanced indexing does."""
+    numbers = known(index)
+    if numbers is not None and isinstance(size, int):
+        return g.constant(np.where(numbers < 0, numbers + size, numbers).astype(np.int64))
+    plain = g.cast(index, INT64)
+    return g.select(g.lt(plain, 0), g.add(plain, g.size(size, INT64)), plain)
+
+
+def gathered(g: Emitter, value: Value, index: Value, axis: int) -> Value:
+    """`value` with its axis replaced by those of the index.
+
+    Old engines abort on an index that is no vector, and on one that is known to be a single number.
+    """
+    numbers = known(index)
+    if numbers is not None and numbers.size == 1 and index.rank <= 1:
+        at = int(numbers.item())
+        one = g.take(value, axis, at, at + 1)
+        return one if index.rank else g.squeeze(one, axes=[axis])
+    if axis == 0 or index.rank == 1:
+        return g.pick(value, index, axis=axis)
+    found = g.pick(value, flattened(g, index), axis=axis)
+    return g.reshape_to(found, [*value.shape[:axis], *index.shape, *value.shape[axis + 1 :]])
+
+
+@op("aten::embedding", implied=("padding_idx", "scale_grad_by_freq", "sparse"))
+def embedding(g: Emitter, weight: Value, indices: Value) -> Value:
+    return g.pick(weight, g.cast(indices, INT64), axis=0)
+
+
+@op("aten::index_select")
+def index_select(g: Emitter, self: Value, dim: int, index: Value) -> Value:
+    """Slices along one axis; an index of rank 0 stands for one of a single element."""
+    if not self.rank:
+        return self
+    return gathered(g, self, g.lift(whole_index(g, index, self.shape[axis_of(self, dim)]), 1), axis_of(self, dim))
+
+
+@op("aten::gather", implied=("sparse_grad",))
+def gather(g: Emitter, self: Value, dim: int, index: Value) -> Value:
+    """out[i][j] = self[index[i][j]][j] for dim 0."""
+    rank = max(self.rank, index.rank, 1)
+    taken = g.tract_core_gather_elements(g.lift(self, rank), g.lift(g.cast(index, INT64), rank), axis=dim % rank)
+    return g.reshape_to(taken, g.output.shape)
+
+
+@op("aten::take_along_dim")
+def take_along_dim(g: Emitter, self: Value, indices: Value, dim: int | None = None) -> Value:
+    """Like gather, with both broadcast along the other axes; negative indices count from the end."""
+    if dim is None:
+        self, indices, dim = flattened(g, self), flattened(g, indices), 0
+    axis = axis_of(self, dim)
+    rest = shapes.broadcast(*((*v.shape[:axis], 1, *v.shape[axis + 1 :]) for v in (self, indices)))
+    source = g.expand(self, (*rest[:axis], self.shape[axis], *rest[axis + 1 :]))
+    where = g.expand(indices, (*rest[:axis], indices.shape[axis], *rest[axis + 1 :]))
+    return g.tract_core_gather_elements(source, whole_index(g, where, self.shape[axis]), axis=axis)
+
+
+def flattened(g: Emitter, value: Value) -> Value:
+    return g.reshape_to(value, [product(value.shape)])
+
+
+@op("aten::take")
+def take(g: Emitter, self: Value, index: Value) -> Value:
+    """Of the flattened tensor."""
+    flat = flattened(g, self)
+    return g.pick(flat, whole_index(g, index, flat.shape[0]), axis=0)
+
+
+# --------------------------------------------------------------------------------------------------- advanced indexing
+class Places:
+    """What `x[:, i, :, j]` means: the indexed axes, one index into them all, and where its axes go."""
+
+    def __init__(self, g: Emitter, self_: Value, indices: Sequence[Value | None]) -> None:
+        self.axes = [axis for axis, index in enumerate(indices) if index is not None]
+        given = [index for index in indices if index is not None]
+        if any(index.dtype == BOOL or index.dtype == np.uint8 for index in given):
+            raise g.fail(
+                "a boolean mask picks a number of elements that depends on the data",
+                hint="torch.where(mask, a, b) keeps the shape",
+            )
+        rank = max(index.rank for index in given)
+        given = [g.lift(index, rank) for index in given]
+        self.index_shape: Shape = shapes.broadcast(*(index.shape for index in given))
+        self.sizes = [self_.shape[axis] for axis in self.axes]
+        self.others = [axis for axis in range(self_.rank) if axis not in self.axes]
+        together = self.axes == list(range(self.axes[0], self.axes[-1] + 1))
+        self.front = self.axes[0] if together else 0
+        """Where the axes of the index stand in the result: at the indexed ones if those are neighbours."""
+        flat: Value | None = None
+        for index, size in zip(given, self.sizes, strict=True):
+            whole = whole_index(g, index, size)
+            flat = whole if flat is None else g.add(g.mul(flat, g.size(size, INT64)), whole)
+        assert flat is not None
+        self.flat = g.expand(flat, self.index_shape)
+        """Into the indexed axes as one."""
+
+    def rows(self, g: Emitter, value: Value) -> Value:
+        """`value` as [indexed, others…]."""
+        moved = g.permute(value, [*self.axes, *self.others])
+        return g.reshape_to(moved, [product(self.sizes), *moved.shape[len(self.axes) :]])
+
+    def unrows(self, g: Emitter, rows: Value) -> Value:
+        """The inverse of `rows`."""
+        wide = g.reshape_to(rows, [*self.sizes, *rows.shape[1:]])
+        order = [*self.axes, *self.others]
+        return g.permute(wide, [order.index(axis) for axis in range(len(order))])
+
+    def placed(self) -> list[int]:
+        """The axes of the result in the order [index…, others…], by their place in [others before, index…, after]."""
+        count = len(self.index_shape)
+        return [*range(self.front, self.front + count), *range(self.front), *range(self.front + count, self.rank)]
+
+    @property
+    def rank(self) -> int:
+        return len(self.index_shape) + len(self.others)
+
+
+@op("aten::index.Tensor", "aten::_unsafe_index.Tensor")
+def index(g: Emitter, self: Value, indices: Sequence[Value | None]) -> Value:
+    given = [i for i in indices if i is not None]
+    if len(given) == 1 and given[0].dtype.kind == "i":
+        axis = list(indices).index(given[0])
+        return gathered(g, self, whole_index(g, given[0], self.shape[axis]), axis)
+    places = Places(g, self, indices)
+    found = gathered(g, places.rows(g, self), places.flat, 0)  # [index…, others…]
+    order = places.placed()
+    return g.permute(found, [order.index(axis) for axis in range(len(order))])
+
+
+@op("aten::one_hot")
+def one_hot(g: Emitter, self: Value, num_classes: int = -1) -> Value:
+    """1 where the class is."""
+    count = g.output.shape[-1]
+    return g.cast(g.eq(g.unsqueeze(self, axes=[self.rank]), g.lift(positions(g, count), self.rank + 1)), INT64)
+
+
+# ------------------------------------------------------------------------------------------------------ embedding_bag
+@op("aten::embedding_bag", "aten::_embedding_bag", implied=("scale_grad_by_freq", "sparse", "include_last_offset"))
+def embedding_bag(
+    g: Emitter,
+    weight: Value,
+    indices: Value,
+    offsets: Value,
+    mode: int = 0,
+    per_sample_weights: Value | None = None,
+    padding_idx: int | None = None,
+) -> tuple[Value, None, None, None]:
+    """Sum (0), mean (1) or maximum (2) of the rows of each bag; bag i begins at offsets[i]. An empty bag is zero."""
+    count, size = g.output.shape[0], indices.shape[0]
+    rows = g.pick(weight, g.cast(indices, INT64), axis=0)
+    if per_sample_weights is not None:
+        rows = g.mul(rows, g.unsqueeze(per_sample_weights, axes=[1]))
+    starts = g.take(g.cast(offsets, INT64), 0, 0, count)
+    at = g.unsqueeze(positions(g, size), axes=[0])
+    inside = g.ge(at, g.unsqueeze(starts, axes=[1]))  # [bags, indices]: at or behind the beginning of the bag …
+    if not (isinstance(count, int) and count == 1):
+        nobody = g.constant(np.zeros((1, 1), dtype=np.bool_))
+        later = g.take(inside, 0, 1, count)
+        later = g.concat([later, g.expand(nobody, (1, size))], axis=0)
+        inside = g.and_(inside, g.not_(later))  # … and not behind that of the next
+    if padding_idx is not None and padding_idx >= 0:
+        inside = g.and_(inside, g.unsqueeze(g.ne(g.cast(indices, INT64), padding_idx), axes=[0]))
+    wide = g.unsqueeze(inside, axes=[2])
+    many = g.unsqueeze(rows, axes=[0])
+    number = g.sum_reduce(g.cast(wide, weight.dtype), axes=[1])
+    if mode == 2:
+        low = float(np.finfo(weight.dtype).min)
+        top = g.max_reduce(g.select(wide, many, low), axes=[1])
+        out = g.select(g.gt(number, 0.0), top, 0.0)
+    else:
+        out = g.sum_reduce(g.select(wide, many, 0.0), axes=[1])
+        out = g.div(out, g.max(number, 1.0)) if mode == 1 else out
+    return g.squeeze(out, axes=[1]), None, None, None

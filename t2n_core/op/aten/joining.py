@@ -1,0 +1,196 @@
+"""Pieces of tensors and tensors of pieces. Bounds of slices are true and non-negative, as every version wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import sympy
+
+from t2n_core.nnef.dims import Dim, as_dim, same
+from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.graph import Value
+from t2n_core.op.aten.shape import axis_of, positions
+from t2n_core.op.promote import INT64
+from t2n_core.op.registry import op
+
+
+def join(g: Emitter, values: Sequence[Value], axis: int) -> Value:
+    """`concat` without what is empty."""
+    full = [v for v in values if not _is_empty(v)]
+    if not full:
+        raise g.fail("a tensor without elements has no form in NNEF")
+    return full[0] if len(full) == 1 else g.concat(full, axis=axis)
+
+
+def _is_empty(value: Value) -> bool:
+    return any(isinstance(d, int) and d == 0 for d in value.shape)
+
+
+@op("aten::cat", "aten::concat", "aten::concatenate")
+def cat(g: Emitter, tensors: Sequence[Value], dim: int = 0) -> Value:
+    return join(g, [g.cast(v, g.output.dtype) for v in tensors], dim % len(g.output.shape))
+
+
+@op("prims::cat")
+def prims_cat(g: Emitter, tensors: Sequence[Value], dim: int) -> Value:
+    return cat(g, tensors, dim)
+
+
+@op("aten::stack")
+def stack(g: Emitter, tensors: Sequence[Value], dim: int = 0) -> Value:
+    axis = dim % len(g.output.shape)
+    return join(g, [g.unsqueeze(g.cast(v, g.output.dtype), axes=[axis]) for v in tensors], axis)
+
+
+def pieces(g: Emitter, value: Value, dim: int) -> list[Value]:
+    """Slices one behind the other, as long as the captured results are."""
+    axis = axis_of(value, dim)
+    found: list[Value] = []
+    begin: Dim = 0
+    for piece in g.node.outputs:
+        end = as_dim(begin + piece.shape[axis])
+        found.append(g.take(value, axis, begin, end))
+        begin = end
+    return found
+
+
+@op(
+    "aten::split", "aten::split_with_sizes", "aten::split_copy.Tensor", "aten::split_with_sizes_copy", "aten::chunk",
+    "aten::unsafe_split", "aten::unsafe_split_with_sizes", "aten::unsafe_chunk",
+    implied=("split_size", "split_sizes", "chunks"),
+)  # fmt: skip
+def split(g: Emitter, self: Value, dim: int = 0) -> list[Value]:
+    return pieces(g, self, dim)
+
+
+@op("aten::tensor_split.sections", "aten::tensor_split.indices", implied=("sections", "indices"))
+def tensor_split(g: Emitter, self: Value, dim: int = 0) -> list[Value]:
+    return pieces(g, self, dim)
+
+
+@op("aten::unbind", "aten::unbind_copy")
+def unbind(g: Emitter, self: Value, dim: int = 0) -> list[Value]:
+    axis = axis_of(self, dim)
+    return [g.squeeze(g.take(self, axis, i, i + 1), axes=[axis]) for i in range(len(g.node.outputs))]
+
+
+def true_bound(bound: Dim | None, size: Dim, missing: Dim) -> Dim:
+    """A bound of Python's slices within [0, size]."""
+    if bound is None:
+        return missing
+    if isinstance(bound, int) and isinstance(size, int):
+        return min(max(bound + size if bound < 0 else bound, 0), size)
+    if isinstance(bound, int):
+        return as_dim(size + bound) if bound < 0 else bound
+    negative = bound.could_extract_minus_sign() and bound.is_negative
+    return as_dim(size + bound) if negative else bound
+
+
+def window(g: Emitter, value: Value, axis: int, start: Dim | None, length: Dim, step: Dim = 1) -> Value:
+    """`length` elements from `start` on, every `step`-th."""
+    size = value.shape[axis]
+    begin = true_bound(start, size, 0)
+    if isinstance(step, int) and step == 1:
+        return g.take(value, axis, begin, as_dim(begin + length))
+    if isinstance(length, int) and isinstance(begin, int) and isinstance(step, int):
+        if length == 1:
+            return g.take(value, axis, begin, begin + 1)
+        return g.slice(value, axes=[axis], begin=[begin], end=[begin + (length - 1) * step + 1], stride=[step])
+    # a stride over a dynamic size is refused by 0.21 and 0.22
+    indices = g.mul(positions(g, length), g.size(step, INT64))
+    return g.pick(value, g.add(indices, g.size(begin, INT64)), axis=axis)
+
+
+@op("aten::slice.Tensor", "aten::slice_copy.Tensor")
+def slice(
+    g: Emitter, self: Value, dim: int = 0, start: Dim | None = None, end: Dim | None = None, step: Dim = 1
+) -> Value:
+    """`self[start:end:step]` along one axis; how many elements that are is known from capture.
+
+    PyTorch's own length holds a maximum where a slice of few elements would be empty: what is left out then.
+    """
+    axis = axis_of(self, dim)
+    length, size = g.output.shape[axis], self.shape[axis]
+    if not isinstance(length, int) and length.has(sympy.Max, sympy.Min):
+        plain = as_dim(true_bound(end, size, size) - true_bound(start, size, 0))
+        if step == 1 and same(plain, length):
+            return window(g, self, axis, start, plain)
+        raise g.fail(
+            f"how long this slice is depends on whether the dynamic size {self.shape[axis]} is larger than its bounds",
+            hint="slice relative to the size, or keep the axis static",
+        )
+    return window(g, self, axis, start, length, step)
+
+
+@op("aten::narrow", "aten::narrow_copy")
+def narrow(g: Emitter, self: Value, dim: int, start: Dim, length: Dim) -> Value:
+    return window(g, self, axis_of(self, dim), start, length)
+
+
+@op("aten::select.int", "aten::select_copy.int")
+def select(g: Emitter, self: Value, dim: int, index: Dim) -> Value:
+    axis = axis_of(self, dim)
+    return g.squeeze(window(g, self, axis, index, 1), axes=[axis])
+
+
+@op("aten::slice_scatter")
+def slice_scatter(
+    g: Emitter, self: Value, src: Value, dim: int = 0, start: Dim | None = None, end: Dim | None = None, step: Dim = 1
+) -> Value:
+    """`self` with `src` written over `self[start:end:step]`."""
+    axis = axis_of(self, dim)
+    size, source = self.shape[axis], g.cast(src, self.dtype)
+    begin = true_bound(start, size, 0)
+    if _is_empty(source):
+        return self
+    if isinstance(step, int) and step == 1:
+        return patched(g, self, source, axis, begin)
+    if not isinstance(size, int) or not isinstance(begin, int) or not isinstance(step, int):
+        raise g.fail("writing every n-th element of an axis of dynamic size has no form in NNEF yet")
+    # what comes from where is known: gather from both, one behind the other
+    order = np.arange(size, dtype=np.int64)
+    count = source.shape[axis]
+    assert isinstance(count, int)
+    order[begin : begin + (count - 1) * step + 1 : step] = size + np.arange(count)
+    return g.pick(g.concat([self, source], axis=axis), g.constant(order), axis=axis)
+
+
+def patched(g: Emitter, value: Value, source: Value, axis: int, begin: Dim) -> Value:
+    """`value` with `source` in place of the elements from `begin` on."""
+    size = value.shape[axis]
+    end = as_dim(begin + source.shape[axis])
+    parts = [source]
+    if not same(begin, 0):
+        parts.insert(0, g.take(value, axis, 0, begin))
+    if not same(end, size):
+        parts.append(g.take(value, axis, end, size))
+    return parts[0] if len(parts) == 1 else g.concat(parts, axis=axis)
+
+
+@op("aten::select_scatter")
+def select_scatter(g: Emitter, self: Value, src: Value, dim: int, index: Dim) -> Value:
+    """`self` with `src` written over `self.select(dim, index)`."""
+    axis = axis_of(self, dim)
+    source = g.unsqueeze(g.cast(src, self.dtype), axes=[axis])
+    return patched(g, self, source, axis, true_bound(index, self.shape[axis], 0))
+
+
+@op("aten::diagonal_scatter")
+def diagonal_scatter(g: Emitter, self: Value, src: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
+    """`self` with `src` written over its diagonal."""
+    first, second = axis_of(self, dim1), axis_of(self, dim2)
+    rows, columns = self.shape[first], self.shape[second]
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        raise g.fail("the diagonal of an axis of dynamic size has no form in NNEF yet")
+    axes = [*(a for a in range(self.rank) if a not in (first, second)), first, second]
+    x = g.permute(self, axes)
+    flat = g.reshape_to(x, [*x.shape[:-2], rows * columns])
+    both = g.concat([flat, g.cast(src, self.dtype)], axis=flat.rank - 1)
+    order = np.arange(rows * columns, dtype=np.int64)
+    count = src.shape[-1]
+    assert isinstance(count, int)
+    start = offset if offset >= 0 else -offset * columns
+    order[start + np.arange(count) * (columns + 1)] = rows * columns + np.arange(count)
+    patchwork = g.reshape_to(g.pick(both, g.constant(order), axis=flat.rank - 1), x.shape)
+    return g.permute(patchwork, [axes.index(a) for a in range(self.rank)])

@@ -1,0 +1,233 @@
+"""Normalisation in evaluation mode: statistics are weights, or taken over axes of the input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from t2n_core.nnef.dims import Dim, floor_div
+from t2n_core.nnef.emitter import FLOAT32, Emitter
+from t2n_core.nnef.graph import Value
+from t2n_core.op.registry import op
+from t2n_core.op.weights import derived, known, row
+
+Results = tuple[Value | None, Value | None, Value | None]
+
+
+# ---------------------------------------------------------------------------------------------------------- batch norm
+@op("aten::batch_norm")
+def batch_norm(
+    g: Emitter,
+    input: Value,
+    weight: Value | None,
+    bias: Value | None,
+    running_mean: Value | None,
+    running_var: Value | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = False,
+) -> Value:
+    """x * scale + shift, with scale = weight / sqrt(var + eps) and shift = bias - mean * scale."""
+    if running_mean is None or running_var is None:  # a layer that never tracks statistics, in either mode
+        axes = [0, *range(2, input.rank)]
+        return _affine_channels(g, _standardised(g, input, axes, eps)[0], weight, bias)
+    if training:
+        raise g.fail(
+            "batch_norm takes the statistics of its batch: the module is in training mode",
+            hint="call model.eval() before exporting",
+        )
+    if input.dtype.kind != "f":
+        raise g.fail(f"batch_norm of {input.dtype} has no form in NNEF")
+    numbers = [None if v is None else known(v) for v in (weight, bias, running_mean, running_var)]
+    if any(
+        n is None and v is not None for n, v in zip(numbers, (weight, bias, running_mean, running_var), strict=True)
+    ):
+        scale = g.rsqrt(g.add(running_var, eps))
+        scale = scale if weight is None else g.mul(scale, weight)
+        shift = g.neg(g.mul(running_mean, scale))
+        shift = shift if bias is None else g.add(shift, bias)
+        return g.add(g.mul(input, row(g, scale, input.rank)), row(g, shift, input.rank))
+    gamma, beta, mean, var = (None if n is None else n.astype(np.float64) for n in numbers)
+    assert mean is not None
+    assert var is not None
+    factor = 1.0 / np.sqrt(var + eps)
+    factor = factor if gamma is None else factor * gamma
+    offset = -mean * factor
+    offset = offset if beta is None else offset + beta
+    wide = [1, -1, *(1 for _ in range(input.rank - 2))]
+    scale = derived(g, running_var, f"scale{input.rank}", factor.reshape(wide).astype(input.dtype))
+    shift = derived(g, running_mean, f"shift{input.rank}", offset.reshape(wide).astype(input.dtype))
+    return g.add(g.mul(input, scale), shift)
+
+
+@op("aten::_native_batch_norm_legit_no_training")
+def native_batch_norm_no_training(
+    g: Emitter,
+    input: Value,
+    weight: Value | None,
+    bias: Value | None,
+    running_mean: Value,
+    running_var: Value,
+    momentum: float,
+    eps: float,
+) -> Results:
+    return batch_norm(g, input, weight, bias, running_mean, running_var, False, momentum, eps), None, None
+
+
+@op("aten::native_batch_norm")
+def native_batch_norm(
+    g: Emitter,
+    input: Value,
+    weight: Value | None,
+    bias: Value | None,
+    running_mean: Value | None,
+    running_var: Value | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Results:
+    if running_mean is None or running_var is None:
+        out, mean, inverse = _standardised(g, input, [0, *range(2, input.rank)], eps)
+        channels = [input.shape[1]]
+        out = _affine_channels(g, out, weight, bias)
+        return out, g.reshape_to(mean, channels), g.reshape_to(inverse, channels)
+    return batch_norm(g, input, weight, bias, running_mean, running_var, training, momentum, eps), None, None
+
+
+# ------------------------------------------------------------------------------------- statistics of the input itself
+def _standardised(g: Emitter, value: Value, axes: Sequence[int], eps: float) -> tuple[Value, Value, Value]:
+    """(x - mean) / sqrt(var + eps) over `axes`, mean, and 1 / sqrt(var + eps); var is the biased one.
+
+    Halves are computed in float32, as PyTorch does.
+    """
+    if value.dtype == np.float16:
+        wide = _standardised(g, g.cast(value, FLOAT32), axes, eps)
+        return g.cast(wide[0], value.dtype), g.cast(wide[1], value.dtype), g.cast(wide[2], value.dtype)
+    mean = g.mean_reduce(value, axes=list(axes))
+    centred = g.sub(value, mean)
+    inverse = g.rsqrt(g.add(g.mean_reduce(g.mul(centred, centred), axes=list(axes)), eps))
+    return g.mul(centred, inverse), mean, inverse
+
+
+def _affine(g: Emitter, value: Value, weight: Value | None, bias: Value | None) -> Value:
+    """Weight and bias already broadcast against `value`."""
+    scaled = value if weight is None else g.mul(value, weight)
+    return scaled if bias is None else g.add(scaled, bias)
+
+
+def _affine_channels(g: Emitter, value: Value, weight: Value | None, bias: Value | None) -> Value:
+    weight = None if weight is None else row(g, weight, value.rank)
+    return _affine(g, value, weight, None if bias is None else row(g, bias, value.rank))
+
+
+@op("aten::layer_norm")
+def layer_norm(
+    g: Emitter,
+    input: Value,
+    normalized_shape: Sequence[Dim],
+    weight: Value | None = None,
+    bias: Value | None = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Value:
+    axes = range(input.rank - len(normalized_shape), input.rank)
+    return _affine(g, _standardised(g, input, axes, eps)[0], weight, bias)
+
+
+@op("aten::native_layer_norm")
+def native_layer_norm(
+    g: Emitter,
+    input: Value,
+    normalized_shape: Sequence[Dim],
+    weight: Value | None,
+    bias: Value | None,
+    eps: float,
+) -> tuple[Value, Value, Value]:
+    axes = range(input.rank - len(normalized_shape), input.rank)
+    out, mean, inverse = _standardised(g, input, axes, eps)
+    return _affine(g, out, weight, bias), mean, inverse
+
+
+@op("aten::group_norm")
+def group_norm(
+    g: Emitter,
+    input: Value,
+    num_groups: int,
+    weight: Value | None = None,
+    bias: Value | None = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Value:
+    return _grouped(g, input, num_groups, weight, bias, eps)[0]
+
+
+@op("aten::native_group_norm")
+def native_group_norm(
+    g: Emitter,
+    input: Value,
+    weight: Value | None,
+    bias: Value | None,
+    N: Dim,
+    C: Dim,
+    HxW: Dim,
+    group: int,
+    eps: float,
+) -> tuple[Value, Value, Value]:
+    return _grouped(g, input, group, weight, bias, eps)
+
+
+def _grouped(
+    g: Emitter, value: Value, groups: int, weight: Value | None, bias: Value | None, eps: float
+) -> tuple[Value, Value, Value]:
+    """Channels cut into groups, each standardised with all its places."""
+    batch, channels, *places = value.shape
+    split = g.reshape_to(value, [batch, groups, floor_div(channels, groups), *places])
+    out, mean, inverse = _standardised(g, split, range(2, split.rank), eps)
+    out = g.reshape_to(out, value.shape)
+    drop = list(range(2, split.rank))
+    return _affine_channels(g, out, weight, bias), g.squeeze_axes(mean, drop), g.squeeze_axes(inverse, drop)
+
+
+@op("aten::instance_norm")
+def instance_norm(
+    g: Emitter,
+    input: Value,
+    weight: Value | None,
+    bias: Value | None,
+    running_mean: Value | None,
+    running_var: Value | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = False,
+) -> Value:
+    """Each channel of each item by itself; with running statistics it is a batch_norm."""
+    if not use_input_stats:
+        return batch_norm(g, input, weight, bias, running_mean, running_var, False, momentum, eps)
+    if running_mean is not None:
+        raise g.fail("instance_norm updates its statistics: the module is in training mode", hint="call model.eval()")
+    return _affine_channels(g, _standardised(g, input, range(2, input.rank), eps)[0], weight, bias)
+
+
+@op("aten::rms_norm")
+def rms_norm(
+    g: Emitter, input: Value, normalized_shape: Sequence[Dim], weight: Value | None = None, eps: float | None = None
+) -> Value:
+    """x / sqrt(mean(x^2) + eps); without eps, that of the dtype."""
+    return fused_rms_norm(g, input, normalized_shape, weight, eps)[0]
+
+
+@op("aten::_fused_rms_norm")
+def fused_rms_norm(
+    g: Emitter, input: Value, normalized_shape: Sequence[Dim], weight: Value | None, eps: float | None
+) -> tuple[Value, Value]:
+    if input.dtype == np.float16:
+        small = float(np.finfo(np.float16).eps) if eps is None else eps
+        out, inverse = fused_rms_norm(g, g.cast(input, FLOAT32), normalized_shape, None, small)
+        return _affine(g, g.cast(out, input.dtype), weight, None), g.cast(inverse, input.dtype)
+    axes = list(range(input.rank - len(normalized_shape), input.rank))
+    small = float(np.finfo(input.dtype).eps) if eps is None else eps
+    inverse = g.rsqrt(g.add(g.mean_reduce(g.mul(input, input), axes=axes), small))
+    return _affine(g, g.mul(input, inverse), weight, None), inverse

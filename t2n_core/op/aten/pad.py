@@ -1,0 +1,145 @@
+"""Padding; negative amounts cut."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from t2n_core.nnef.dims import Dim, as_dim
+from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.graph import Value
+from t2n_core.op.promote import BOOL, UINT8, Tensorlike, tensor
+from t2n_core.op.registry import op
+
+REFLECTION = [f"aten::reflection_pad{count}d" for count in (1, 2, 3)]
+REPLICATION = [f"aten::replication_pad{count}d" for count in (1, 2, 3)]
+Amounts = dict[int, tuple[Dim, Dim]]
+
+
+def _amounts(value: Value, pad: Sequence[Dim]) -> Amounts:
+    """{axis: (before, behind)}; PyTorch counts axes from the last."""
+    pairs = zip(pad[::2], pad[1::2], strict=True)
+    return {value.rank - 1 - i: pair for i, pair in enumerate(pairs) if pair != (0, 0)}
+
+
+def _is_negative(amount: Dim) -> bool:
+    return isinstance(amount, int) and amount < 0
+
+
+def _cut(g: Emitter, value: Value, amounts: Amounts) -> tuple[Value, Amounts]:
+    """`value` without what negative amounts take away, and the positive amounts."""
+    rest: Amounts = {}
+    for axis, (before, behind) in amounts.items():
+        begin = -before if _is_negative(before) else 0
+        end = value.shape[axis] + behind if _is_negative(behind) else value.shape[axis]
+        value = g.take(value, axis, begin, as_dim(end))
+        rest[axis] = _positive((before, behind))
+    return value, {axis: pair for axis, pair in rest.items() if pair != (0, 0)}
+
+
+def _statement(g: Emitter, value: Value, amounts: Amounts, border: str, number: float = 0.0) -> Value:
+    """One `pad`, which wants plain numbers as amounts and knows no bool."""
+    if not amounts:
+        return value
+    if value.dtype == BOOL:
+        return g.cast(_statement(g, g.cast(value, UINT8), amounts, border, number), BOOL)
+    padding = [amounts.get(axis, (0, 0)) for axis in range(value.rank)]
+    if not all(isinstance(amount, int) for pair in padding for amount in pair):
+        raise g.fail(f"padding with border {border} by an amount that depends on a dynamic size has no form in NNEF")
+    return g.pad(value, padding=padding, border=border, value=number)
+
+
+@op("aten::constant_pad_nd")
+def constant_pad_nd(g: Emitter, self: Value, pad: Sequence[Dim], value: Tensorlike = 0) -> Value:
+    return padded(g, self, _amounts(self, pad), value)
+
+
+def padded(g: Emitter, value: Value, amounts: Amounts, number: Tensorlike = 0) -> Value:
+    """`value` with a number around it; negative amounts cut."""
+    inner, rest = _cut(g, value, amounts)
+    plain = all(isinstance(amount, int) for pair in rest.values() for amount in pair)
+    if plain and value.dtype == np.float32 and isinstance(number, bool | int | float):
+        rounded = float(np.float32(number))
+        if math.isfinite(rounded):
+            return _statement(g, inner, rest, "constant", rounded)
+    return _by_concat(g, inner, rest, tensor(g, number, value.dtype))
+
+
+def _by_concat(g: Emitter, value: Value, amounts: Amounts, filler: Value) -> Value:
+    """For what the statement cannot say: infinities, amounts of dynamic size and, before 0.20, other dtypes."""
+    for axis, pair in amounts.items():
+        front, back = (*value.shape[:axis],), (*value.shape[axis + 1 :],)
+        sides = [g.expand(g.lift(filler, value.rank), (*front, size, *back)) if size != 0 else None for size in pair]
+        value = g.concat([v for v in (sides[0], value, sides[1]) if v is not None], axis=axis)
+    return value
+
+
+def _continued(g: Emitter, value: Value, pad: Sequence[Dim], border: str) -> Value:
+    """What is put around comes from the whole tensor, so negative amounts cut afterwards."""
+    amounts = _amounts(value, pad)
+    more = {axis: _positive(pair) for axis, pair in amounts.items() if _positive(pair) != (0, 0)}
+    less = {axis: _negative(pair) for axis, pair in amounts.items()}
+    return _cut(g, _statement(g, value, more, border), less)[0]
+
+
+def _positive(pair: tuple[Dim, Dim]) -> tuple[Dim, Dim]:
+    return (0 if _is_negative(pair[0]) else pair[0], 0 if _is_negative(pair[1]) else pair[1])
+
+
+def _negative(pair: tuple[Dim, Dim]) -> tuple[Dim, Dim]:
+    return (pair[0] if _is_negative(pair[0]) else 0, pair[1] if _is_negative(pair[1]) else 0)
+
+
+@op(*REFLECTION)
+def reflection_pad(g: Emitter, self: Value, padding: Sequence[Dim]) -> Value:
+    """Mirrored at the edge elements, which are not repeated."""
+    return _continued(g, self, padding, "reflect")
+
+
+@op(*REPLICATION, target="tract")
+def replication_pad_tract(g: Emitter, self: Value, padding: Sequence[Dim]) -> Value:
+    """tract spells this border in its own way."""
+    return _continued(g, self, padding, "replicated")
+
+
+@op(*REPLICATION, target="khronos")
+def replication_pad_khronos(g: Emitter, self: Value, padding: Sequence[Dim]) -> Value:
+    return _continued(g, self, padding, "replicate")
+
+
+@op("aten::_pad_circular")
+def pad_circular(g: Emitter, self: Value, pad: Sequence[Dim]) -> Value:
+    """The other end continues each axis."""
+    value = self
+    for axis, (before, behind) in _amounts(self, pad).items():
+        value, rest = _cut(g, value, {axis: (before, behind)})
+        before, behind = rest.get(axis, (0, 0))
+        size = value.shape[axis]
+        head = [g.take(value, axis, as_dim(size - before), size)] if before != 0 else []
+        tail = [g.take(value, axis, 0, behind)] if behind != 0 else []
+        value = g.concat([*head, value, *tail], axis=axis) if head or tail else value
+    return value
+
+
+@op("aten::pad", target="tract")
+def pad_tract(g: Emitter, self: Value, pad: Sequence[Dim], mode: str = "constant", value: float | None = None) -> Value:
+    if mode == "replicate":
+        return replication_pad_tract(g, self, pad)
+    return _pad(g, self, pad, mode, value)
+
+
+@op("aten::pad", target="khronos")
+def pad_khronos(
+    g: Emitter, self: Value, pad: Sequence[Dim], mode: str = "constant", value: float | None = None
+) -> Value:
+    if mode == "replicate":
+        return replication_pad_khronos(g, self, pad)
+    return _pad(g, self, pad, mode, value)
+
+
+def _pad(g: Emitter, self_: Value, pad: Sequence[Dim], mode: str, value: float | None) -> Value:
+    if mode == "constant":
+        return constant_pad_nd(g, self_, pad, 0 if value is None else value)
+    return _continued(g, self_, pad, "reflect") if mode == "reflect" else pad_circular(g, self_, pad)

@@ -1,0 +1,129 @@
+"""Running sums and their like along an axis.
+
+Axes of fixed size double the span of every element log2(size) times; dynamic ones reduce a masked square.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.graph import Value
+from t2n_core.op import portable
+from t2n_core.op.aten.reduction import log_sum_exp
+from t2n_core.op.aten.shape import axis_of, mask, positions
+from t2n_core.op.promote import INT64, UINT8, wide_input, widened
+from t2n_core.op.registry import op
+
+_SQUARE = 64
+"""Up to this size the masked square is smaller than the doubling."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """One kind: how two neighbours and how a whole axis are joined, and what changes nothing."""
+
+    combine: Callable[[Emitter, Value, Value], Value]
+    reduce: Callable[[Emitter, Value, list[int]], Value]
+    neutral: Callable[[np.dtype[Any]], float]
+
+
+def _lowest(dtype: np.dtype[Any]) -> float:
+    return -math.inf if dtype.kind == "f" else int(np.iinfo(dtype).min)
+
+
+def _highest(dtype: np.dtype[Any]) -> float:
+    return math.inf if dtype.kind == "f" else int(np.iinfo(dtype).max)
+
+
+SUM = Running(lambda g, a, b: g.add(a, b), lambda g, x, axes: g.sum_reduce(x, axes=axes), lambda _: 0)
+PRODUCT = Running(
+    lambda g, a, b: portable.product(g, a, b), lambda g, x, a: g.tract_core_product_reduce(x, axes=a), lambda _: 1
+)
+MAXIMUM = Running(lambda g, a, b: g.max(a, b), lambda g, x, axes: g.max_reduce(x, axes=axes), _lowest)
+MINIMUM = Running(lambda g, a, b: g.min(a, b), lambda g, x, axes: g.min_reduce(x, axes=axes), _highest)
+
+
+def running(g: Emitter, x: Value, axis: int, kind: Running) -> Value:
+    """Element i of the result joins the elements 0 to i."""
+    if x.rank == 0:
+        return x
+    size = x.shape[axis]
+    if isinstance(size, int) and size > _SQUARE:
+        return _doubled(g, x, axis, size, kind)
+    square, keep = _square(g, x, axis)
+    masked = g.select(keep, square, kind.neutral(x.dtype))
+    return g.squeeze(kind.reduce(g, masked, [axis + 1]), axes=[axis + 1])
+
+
+def _square(g: Emitter, x: Value, axis: int) -> tuple[Value, Value]:
+    """Axis becomes (i, j): element j, and where j <= i."""
+    keep = mask(g, x.shape[axis], x.shape[axis], 0, False, axis + 2)
+    behind = list(range(axis + 2, x.rank + 1))
+    return g.unsqueeze(x, axes=[axis]), g.unsqueeze(keep, axes=behind) if behind else keep
+
+
+def _doubled(g: Emitter, x: Value, axis: int, size: int, kind: Running) -> Value:
+    span = 1
+    while span < size:
+        shifted = kind.combine(g, g.take(x, axis, span, size), g.take(x, axis, 0, size - span))
+        x = g.concat([g.take(x, axis, 0, span), shifted], axis=axis)
+        span *= 2
+    return x
+
+
+def _rule(key: str, kind: Running) -> None:
+    @op(key)
+    def rule(g: Emitter, self: Value, dim: int, dtype: Any = None) -> Value:
+        return g.cast(running(g, wide_input(g, self), axis_of(self, dim), kind), g.output.dtype)
+
+
+_rule("aten::cumsum", SUM)
+_rule("aten::cumprod", PRODUCT)
+
+
+@op("aten::cumsum", target="tract", since="0.23.9")
+def cumsum(g: Emitter, self: Value, dim: int, dtype: Any = None) -> Value:
+    """The engine's own."""
+    x = wide_input(g, self)
+    if x.rank == 0:
+        return g.cast(x, g.output.dtype)
+    total = g.tract_core_cumsum(x, axis=axis_of(x, dim), exclusive=False, reverse=False)
+    return g.cast(total, g.output.dtype)
+
+
+@op("aten::logcumsumexp")
+def logcumsumexp(g: Emitter, self: Value, dim: int) -> Value:
+    """log of the running sum of exp, every prefix shifted by its own maximum."""
+    x = wide_input(g, self)
+    if x.rank == 0:
+        return g.cast(x, g.output.dtype)
+    axis = axis_of(x, dim)
+    square, keep = _square(g, x, axis)
+    total = log_sum_exp(g, g.select(keep, square, -math.inf), [axis + 1])
+    return g.cast(g.squeeze(total, axes=[axis + 1]), g.output.dtype)
+
+
+def _extreme(key: str, kind: Running) -> None:
+    @op(key)
+    def rule(g: Emitter, self: Value, dim: int) -> tuple[Value, Value]:
+        """Running extremes, and the last index that has each."""
+        x = g.cast(self, UINT8) if self.dtype.kind == "b" else widened(g, self)
+        if x.rank == 0:
+            return self, g.constant(np.zeros((), np.int64))
+        axis = axis_of(x, dim)
+        values = running(g, x, axis, kind)
+        square, keep = _square(g, x, axis)
+        here = g.and_(keep, g.eq(square, g.unsqueeze(values, axes=[axis + 1])))
+        places = g.reshape_to(positions(g, x.shape[axis]), [x.shape[axis], *[1] * (x.rank - 1 - axis)])
+        last = g.max_reduce(g.select(here, places, 0), axes=[axis + 1])
+        return g.cast(values, self.dtype), g.cast(g.squeeze(last, axes=[axis + 1]), INT64)
+
+
+_extreme("aten::cummax", MAXIMUM)
+_extreme("aten::cummin", MINIMUM)

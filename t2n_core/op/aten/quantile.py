@@ -1,0 +1,118 @@
+"""Order statistics: medians and quantiles, from the sorted axis."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from t2n_core.nnef.dims import Dim, product
+from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.graph import Value
+from t2n_core.op import portable
+from t2n_core.op.aten.shape import axis_of
+from t2n_core.op.aten.sorting import ordered
+from t2n_core.op.promote import INT64, Tensorlike, tensor, wide_input
+from t2n_core.op.registry import op
+
+
+def _flat(g: Emitter, value: Value) -> Value:
+    return g.reshape_to(value, [product(value.shape)])
+
+
+def _median(g: Emitter, x: Value, axis: int, skip_nan: bool) -> tuple[Value, Value]:
+    """The lower middle of the axis (kept, of size 1) and its index; the first NaN instead if NaN are not skipped."""
+    size = x.shape[axis]
+    values, indices = ordered(g, x, axis, False, size)  # NaN are last
+    if x.dtype.kind != "f":
+        middle = _place(g, size)
+        return g.take(values, axis, middle, middle + 1), g.take(indices, axis, middle, middle + 1)
+    numbers = g.sum_reduce(g.cast(g.eq(x, x), INT64), axes=[axis])
+    if skip_nan:
+        place = g.max(g.div(g.sub(numbers, 1), 2), 0)
+    else:
+        whole = g.eq(numbers, g.size(size, INT64))
+        place = g.select(whole, g.constant(np.full((1,) * x.rank, _place(g, size))), numbers)
+    return (
+        g.tract_core_gather_elements(values, place, axis=axis),
+        g.tract_core_gather_elements(indices, place, axis=axis),
+    )
+
+
+def _place(g: Emitter, size: Dim) -> int:
+    if not isinstance(size, int):
+        raise g.fail("the median of an axis of dynamic size has no form in NNEF yet")
+    return (size - 1) // 2
+
+
+def _rules(name: str, skip_nan: bool) -> None:
+    @op(f"aten::{name}")
+    def whole(g: Emitter, self: Value) -> Value:
+        return g.squeeze(_median(g, _flat(g, self), 0, skip_nan)[0], axes=[0])
+
+    @op(f"aten::{name}.dim")
+    def along(g: Emitter, self: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
+        """The lower of two middle elements."""
+        if not self.rank:
+            return self, g.constant(np.zeros((), np.int64))
+        axis = axis_of(self, dim)
+        values, indices = _median(g, self, axis, skip_nan)
+        if keepdim:
+            return values, indices
+        return g.squeeze(values, axes=[axis]), g.squeeze(indices, axes=[axis])
+
+
+_rules("median", False)
+_rules("nanmedian", True)
+
+
+def _quantile_rule(name: str, skip_nan: bool) -> None:
+    @op(f"aten::{name}")
+    def rule(
+        g: Emitter,
+        self: Value,
+        q: Tensorlike,
+        dim: int | None = None,
+        keepdim: bool = False,
+        interpolation: str = "linear",
+    ) -> Value:
+        """Between the two elements of the sorted axis around the place q * (count - 1)."""
+        x = wide_input(g, self)
+        x = _flat(g, x) if dim is None else g.lift(x, 1)
+        axis = 0 if dim is None else axis_of(x, dim)
+        rows = g.permute(x, [*(a for a in range(x.rank) if a != axis), axis])  # the axis comes last
+        values, _ = ordered(g, rows, rows.rank - 1, False, rows.shape[-1])
+        share = tensor(g, q, x.dtype)
+        shares = g.reshape_to(share, [*[1] * (rows.rank - 1), product(share.shape)])
+        found = _between(g, rows, values, shares, interpolation, skip_nan)  # [… rest, q]
+        ahead = g.permute(found, [found.rank - 1, *range(found.rank - 1)])
+        return g.cast(g.reshape_to(ahead, g.output.shape), g.output.dtype)
+
+
+def _between(g: Emitter, x: Value, values: Value, shares: Value, interpolation: str, skip_nan: bool) -> Value:
+    last = x.rank - 1
+    numbers = g.sum_reduce(g.cast(g.eq(x, x), x.dtype), axes=[last])
+    size = g.size(x.shape[last], x.dtype)
+    count = numbers if skip_nan else size
+    place = g.mul(shares, g.max(g.sub(g.lift(count, x.rank), 1.0), 0.0))
+    place = g.expand(place, (*x.shape[:last], shares.shape[last]))
+    if interpolation == "nearest":
+        below = portable.round_even(g, place)
+    else:
+        below = g.ceil(place) if interpolation == "higher" else g.floor(place)
+    low = g.tract_core_gather_elements(values, g.cast(below, INT64), axis=last)
+    if interpolation in ("linear", "midpoint"):
+        high = g.tract_core_gather_elements(values, g.cast(g.ceil(place), INT64), axis=last)
+        weight: Value | float = g.sub(place, below) if interpolation == "linear" else 0.5
+        low = g.add(low, g.mul(g.sub(high, low), weight)) if interpolation == "linear" else _middle(g, low, high)
+    if skip_nan:
+        return low
+    return g.select(g.lt(numbers, g.lift(size, x.rank)), math.nan, low)
+
+
+def _middle(g: Emitter, low: Value, high: Value) -> Value:
+    return g.add(low, g.mul(g.sub(high, low), 0.5))
+
+
+_quantile_rule("quantile", False)
+_quantile_rule("nanquantile", True)

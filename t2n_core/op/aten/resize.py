@@ -1,0 +1,339 @@
+"""Resizing, axis by axis: which elements an output element is made of, and how much of each.
+
+Positions are computed in float32, as PyTorch does, since that decides what is nearest. Where sizes are dynamic, the
+same formulas are written into the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from t2n_core.nnef.dims import Dim, as_dim, same
+from t2n_core.nnef.emitter import FLOAT32, Emitter, Operand
+from t2n_core.nnef.graph import Value
+from t2n_core.op.aten.index import gathered
+from t2n_core.op.aten.shape import positions
+from t2n_core.op.promote import INT64, widened
+from t2n_core.op.registry import op
+
+SINGLE = np.float32
+CUBIC = -0.75
+"""The `A` of the cubic convolution that PyTorch uses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis to resize. `scale` is what the user gave, if anything."""
+
+    place: int
+    extent: Dim
+    size: Dim
+    scale: float | None
+
+    @property
+    def factor(self) -> int:
+        """How often each element is repeated, where that is all; else 0."""
+        scale = self.scale
+        for times in range(1, 17):
+            if same(as_dim(self.extent * times), self.size) and (scale is None or scale == times):
+                return times
+        return 0
+
+    def is_static(self) -> bool:
+        return isinstance(self.extent, int) and isinstance(self.size, int)
+
+    def step(self, g: Emitter, align_corners: bool = False) -> Any:
+        """Input elements per output element: a float32, or a value of the graph."""
+        if align_corners:
+            return self._ratio(g, self.extent - 1, self.size - 1) if self.size != 1 else SINGLE(0)
+        if self.scale is not None and self.scale > 0:
+            return SINGLE(1.0 / self.scale)
+        return self._ratio(g, self.extent, self.size)
+
+    def _ratio(self, g: Emitter, over: Dim, under: Dim) -> Any:
+        over, under = as_dim(over), as_dim(under)
+        if isinstance(over, int) and isinstance(under, int):
+            return SINGLE(over) / SINGLE(under)
+        return g.div(g.size(over, FLOAT32), g.size(under, FLOAT32))
+
+
+# -------------------------------------------------------------------------------------- numbers now, or in the graph
+class Numbers:
+    """Arithmetic on a vector that is known at export."""
+
+    def __init__(self, g: Emitter, axis: Axis) -> None:
+        self.g, self.axis = g, axis
+        assert isinstance(axis.size, int)
+        self.index: Any = np.arange(axis.size, dtype=SINGLE)
+
+    def mul(self, a: Any, b: Any) -> Any:
+        return (a * SINGLE(b)).astype(SINGLE)
+
+    def add(self, a: Any, b: Any) -> Any:
+        return (a + SINGLE(b)).astype(SINGLE) if not isinstance(b, np.ndarray) else (a + b).astype(SINGLE)
+
+    def sub(self, a: Any, b: Any) -> Any:
+        return (a - b).astype(SINGLE)
+
+    def floor(self, a: Any) -> Any:
+        return np.floor(a)
+
+    def clamp(self, a: Any) -> Any:
+        """Within the axis, as index."""
+        assert isinstance(self.axis.extent, int)
+        return self.g.constant(np.clip(a, 0, self.axis.extent - 1).astype(np.int64))
+
+    def positive(self, a: Any) -> Any:
+        return np.maximum(a, SINGLE(0))
+
+    def value(self, a: Any) -> Value:
+        return self.g.constant(np.asarray(a, dtype=SINGLE))
+
+
+class Formulas:
+    """The same arithmetic, written into the graph."""
+
+    def __init__(self, g: Emitter, axis: Axis) -> None:
+        self.g, self.axis = g, axis
+        self.index: Any = g.cast(positions(g, axis.size), FLOAT32)
+
+    def mul(self, a: Any, b: Operand) -> Any:
+        return self.g.mul(a, _operand(b))
+
+    def add(self, a: Any, b: Operand) -> Any:
+        return self.g.add(a, _operand(b))
+
+    def sub(self, a: Any, b: Any) -> Any:
+        return self.g.sub(a, b)
+
+    def floor(self, a: Any) -> Any:
+        return self.g.floor(a)
+
+    def clamp(self, a: Any) -> Any:
+        index = self.g.max(self.g.cast(a, INT64), 0)
+        return self.g.min(index, self.g.size(as_dim(self.axis.extent - 1), INT64))
+
+    def positive(self, a: Any) -> Any:
+        return self.g.max(a, 0.0)
+
+    def value(self, a: Any) -> Value:
+        found: Value = a
+        return found
+
+
+def _operand(number: Any) -> Any:
+    return float(number) if isinstance(number, np.floating) else number
+
+
+def _arithmetic(g: Emitter, axis: Axis) -> Any:
+    return Numbers(g, axis) if axis.is_static() else Formulas(g, axis)
+
+
+# ------------------------------------------------------------------------------------------------------------- one axis
+def _nearest(g: Emitter, value: Value, axis: Axis, exact: bool) -> Value:
+    """The element at floor(i * step), or at floor((i + 1/2) * step)."""
+    times = axis.factor
+    if times == 1:
+        return value
+    if times:
+        wide = g.unsqueeze(value, axes=[axis.place + 1])
+        shape = (*value.shape[: axis.place + 1], times, *value.shape[axis.place + 1 :])
+        return g.reshape_to(
+            g.expand(wide, shape), [*value.shape[: axis.place], axis.size, *value.shape[axis.place + 1 :]]
+        )
+    do = _arithmetic(g, axis)
+    where = do.add(do.index, 0.5) if exact else do.index
+    return gathered(g, value, do.clamp(do.floor(do.mul(where, axis.step(g)))), axis.place)
+
+
+def _source(g: Emitter, do: Any, axis: Axis, align_corners: bool) -> Any:
+    """Where an output element stands between the input elements."""
+    step = axis.step(g, align_corners)
+    if align_corners:
+        return do.mul(do.index, step)
+    return do.add(do.mul(do.add(do.index, 0.5), step), -0.5)
+
+
+def _weighted(g: Emitter, value: Value, axis: Axis, parts: list[tuple[Any, Value]]) -> Value:
+    """The sum over (index, weight) of elements along an axis."""
+    total: Value | None = None
+    for index, weight in parts:
+        shape: list[Dim] = [1] * value.rank
+        shape[axis.place] = axis.size
+        piece = gathered(g, value, index, axis.place)
+        part = g.mul(piece, g.cast(g.reshape_to(weight, shape), value.dtype))
+        total = part if total is None else g.add(total, part)
+    assert total is not None
+    return total
+
+
+def _linear(g: Emitter, value: Value, axis: Axis, align_corners: bool) -> Value:
+    if same(axis.extent, axis.size) and axis.scale in (None, 1.0):
+        return value
+    do = _arithmetic(g, axis)
+    source = do.positive(_source(g, do, axis, align_corners))
+    low = do.floor(source)
+    share = do.sub(source, low)
+    rest = do.add(do.mul(share, -1.0), 1.0)
+    parts = [(do.clamp(low), do.value(rest)), (do.clamp(do.add(low, 1.0)), do.value(share))]
+    return _weighted(g, value, axis, parts)
+
+
+def _cubic(g: Emitter, value: Value, axis: Axis, align_corners: bool) -> Value:
+    """Cubic convolution over four neighbours; the edge elements go on outside."""
+    do = _arithmetic(g, axis)
+    source = _source(g, do, axis, align_corners)
+    low = do.floor(source)
+    t = do.sub(source, low)
+    parts = []
+    for offset in (-1, 0, 1, 2):
+        x = do.add(do.mul(t, -1.0), float(offset)) if offset > 0 else do.add(t, float(-offset))
+        parts.append((do.clamp(do.add(low, float(offset))), do.value(_kernel(do, x, abs(offset - 0.5) > 1))))
+    return _weighted(g, value, axis, parts)
+
+
+def _kernel(do: Any, x: Any, outer: bool) -> Any:
+    """((A + 2) x - (A + 3)) x^2 + 1 up to 1; ((A x - 5 A) x + 8 A) x - 4 A beyond."""
+    if not outer:
+        inner = do.add(do.mul(x, CUBIC + 2), -(CUBIC + 3))
+        return do.add(_times(do, _times(do, inner, x), x), 1.0)
+    outside = do.add(_times(do, do.add(do.mul(x, CUBIC), -5 * CUBIC), x), 8 * CUBIC)
+    return do.add(_times(do, outside, x), -4 * CUBIC)
+
+
+def _times(do: Any, a: Any, b: Any) -> Any:
+    return (a * b).astype(SINGLE) if isinstance(a, np.ndarray) else do.mul(a, b)
+
+
+def _smoothed(g: Emitter, value: Value, axis: Axis, function: Any, align_corners: bool) -> Value:
+    """With antialiasing: a matrix product with what PyTorch makes of the unit vectors."""
+    if not axis.is_static():
+        raise g.fail("antialiased resizing of a dynamic axis has no form in NNEF")
+    unit = torch.eye(int(axis.extent), dtype=torch.float64)[None, None]
+    made = function(unit, [axis.size, axis.extent], align_corners, axis.scale, None)[0, 0].numpy()
+    last = g.permute(value, _last(value.rank, axis.place))
+    out = g.matmul(last, g.lift(g.constant(made.T.astype(value.dtype)), value.rank))
+    return g.permute(out, np.argsort(_last(value.rank, axis.place)).tolist())
+
+
+def _last(rank: int, place: int) -> list[int]:
+    return [*(i for i in range(rank) if i != place), place]
+
+
+# ------------------------------------------------------------------------------------------------------------ the rules
+Method = Callable[[Emitter, Value, Axis, bool], Value]
+"""(g, value, axis, align_corners)."""
+
+SMOOTH = {"bilinear": torch.ops.aten._upsample_bilinear2d_aa, "bicubic": torch.ops.aten._upsample_bicubic2d_aa}
+
+
+def _resized(
+    g: Emitter, value: Value, count: int, method: Method, scales: Sequence[float | None] | None, corners: bool = False
+) -> Value:
+    """Halves are computed in float32."""
+    given = [None] * count if scales is None else list(scales)
+    first = value.rank - count
+    out = widened(g, value)
+    for i, scale in enumerate(given):
+        place = first + i
+        out = method(g, out, Axis(place, value.shape[place], g.output.shape[place], scale), corners)
+    return g.cast(out, value.dtype)
+
+
+def _plain(g: Emitter, value: Value, axis: Axis, align_corners: bool) -> Value:
+    return _nearest(g, value, axis, exact=False)
+
+
+def _exact(g: Emitter, value: Value, axis: Axis, align_corners: bool) -> Value:
+    return _nearest(g, value, axis, exact=True)
+
+
+def _smooth(name: str) -> Method:
+    return lambda g, value, axis, corners: _smoothed(g, value, axis, SMOOTH[name], corners)
+
+
+def _register(count: int, name: str, method: Method) -> None:
+    """Both overloads of a method that has no corners to align."""
+
+    @op(f"aten::{name}{count}d.vec", implied=("output_size",))
+    def by_factors(g: Emitter, input: Value, scale_factors: Sequence[float] | None) -> Value:
+        return _resized(g, input, count, method, scale_factors)
+
+    if count == 1:
+
+        @op(f"aten::{name}1d", implied=("output_size",))
+        def by_size_1d(g: Emitter, self: Value, scales: float | None = None) -> Value:
+            return _resized(g, self, 1, method, [scales])
+
+    elif count == 2:
+
+        @op(f"aten::{name}2d", implied=("output_size",))
+        def by_size_2d(g: Emitter, self: Value, scales_h: float | None = None, scales_w: float | None = None) -> Value:
+            return _resized(g, self, 2, method, [scales_h, scales_w])
+
+    else:
+
+        @op(f"aten::{name}3d", implied=("output_size",))
+        def by_size_3d(
+            g: Emitter,
+            self: Value,
+            scales_d: float | None = None,
+            scales_h: float | None = None,
+            scales_w: float | None = None,
+        ) -> Value:
+            return _resized(g, self, 3, method, [scales_d, scales_h, scales_w])
+
+
+def _register_corners(count: int, name: str, method: Method) -> None:
+    """Both overloads of a method that may align corners."""
+
+    @op(f"aten::{name}.vec", implied=("output_size",))
+    def by_factors(g: Emitter, input: Value, align_corners: bool, scale_factors: Sequence[float] | None) -> Value:
+        return _resized(g, input, count, method, scale_factors, align_corners)
+
+    if count == 1:
+
+        @op(f"aten::{name}", implied=("output_size",))
+        def by_size_1d(g: Emitter, self: Value, align_corners: bool, scales: float | None = None) -> Value:
+            return _resized(g, self, 1, method, [scales], align_corners)
+
+    elif count == 2:
+
+        @op(f"aten::{name}", implied=("output_size",))
+        def by_size_2d(
+            g: Emitter,
+            self: Value,
+            align_corners: bool,
+            scales_h: float | None = None,
+            scales_w: float | None = None,
+        ) -> Value:
+            return _resized(g, self, 2, method, [scales_h, scales_w], align_corners)
+
+    else:
+
+        @op(f"aten::{name}", implied=("output_size",))
+        def by_size_3d(
+            g: Emitter,
+            self: Value,
+            align_corners: bool,
+            scales_d: float | None = None,
+            scales_h: float | None = None,
+            scales_w: float | None = None,
+        ) -> Value:
+            return _resized(g, self, 3, method, [scales_d, scales_h, scales_w], align_corners)
+
+
+for _count in (1, 2, 3):
+    _register(_count, "upsample_nearest", _plain)
+    _register(_count, "_upsample_nearest_exact", _exact)
+_register_corners(1, "upsample_linear1d", _linear)
+_register_corners(2, "upsample_bilinear2d", _linear)
+_register_corners(3, "upsample_trilinear3d", _linear)
+_register_corners(2, "upsample_bicubic2d", _cubic)
+_register_corners(2, "_upsample_bilinear2d_aa", _smooth("bilinear"))
+_register_corners(2, "_upsample_bicubic2d_aa", _smooth("bicubic"))

@@ -1,0 +1,112 @@
+"""Packed sequences: rows picked by constant indices, and nets whose states stay where a sequence has ended.
+
+Lengths are known at export. The layout is that of torch.nn.utils.rnn: step by step, the longest sequence first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.graph import Value
+from t2n_core.op.aten.rnn import CELLS, emit_rnn_via_fragment
+from t2n_core.op.aten.rnn_unrolled import STEPS, emit_rnn_unrolled
+from t2n_core.op.recurrent import refuse_dropout
+from t2n_core.op.registry import op
+from t2n_core.torch_graph import recurrent  # noqa: F401  the operators `pack` and `pad` live there
+
+
+def _rows(g: Emitter, value: Value, indices: Sequence[int]) -> Value:
+    """Rows of [N, ...] in another order; nothing is written where it is the same order."""
+    if list(indices) == list(range(int(value.shape[0]))):
+        return value
+    return g.pick(value, g.constant(np.asarray(indices, dtype=np.int64)), axis=0)
+
+
+@op("t2n_capture::pack")
+def pack(g: Emitter, input: Value, lengths: list[int], batch_first: bool) -> Value:
+    """[T, B, ...] (or [B, T, ...]) to [sum of lengths, ...]."""
+    first, second = input.shape[:2]
+    if not isinstance(first, int) or not isinstance(second, int):
+        raise g.fail("a packed sequence needs a fixed batch and time", hint="declare these axes static")
+    rows = g.reshape_to(input, (first * second, *input.shape[2:]))
+    places = [
+        row * second + step if batch_first else step * second + row
+        for step in range(max(lengths))
+        for row in range(len(lengths))
+        if step < lengths[row]
+    ]
+    return _rows(g, rows, places)
+
+
+@op("t2n_capture::pad")
+def pad(g: Emitter, data: Value, batch_sizes: list[int], batch_first: bool, padding_value: float, steps: int) -> Value:
+    """[sum of lengths, ...] to [steps, B, ...] (or [B, steps, ...]), padded behind the end of each sequence."""
+    batch, count = batch_sizes[0], int(data.shape[0])
+    starts = np.cumsum([0, *batch_sizes])
+
+    def place(step: int, row: int) -> int:
+        here = step < len(batch_sizes) and row < batch_sizes[step]
+        return int(starts[step]) + row if here else count
+
+    cells = [(s, r) for r in range(batch) for s in range(steps)] if batch_first else None
+    cells = cells or [(s, r) for s in range(steps) for r in range(batch)]
+    places = [place(s, r) for s, r in cells]
+    if count in places:  # one more row, full of padding, which the empty places show
+        filler = g.fill(padding_value, (1, *data.shape[1:]), data.dtype)
+        data = g.concat([data, filler], axis=0)
+    head = (batch, steps) if batch_first else (steps, batch)
+    return g.reshape_to(_rows(g, data, places), (*head, *data.shape[1:]))
+
+
+def _unpacked(g: Emitter, data: Value, batch_sizes: Sequence[int]) -> Value:
+    """[N, I] as [T, B, I]; behind its end a sequence shows any row, which the mask keeps out of the states."""
+    starts = np.cumsum([0, *batch_sizes])
+    batch = batch_sizes[0]
+    places = [int(starts[t]) + min(row, size - 1) for t, size in enumerate(batch_sizes) for row in range(batch)]
+    return g.reshape_to(_rows(g, data, places), (len(batch_sizes), batch, *data.shape[1:]))
+
+
+def _packed(g: Emitter, sequence: Value, batch_sizes: Sequence[int]) -> Value:
+    steps, batch = len(batch_sizes), batch_sizes[0]
+    rows = g.reshape_to(sequence, (steps * batch, *sequence.shape[2:]))
+    return _rows(g, rows, [t * batch + row for t, size in enumerate(batch_sizes) for row in range(size)])
+
+
+def _register(kind: str) -> None:
+    def tract(
+        g: Emitter, data: Value, batch_sizes: list[int], hx: Any, params: list[Value], has_biases: bool,
+        num_layers: int, dropout: float, train: bool, bidirectional: bool,
+    ) -> list[Value]:  # fmt: skip
+        refuse_dropout(g, dropout, train, num_layers)
+        active = np.asarray(batch_sizes)[:, None, None] > np.arange(batch_sizes[0])[None, :, None]
+        mask = None if active.all() else g.constant(active, dtype=data.dtype)
+        states = hx if isinstance(hx, list) else [hx]
+        sequence, *final = emit_rnn_via_fragment(
+            g, CELLS[kind], _unpacked(g, data, batch_sizes), states, params, has_biases, num_layers, bidirectional,
+            batch_first=False, mask=mask,
+        )  # fmt: skip
+        return [_packed(g, sequence, batch_sizes), *final]
+
+    def khronos(
+        g: Emitter, data: Value, batch_sizes: list[int], hx: Any, params: list[Value], has_biases: bool,
+        num_layers: int, dropout: float, train: bool, bidirectional: bool,
+    ) -> list[Value]:  # fmt: skip
+        refuse_dropout(g, dropout, train, num_layers)
+        states = hx if isinstance(hx, list) else [hx]
+        sequence, *final = emit_rnn_unrolled(
+            g, STEPS[kind], _unpacked(g, data, batch_sizes), states, batch_sizes, params=params,
+            has_biases=has_biases, num_layers=num_layers, bidirectional=bidirectional, batch_first=False,
+        )  # fmt: skip
+        return [_packed(g, sequence, batch_sizes), *final]
+
+    tract.__name__, khronos.__name__ = f"{kind}__packed", f"{kind}__packed__khronos"
+    op(f"aten::{kind}.data", target="tract")(tract)
+    op(f"aten::{kind}.data", target="khronos")(khronos)
+
+
+for _kind in CELLS:
+    _register(_kind)

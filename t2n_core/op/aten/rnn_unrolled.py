@@ -1,0 +1,136 @@
+"""Recurrent nets for the Khronos standard, which has no loops: every step is written out, so the length is fixed.
+
+Formulas are those of torch.nn.LSTM, GRU and RNN; layers, directions and states are shared with the scan form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from t2n_core.nnef.emitter import Emitter, Expected
+from t2n_core.nnef.graph import Value
+from t2n_core.op.recurrent import CellWeights, emit_layers, refuse_dropout
+from t2n_core.op.registry import op
+
+StepEmitter = Callable[[Emitter, Value, Sequence[Value], CellWeights], list[Value]]
+"""(x [B, I], states [B, S], weights) -> new states."""
+
+
+def _linear(g: Emitter, x: Value, weight: Value, bias: Value | None) -> Value:
+    return g.linear(x, weight) if bias is None else g.linear(x, weight, g.lift(bias, 2))
+
+
+def _gates(g: Emitter, value: Value, count: int) -> tuple[Value, ...]:
+    hidden = int(value.shape[1]) // count
+    return g.call("split", value, axis=1, ratios=[1] * count, outs=[_like(value, hidden)] * count)
+
+
+def _like(value: Value, width: int) -> Expected:
+    return Expected((value.shape[0], width), value.dtype)
+
+
+def lstm_step(g: Emitter, x: Value, states: Sequence[Value], w: CellWeights) -> list[Value]:
+    h, c = states
+    total = g.add(_linear(g, x, w.w_ih, w.b_ih), _linear(g, h, w.w_hh, w.b_hh))
+    i, f, u, o = _gates(g, total, 4)
+    c_new = g.add(g.mul(g.sigmoid(f), c), g.mul(g.sigmoid(i), g.tanh(u)))
+    h_new = g.mul(g.sigmoid(o), g.tanh(c_new))
+    return [h_new if w.w_hr is None else g.matmul(h_new, w.w_hr, transposeB=True), c_new]
+
+
+def gru_step(g: Emitter, x: Value, states: Sequence[Value], w: CellWeights) -> list[Value]:
+    (h,) = states
+    rx, zx, nx = _gates(g, _linear(g, x, w.w_ih, w.b_ih), 3)
+    rh, zh, nh = _gates(g, _linear(g, h, w.w_hh, w.b_hh), 3)
+    r, z = g.sigmoid(g.add(rx, rh)), g.sigmoid(g.add(zx, zh))
+    n = g.tanh(g.add(nx, g.mul(r, nh)))
+    return [g.add(n, g.mul(z, g.sub(h, n)))]
+
+
+def rnn_step(activation: str) -> StepEmitter:
+    def step(g: Emitter, x: Value, states: Sequence[Value], w: CellWeights) -> list[Value]:
+        total = g.add(_linear(g, x, w.w_ih, w.b_ih), _linear(g, states[0], w.w_hh, w.b_hh))
+        return list(g.call(activation, total))
+
+    return step
+
+
+def emit_rnn_unrolled(
+    g: Emitter,
+    emit_step: StepEmitter,
+    input: Value,
+    states: Sequence[Value],
+    active: Sequence[int] | None = None,
+    **net: Any,
+) -> list[Value]:
+    """As emit_rnn_via_fragment, without a loop. `active` is how many sequences have not ended, per step.
+
+    Raises LowerError for a dynamic time axis.
+    """
+    steps = input.shape[1 if net["batch_first"] else 0]
+    if not isinstance(steps, int):
+        raise g.fail(
+            f"the time axis {steps} is dynamic; NNEF 1.0 has neither loops nor dynamic sizes",
+            hint="export one archive per length for this target, or use the tract target",
+        )
+
+    def run(sequence: Value, weights: CellWeights, initial: list[Value], backwards: bool) -> tuple[Value, list[Value]]:
+        one = Expected(sequence.shape[1:], sequence.dtype)
+        inputs = g.call("unstack", sequence, axis=0, outs=[one] * steps)
+        current, seen = initial, [initial[0]] * steps
+        for t in reversed(range(steps)) if backwards else range(steps):
+            new = emit_step(g, inputs[t], current, weights)
+            if active is not None:
+                new = [_ended(g, n, old, active[t]) for n, old in zip(new, current, strict=True)]
+            current = new
+            seen[t] = current[0]
+        return g.stack(seen, axis=0), current
+
+    return emit_layers(g, run, input, states, **net)
+
+
+def _ended(g: Emitter, new: Value, old: Value, active: int) -> Value:
+    """The new state for the first `active` rows, the old one for the rest."""
+    if active == new.shape[0]:
+        return new
+    return g.concat([g.take(new, 0, 0, active), g.take(old, 0, active, old.shape[0])], axis=0)
+
+
+def _register(kind: str, emit_step: StepEmitter) -> None:
+    def net(
+        g: Emitter, input: Value, hx: Any, params: list[Value], has_biases: bool, num_layers: int, dropout: float,
+        train: bool, bidirectional: bool, batch_first: bool,
+    ) -> list[Value]:  # fmt: skip
+        refuse_dropout(g, dropout, train, num_layers)
+        states = hx if isinstance(hx, list) else [hx]
+        return emit_rnn_unrolled(
+            g, emit_step, input, states, params=params, has_biases=has_biases, num_layers=num_layers,
+            bidirectional=bidirectional, batch_first=batch_first,
+        )  # fmt: skip
+
+    def cell(
+        g: Emitter,
+        input: Value,
+        hx: Any,
+        w_ih: Value,
+        w_hh: Value,
+        b_ih: Value | None = None,
+        b_hh: Value | None = None,
+    ) -> list[Value]:
+        return emit_step(g, input, hx if isinstance(hx, list) else [hx], CellWeights(w_ih, w_hh, b_ih, b_hh))
+
+    net.__name__, cell.__name__ = f"{kind}__khronos", f"{kind}_cell__khronos"
+    op(f"aten::{kind}.input", target="khronos")(net)
+    op(f"aten::{kind}_cell", target="khronos")(cell)
+
+
+STEPS: dict[str, StepEmitter] = {
+    "lstm": lstm_step,
+    "gru": gru_step,
+    "rnn_tanh": rnn_step("tanh"),
+    "rnn_relu": rnn_step("relu"),
+}
+
+for _kind, _step in STEPS.items():
+    _register(_kind, _step)

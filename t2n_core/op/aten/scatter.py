@@ -1,0 +1,276 @@
+"""Writing by index. Sums, products and extremes over what is written to one place have two forms.
+
+Engines from 0.23.0 reduce while they scatter; before, every place asks every source whether it is meant, which costs
+their product and is right everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from t2n_core.nnef.dims import Dim, product, same
+from t2n_core.nnef.emitter import Emitter, Scalar
+from t2n_core.nnef.graph import Value
+from t2n_core.op import portable
+from t2n_core.op.aten.index import Places, flattened, whole_index
+from t2n_core.op.aten.shape import axis_of, positions
+from t2n_core.op.promote import BOOL, INT64, Tensorlike, tensor
+from t2n_core.op.registry import op
+
+Reducer: TypeAlias = Callable[[Emitter, Value, int, Value, Value, str], Value]
+"""(g, base, axis, index, source, reduction): `source` of the shape of `index`, or one that broadcasts against it."""
+
+
+# ---------------------------------------------------------------------------------------------------------- reductions
+def _neutral(reduce: str, dtype: np.dtype[Any]) -> Scalar:
+    if reduce in ("sum", "mean"):
+        return 0
+    if reduce == "prod":
+        return 1
+    if dtype.kind == "f":
+        return float("-inf") if reduce == "amax" else float("inf")
+    limits = np.iinfo(dtype)
+    return int(limits.min if reduce == "amax" else limits.max)
+
+
+def _ask_all(g: Emitter, base: Value, axis: int, index: Value, source: Value, reduce: str) -> Value:
+    """For engines that cannot reduce while scattering."""
+    size = base.shape[axis]
+    wide = [1] * (base.rank + 1)
+    places = g.reshape_to(positions(g, size), [*wide[:axis], size, *wide[axis + 1 :]])
+    meant = g.eq(g.unsqueeze(index, axes=[axis]), places)
+    neutral = _neutral(reduce, base.dtype)
+    parts = g.select(meant, g.unsqueeze(source, axes=[axis]), neutral)
+    words = {"sum": "sum_reduce", "prod": "tract_core_product_reduce", "amax": "max_reduce", "amin": "min_reduce"}
+    part = g.squeeze(g.call(words[reduce], parts, axes=[axis + 1])[0], axes=[axis + 1])
+    for other, (have, want) in enumerate(zip(part.shape, base.shape, strict=True)):
+        if not same(have, want):  # an index may reach a part of the other axes only
+            rest = g.fill(neutral, (*part.shape[:other], want - have, *part.shape[other + 1 :]), base.dtype)
+            part = g.concat([part, rest], axis=other)
+    combine = {"sum": g.add, "prod": g.mul, "amax": g.max, "amin": g.min}
+    return combine[reduce](base, part)
+
+
+def _reducing(g: Emitter, base: Value, axis: int, index: Value, source: Value, reduce: str) -> Value:
+    """For engines that reduce while scattering."""
+    words = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
+    source = g.expand(source, _joint(index, source))
+    index = g.expand(index, source.shape)
+    return g.tract_core_scatter_elements(base, index, source, axis=axis, reduction=words[reduce])
+
+
+def _joint(a: Value, b: Value) -> tuple[Dim, ...]:
+    return tuple(q if isinstance(p, int) and p == 1 else p for p, q in zip(a.shape, b.shape, strict=True))
+
+
+def _reduced(
+    g: Emitter, how: Reducer, base: Value, axis: int, index: Value, source: Value, reduce: str, include_self: bool
+) -> Value:
+    """`base` with `source` reduced into it; without `include_self`, what is hit starts afresh."""
+    start, kind = base, reduce if reduce != "mean" else "sum"
+    if not include_self:
+        fresh = g.fill(_neutral(kind, base.dtype), _joint(index, source), base.dtype)
+        start = g.tract_core_scatter_elements(base, g.expand(index, fresh.shape), fresh, axis=axis)
+    out = how(g, start, axis, index, source, kind)
+    if reduce != "mean":
+        return out
+    zeros = g.fill(0, base.shape, base.dtype)
+    ones = g.fill(1, source.shape, base.dtype)
+    count = how(g, zeros, axis, index, ones, "sum")
+    count = g.add(count, 1) if include_self else g.max(count, 1)
+    return g.div(out, count) if base.dtype.kind == "f" else portable.floor_divide(g, out, count)
+
+
+# ------------------------------------------------------------------------------------------------------------- scatter
+def _aligned(g: Emitter, self: Value, index: Value, src: Tensorlike) -> tuple[Value, Value, Value]:
+    """Of rank 1 at least; `src` cut to the size of the index."""
+    rank = max(self.rank, 1)
+    base, where = g.lift(self, rank), g.lift(g.cast(index, INT64), rank)
+    if not isinstance(src, Value):
+        return base, where, g.expand(g.lift(tensor(g, src, self.dtype), rank), where.shape)
+    source = g.lift(g.cast(src, self.dtype), rank)
+    for axis, size in enumerate(where.shape):
+        source = g.take(source, axis, 0, size)
+    return base, where, source
+
+
+def _is_empty(value: Value) -> bool:
+    return any(isinstance(d, int) and d == 0 for d in value.shape)
+
+
+@op("aten::scatter.src", "aten::scatter.value")
+def scatter(g: Emitter, self: Value, dim: int, index: Value, src: Value | None = None, value: Tensorlike = 0) -> Value:
+    """self[index[i][j]][j] = src[i][j] for dim 0."""
+    if _is_empty(index):
+        return self
+    base, where, source = _aligned(g, self, index, value if src is None else src)
+    out = g.tract_core_scatter_elements(base, where, source, axis=dim % base.rank)
+    return g.reshape_to(out, self.shape)
+
+
+@op("aten::index_copy")
+def index_copy(g: Emitter, self: Value, dim: int, index: Value, source: Value) -> Value:
+    base, axis, where, pieces = _along(g, self, dim, index, source)
+    out = g.tract_core_scatter_elements(base, g.expand(where, pieces.shape), pieces, axis=axis)
+    return g.reshape_to(out, self.shape)
+
+
+def _along(g: Emitter, self: Value, dim: int, index: Value, source: Value) -> tuple[Value, int, Value, Value]:
+    """A list of places along one axis, as an index that broadcasts against the source."""
+    base = g.lift(self, 1)
+    axis = axis_of(base, dim)
+    where = g.lift(g.cast(index, INT64), 1)
+    shape = [1] * base.rank
+    where = g.reshape_to(where, [*shape[:axis], where.shape[0], *shape[axis + 1 :]])
+    return base, axis, where, g.lift(g.cast(source, self.dtype), base.rank)
+
+
+@op("aten::index_fill")
+def index_fill(g: Emitter, self: Value, dim: int, index: Value, value: Tensorlike) -> Value:
+    if _is_empty(index):
+        return self
+    base = g.lift(self, 1)
+    axis = axis_of(base, dim)
+    asked = g.eq(g.unsqueeze(positions(g, base.shape[axis]), axes=[1]), g.unsqueeze(
+        g.lift(whole_index(g, index, base.shape[axis]), 1), axes=[0]
+    ))  # fmt: skip
+    hits = g.squeeze(g.max_reduce(g.cast(asked, np.dtype(np.float32)), axes=[1]), axes=[1])
+    shape = [1] * base.rank
+    mask = g.reshape_to(g.gt(hits, 0.0), [*shape[:axis], base.shape[axis], *shape[axis + 1 :]])
+    return g.reshape_to(g.select(mask, tensor(g, value, self.dtype), base), self.shape)
+
+
+# ----------------------------------------------------------------------------------------------------------- index_put
+def _masked(g: Emitter, self: Value, indices: Sequence[Value | None], values: Value, accumulate: bool) -> Value:
+    """x[mask] = v is where(mask, v, x), if v does not depend on how many elements the mask picks."""
+    front = next(i for i, index in enumerate(indices) if index is not None)
+    mask = indices[front]
+    assert mask is not None
+    behind = self.rank - front - mask.rank
+    if sum(index is not None for index in indices) > 1:
+        raise g.fail("a boolean mask beside other indices picks a number of elements that depends on the data")
+    values = g.lift(values, front + 1 + behind)
+    if not (isinstance(values.shape[front], int) and values.shape[front] == 1):
+        raise g.fail(
+            "as many values are written as the mask is true: that number depends on the data",
+            hint="torch.where(mask, values, x) with values of the shape of x",
+        )
+    values = g.reshape_to(values, [*values.shape[:front], *[1] * mask.rank, *values.shape[front + 1 :]])
+    mask = mask if mask.dtype == BOOL else g.ne(mask, 0)
+    mask = g.lift(g.reshape_to(mask, [*mask.shape, *[1] * behind]), self.rank)
+    return g.select(mask, g.add(self, values) if accumulate else values, self)
+
+
+def _index_put(
+    g: Emitter, how: Reducer, self: Value, indices: Sequence[Value | None], values: Value, accumulate: bool
+) -> Value:
+    values = g.cast(values, self.dtype)
+    if any(i is not None and i.dtype in (BOOL, np.dtype(np.uint8)) for i in indices):
+        return _masked(g, self, indices, values, accumulate)
+    places = Places(g, self, indices)
+    rows, count = places.rows(g, self), product(places.index_shape)
+    wide = g.lift(values, places.rank)
+    order = places.placed()
+    shape = [*places.index_shape, *rows.shape[1:]]
+    wide = g.expand(g.permute(wide, order), tuple(shape))
+    updates = g.reshape_to(wide, [count, *rows.shape[1:]])
+    where = g.reshape_to(places.flat, [count, *[1] * (rows.rank - 1)])
+    if accumulate:
+        return places.unrows(g, how(g, rows, 0, where, updates, "sum"))
+    out = g.tract_core_scatter_elements(rows, g.expand(where, updates.shape), updates, axis=0)
+    return places.unrows(g, out)
+
+
+@op("aten::masked_scatter")
+def masked_scatter(g: Emitter, self: Value, mask: Value, source: Value) -> Value:
+    """The elements of `source` one after the other where the mask is true: the n-th true takes the n-th element."""
+    shape = g.output.shape
+    mask = g.expand(g.lift(mask, len(shape)), shape)
+    size = product(shape)
+    if not isinstance(size, int) or size > 2048:
+        raise g.fail("masked_scatter of a large or dynamic tensor needs a running count, which old engines lack")
+    flat = g.cast(g.reshape_to(mask, [1, size]), np.dtype(np.float32))
+    counted = g.matmul(flat, g.constant(np.triu(np.ones((size, size), dtype=np.float32))))
+    which = g.cast(g.max(g.sub(g.squeeze(counted, axes=[0]), 1.0), 0.0), INT64)
+    pool = flattened(g, g.cast(source, self.dtype))
+    taken = g.pick(pool, g.min(which, as_last(g, pool)), axis=0)
+    return g.select(mask, g.reshape_to(taken, shape), self)
+
+
+def as_last(g: Emitter, value: Value) -> Value:
+    """The last index of a vector."""
+    return g.size(value.shape[0] - 1, INT64)
+
+
+# ------------------------------------------------------------------------------------- rules that reduce, in both forms
+def _register(how: Reducer, since: str | None) -> None:
+    @op("aten::scatter_add", target="tract", since=since)
+    def scatter_add(g: Emitter, self: Value, dim: int, index: Value, src: Value) -> Value:
+        return scatter_reduce(g, self, dim, index, src, "sum")
+
+    @op("aten::scatter.reduce", "aten::scatter.value_reduce", target="tract", since=since)
+    def scatter_by_name(
+        g: Emitter,
+        self: Value,
+        dim: int,
+        index: Value,
+        reduce: str,
+        src: Value | None = None,
+        value: Tensorlike = 0,
+    ) -> Value:
+        word = {"add": "sum", "multiply": "prod"}.get(reduce, reduce)
+        return scatter_reduce(g, self, dim, index, value if src is None else src, word)
+
+    @op("aten::scatter_reduce", target="tract", since=since)
+    def scatter_reduce(
+        g: Emitter, self: Value, dim: int, index: Value, src: Tensorlike, reduce: str, include_self: bool = True
+    ) -> Value:
+        if _is_empty(index):
+            return self
+        base, where, source = _aligned(g, self, index, src)
+        out = _reduced(g, how, base, dim % base.rank, where, source, reduce, include_self)
+        return g.reshape_to(out, self.shape)
+
+    @op("aten::index_add", target="tract", since=since)
+    def index_add(g: Emitter, self: Value, dim: int, index: Value, source: Value, alpha: Tensorlike = 1) -> Value:
+        if _is_empty(index):
+            return self
+        base, axis, where, pieces = _along(g, self, dim, index, source)
+        if alpha != 1:
+            pieces = g.mul(pieces, tensor(g, alpha, self.dtype))
+        return g.reshape_to(how(g, base, axis, where, pieces, "sum"), self.shape)
+
+    @op("aten::index_reduce", target="tract", since=since)
+    def index_reduce(
+        g: Emitter, self: Value, dim: int, index: Value, source: Value, reduce: str, include_self: bool = True
+    ) -> Value:
+        base, axis, where, pieces = _along(g, self, dim, index, source)
+        out = _reduced(g, how, base, axis, where, pieces, reduce, include_self)
+        return g.reshape_to(out, self.shape)
+
+    @op("aten::index_put", "aten::_unsafe_index_put", target="tract", since=since)
+    def index_put(
+        g: Emitter, self: Value, indices: Sequence[Value | None], values: Value, accumulate: bool = False
+    ) -> Value:
+        return _index_put(g, how, self, indices, values, accumulate)
+
+    @op("aten::put", target="tract", since=since)
+    def put(g: Emitter, self: Value, index: Value, source: Value, accumulate: bool = False) -> Value:
+        """Into the flattened tensor."""
+        if _is_empty(index):
+            return self
+        flat = flattened(g, self)
+        where = whole_index(g, flattened(g, index), flat.shape[0])
+        pieces = g.cast(flattened(g, source), self.dtype)
+        if accumulate:
+            out = how(g, flat, 0, where, pieces, "sum")
+        else:
+            out = g.tract_core_scatter_elements(flat, where, pieces, axis=0)
+        return g.reshape_to(out, self.shape)
+
+
+_register(_ask_all, None)
+_register(_reducing, "0.23.0")

@@ -1,0 +1,320 @@
+"""Other shapes of the same elements. Sizes may be symbolic: what a view looks like is known from capture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from t2n_core.nnef.dims import Dim, as_dim, product
+from t2n_core.nnef.emitter import Emitter, Expected
+from t2n_core.nnef.graph import Value
+from t2n_core.op.promote import BOOL, INT64
+from t2n_core.op.registry import op
+
+
+def axis_of(value: Value, dim: int) -> int:
+    """The true axis; a tensor without axes is taken to have one, as PyTorch does."""
+    return dim % max(value.rank, 1)
+
+
+@op(
+    "aten::view", "aten::reshape", "aten::_unsafe_view", "aten::_reshape_alias", "aten::view_as", "aten::reshape_as",
+    "aten::view_copy", "aten::_reshape_copy", "aten::flatten", "aten::unflatten", "aten::ravel", "aten::squeeze",
+    "aten::squeeze_copy", "aten::unsqueeze", "aten::unsqueeze_copy",
+    implied=("size", "shape", "stride", "other", "start_dim", "end_dim", "dim", "sizes"),
+)  # fmt: skip
+def view(g: Emitter, self: Value, dtype: Any = None) -> Value:
+    """The elements keep their order: the captured shape says all."""
+    if dtype is not None and self.dtype != g.output.dtype:
+        raise g.fail(f"a view of {self.dtype} as {g.output.dtype} reads its bits, which NNEF cannot")
+    return g.reshape_to(self, g.output.shape)
+
+
+@op("prims::reshape", "prims::split_dim", "prims::collapse_view", "prims::collapse", "prims::squeeze",
+    "prims::view_of",
+    implied=("shape", "dim", "outer_length", "start", "end", "dimensions"))  # fmt: skip
+def prims_reshape(g: Emitter, a: Value) -> Value:
+    return g.reshape_to(a, g.output.shape)
+
+
+@op("prims::clone")
+def prims_clone(g: Emitter, self: Value) -> Value:
+    return self
+
+
+def swap(g: Emitter, value: Value, first: int, second: int) -> Value:
+    axes = list(range(value.rank))
+    if axes:
+        a, b = first % value.rank, second % value.rank
+        axes[a], axes[b] = axes[b], axes[a]
+    return g.permute(value, axes)
+
+
+@op("aten::transpose.int", "aten::transpose_copy.int", "aten::swapdims")
+def transpose(g: Emitter, self: Value, dim0: int, dim1: int) -> Value:
+    return swap(g, self, dim0, dim1)
+
+
+@op("aten::swapaxes")
+def swapaxes(g: Emitter, self: Value, axis0: int, axis1: int) -> Value:
+    return swap(g, self, axis0, axis1)
+
+
+@op("aten::t", "aten::numpy_T", "aten::t_copy")
+def t(g: Emitter, self: Value) -> Value:
+    """All axes the other way round."""
+    return g.permute(self, list(range(self.rank))[::-1])
+
+
+@op("aten::mT", "aten::adjoint", "aten::matrix_H", "aten::mH")
+def matrix_transpose(g: Emitter, self: Value) -> Value:
+    """The last two axes swapped; all tensors here are real."""
+    return swap(g, self, -2, -1) if self.rank > 1 else self
+
+
+@op("aten::permute", "aten::permute_copy")
+def permute(g: Emitter, self: Value, dims: Sequence[int]) -> Value:
+    return g.permute(self, [d % self.rank for d in dims])
+
+
+@op("prims::transpose")
+def prims_transpose(g: Emitter, a: Value, permutation: Sequence[int]) -> Value:
+    return g.permute(a, list(permutation))
+
+
+@op("aten::movedim.intlist", "aten::movedim.int", "aten::moveaxis.intlist", "aten::moveaxis.int")
+def movedim(g: Emitter, self: Value, source: int | Sequence[int], destination: int | Sequence[int]) -> Value:
+    """Axes `source` go to `destination`, the others keep their order."""
+    if not self.rank:
+        return self
+    sources, places = (
+        [s % self.rank for s in ([side] if isinstance(side, int) else side)] for side in (source, destination)
+    )
+    rest = iter(a for a in range(self.rank) if a not in sources)
+    axes = [sources[places.index(i)] if i in places else next(rest) for i in range(self.rank)]
+    return g.permute(self, axes)
+
+
+@op("aten::expand", "aten::expand_as", "aten::broadcast_to", "aten::expand_copy", implied=("size", "other", "implicit"))
+def expand(g: Emitter, self: Value) -> Value:
+    """Repeats axes of size 1."""
+    return g.expand(g.lift(self, len(g.output.shape)), g.output.shape)
+
+
+@op("prims::broadcast_in_dim", implied=("shape",))
+def broadcast_in_dim(g: Emitter, a: Value, broadcast_dimensions: Sequence[int]) -> Value:
+    """Axis i of `a` becomes axis broadcast_dimensions[i] of the result."""
+    shape: list[Dim] = [1] * len(g.output.shape)
+    for axis, place in enumerate(broadcast_dimensions):
+        shape[place] = a.shape[axis]
+    return g.expand(g.reshape_to(a, shape), g.output.shape)
+
+
+@op("aten::broadcast_tensors")
+def broadcast_tensors(g: Emitter, tensors: Sequence[Value]) -> list[Value]:
+    return [g.expand(g.lift(v, len(e.shape)), e.shape) for v, e in zip(tensors, g.node.outputs, strict=True)]
+
+
+@op("aten::repeat")
+def repeat(g: Emitter, self: Value, repeats: Sequence[Dim]) -> Value:
+    return tiled(g, self, repeats)
+
+
+@op("aten::tile")
+def tile(g: Emitter, self: Value, dims: Sequence[Dim]) -> Value:
+    return tiled(g, self, dims)
+
+
+def tiled(g: Emitter, value: Value, repeats: Sequence[Dim]) -> Value:
+    counts: list[Dim] = [1] * (value.rank - len(repeats)) + list(repeats)
+    wide = g.lift(value, len(counts))
+    if all(isinstance(r, int) and r == 1 for r in counts):
+        return wide
+    return g.tile(wide, repeats=counts)
+
+
+@op("aten::repeat_interleave.self_int")
+def repeat_interleave(
+    g: Emitter, self: Value, repeats: Dim, dim: int | None = None, output_size: Dim | None = None
+) -> Value:
+    """Every element `repeats` times in a row."""
+    x = g.reshape_to(self, [product(self.shape)]) if dim is None else self
+    axis = 0 if dim is None else axis_of(x, dim)
+    wide = g.unsqueeze(x, axes=[axis + 1])
+    counts: list[Dim] = [1] * wide.rank
+    counts[axis + 1] = repeats
+    return g.reshape_to(g.tile(wide, repeats=counts), g.output.shape)
+
+
+@op("aten::flip")
+def flip(g: Emitter, self: Value, dims: Sequence[int]) -> Value:
+    """By gathering with descending indices: a negative stride aborts the engine."""
+    for axis in sorted({axis_of(self, d) for d in dims}) if self.rank else ():
+        self = reverse(g, self, axis)
+    return self
+
+
+@op("prims::rev")
+def rev(g: Emitter, a: Value, dims: Sequence[int]) -> Value:
+    return flip(g, a, dims)
+
+
+def reverse(g: Emitter, value: Value, axis: int) -> Value:
+    size = value.shape[axis]
+    if isinstance(size, int):
+        if size == 1:
+            return value
+        backwards = g.constant(np.arange(size - 1, -1, -1, dtype=np.int64))
+    else:
+        backwards = g.sub(g.size(as_dim(size - 1), INT64), positions(g, size))
+    return g.pick(value, backwards, axis=axis)
+
+
+def positions(g: Emitter, size: Dim) -> Value:
+    """0, 1, …, size - 1 as int64.
+
+    The `abs` changes nothing; it keeps tract 0.23 from following masks made of positions as formulas in
+    coordinates, which ends in an undetermined symbol.
+    """
+    if isinstance(size, int):
+        return g.constant(np.arange(size, dtype=np.int64))
+    counted = Expected((size,), INT64)
+    sizes = g.tract_core_range(0, size, 1, out=counted)  # of tract's own dtype for sizes
+    return g.abs(g.tract_core_cast(sizes, to="i64", out=counted))
+
+
+@op("aten::roll")
+def roll(g: Emitter, self: Value, shifts: Sequence[Dim], dims: Sequence[int] = ()) -> Value:
+    """The last `shift` elements of an axis come first; without `dims`, of the flattened tensor."""
+    if not self.rank:
+        return self
+    x = self if dims else g.reshape_to(self, [product(self.shape)])
+    for shift, dim in zip(shifts, dims or [0], strict=True):
+        axis = axis_of(x, dim)
+        size = x.shape[axis]
+        if isinstance(size, int) and isinstance(shift, int):
+            shift = shift % size if size else 0
+        elif not isinstance(shift, int) or shift < 0:
+            shift = as_dim(size + shift)
+        if isinstance(shift, int) and shift == 0:
+            continue
+        cut = as_dim(size - shift)
+        x = g.concat([g.take(x, axis, cut, size), g.take(x, axis, 0, cut)], axis=axis)
+    return g.reshape_to(x, self.shape)
+
+
+def mask(g: Emitter, rows: Dim, columns: Dim, diagonal: int, upper: bool, rank: int) -> Value:
+    """True on and above (or below) a diagonal, with leading axes of size 1."""
+    if isinstance(rows, int) and isinstance(columns, int):
+        keep = np.triu(np.ones((rows, columns), bool), diagonal)
+        keep = keep if upper else np.tril(np.ones((rows, columns), bool), diagonal)
+        return g.constant(keep.reshape((1,) * (rank - 2) + keep.shape))
+    down, across = g.unsqueeze(positions(g, rows), axes=[1]), g.unsqueeze(positions(g, columns), axes=[0])
+    shifted = g.add(down, diagonal) if diagonal else down
+    return g.lift(g.ge(across, shifted) if upper else g.le(across, shifted), rank)
+
+
+def _triangle(g: Emitter, self: Value, diagonal: int, upper: bool) -> Value:
+    keep = mask(g, self.shape[-2], self.shape[-1], diagonal, upper, self.rank)
+    if self.dtype == BOOL:
+        return g.and_(self, keep)
+    return g.select(keep, self, 0)
+
+
+@op("aten::triu")
+def triu(g: Emitter, self: Value, diagonal: int = 0) -> Value:
+    return _triangle(g, self, diagonal, True)
+
+
+@op("aten::tril")
+def tril(g: Emitter, self: Value, diagonal: int = 0) -> Value:
+    return _triangle(g, self, diagonal, False)
+
+
+@op("aten::diagonal", "aten::diagonal_copy")
+def diagonal(g: Emitter, self: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
+    """The diagonal of two axes, which becomes the last axis."""
+    first, second = axis_of(self, dim1), axis_of(self, dim2)
+    rows, columns = self.shape[first], self.shape[second]
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        raise g.fail("the diagonal of an axis of dynamic size has no form in NNEF yet")
+    rest = [a for a in range(self.rank) if a not in (first, second)]
+    x = g.permute(self, [*rest, first, second])
+    flat = g.reshape_to(x, [*x.shape[:-2], rows * columns])
+    length = g.output.shape[-1]
+    start = offset if offset >= 0 else -offset * columns
+    indices = start + np.arange(length, dtype=np.int64) * (columns + 1)
+    return g.pick(flat, g.constant(indices), axis=len(rest))
+
+
+@op("aten::diag_embed")
+def diag_embed(g: Emitter, self: Value, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Value:
+    """A matrix with the last axis on its diagonal, zero elsewhere."""
+    size, rank = self.shape[-1], self.rank + 1
+    if not isinstance(size, int):
+        raise g.fail("a diagonal of dynamic size has no form in NNEF yet")
+    side = size + abs(offset)
+    place = np.full((side, side), size, np.int64)
+    np.fill_diagonal(place[max(-offset, 0) :, max(offset, 0) :], np.arange(size))
+    place = np.minimum(place, size - 1)
+    on = np.eye(side, k=offset, dtype=bool)
+    spread = g.pick(self, g.constant(place), self.rank - 1)
+    matrix = _kept(g, spread, on.reshape((1,) * (rank - 2) + on.shape))
+    first, second = dim1 % rank, dim2 % rank
+    rest = iter(range(rank - 2))
+    return g.permute(matrix, [rank - 2 if a == first else rank - 1 if a == second else next(rest) for a in range(rank)])
+
+
+def _kept(g: Emitter, value: Value, keep: Any) -> Value:
+    """`value` where the constant `keep` is true, else zero."""
+    if value.dtype == BOOL:
+        return g.and_(value, g.constant(keep))
+    return g.select(g.constant(keep), value, 0)
+
+
+@op("aten::unfold", "aten::unfold_copy")
+def unfold(g: Emitter, self: Value, dimension: int, size: int, step: int) -> Value:
+    """Windows over an axis; their elements become the last axis."""
+    if self.rank == 0:
+        return g.unsqueeze(self, axes=[0])
+    axis = axis_of(self, dimension)
+    windows = g.output.shape[axis]
+    within = np.arange(size, dtype=np.int64)
+    if isinstance(windows, int):
+        indices = g.constant(np.arange(windows, dtype=np.int64)[:, None] * step + within)
+    else:
+        starts = g.unsqueeze(positions(g, windows), axes=[1])
+        indices = g.add(g.mul(starts, step) if step != 1 else starts, g.constant(within[None]))
+    x = g.pick(self, indices, axis)
+    return g.permute(x, [*(a for a in range(x.rank) if a != axis + 1), axis + 1])
+
+
+@op("aten::pixel_shuffle")
+def pixel_shuffle(g: Emitter, self: Value, upscale_factor: int) -> Value:
+    """[…, C r r, H, W] -> […, C, H r, W r]."""
+    *lead, channels, height, width = self.shape
+    r, n = upscale_factor, len(lead)
+    x = g.reshape_to(self, [*lead, as_dim(channels // (r * r)), r, r, height, width])
+    x = g.permute(x, [*range(n), n, n + 3, n + 1, n + 4, n + 2])
+    return g.reshape_to(x, g.output.shape)
+
+
+@op("aten::pixel_unshuffle")
+def pixel_unshuffle(g: Emitter, self: Value, downscale_factor: int) -> Value:
+    """[…, C, H r, W r] -> […, C r r, H, W]."""
+    *lead, channels, _, _ = self.shape
+    r, n = downscale_factor, len(lead)
+    height, width = g.output.shape[-2:]
+    x = g.reshape_to(self, [*lead, channels, height, r, width, r])
+    x = g.permute(x, [*range(n), n, n + 2, n + 4, n + 1, n + 3])
+    return g.reshape_to(x, g.output.shape)
+
+
+@op("aten::channel_shuffle", "aten::native_channel_shuffle")
+def channel_shuffle(g: Emitter, self: Value, groups: int) -> Value:
+    """Channels of the groups by turns."""
+    batch, channels, *rest = self.shape
+    x = g.reshape_to(self, [batch, groups, as_dim(channels // groups), *rest])
+    return g.reshape_to(swap(g, x, 1, 2), self.shape)

@@ -1,0 +1,151 @@
+"""Order: sort, topk and what asks how many are smaller.
+
+Every element's place is counted: how many come before it. That costs the square of the axis and is exact in every
+version, stable, and right for NaN, which PyTorch puts behind all numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from t2n_core.nnef.dims import Dim
+from t2n_core.nnef.emitter import Emitter, Expected
+from t2n_core.nnef.graph import Value
+from t2n_core.op import portable
+from t2n_core.op.aten.shape import axis_of, positions
+from t2n_core.op.promote import BOOL, INT64, UINT8, Tensorlike, result_type, tensor, wide_dtype
+from t2n_core.op.registry import op
+
+COUNTED = 128
+"""Elements of an axis up to which places are counted even where the engine can sort."""
+
+
+def _comparable(g: Emitter, value: Value) -> Value:
+    return g.cast(value, UINT8) if value.dtype == BOOL else g.cast(value, wide_dtype(value.dtype))
+
+
+def _places(g: Emitter, value: Value, axis: int, descending: bool) -> Value:
+    """Of each element, its place in the stable order."""
+    plain = _comparable(g, value)
+    one, other = g.unsqueeze(plain, axes=[axis + 1]), g.unsqueeze(plain, axes=[axis])  # [… i, 1 …] and [… 1, j …]
+    before = g.gt(other, one) if descending else g.lt(other, one)
+    equal = g.eq(other, one)
+    if plain.dtype.kind == "f":
+        lost, other_lost = portable.is_nan(g, one), portable.is_nan(g, other)
+        sooner = g.and_(other_lost, g.not_(lost)) if descending else g.and_(lost, g.not_(other_lost))
+        before, equal = g.or_(before, sooner), g.or_(equal, g.and_(lost, other_lost))
+    size = value.shape[axis]
+    wide = [1] * (value.rank + 1)
+    rows = g.reshape_to(positions(g, size), [*wide[:axis], size, *wide[axis + 1 :]])
+    columns = g.reshape_to(positions(g, size), [*wide[: axis + 1], size, *wide[axis + 2 :]])
+    before = g.or_(before, g.and_(equal, g.lt(columns, rows)))
+    return g.squeeze(g.sum_reduce(g.cast(before, INT64), axes=[axis + 1]), axes=[axis + 1])
+
+
+def ordered(g: Emitter, value: Value, axis: int, descending: bool, count: Dim) -> tuple[Value, Value]:
+    """The first `count` elements of the order along an axis, and where they were."""
+    size = value.shape[axis]
+    places = g.unsqueeze(_places(g, value, axis, descending), axes=[axis])  # [… 1, i …]
+    wide = [1] * (value.rank + 1)
+    wanted = g.reshape_to(positions(g, count), [*wide[:axis], count, *wide[axis + 1 :]])
+    sources = g.reshape_to(positions(g, size), [*wide[: axis + 1], size, *wide[axis + 2 :]])
+    found = g.select(g.eq(places, wanted), sources, 0)
+    indices = g.squeeze(g.sum_reduce(found, axes=[axis + 1]), axes=[axis + 1])
+    return g.tract_core_gather_elements(value, indices, axis=axis), indices
+
+
+def _by_engine(g: Emitter, value: Value, axis: int, descending: bool, count: Dim) -> tuple[Value, Value]:
+    """tract's own sort, which is stable; for long axes, where counting is too much."""
+    if not isinstance(value.shape[axis], int) or not isinstance(count, int) or value.shape[axis] <= COUNTED:
+        return ordered(g, value, axis, descending, count)
+    shape = (*value.shape[:axis], count, *value.shape[axis + 1 :])
+    plain = _comparable(g, value)
+    k = g.constant(np.asarray(count, dtype=np.int64))
+    outs = [Expected(shape, plain.dtype), Expected(shape, INT64)]
+    values, indices = g.call("tract_core_topk", plain, k=k, axis=axis, largest=descending, outs=outs)
+    return g.cast(values, value.dtype), indices
+
+
+Order: TypeAlias = Callable[[Emitter, Value, int, bool, Dim], tuple[Value, Value]]
+
+
+def _register(order: Order, since: str | None) -> None:
+    @op("aten::topk", implied=("sorted",), target="tract", since=since)
+    def topk(g: Emitter, self: Value, k: Dim, dim: int = -1, largest: bool = True) -> tuple[Value, Value]:
+        return _of_rank_one(g, self, dim, largest, k)
+
+    @op("aten::sort", "aten::sort.stable", implied=("stable",), target="tract", since=since)
+    def sort(g: Emitter, self: Value, dim: int = -1, descending: bool = False) -> tuple[Value, Value]:
+        size = self.shape[axis_of(self, dim)] if self.rank else 1
+        return _of_rank_one(g, self, dim, descending, size)
+
+    @op("aten::argsort", "aten::argsort.stable", implied=("stable",), target="tract", since=since)
+    def argsort(g: Emitter, self: Value, dim: int = -1, descending: bool = False) -> Value:
+        return sort(g, self, dim, descending)[1]
+
+    @op("aten::msort", target="tract", since=since)
+    def msort(g: Emitter, self: Value) -> Value:
+        return sort(g, self, 0)[0]
+
+    @op("aten::kthvalue", target="tract", since=since)
+    def kthvalue(g: Emitter, self: Value, k: Dim, dim: int = -1, keepdim: bool = False) -> tuple[Value, Value]:
+        """The k-th smallest, counted from 1."""
+        values, indices = _of_rank_one(g, self, dim, False, k)
+        shape, at = g.output.shape, max(self.rank, 1) - 1
+        axis = dim % (at + 1)
+        last = [g.take(g.lift(v, 1), axis, k - 1, k) for v in (values, indices)]
+        return g.reshape_to(last[0], shape), g.reshape_to(last[1], shape)
+
+    def _of_rank_one(g: Emitter, value: Value, dim: int, descending: bool, count: Dim) -> tuple[Value, Value]:
+        base = g.lift(value, 1)
+        values, indices = order(g, base, axis_of(base, dim), descending, count)
+        if value.rank:
+            return values, indices
+        return g.squeeze(values, axes=[0]), g.squeeze(indices, axes=[0])
+
+
+_register(ordered, None)
+_register(_by_engine, "0.20.19")
+
+
+# ------------------------------------------------------------------------------------------------------ how many below
+def _rank_in(g: Emitter, edges: Value, values: Value, right: bool, dtype: np.dtype[Any]) -> Value:
+    """How many edges, along the last axis, are below each value (or not above it); NaN is above all."""
+    common = wide_dtype(result_type(edges, values))
+    one = g.unsqueeze(g.cast(values, common), axes=[values.rank])
+    edges = g.cast(edges, common)
+    if edges.rank > 1:
+        edges = g.unsqueeze(edges, axes=[edges.rank - 1])
+    below = g.not_(g.gt(g.lift(edges, one.rank), one) if right else g.ge(g.lift(edges, one.rank), one))
+    counted = g.sum_reduce(g.cast(below, INT64), axes=[values.rank])
+    return g.cast(g.squeeze(counted, axes=[values.rank]), dtype)
+
+
+@op("aten::bucketize", implied=("out_int32",))
+def bucketize(g: Emitter, self: Tensorlike, boundaries: Value, right: bool = False) -> Value:
+    """Of rank-1 boundaries."""
+    return _rank_in(g, boundaries, tensor(g, self, _dtype_of(self, boundaries)), right, g.output.dtype)
+
+
+@op("aten::searchsorted", implied=("out_int32",))
+def searchsorted(
+    g: Emitter,
+    sorted_sequence: Value,
+    self: Tensorlike,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Value | None = None,
+) -> Value:
+    """Rows of the sequence belong to the rows of the values, or one row to all."""
+    if sorter is not None:
+        rank = sorted_sequence.rank
+        sorted_sequence = g.tract_core_gather_elements(sorted_sequence, g.cast(sorter, INT64), axis=rank - 1)
+    values = tensor(g, self, _dtype_of(self, sorted_sequence))
+    return _rank_in(g, sorted_sequence, values, right or side == "right", g.output.dtype)
+
+
+def _dtype_of(value: Tensorlike, like: Value) -> np.dtype[Any]:
+    return value.dtype if isinstance(value, Value) else result_type(like, value)

@@ -1,0 +1,235 @@
+"""Functions of one tensor, element by element. Integers are computed in the captured float dtype, as PyTorch does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.graph import Value
+from t2n_core.op import portable
+from t2n_core.op.promote import BOOL, wide_input
+from t2n_core.op.registry import op
+
+Formula = Callable[[Emitter, Value], Value]
+
+
+def _formula(formula: Formula, *keys: str) -> None:
+    """Registers a function of a float: float16 is computed in float32, and every result is rounded once."""
+
+    @op(*keys)
+    def rule(g: Emitter, self: Value) -> Value:
+        return g.cast(formula(g, wide_input(g, self)), g.output.dtype)
+
+    rule.__doc__ = formula.__doc__
+
+
+def _native(operator: str) -> Formula:
+    return lambda g, x: g.call(operator, x)[0]
+
+
+def _scaled_log(base: float) -> Formula:
+    return lambda g, x: g.mul(g.log(x), 1 / math.log(base))
+
+
+def _times(factor: float) -> Formula:
+    return lambda g, x: g.mul(x, factor)
+
+
+def _erfinv(g: Emitter, x: Value) -> Value:
+    """Giles' approximation by two polynomials, "Approximating the erfinv function" (GPU Computing Gems, 2011)."""
+    central = [2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
+               -0.00417768164, 0.246640727, 1.50140941]  # fmt: skip
+    tail = [-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
+            0.00943887047, 1.00167406, 2.83297682]  # fmt: skip
+    w = g.neg(g.log(g.mul(g.sub(1.0, x), g.add(x, 1.0))))
+    inner, outer = g.sub(w, 2.5), g.sub(g.sqrt(w), 3.0)
+    value = g.mul(g.select(g.lt(w, 5.0), polynomial(g, inner, central), polynomial(g, outer, tail)), x)
+    return g.select(g.eq(portable.absolute(g, x), 1.0), g.mul(x, math.inf), value)
+
+
+def polynomial(g: Emitter, x: Value, coefficients: list[float]) -> Value:
+    """Horner's scheme, the highest power first."""
+    value = g.add(g.mul(x, coefficients[0]), coefficients[1])
+    for coefficient in coefficients[2:]:
+        value = g.add(g.mul(value, x), coefficient)
+    return value
+
+
+def _sinc(g: Emitter, x: Value) -> Value:
+    """sin(pi x) / (pi x), 1 at 0."""
+    angle = g.mul(x, math.pi)
+    return g.select(g.eq(x, 0.0), 1.0, g.div(g.sin(angle), angle))
+
+
+_NATIVE = "exp log sin cos tan asin acos atan sinh cosh asinh acosh atanh sqrt rsqrt tanh"
+for _name in _NATIVE.split():
+    _torch = _name if not _name.startswith("a") else f"arc{_name[1:]}"
+    _keys = [f"aten::{_name}", f"prims::{_name}"]
+    if _torch != _name:
+        _keys.append(f"aten::{_torch}")
+    _formula(_native(_name), *_keys)
+
+_formula(_native("recip"), "aten::reciprocal", "prims::reciprocal")
+_formula(portable.sigmoid, "aten::sigmoid", "aten::special_expit")
+_formula(portable.erf, "aten::erf", "prims::erf", "aten::special_erf")
+_formula(lambda g, x: g.sub(1.0, portable.erf(g, x)), "aten::erfc", "prims::erfc", "aten::special_erfc")
+_formula(portable.log1p, "aten::log1p", "prims::log1p", "aten::special_log1p")
+_formula(portable.expm1, "aten::expm1", "prims::expm1", "aten::special_expm1")
+_formula(lambda g, x: g.pow(2.0, x), "aten::exp2", "prims::exp2", "aten::special_exp2")
+_formula(_scaled_log(2.0), "aten::log2", "prims::log2")
+_formula(_scaled_log(10.0), "aten::log10", "prims::log10")
+_formula(_times(math.pi / 180), "aten::deg2rad")
+_formula(_times(180 / math.pi), "aten::rad2deg")
+_formula(_sinc, "aten::sinc", "aten::special_sinc")
+_formula(_erfinv, "aten::erfinv", "prims::erf_inv", "aten::special_erfinv")
+
+
+def _exact(formula: Formula, *keys: str, integers: bool = True) -> None:
+    """Registers a function that keeps the dtype; `integers` and booleans are left alone by those that round."""
+
+    @op(*keys)
+    def rule(g: Emitter, self: Value) -> Value:
+        return formula(g, self) if integers or self.dtype.kind == "f" else self
+
+    rule.__doc__ = formula.__doc__
+
+
+def _through_float32(formula: Formula) -> Formula:
+    """float16 has no rounding operators before 0.21; its values are exact in float32, and so are the results."""
+
+    def wide(g: Emitter, x: Value) -> Value:
+        if x.dtype != np.float16:
+            return formula(g, x)
+        return g.cast(formula(g, g.cast(x, np.dtype(np.float32))), x.dtype)
+
+    return wide
+
+
+def _sign(g: Emitter, x: Value) -> Value:
+    return portable.sign(g, x)
+
+
+def _square(g: Emitter, x: Value) -> Value:
+    return portable.product(g, x, x)
+
+
+_exact(portable.absolute, "aten::abs", "aten::absolute", "prims::abs")
+_exact(portable.negative, "aten::neg", "aten::negative", "prims::neg")
+_exact(_through_float32(_sign), "aten::sign", "aten::sgn", "prims::sign")
+_exact(_square, "aten::square")
+_exact(_through_float32(lambda g, x: g.floor(x)), "aten::floor", "prims::floor", integers=False)
+_exact(_through_float32(lambda g, x: g.ceil(x)), "aten::ceil", "prims::ceil", integers=False)
+_exact(_through_float32(portable.truncate), "aten::trunc", "aten::fix", "prims::trunc", integers=False)
+_exact(_through_float32(portable.round_even), "prims::round", integers=False)
+
+
+@op("aten::frac")
+def frac(g: Emitter, self: Value) -> Value:
+    """x - trunc(x)."""
+    return g.sub(self, _through_float32(portable.truncate)(g, self))
+
+
+@op("aten::round", "aten::special_round")
+def round(g: Emitter, self: Value, decimals: int = 0) -> Value:
+    """Halves to even; with `decimals`, as PyTorch: scaled, rounded, scaled back."""
+    if self.dtype.kind != "f":
+        if decimals < 0:
+            raise g.fail("rounding integers to tens has no form in NNEF yet")
+        return self
+    x = wide_input(g, self)
+    scale = 10.0 ** abs(decimals)
+    if decimals > 0:
+        x = g.div(portable.round_even(g, g.mul(x, scale)), scale)
+    elif decimals < 0:
+        x = g.mul(portable.round_even(g, g.div(x, scale)), scale)
+    else:
+        x = portable.round_even(g, x)
+    return g.cast(x, g.output.dtype)
+
+
+def _never(g: Emitter, x: Value) -> Value:
+    """False everywhere: what integers are not."""
+    return g.cast(g.mul(g.cast(x, np.dtype(np.uint8)), 0), BOOL)
+
+
+def _test(formula: Formula, *keys: str, otherwise: bool = False) -> None:
+    """Registers a question about floats; the answer for all integers is `otherwise`."""
+
+    @op(*keys)
+    def rule(g: Emitter, self: Value) -> Value:
+        if self.dtype.kind != "f":
+            return g.not_(_never(g, self)) if otherwise else _never(g, self)
+        return formula(g, g.cast(self, np.dtype(np.float32)) if self.dtype == np.float16 else self)
+
+    rule.__doc__ = formula.__doc__
+
+
+def _is(number: float) -> Formula:
+    return lambda g, x: g.eq(x, number)
+
+
+_test(portable.is_nan, "aten::isnan")
+_test(lambda g, x: g.eq(portable.absolute(g, x), math.inf), "aten::isinf")
+_test(_is(math.inf), "aten::isposinf")
+_test(_is(-math.inf), "aten::isneginf")
+_test(lambda g, x: g.lt(portable.absolute(g, x), math.inf), "aten::isfinite", "prims::isfinite", otherwise=True)
+
+
+@op("aten::isreal")
+def isreal(g: Emitter, self: Value) -> Value:
+    return g.not_(_never(g, self))
+
+
+@op("aten::signbit")
+def signbit(g: Emitter, self: Value) -> Value:
+    return portable.sign_bit(g, g.cast(self, np.dtype(np.float32)) if self.dtype == np.float16 else self)
+
+
+@op("aten::bitwise_not", "prims::bitwise_not")
+def bitwise_not(g: Emitter, self: Value) -> Value:
+    """Of booleans the logical, of integers the bitwise one."""
+    if self.dtype == BOOL:
+        return g.not_(self)
+    return g.tract_core_bitnot(self)
+
+
+@op("aten::logical_not")
+def logical_not(g: Emitter, self: Value) -> Value:
+    return g.not_(g.cast(self, BOOL))
+
+
+@op("aten::nan_to_num")
+def nan_to_num(
+    g: Emitter, self: Value, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Value:
+    """Infinities become the largest numbers of the dtype unless told otherwise."""
+    if self.dtype.kind != "f":
+        return self
+    limits = np.finfo(self.dtype)
+    x = g.cast(self, np.dtype(np.float32)) if self.dtype == np.float16 else self
+    low = float(limits.min) if neginf is None else neginf
+    high = float(limits.max) if posinf is None else posinf
+    y = g.select(portable.is_nan(g, x), nan or 0.0, x)
+    y = g.select(g.eq(x, math.inf), high, y)
+    return g.cast(g.select(g.eq(x, -math.inf), low, y), self.dtype)
+
+
+@op("aten::logit", "aten::special_logit")
+def logit(g: Emitter, self: Value, eps: float | None = None) -> Value:
+    """log(x / (1 - x)), x kept within [eps, 1 - eps] if eps is given."""
+    x = wide_input(g, self)
+    if eps is not None:
+        x = portable.minimum(g, portable.maximum(g, x, eps), 1 - eps)
+    return g.cast(g.log(g.div(x, g.sub(1.0, x))), g.output.dtype)
+
+
+@op("aten::special_entr")
+def special_entr(g: Emitter, self: Value) -> Value:
+    """-x log(x); 0 at 0, -inf below."""
+    x = wide_input(g, self)
+    inside = g.neg(g.mul(x, g.log(x)))
+    value = g.select(g.eq(x, 0.0), 0.0, g.select(g.lt(x, 0.0), -math.inf, inside))
+    return g.cast(value, g.output.dtype)

@@ -1,0 +1,92 @@
+"""An extractor keeps a module whole: for modules whose expansion is bad, or that cannot be captured at all.
+
+    class SquareExtractor(ModuleInfoExtractor):
+        MODULE_CLASS = Square
+
+        def convert_to_nnef(self, g, module, inputs, params):
+            return [g.mul(inputs[0], inputs[0])]
+
+Defining the class registers it. A subclass of MODULE_CLASS is served too, unless it has a forward of its own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+
+from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.graph import Value
+from t2n_core.op.registry import RegistryError, op
+from t2n_core.torch_graph.module_calls import MODULE_CALL, ModuleCall
+
+
+class ModuleInfoExtractor(ABC):
+    """Base of all extractors; one object per class is made on registration."""
+
+    MODULE_CLASS: ClassVar[type[torch.nn.Module]]
+    KIND: ClassVar[str] = ""
+    """Kind of the node in the torch graph; `t2n_capture::module_call` if empty."""
+    _registered: ClassVar[dict[type[torch.nn.Module], ModuleInfoExtractor]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "MODULE_CLASS" not in vars(cls):
+            return  # a base of further extractors
+        known = ModuleInfoExtractor._registered.get(cls.MODULE_CLASS)
+        if known is not None:
+            raise RegistryError(
+                f"two extractors for {cls.MODULE_CLASS.__name__}: {type(known).__qualname__} and {cls.__qualname__}"
+            )
+        ModuleInfoExtractor._registered[cls.MODULE_CLASS] = cls()
+
+    @classmethod
+    def get_by_module(cls, module: torch.nn.Module) -> ModuleInfoExtractor | None:
+        """The extractor of the nearest registered base of the module's class.
+
+        None if there is none, or if a class between the two has its own forward: that one must be followed.
+        """
+        for base in type(module).__mro__:
+            extractor = cls._registered.get(base)
+            if extractor is not None:
+                own = type(module).forward is extractor.MODULE_CLASS.forward
+                return extractor if own else None
+        return None
+
+    @classmethod
+    def get_by_kind(cls, kind: str) -> list[ModuleInfoExtractor]:
+        """The extractors whose nodes have that kind."""
+        return [e for e in cls._registered.values() if (e.KIND or MODULE_CALL) == kind]
+
+    @classmethod
+    def unregister(cls) -> None:
+        """Forgets this extractor."""
+        cls._registered.pop(cls.MODULE_CLASS, None)
+
+    def declare_outputs(self, module: Any, *args: Any, **kwargs: Any) -> Any:
+        """Tensors of the right shapes and dtypes for these inputs; their numbers do not matter.
+
+        Runs the class's forward on fake tensors unless overridden. Override it where that cannot be captured or would
+        fix a dynamic axis: `return args[0].new_empty(*args[0].shape[:-1], module.width)`.
+        """
+        return type(module).forward(module, *args, **kwargs)
+
+    def generate_in_torch_graph(self, call: ModuleCall, *args: Any, **kwargs: Any) -> Any:
+        """What capture does in place of the module's forward: one node with the declared outputs."""
+        return call.as_one_node(*args, **kwargs)
+
+    def convert_to_nnef(
+        self, g: Emitter, module: Any, inputs: Sequence[Value], params: Mapping[str, Value]
+    ) -> Sequence[Value]:
+        """Writes the node: a value per declared output. `params` are the weights by their names in the module."""
+        raise g.fail(f"{type(self).__name__} has no convert_to_nnef")
+
+
+@op(MODULE_CALL)
+def module_call(g: Emitter, inputs: list[Value], params: list[Value], key: Any) -> list[Value]:
+    call: ModuleCall = key
+    extractor = call.extractor
+    assert isinstance(extractor, ModuleInfoExtractor)
+    return list(extractor.convert_to_nnef(g, call.module, inputs, dict(zip(call.parameter_names, params, strict=True))))

@@ -1,0 +1,50 @@
+"""Extractors of torch.nn's recurrent modules.
+
+Their nodes are the aten operators themselves, so that a net gives the same archive whether it comes in as a module, as
+an aten call or as a functional call. Default states, unbatched inputs and packed sequences are those of the module's
+own forward.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from t2n_core.op.custom_extractors.base import ModuleInfoExtractor
+from t2n_core.torch_graph.module_calls import ModuleCall
+
+
+class _RecurrentExtractor(ModuleInfoExtractor):
+    def generate_in_torch_graph(self, call: ModuleCall, *args: Any, **kwargs: Any) -> Any:
+        return call.forward(*args, **kwargs)
+
+
+class LSTMExtractor(_RecurrentExtractor):
+    MODULE_CLASS = nn.LSTM
+    KIND = "aten::lstm.input"
+
+
+class GRUExtractor(_RecurrentExtractor):
+    MODULE_CLASS = nn.GRU
+    KIND = "aten::gru.input"
+
+
+class RNNExtractor(_RecurrentExtractor):
+    MODULE_CLASS = nn.RNN
+    KIND = "aten::rnn_tanh.input"
+
+
+class LSTMCellExtractor(_RecurrentExtractor):
+    MODULE_CLASS = nn.LSTMCell
+    KIND = "aten::lstm_cell"
+
+
+class GRUCellExtractor(_RecurrentExtractor):
+    MODULE_CLASS = nn.GRUCell
+    KIND = "aten::gru_cell"
+
+
+class RNNCellExtractor(_RecurrentExtractor):
+    MODULE_CLASS = nn.RNNCell
+    KIND = "aten::rnn_tanh_cell"

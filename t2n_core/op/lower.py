@@ -1,0 +1,160 @@
+"""From the torch graph to the NNEF graph: every operator through its rule, every problem collected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from t2n_core.errors import LowerError, SpecError, T2NError, UnsupportedOpsError
+from t2n_core.nnef.dialects import emitter_for
+from t2n_core.nnef.dims import symbols_of
+from t2n_core.nnef.emitter import Emitter, Expected, expressions_in
+from t2n_core.nnef.graph import Graph, Value
+from t2n_core.nnef.spec import Spec
+from t2n_core.op.dtypes import numpy_dtype
+from t2n_core.op.registry import Registry
+from t2n_core.op.weights import TensorWeight
+from t2n_core.torch_graph import naming
+from t2n_core.torch_graph.ir import FixedTensorList, TensorVariable, TorchModuleIRGraph, TorchOp
+
+
+def lower(graph: TorchModuleIRGraph, spec: Spec, registry: Registry, output_names: list[str]) -> Graph:
+    """The NNEF graph of a simplified torch graph. Raises UnsupportedOpsError with all problems at once."""
+    return _Lowering(graph, spec, registry).run(output_names)
+
+
+class _Lowering:
+    def __init__(self, graph: TorchModuleIRGraph, spec: Spec, registry: Registry) -> None:
+        self.graph, self.spec, self.registry = graph, spec, registry
+        self.g: Emitter = emitter_for(spec)
+        self.values: dict[int, Value] = {}
+        self.problems: list[T2NError] = []
+        self.lost: set[int] = set()
+
+    def run(self, output_names: list[str]) -> Graph:
+        symbols = self.graph.table.names
+        self.g.reserve([*symbols, *(v.name for v in self.graph.inputs), *output_names])
+        self._extensions(symbols)
+        for variable in self.graph.inputs:
+            self.values[id(variable)] = self.g.external(variable.name, variable.shape, numpy_dtype(variable.dtype))
+        for op in self.graph.op_nodes:
+            self._op(op)
+        if self.problems:
+            raise UnsupportedOpsError(self.problems, target=str(self.spec))
+        self._outputs(output_names)
+        _prune(self.g.graph)
+        return self.g.graph
+
+    def _extensions(self, symbols: list[str]) -> None:
+        if self.spec.target == "tract":
+            self.g.graph.extensions += [f"tract_symbol {s}" for s in symbols]
+
+    def _op(self, op: TorchOp) -> None:
+        if any(id(v) in self.lost for v in op.inputs):
+            self._lose(op)  # what follows from a failed operator says nothing new
+            return
+        rule = self.registry.find(op.kind, self.spec)
+        try:
+            if rule is None:
+                raise self._no_rule(op)
+            expected = [None if o is None else Expected(o.shape, numpy_dtype(o.dtype)) for o in op.outputs]
+            self.g.begin(naming.scope_name(op.kind, op.module_path), op.origin, [e for e in expected if e is not None])
+            refused = rule.takes(op)
+            if refused:
+                raise LowerError(refused, origin=op.origin)
+            arguments = {n: self._argument(v) for n, v in op.arguments.items() if n in rule.parameters}
+            found = rule.function(self.g, **arguments)
+            results = list(found) if isinstance(found, list | tuple) else [found]
+            self._accept(op, results, expected)
+        except (LowerError, SpecError) as problem:
+            if problem.origin is None:
+                problem.origin, problem.op = op.origin, op.kind
+            self.problems.append(problem)
+            self._lose(op)
+
+    def _no_rule(self, op: TorchOp) -> LowerError:
+        asked = op.origin.op if op.origin else op.kind
+        if op.refusal:
+            return LowerError(op.refusal, origin=op.origin)
+        reason = f"no rule for {asked}"
+        if op.kind != asked:
+            reason += f", and PyTorch's decomposition of it ends in {op.kind}, which has none either"
+        return LowerError(reason, origin=op.origin, hint="CONTRIBUTING.md, `Add an operator`, shows how to write one")
+
+    def _lose(self, op: TorchOp) -> None:
+        self.lost.update(id(o) for o in op.outputs if o is not None)
+
+    def _accept(self, op: TorchOp, results: list[Any], expected: list[Expected | None]) -> None:
+        if len(results) != len(op.outputs):
+            raise self.g.fail(f"the rule gives {len(results)} results, {op.kind} has {len(op.outputs)}")
+        for index, (variable, value, wanted) in enumerate(zip(op.outputs, results, expected, strict=True)):
+            if variable is None or wanted is None:
+                continue
+            if value is None:
+                self.lost.add(id(variable))  # a result that NNEF cannot give; an error only if somebody reads it
+                continue
+            self.g.expect(value, wanted, f"result {index}" if len(results) > 1 else "result")
+            self.values[id(variable)] = value
+
+    def _argument(self, argument: Any) -> Any:
+        if isinstance(argument, TensorVariable):
+            return self._value(argument)
+        if isinstance(argument, FixedTensorList | list | tuple):
+            return [self._argument(a) for a in argument]
+        if isinstance(argument, torch.SymFloat | torch.SymBool):
+            raise self.g.fail("a number computed from a symbolic size cannot be exported here")
+        return argument
+
+    def _value(self, variable: TensorVariable) -> Value:
+        known = self.values.get(id(variable))
+        if known is None:
+            if variable.data is None:
+                raise self.g.fail(
+                    f"the result {variable.name} is one that its decomposition does not give",
+                    hint="such as vectors whose sign is arbitrary, or factors in an order that is LAPACK's own",
+                )
+            known = self.values[id(variable)] = self._weight(variable)
+        return known
+
+    def _weight(self, variable: TensorVariable) -> Value:
+        assert variable.data is not None
+        weight = TensorWeight(variable.data)
+        if variable.label:
+            return self.g.variable(variable.label, weight)
+        return self.g.constant(weight.array())
+
+    def _outputs(self, names: list[str]) -> None:
+        """Every output is a value of its own: neither an input nor a weight nor another output."""
+        taken: set[int] = {id(v) for v in self.g.graph.inputs}
+        for name, variable in zip(names, self.graph.outputs, strict=True):
+            if id(variable) in self.lost:
+                raise LowerError(f"the output `{name}` is a result that {self.spec} cannot give")
+            self.g.begin(name, None, ())
+            value = self._value(variable)
+            if id(value) in taken or value.weight is not None:
+                value = self.g.squeeze(self.g.unsqueeze(value, axes=[0]), axes=[0])
+            taken.add(id(value))
+            value.name = name
+            self.g.graph.outputs.append(value)
+
+
+def _prune(graph: Graph) -> None:
+    """Drops statements that no output depends on: weights that went into others, results that nobody reads."""
+    wanted = {id(v) for v in (*graph.inputs, *graph.outputs)}
+    sizes: set[str] = set()  # symbols in arguments are read from the value of their name
+    kept = []
+    for operation in reversed(graph.operations):
+        if any(id(v) in wanted or v.name in sizes for v in operation.outputs):
+            kept.append(operation)
+            wanted.update(id(v) for v in operation.inputs())
+            sizes |= symbols_of(expressions_in(operation.arguments.values()))
+    graph.operations = kept[::-1]
+
+
+def has_rule(registry: Registry, spec: Spec) -> Any:
+    """A test for `simplify`: does this operator need no decomposition?"""
+    return lambda op: registry.find(op.kind, spec) is not None
+
+
+__all__ = ["has_rule", "lower"]

@@ -1,0 +1,185 @@
+"""Small formulas that every tract version computes rightly for every dtype; rules of all families use them.
+
+What single versions cannot do: `abs` of float64 (before 0.23), `sign` of integers (before 0.23.9), `sigmoid`, `erf` and
+`round` of float64, comparisons of bool and float16; `max` and `min` give the number where PyTorch gives the NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from t2n_core.nnef.dims import Dim, same
+from t2n_core.nnef.emitter import FLOAT32, Emitter, Operand
+from t2n_core.nnef.graph import Value
+from t2n_core.op.promote import BOOL, FLOAT64
+
+
+def absolute(g: Emitter, x: Value) -> Value:
+    if x.dtype.kind in "ub":
+        return x
+    if x.dtype == FLOAT64:
+        return g.select(g.lt(x, 0.0), g.neg(x), g.add(x, 0.0))  # + 0 makes a zero positive
+    return g.abs(x)
+
+
+def negative(g: Emitter, x: Value) -> Value:
+    """-x; unsigned integers wrap around as in PyTorch."""
+    return g.sub(zero(g, x), x) if x.dtype.kind == "u" else g.neg(x)
+
+
+def sign(g: Emitter, x: Value) -> Value:
+    """-1, 0 or 1; 0 for NaN, as in PyTorch."""
+    if x.dtype == BOOL:
+        return x
+    positive = g.cast(g.gt(x, 0), x.dtype)
+    return positive if x.dtype.kind == "u" else g.sub(positive, g.cast(g.lt(x, 0), x.dtype))
+
+
+def sign_bit(g: Emitter, x: Value) -> Value:
+    """True for negative numbers and for -0.0, whose reciprocal is -inf."""
+    if x.dtype.kind in "bu":
+        return g.cast(g.mul(g.cast(x, np.dtype(np.uint8)), 0), BOOL)
+    negative = g.lt(x, 0)
+    return g.or_(negative, g.lt(g.recip(x), 0)) if x.dtype.kind == "f" else negative
+
+
+def truncate(g: Emitter, x: Value) -> Value:
+    """Towards zero."""
+    return g.select(g.lt(x, 0.0), g.ceil(x), g.floor(x))
+
+
+def round_even(g: Emitter, x: Value) -> Value:
+    """To the nearest integer, halves to the even one."""
+    if x.dtype == FLOAT32:
+        return g.tract_core_round_even(x)
+    down = g.floor(x)
+    rest = g.sub(x, down)
+    odd = g.ne(g.mul(g.floor(g.mul(down, 0.5)), 2.0), down)
+    up = g.or_(g.gt(rest, 0.5), g.and_(g.eq(rest, 0.5), odd))
+    return g.select(up, g.add(down, 1.0), down)
+
+
+def sigmoid(g: Emitter, x: Value) -> Value:
+    return g.sigmoid(x) if x.dtype == FLOAT32 else g.recip(g.add(g.exp(g.neg(x)), 1.0))
+
+
+def erf(g: Emitter, x: Value) -> Value:
+    """Of float64 with the precision of float32: no version has more."""
+    return g.cast(g.tract_core_erf(g.cast(x, FLOAT32)), x.dtype)
+
+
+def product(g: Emitter, a: Value, b: Operand) -> Value:
+    """a * b. tract makes `x * x` its own square, which it lacks for int64 and saturates for uint8: hence -(x * -x)."""
+    if a is b and a.dtype.kind in "iu":
+        return negative(g, g.mul(a, negative(g, a)))
+    return g.mul(a, b)
+
+
+def is_nan(g: Emitter, x: Value) -> Value:
+    return g.ne(x, x)
+
+
+def maximum(g: Emitter, a: Value, b: Operand) -> Value:
+    """The larger one; NaN if either is NaN. `b` as a number must not be NaN."""
+    return _extreme(g, "max", "gt", "or", a, b)
+
+
+def minimum(g: Emitter, a: Value, b: Operand) -> Value:
+    """The smaller one; NaN if either is NaN. `b` as a number must not be NaN."""
+    return _extreme(g, "min", "lt", "and", a, b)
+
+
+def _extreme(g: Emitter, plain: str, better: str, logical: str, a: Value, b: Operand) -> Value:
+    if a.dtype == BOOL:
+        return g.call(logical, a, b)[0]
+    if a.dtype.kind != "f":
+        return g.call(plain, a, b)[0]
+    if not isinstance(b, Value):  # a NaN compares false, and stays
+        return g.select(g.call({"gt": "lt", "lt": "gt"}[better], a, b)[0], _like(g, b, a), a)
+    return g.select(g.or_(g.call(better, a, b)[0], is_nan(g, a)), a, b)
+
+
+def log1p(g: Emitter, x: Value) -> Value:
+    """log(1 + x), also where 1 + x rounds: with u = 1 + x, log(u) * x / (u - 1) takes the rounding out again."""
+    u = g.add(x, 1.0)
+    plain = g.log(u)
+    exact = g.select(g.eq(u, 1.0), x, g.div(g.mul(plain, x), g.sub(u, 1.0)))
+    return g.select(g.lt(x, 0.5), exact, plain)
+
+
+def expm1(g: Emitter, x: Value) -> Value:
+    """exp(x) - 1 = tanh(x / 2) * (exp(x) + 1), which is exact for small x too."""
+    return g.mul(g.tanh(g.mul(x, 0.5)), g.add(g.exp(x), 1.0))
+
+
+def softplus(g: Emitter, x: Value) -> Value:
+    """log(1 + exp(x)) without overflow."""
+    return g.add(g.max(x, 0.0), g.log(g.add(g.exp(g.neg(absolute(g, x))), 1.0)))
+
+
+def reduce_max(g: Emitter, x: Value, axes: list[int]) -> Value:
+    return g.max_reduce(x, axes=axes) if axes else x
+
+
+def sum_of(g: Emitter, x: Value, axes: list[int]) -> Value:
+    return g.sum_reduce(x, axes=axes) if axes else x
+
+
+def matmul(g: Emitter, a: Value, b: Value) -> Value:
+    """The product of matrices, of equal rank. A constant with a wider batch than the other operand makes 0.19 read
+    beyond the other one, so that one is repeated first."""
+    for axis in range(a.rank - 2):
+        if is_known(b) and not same(b.shape[axis], 1) and same(a.shape[axis], 1):
+            a = _repeated(g, a, axis, b.shape[axis])
+        elif is_known(a) and not same(a.shape[axis], 1) and same(b.shape[axis], 1):
+            b = _repeated(g, b, axis, a.shape[axis])
+    return g.matmul(a, b)
+
+
+def is_known(value: Value) -> bool:
+    """True for weights and for what is computed from nothing else, which the engine folds into weights."""
+    pending, seen = [value], {id(value)}  # no recursion: graphs are deeper than Python's stack
+    while pending:
+        one = pending.pop()
+        if one.weight is not None:
+            continue
+        inputs = list(one.producer.inputs()) if one.producer else []
+        if not inputs:
+            return False
+        new = [v for v in inputs if id(v) not in seen]
+        seen.update(map(id, new))
+        pending += new
+    return True
+
+
+def _repeated(g: Emitter, value: Value, axis: int, count: Dim) -> Value:
+    shape = list(value.shape)
+    shape[axis] = count
+    return g.expand(value, tuple(shape))
+
+
+def floor_divide(g: Emitter, a: Value, b: Value) -> Value:
+    """Python's `//`, of equal dtypes."""
+    if a.dtype.kind == "u":
+        return g.div(a, b)
+    if a.dtype.kind == "i":
+        quotient = g.div(a, b)  # towards zero
+        rest = g.sub(a, g.mul(quotient, b))
+        lower = g.and_(g.ne(rest, 0), g.ne(_flag(g, g.lt(rest, 0)), _flag(g, g.lt(b, 0))))
+        return g.sub(quotient, g.cast(lower, a.dtype))
+    return g.floor(g.div(a, b))
+
+
+def _flag(g: Emitter, condition: Value) -> Value:
+    return g.cast(condition, np.dtype(np.uint8))
+
+
+def zero(g: Emitter, x: Value) -> Value:
+    return g.constant(np.zeros((1,) * x.rank, x.dtype))
+
+
+def _like(g: Emitter, number: Any, x: Value) -> Any:
+    return number if x.dtype == FLOAT32 and math.isfinite(number) else g.literal(number, x.dtype)

@@ -1,0 +1,86 @@
+"""Type promotion as PyTorch does it, for operands that are graph values, numbers or symbolic sizes."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, TypeAlias
+
+import numpy as np
+import sympy
+import torch
+
+from t2n_core.nnef.emitter import FLOAT32, Emitter, Operand
+from t2n_core.nnef.graph import Value
+from t2n_core.op.dtypes import numpy_dtype, torch_dtype
+
+Tensorlike: TypeAlias = "Value | bool | int | float | sympy.Expr"
+"""What stands at a `Tensor` or `Scalar` of a torch schema."""
+
+BOOL = np.dtype(np.bool_)
+INT64 = np.dtype(np.int64)
+UINT8 = np.dtype(np.uint8)
+FLOAT16 = np.dtype(np.float16)
+FLOAT64 = np.dtype(np.float64)
+
+
+def operand(g: Emitter, value: Tensorlike, dtype: np.dtype[Any]) -> Operand:
+    """`value` as an operand of a statement that computes in `dtype`."""
+    if isinstance(value, Value):
+        return g.cast(value, dtype)
+    if isinstance(value, sympy.Expr):
+        return g.size(value, dtype)
+    return dtype.type(value).item() if dtype.kind in "biu" else value
+
+
+def tensor(g: Emitter, value: Tensorlike, dtype: np.dtype[Any]) -> Value:
+    """Like `operand`, but always a graph value."""
+    found = operand(g, value, dtype)
+    return found if isinstance(found, Value) else g.constant(np.asarray(found, dtype=dtype))
+
+
+def result_type(*operands: Tensorlike) -> np.dtype[Any]:
+    """`torch.result_type`: tensors with axes before tensors of rank 0 before numbers, category by category."""
+    stand_ins = [_stand_in(o) for o in operands]
+    first: Any = stand_ins[0]
+    if len(stand_ins) == 1:
+        return numpy_dtype(first.dtype if isinstance(first, torch.Tensor) else torch.result_type(first, first))
+    return numpy_dtype(functools.reduce(_combined, stand_ins[1:], first))
+
+
+def _combined(a: Any, b: Any) -> Any:
+    left = torch.empty((1,), dtype=a) if isinstance(a, torch.dtype) else a
+    return torch.result_type(left, b)
+
+
+def _stand_in(value: Tensorlike) -> Any:
+    if isinstance(value, Value):
+        return torch.empty((1,) * min(value.rank, 1), dtype=torch_dtype(value.dtype))
+    return 1 if isinstance(value, sympy.Expr) else value
+
+
+def widened(g: Emitter, value: Value) -> Value:
+    """float16 as float32, in which PyTorch computes it too and which every version can do everything in."""
+    return g.cast(value, FLOAT32) if value.dtype == FLOAT16 else value
+
+
+def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return FLOAT32 if dtype == FLOAT16 else dtype
+
+
+def wide_input(g: Emitter, value: Tensorlike) -> Value:
+    """The operand of a formula whose result is cast to `g.output.dtype` at its end."""
+    return tensor(g, value, wide_dtype(g.output.dtype))
+
+
+def comparable(g: Emitter, *operands: Tensorlike) -> list[Operand]:
+    """Operands in the dtype that PyTorch compares them in, where versions can: not in bool (0.21 and later) nor in
+    float16 (0.19)."""
+    dtype = wide_dtype(result_type(*operands))
+    found = [operand(g, o, dtype) for o in operands]
+    return [widened_bool(g, o) for o in found]
+
+
+def widened_bool(g: Emitter, value: Operand) -> Operand:
+    if isinstance(value, Value):
+        return g.cast(value, UINT8) if value.dtype == BOOL else value
+    return int(value) if isinstance(value, bool) else value

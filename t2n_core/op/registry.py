@@ -1,0 +1,169 @@
+"""Rules: how one torch operator is written in NNEF.
+
+    @op("aten::hardshrink")
+    def hardshrink(g: Emitter, self: Value, lambd: float = 0.5) -> Value:
+        \"\"\"Zero where |x| <= lambd.\"\"\"
+
+A rule takes the arguments of the torch schema by name: tensors as values, sizes as ints or expressions, the rest as
+is. An argument that a rule does not take may only hold its default. A key without overload stands for all overloads;
+one with overload (`aten::sum.dim_IntList`) beats it. A rule for one target beats the common one, the newest fitting
+`since` wins. `before` ends a range: a rule for the few releases that get the usual form wrong.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import torch
+from packaging.version import Version
+
+from t2n_core.errors import T2NError
+from t2n_core.nnef.spec import Spec
+from t2n_core.torch_graph.ir import TorchOp
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+IGNORED = frozenset(
+    {"layout", "device", "pin_memory", "memory_format", "non_blocking", "generator", "out", "requires_grad"}
+)
+"""Arguments of factories and copies that do not change a value."""
+
+
+class RegistryError(T2NError):
+    """Two rules for the same key, or a rule whose arguments are not those of the torch schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One way to write one operator."""
+
+    key: str
+    function: Callable[..., Any]
+    target: str | None = None
+    since: Version | None = None
+    before: Version | None = None
+    parameters: frozenset[str] = field(default_factory=frozenset)
+    implied: frozenset[str] = field(default_factory=frozenset)
+    """Arguments that the captured shape and dtype of the result say already (`size` of a view)."""
+
+    @property
+    def place(self) -> str:
+        code = self.function.__code__
+        return f"{code.co_filename}:{code.co_firstlineno}"
+
+    def fits(self, spec: Spec) -> bool:
+        return (
+            (self.target is None or self.target == spec.target)
+            and (self.since is None or spec.version >= self.since)
+            and (self.before is None or spec.version < self.before)
+        )
+
+    def takes(self, op: TorchOp) -> str:
+        """Empty if the rule can take this call, else what it cannot take."""
+        for argument in op.op_ref._schema.arguments:
+            name = argument.name
+            if name in self.parameters or name in self.implied or name in IGNORED:
+                continue
+            given = op.arguments[name]
+            if given is not None and given != argument.default_value:
+                return f"the argument {name}={given} of {op.kind} has no form in NNEF yet"
+        return ""
+
+
+class Registry:
+    """A set of rules. The default one is filled by importing `t2n_core.op.aten`; exports may use a copy."""
+
+    def __init__(self, rules: Mapping[str, Iterable[Rule]] | None = None) -> None:
+        self._rules: dict[str, list[Rule]] = {k: list(v) for k, v in (rules or {}).items()}
+
+    def copy(self) -> Registry:
+        return Registry(self._rules)
+
+    def add(self, rule: Rule) -> None:
+        """Raises RegistryError if there is a rule with the same key, target and since, naming both places."""
+        for other in self._rules.setdefault(rule.key, []):
+            if (other.target, other.since) == (rule.target, rule.since):
+                raise RegistryError(f"two rules for {rule.key}: {other.place} and {rule.place}")
+        self._rules[rule.key].append(rule)
+
+    def remove(self, key: str, target: str | None = None) -> None:
+        """Forgets the rules of a key, or those for one target. Raises KeyError if there are none."""
+        kept = [r for r in self._rules[key] if target is not None and r.target != target]
+        if kept:
+            self._rules[key] = kept
+        else:
+            del self._rules[key]
+
+    def __iter__(self) -> Iterator[Rule]:
+        return (rule for rules in self._rules.values() for rule in rules)
+
+    def find(self, kind: str, spec: Spec) -> Rule | None:
+        """The rule for `aten::add.Tensor` on that target version: overload before packet, target before common."""
+        for key in dict.fromkeys((kind, kind.split(".")[0])):
+            fitting = [r for r in self._rules.get(key, ()) if r.fits(spec)]
+            if fitting:
+                return max(fitting, key=lambda r: (r.target is not None, r.since or Version("0")))
+        return None
+
+
+DEFAULT = Registry()
+
+
+def op(
+    *keys: str,
+    target: str | None = None,
+    since: str | None = None,
+    before: str | None = None,
+    implied: Iterable[str] = (),
+    registry: Registry = DEFAULT,
+) -> Callable[[Function], Function]:
+    """Registers a rule under one or more keys (`aten::add`, `aten::sum.dim_IntList`).
+
+    `since` and `before` bound the versions of the target: `since` has it, `before` no longer does. Raises RegistryError
+    for an argument that no overload of the operator has, and for a second rule of equal rank.
+    """
+    first, end = (Version(v) if v else None for v in (since, before))
+
+    def register(function: Function) -> Function:
+        parameters = frozenset(list(inspect.signature(function).parameters)[1:])
+        _check(keys, parameters | set(implied), function)
+        for key in keys:
+            registry.add(Rule(key, function, target, first, end, parameters, frozenset(implied)))
+        return function
+
+    return register
+
+
+def _check(keys: Iterable[str], parameters: frozenset[str], function: Callable[..., Any]) -> None:
+    known = {a.name for key in keys for s in schemas_of(key) for a in s.arguments}
+    unknown = sorted(parameters - known)
+    if unknown:
+        code = function.__code__
+        raise RegistryError(
+            f"{code.co_filename}:{code.co_firstlineno}: {' and '.join(keys)} has no argument {', '.join(unknown)}; "
+            f"it has {', '.join(sorted(known))}"
+        )
+
+
+def schemas_of(key: str) -> list[Any]:
+    """The torch schemas that a key stands for. Raises RegistryError for an operator that PyTorch does not have."""
+    namespace, _, rest = key.partition("::")
+    name, _, overload = rest.partition(".")
+    packet = getattr(getattr(torch.ops, namespace), name, None)
+    if packet is None:
+        raise RegistryError(f"PyTorch has no operator {key}")
+    names = [overload] if overload else packet.overloads()
+    return [getattr(packet, n)._schema for n in names]
+
+
+def load_default() -> Registry:
+    """The default registry with all rules of this package in it."""
+    package = importlib.import_module("t2n_core.op.aten")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+    return DEFAULT

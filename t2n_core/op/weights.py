@@ -1,0 +1,67 @@
+"""Weights that stay in PyTorch's memory until the archive is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.graph import ArrayWeight, Value
+from t2n_core.op.dtypes import numpy_dtype
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorWeight:
+    """A torch tensor as the source of a variable. Shares its memory."""
+
+    tensor: torch.Tensor
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return numpy_dtype(self.tensor.dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.tensor.shape)
+
+    def array(self) -> NDArray[Any]:
+        found: NDArray[Any] = self.tensor.detach().cpu().numpy()
+        return found
+
+    def chunks(self) -> Iterator[memoryview]:
+        yield from ArrayWeight(self.array()).chunks()
+
+
+def known(value: Value) -> NDArray[Any] | None:
+    """The numbers of a weight or constant; None for what is computed when the graph runs."""
+    weight = value.weight
+    if isinstance(weight, TensorWeight):
+        return weight.array()
+    return weight.array if isinstance(weight, ArrayWeight) else None
+
+
+def derived(g: Emitter, source: Value, word: str, array: NDArray[Any]) -> Value:
+    """A variable made from a weight, under that weight's label and a word: `conv.bias.row`."""
+    operation = source.producer
+    label = f"{operation.arguments['label'] if operation is not None else source.name}.{word}"
+    while True:
+        value = g.variable(label, ArrayWeight(array))
+        stored = known(value)
+        if stored is not None and stored.dtype == array.dtype and np.array_equal(stored, array):
+            return value
+        label += "_"  # the same weight made into something else for another operator
+
+
+def row(g: Emitter, value: Value, rank: int, axis: int = 1) -> Value:
+    """A vector laid along one axis of `rank` axes; a weight is stored that way, since old engines want constants."""
+    shape = [1] * rank
+    shape[axis] = value.shape[0]
+    numbers = known(value)
+    if numbers is None:
+        return g.reshape_to(value, shape)
+    return derived(g, value, f"axis{axis}of{rank}", numbers.reshape(shape))

@@ -1,0 +1,93 @@
+"""What PyTorch itself computes: samples of inputs and outputs at the traced sizes and at others."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+
+from t2n_core.check.samples import Sample, resized_input, size_assignments
+from t2n_core.errors import CaptureError, InputError
+from t2n_core.nnef.dims import Shape, evaluate
+from t2n_core.torch_graph.tracer import ModelInputs
+
+_GROWTH = 24
+"""How many larger sizes are tried where the model itself cannot run at a small one."""
+
+
+def reference_samples(
+    model: torch.nn.Module,
+    inputs: ModelInputs,
+    shapes: Sequence[Shape],
+    symbols: dict[str, int],
+    extra_inputs: Sequence[ModelInputs] = (),
+) -> list[Sample]:
+    """The example call, further given calls, and random inputs at other sizes of each dynamic axis.
+
+    A size at which the model itself cannot run is not one of its sizes; the next larger one takes its place. Raises
+    InputError if the model cannot run on its own example.
+    """
+    samples = [_sample(model, inputs, inputs.tensors, dict(symbols), "example")]
+    for index, more in enumerate(extra_inputs):
+        samples.append(_sample(model, more, more.tensors, {}, f"inputs[{index}]"))
+    seen = {tuple(sorted(symbols.items()))}
+    for wanted in size_assignments(symbols):
+        for sizes in _larger(wanted, symbols):
+            key = tuple(sorted(sizes.items()))
+            if key in seen:
+                break
+            sample = _resized(model, inputs, shapes, sizes)
+            if sample is not None:
+                seen.add(key)
+                samples.append(sample)
+                break
+    return samples
+
+
+def _larger(sizes: dict[str, int], traced: dict[str, int]) -> list[dict[str, int]]:
+    small = [name for name, size in sizes.items() if size < traced[name]]
+    steps = range(_GROWTH) if small else range(1)
+    return [{n: min(s + step, traced[n]) if n in small else s for n, s in sizes.items()} for step in steps]
+
+
+def _resized(
+    model: torch.nn.Module, inputs: ModelInputs, shapes: Sequence[Shape], sizes: dict[str, int]
+) -> Sample | None:
+    digest = hashlib.sha256(repr(sorted(sizes.items())).encode()).digest()
+    rng = np.random.default_rng(int.from_bytes(digest[:8], "little"))
+    tensors = []
+    for tensor, shape in zip(inputs.tensors, shapes, strict=True):
+        wanted = tuple(evaluate(d, sizes) for d in shape)
+        tensors.append(torch.from_numpy(np.array(resized_input(tensor.detach().cpu().numpy(), wanted, rng))))
+    try:
+        return _sample(model, inputs, tensors, sizes, ", ".join(f"{k}={v}" for k, v in sizes.items()))
+    except InputError:
+        return None
+
+
+def _sample(
+    model: torch.nn.Module, inputs: ModelInputs, tensors: Sequence[torch.Tensor], sizes: dict[str, int], label: str
+) -> Sample:
+    args, kwargs = inputs.replaced([t.detach().clone() for t in tensors])  # a model may write into its inputs
+    try:
+        with torch.no_grad():
+            outputs = model(*args, **kwargs)
+    except Exception as cause:
+        raise InputError(f"{type(model).__name__} cannot run on its inputs ({label}): {cause}") from cause
+    return Sample(tuple(_array(t) for t in tensors), tuple(map(_array, tensors_of(outputs))), sizes, label)
+
+
+def tensors_of(outputs: Any) -> list[torch.Tensor]:
+    """The tensors among a model's results, in the order of the exported outputs."""
+    return [leaf for leaf in pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
+
+
+def _array(tensor: torch.Tensor) -> Any:
+    try:
+        return np.ascontiguousarray(tensor.detach().cpu().numpy()).reshape(tuple(tensor.shape))
+    except TypeError as cause:
+        raise CaptureError(f"a tensor of dtype {tensor.dtype} has no form in NNEF") from cause

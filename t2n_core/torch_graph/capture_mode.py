@@ -1,0 +1,114 @@
+"""What happens to PyTorch's functions while a model is captured: recurrent calls and packing go to stand-ins.
+
+Lengths of packed sequences must be numbers then, and fake tensors have none. So small integer tensors that the model
+makes from Python data are computed for real beside capture (their twins), and followed through sorting and indexing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils.weak import WeakIdKeyDictionary
+
+from t2n_core.errors import CaptureError
+from t2n_core.torch_graph.recurrent import NAMES, NAMESPACE
+
+_MAKERS = ("tensor", "as_tensor", "arange")
+_FACTORIES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "new_zeros", "new_ones", "new_full"})
+"""Take sizes, also as tensors of rank 0, which would make their results' shapes depend on data."""
+_LARGEST_TWIN = 1 << 16
+
+
+class OpaqueRecurrent(TorchFunctionMode):
+    """While active, recurrent calls and packing go to the stand-ins. One object per capture."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._twins: Any = WeakIdKeyDictionary()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if isinstance(func, torch._ops.OpOverload):
+            namespace, _, name = func._schema.name.partition("::")
+            if namespace == "aten" and name in NAMES:
+                return self._recurrent(name, args, kwargs)
+        else:
+            if name in NAMES:
+                return self._recurrent(name, args, kwargs)
+            if name == "_pack_padded_sequence":
+                return self._pack(*args, **kwargs)
+            if name == "_pad_packed_sequence":
+                return self._pad(*args, **kwargs)
+        if self._twins or name in _MAKERS:
+            return self._followed(func, name, args, kwargs)
+        return func(*args, **kwargs)
+
+    # ---------------------------------------------------------------------------------------------------- stand-ins
+    def _recurrent(self, name: str, args: Any, kwargs: Any) -> Any:
+        stand_ins = getattr(torch.ops, NAMESPACE)
+        # the padded form has `has_biases` in fourth place, the packed form its weights
+        packed = "batch_sizes" in kwargs or (len(args) > 3 and not isinstance(args[3], bool))
+        if name.endswith("_cell") or not packed:
+            return getattr(stand_ins, name)(*args, **kwargs)
+        data, batch_sizes, *rest = args
+        return getattr(stand_ins, f"{name}_data")(data, self._numbers(batch_sizes), *rest, **kwargs)
+
+    def _pack(self, input: torch.Tensor, lengths: torch.Tensor, batch_first: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        numbers = self._numbers(lengths)
+        data = torch.ops.t2n_capture.pack(input, numbers, batch_first)
+        sizes = [sum(length > step for length in numbers) for step in range(max(numbers))]
+        return data, self._constant(sizes)
+
+    def _pad(
+        self, data: torch.Tensor, batch_sizes: torch.Tensor, batch_first: bool, padding_value: float, total: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        sizes = self._numbers(batch_sizes)
+        steps = total if total > 0 else len(sizes)
+        padded = torch.ops.t2n_capture.pad(data, sizes, batch_first, float(padding_value), steps)
+        return padded, self._constant([sum(size > row for size in sizes) for row in range(sizes[0])])
+
+    # --------------------------------------------------------------------------------------------------------- twins
+    def _numbers(self, tensor: torch.Tensor) -> list[int]:
+        twin = self._twins.get(tensor)
+        if twin is None:
+            raise CaptureError(
+                "the lengths of a packed sequence are not known at export",
+                hint="make them in forward from a Python list; lengths that come in as an input cannot be exported",
+            )
+        with _disable_current_modes():
+            return [int(n) for n in twin.reshape(-1).tolist()]
+
+    def _constant(self, numbers: Sequence[int]) -> torch.Tensor:
+        tensor = torch.tensor(list(numbers), dtype=torch.int64)
+        with _disable_current_modes():
+            self._twins[tensor] = torch.tensor(list(numbers), dtype=torch.int64)
+        return tensor
+
+    def _followed(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
+        given = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        twins = self._twins
+        if (not given and name not in _MAKERS) or not all(t in twins for t in given):
+            if given and (name.endswith("_") or name == "__setitem__"):
+                twins.pop(given[0], None)  # written to with what is not known
+            return func(*args, **kwargs)
+        if name in _FACTORIES:
+            return func(*(self._numbers(a)[0] if isinstance(a, torch.Tensor) else a for a in args), **kwargs)
+        real_args, real_kwargs = pytree.tree_map_only(torch.Tensor, lambda t: twins[t], (args, kwargs))
+        if any(isinstance(leaf, torch.SymInt) for leaf in pytree.tree_leaves((args, kwargs))):
+            return func(*args, **kwargs)
+        with _disable_current_modes():
+            real = func(*real_args, **real_kwargs)
+        if isinstance(real, bool | int | list):  # `int(lengths[0])`, `lengths.tolist()`: the number itself is wanted
+            return real
+        result = func(*args, **kwargs)
+        for fake, twin in zip(pytree.tree_leaves(result), pytree.tree_leaves(real), strict=True):
+            small = isinstance(twin, torch.Tensor) and twin.numel() <= _LARGEST_TWIN
+            if small and not twin.is_floating_point() and not twin.is_complex():
+                self._twins[fake] = twin
+        return result

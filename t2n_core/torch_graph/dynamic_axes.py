@@ -1,0 +1,123 @@
+"""Dynamic axes: what a user declares, what torch.export wants, and the symbols of capture under the user's names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sympy
+import torch
+
+from t2n_core.errors import CaptureError, InputError
+from t2n_core.nnef.dims import Dim, FloorDiv, Modulo, as_dim, symbol
+
+DynamicAxes = Mapping[str, Mapping[int, str] | Sequence[int]]
+
+
+def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) -> dict[str, dict[int, str]]:
+    """{input: {axis >= 0: symbol}}. A list of axes gets symbols of its own: `x_dim1`.
+
+    Raises InputError for an unknown input, an axis out of range, or a symbol that is not an identifier.
+    """
+    result: dict[str, dict[int, str]] = {}
+    for name, axes in (declared or {}).items():
+        if name not in shapes:
+            raise InputError(
+                f"dynamic_axes names the input `{name}`, the model's inputs are {', '.join(shapes) or 'none'}",
+                hint="use input_names=[...] to name the inputs",
+            )
+        rank = len(shapes[name])
+        pairs = axes.items() if isinstance(axes, Mapping) else [(a, "") for a in axes]
+        for axis, wanted in pairs:
+            if not isinstance(axis, int) or not -rank <= axis < rank:
+                raise InputError(f"dynamic_axes: `{name}` has rank {rank}, there is no axis {axis}")
+            place = axis % rank
+            text = wanted or f"{name}_dim{place}"
+            if not re.fullmatch(r"[A-Za-z]\w*", text):
+                raise InputError(
+                    f"dynamic_axes: {text!r} is not a symbol", hint="a symbol is a name: letters, digits and _"
+                )
+            if place in result.setdefault(name, {}) and result[name][place] != text:
+                raise InputError(f"dynamic_axes: axis {place} of `{name}` is given twice")
+            result[name][place] = text
+    return result
+
+
+class SymbolTable:
+    """Translates the size expressions of one capture into ours, with the user's symbol names."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, sympy.Symbol] = {}
+        self._known: dict[Any, Dim] = {}
+        self.symints: dict[str, torch.SymInt] = {}
+        """Symbol -> PyTorch's own symbolic size."""
+        self.fake_mode: Any = None
+        """The fake tensor mode of capture, for decompositions."""
+
+    def learn(self, size: Any, name: str) -> None:
+        """`size` is the traced size of an axis that the user calls `name`. Raises CaptureError where both disagree."""
+        expression = size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
+        if not expression.is_Symbol:
+            raise CaptureError(
+                f"the axis `{name}` is not free: this model fixes it to {expression}",
+                hint="declare it static, or change the operator that depends on the traced size",
+            )
+        known = self._names.setdefault(expression.name, symbol(name))
+        if known.name != name:
+            raise CaptureError(
+                f"the axes `{known.name}` and `{name}` must be equal in this model",
+                hint="give both axes the same symbol in dynamic_axes",
+            )
+        self.symints.setdefault(name, size)
+
+    @property
+    def names(self) -> list[str]:
+        return sorted({s.name for s in self._names.values()})
+
+    def dim(self, size: Any) -> Dim:
+        """One of torch's sizes (int or SymInt) as ours."""
+        if isinstance(size, int):
+            return size
+        return self.expression(size.node.expr)
+
+    def expression(self, expression: Any) -> Dim:
+        if expression not in self._known:
+            self._known[expression] = as_dim(self._translate(expression))
+        return self._known[expression]
+
+    def _translate(self, e: Any) -> Any:
+        if e.is_Symbol:
+            if e.name not in self._names:
+                raise CaptureError(
+                    f"a size of this model depends on its data ({e})",
+                    hint="operators such as nonzero or boolean indexing have no fixed shape and cannot be exported",
+                )
+            return self._names[e.name]
+        if e.is_Number:
+            return e
+        kind = type(e).__name__
+        if kind in ("TruncToInt", "FloorToInt", "CeilToInt"):
+            return self._rounded(e.args[0], up=kind == "CeilToInt")
+        arguments = [self._translate(a) for a in e.args]
+        if kind in ("FloorDiv", "CleanDiv"):
+            return FloorDiv(*arguments)
+        if kind in ("Mod", "PythonMod"):
+            return Modulo(*arguments)
+        if kind in ("Add", "Mul", "Pow"):
+            return e.func(*arguments)
+        if kind in ("Max", "Min"):
+            return getattr(sympy, kind)(*arguments)
+        return sympy.Function(kind)(*arguments)
+
+    def _rounded(self, e: Any, up: bool) -> Any:
+        """`int(size * 1.5)`: exact where the factor is a small fraction of a power of two, as floats are."""
+        factor, rest = e.as_coeff_Mul()
+        over, under = sympy.Rational(float(factor)).as_numer_denom()
+        if type(rest).__name__ == "ToFloat" and 0 < over <= 1 << 20 and under <= 64:
+            scaled = over * self._translate(rest.args[0])
+            return FloorDiv(scaled + (under - 1 if up else 0), under)
+        raise CaptureError(
+            f"a size of this model is computed in floating point ({e})",
+            hint="use integers, or factors such as 2, 0.5 or 1.5, for what becomes a size",
+        )

@@ -1,0 +1,106 @@
+"""Modules that stay whole during capture: one node each, with declared outputs, whatever their forward does.
+
+The replaced `forward` sits on the instance while capture runs and is taken off again, also after an exception.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch.utils import _pytree as pytree
+
+from t2n_core.torch_graph.recurrent import NAMESPACE, library
+
+
+class Extractor(Protocol):
+    """What capture needs of an extractor; see `t2n_core.op.custom_extractors`."""
+
+    def generate_in_torch_graph(self, call: ModuleCall, *args: Any, **kwargs: Any) -> Any: ...
+
+    def declare_outputs(self, module: Any, *args: Any, **kwargs: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModuleCall:
+    """One module that an extractor keeps whole."""
+
+    module: torch.nn.Module
+    extractor: Extractor
+    forward: Callable[..., Any]
+    """The module's own forward."""
+
+    @property
+    def parameter_names(self) -> list[str]:
+        """Names of its parameters and buffers, in the order in which the node gets them."""
+        return [n for n, _ in [*self.module.named_parameters(), *self.module.named_buffers()]]
+
+    def as_one_node(self, *args: Any, **kwargs: Any) -> Any:
+        """Writes the node; returns tensors in the structure of the declared outputs."""
+        inputs = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        params = [t for _, t in [*self.module.named_parameters(), *self.module.named_buffers()]]
+        declared: list[Any] = []
+
+        def shapes(given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+            supply = iter(given)
+            new_args, new_kwargs = pytree.tree_map_only(torch.Tensor, lambda _: next(supply), (args, kwargs))
+            outputs = self.extractor.declare_outputs(self.module, *new_args, **new_kwargs)
+            leaves, structure = pytree.tree_flatten(outputs)
+            declared.append(structure)
+            return leaves
+
+        key = next(_keys)
+        _shapes[key], calls[key] = shapes, self
+        leaves = torch.ops.t2n_capture.module_call(inputs, params, key)
+        return pytree.tree_unflatten(leaves, declared[-1])
+
+
+_keys = itertools.count()
+_shapes: dict[int, Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]] = {}
+calls: dict[int, ModuleCall] = {}
+"""Node key -> call, while a capture runs; the graph keeps the call itself."""
+
+
+def _declared(inputs: Sequence[torch.Tensor], params: Sequence[torch.Tensor], key: int) -> list[torch.Tensor]:
+    return _shapes[key](inputs)
+
+
+library.define("module_call(Tensor[] inputs, Tensor[] params, int key) -> Tensor[]")  # type: ignore[no-untyped-call]
+library.impl("module_call", _declared, "Meta")  # type: ignore[no-untyped-call]
+MODULE_CALL = f"{NAMESPACE}::module_call"
+
+
+@contextmanager
+def whole_modules(
+    model: torch.nn.Module, find: Callable[[torch.nn.Module], Extractor | None]
+) -> Iterator[list[ModuleCall]]:
+    """While active, modules with an extractor go through it. The innermost of nested ones is left to the outer one."""
+    replaced: list[ModuleCall] = []
+    first = next(_keys)
+    try:
+        for module in model.modules():
+            extractor = find(module)
+            if extractor is not None and "forward" not in vars(module):
+                call = ModuleCall(module, extractor, module.forward)
+                replaced.append(call)
+                vars(module)["forward"] = _entry(call)
+        yield replaced
+    finally:
+        for call in replaced:
+            del vars(call.module)["forward"]
+        for key in [k for k in _shapes if k >= first]:
+            del _shapes[key]
+            calls.pop(key, None)
+
+
+def _entry(call: ModuleCall) -> Callable[..., Any]:
+    @functools.wraps(call.forward)  # torch.export reads the signature
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        return call.extractor.generate_in_torch_graph(call, *args, **kwargs)
+
+    return forward

@@ -1,0 +1,41 @@
+"""Names of tensors: module path and operator, so that a reader finds a statement's place in the model."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from t2n_core.errors import Origin
+
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
+
+
+def kind_of(target: Any) -> str:
+    """`aten::add.Tensor`; the overload `default` is left out."""
+    schema = target._schema
+    return str(schema.name) + (f".{schema.overload_name}" if schema.overload_name else "")
+
+
+def module_path_of(meta: dict[str, Any]) -> str:
+    stack = meta.get("nn_module_stack") or {}
+    paths = [path for path, _ in stack.values() if not path.startswith("_empty_nn_module_stack")]
+    return str(paths[-1]) if paths else ""
+
+
+def origin_of(kind: str, meta: dict[str, Any]) -> Origin:
+    """Where a node of the captured graph comes from: the innermost line outside PyTorch itself, if there is one."""
+    frames = list(_FRAME.finditer(trace := meta.get("stack_trace") or ""))
+    source = ""
+    if frames:
+        own = [f for f in frames if "/torch/nn/modules/" not in f["file"] and "/torch/nn/functional" not in f["file"]]
+        frame = (own or frames)[-1]
+        code = trace[frame.end() :].lstrip("\n").split("\n", 1)[0].strip()
+        source = f"{frame['file']}:{frame['line']} in {frame['function']}" + (f": `{code}`" if code else "")
+    return Origin(kind, module_path_of(meta), source)
+
+
+def scope_name(kind: str, module_path: str) -> str:
+    """The stem of the names of a node's tensors: `encoder_conv1_conv1d`."""
+    operator = kind.split("::")[-1].split(".")[0]
+    stem = re.sub(r"\W+", "_", f"{module_path}_{operator}" if module_path else operator).strip("_")
+    return stem if re.match(r"[A-Za-z]", stem) else f"m{stem}"

@@ -1,0 +1,88 @@
+"""Before a captured graph is lowered: constants are folded, unknown operators decomposed, dead ends dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+from t2n_core.nnef.dims import product
+from t2n_core.torch_graph.decompose import decompose
+from t2n_core.torch_graph.ir import TensorVariable, TorchModuleIRGraph, TorchOp, is_constant, replace_tensors
+
+FOLD_LIMIT = 1 << 20
+"""Elements. A larger constant is folded only if that does not make it larger than what it comes from."""
+
+
+def simplify(graph: TorchModuleIRGraph, has_rule: Callable[[TorchOp], bool]) -> TorchModuleIRGraph:
+    """A new graph in which every operator has a rule or no decomposition is left, with constants computed.
+
+    The given graph stays as it is, so that one capture serves several targets.
+    """
+    swaps: dict[int, TensorVariable] = {}
+    done: list[TorchOp] = []
+    folded: list[TensorVariable] = []
+    pending = graph.used_ops()[::-1]
+    while pending:
+        op = pending.pop()
+        op = replace(op, arguments={k: _swapped(v, swaps) for k, v in op.arguments.items()})
+        if _fold(op):
+            folded += [o for o in op.outputs if o is not None]
+            continue
+        expansion = None if has_rule(op) else decompose(op, graph.table)
+        if expansion is None:
+            done.append(op)
+            continue
+        steps, results = expansion
+        for old, new in zip(op.outputs, results, strict=True):
+            if old is not None and new is not None:
+                swaps[id(old)] = new
+        pending.extend(reversed(steps))
+    outputs = [_final(v, swaps) for v in graph.outputs]
+    simplified = TorchModuleIRGraph(graph.inputs, outputs, done, [*graph.weights, *folded], graph.table)
+    simplified.op_nodes = simplified.used_ops()
+    return simplified
+
+
+def _swapped(argument: Any, swaps: dict[int, TensorVariable]) -> Any:
+    """`argument` with replaced tensors followed to their last replacement."""
+    if isinstance(argument, TensorVariable):
+        return _final(argument, swaps)
+    if isinstance(argument, list | tuple):
+        return type(argument)(_swapped(a, swaps) for a in argument)
+    return argument
+
+
+def _final(value: TensorVariable, swaps: dict[int, TensorVariable]) -> TensorVariable:
+    while id(value) in swaps:
+        value = swaps[id(value)]
+    return value
+
+
+def _fold(op: TorchOp) -> bool:
+    """Computes an operator of constants with PyTorch itself. True if done: its results hold their data then."""
+    if all(o is None or o.data is not None for o in op.outputs):
+        return True  # by an earlier export of the same capture
+    if not is_constant(op) or torch.Tag.nondeterministic_seeded in op.op_ref.tags:
+        return False
+    grown = sum(int(product(o.shape)) for o in op.outputs if o is not None)
+    if grown > max(FOLD_LIMIT, *(int(product(v.shape)) for v in op.inputs), 0):
+        return False
+    with torch.no_grad():
+        result = _call(op.op_ref, {k: replace_tensors(v, lambda t: t.data) for k, v in op.arguments.items()})
+    results = [result] if isinstance(result, torch.Tensor) else list(result)
+    for variable, data in zip(op.outputs, results, strict=True):
+        if variable is not None:
+            variable.data, variable.producer = data.detach(), None
+    return True
+
+
+def _call(target: OpOverload, arguments: dict[str, Any]) -> Any:
+    """Schema names are not always Python keywords that the binding takes (`self`), so positional ones go by place."""
+    schema = target._schema.arguments
+    positional = [arguments[a.name] for a in schema if not a.kwarg_only]
+    keywords = {a.name: arguments[a.name] for a in schema if a.kwarg_only}
+    return target(*positional, **keywords)

@@ -1,0 +1,36 @@
+"""`max_pool1d` by way of `max_pool2d` while capturing: PyTorch's own fixes a dynamic length to the traced one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+
+def _max_pool1d(
+    input: torch.Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+    ceil_mode: bool = False, return_indices: bool = False,
+) -> torch.Tensor:  # fmt: skip
+    def wide(given: Any, neutral: int) -> list[int]:
+        return [neutral, *(given if isinstance(given, list | tuple) else [given])]
+
+    step = kernel_size if stride is None or stride in ([], ()) else stride
+    pooled = torch.max_pool2d(
+        input.unsqueeze(-2), wide(kernel_size, 1), wide(step, 1), wide(padding, 0), wide(dilation, 1), ceil_mode
+    )
+    return pooled.squeeze(-2)
+
+
+def _wants_indices(*args: Any, return_indices: bool = False, **kwargs: Any) -> bool:
+    return bool(args[6] if len(args) > 6 else return_indices)
+
+
+class DynamicMaxPool1d(TorchFunctionMode):
+    """While active, the length of what is pooled may stay symbolic."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (torch.max_pool1d, functional.max_pool1d) and not _wants_indices(*args, **(kwargs or {})):
+            return _max_pool1d(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))

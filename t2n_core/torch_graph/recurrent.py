@@ -1,0 +1,110 @@
+"""Recurrent calls stay one node while capturing, for modules and functional calls alike.
+
+Under fake tensors PyTorch would run its Python decomposition step by step: slow in proportion to the sequence, and the
+time axis becomes a fixed number. Stand-in operators with declared output shapes take their place; the graph shows the
+aten names.
+Shapes follow the documentation of torch.nn.LSTM, GRU and RNN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+NAMESPACE = "t2n_capture"
+library = torch.library.Library(NAMESPACE, "DEF")  # type: ignore[no-untyped-call]
+
+_TAIL = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
+_CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> "
+
+
+def _sequence_shapes(input: torch.Tensor, state: torch.Tensor, bidirectional: bool) -> torch.Tensor:
+    return input.new_empty((*input.shape[:-1], state.shape[-1] * (2 if bidirectional else 1)))
+
+
+def _lstm(
+    input: torch.Tensor, hx: Sequence[torch.Tensor], params: Any, has_biases: bool, num_layers: int, dropout: float,
+    train: bool, bidirectional: bool, batch_first: bool,
+) -> tuple[torch.Tensor, ...]:  # fmt: skip
+    return _sequence_shapes(input, hx[0], bidirectional), torch.empty_like(hx[0]), torch.empty_like(hx[1])
+
+
+def _one_state(
+    input: torch.Tensor, hx: torch.Tensor, params: Any, has_biases: bool, num_layers: int, dropout: float,
+    train: bool, bidirectional: bool, batch_first: bool,
+) -> tuple[torch.Tensor, ...]:  # fmt: skip
+    return _sequence_shapes(input, hx, bidirectional), torch.empty_like(hx)
+
+
+def _lstm_packed(
+    data: torch.Tensor, batch_sizes: Sequence[int], hx: Sequence[torch.Tensor], params: Any, has_biases: bool,
+    num_layers: int, dropout: float, train: bool, bidirectional: bool,
+) -> tuple[torch.Tensor, ...]:  # fmt: skip
+    return _sequence_shapes(data, hx[0], bidirectional), torch.empty_like(hx[0]), torch.empty_like(hx[1])
+
+
+def _one_state_packed(
+    data: torch.Tensor, batch_sizes: Sequence[int], hx: torch.Tensor, params: Any, has_biases: bool, num_layers: int,
+    dropout: float, train: bool, bidirectional: bool,
+) -> tuple[torch.Tensor, ...]:  # fmt: skip
+    return _sequence_shapes(data, hx, bidirectional), torch.empty_like(hx)
+
+
+def _lstm_cell(
+    input: torch.Tensor, hx: Sequence[torch.Tensor], w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+) -> tuple[torch.Tensor, ...]:
+    return torch.empty_like(hx[0]), torch.empty_like(hx[1])
+
+
+def _cell(
+    input: torch.Tensor, hx: torch.Tensor, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+) -> torch.Tensor:
+    return torch.empty_like(hx)
+
+
+def _define(name: str, schema: str, shapes: Callable[..., Any]) -> None:
+    library.define(name + schema)  # type: ignore[no-untyped-call]
+    library.impl(name, shapes, "Meta")  # type: ignore[no-untyped-call]
+
+
+_define("lstm", f"(Tensor input, Tensor[] hx, {_TAIL}, bool batch_first) -> (Tensor, Tensor, Tensor)", _lstm)
+_define(
+    "lstm_data", f"(Tensor data, int[] batch_sizes, Tensor[] hx, {_TAIL}) -> (Tensor, Tensor, Tensor)", _lstm_packed
+)
+_define("lstm_cell", f"(Tensor input, Tensor[] hx, {_CELL}(Tensor, Tensor)", _lstm_cell)
+for _name in ("gru", "rnn_tanh", "rnn_relu"):
+    _define(_name, f"(Tensor input, Tensor hx, {_TAIL}, bool batch_first) -> (Tensor, Tensor)", _one_state)
+    _define(
+        f"{_name}_data", f"(Tensor data, int[] batch_sizes, Tensor hx, {_TAIL}) -> (Tensor, Tensor)", _one_state_packed
+    )
+    _define(f"{_name}_cell", f"(Tensor input, Tensor hx, {_CELL}Tensor", _cell)
+
+
+def _pack(input: torch.Tensor, lengths: Sequence[int], batch_first: bool) -> torch.Tensor:
+    return input.new_empty((sum(lengths), *input.shape[2:]))
+
+
+def _pad(
+    data: torch.Tensor, batch_sizes: Sequence[int], batch_first: bool, padding_value: float, steps: int
+) -> torch.Tensor:
+    head = (batch_sizes[0], steps) if batch_first else (steps, batch_sizes[0])
+    return data.new_empty((*head, *data.shape[1:]))
+
+
+_define("pack", "(Tensor input, int[] lengths, bool batch_first) -> Tensor", _pack)
+_define("pad", "(Tensor data, int[] batch_sizes, bool batch_first, float padding_value, int steps) -> Tensor", _pad)
+
+NAMES = frozenset(f"{kind}{end}" for kind in ("lstm", "gru", "rnn_tanh", "rnn_relu") for end in ("", "_cell"))
+
+
+def aten_twin(stand_in: Any) -> Any:
+    """The aten operator that a stand-in stands for; packing and whole modules have none and keep their own."""
+    name = stand_in._schema.name.split("::")[1]
+    if name in ("pack", "pad", "module_call"):
+        return stand_in
+    packet = getattr(torch.ops.aten, name.removesuffix("_data"))
+    if name.endswith("_cell"):
+        return packet.default
+    return packet.data if name.endswith("_data") else packet.input

@@ -1,0 +1,84 @@
+"""Fixtures for every test. Engines come from the user's normal cache, so that each wheel is downloaded once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from t2n_core.engine import ResolvedEngine, close_all, engine_for, resolve_engines
+from t2n_core.engine.pool import TractRunner
+from t2n_core.errors import Origin
+from t2n_core.nnef.dims import Dim
+from t2n_core.nnef.graph import ArrayWeight, Graph, Operation, Value
+
+
+@pytest.fixture(scope="session")
+def resolved_engine() -> Callable[[str], ResolvedEngine]:
+    """A function from one exact version to its files on this machine."""
+    known: dict[str, ResolvedEngine] = {}
+
+    def resolve(version: str) -> ResolvedEngine:
+        if version not in known:
+            (known[version],) = resolve_engines(version)
+        return known[version]
+
+    return resolve
+
+
+@pytest.fixture(scope="session")
+def tract_engine(resolved_engine: Callable[[str], ResolvedEngine]) -> Iterator[Callable[[str], TractRunner]]:
+    """A function from one exact version to a running engine: `tract_engine("0.21.19").run(archive, batches)`."""
+    yield lambda version: engine_for(resolved_engine(version))
+    close_all()
+
+
+class GraphBuilder:
+    """Writes NNEF graphs by hand, with whatever a test wants to be wrong in them."""
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+
+    def input(self, name: str, shape: Sequence[Dim], dtype: str = "f4", operator: str = "") -> Value:
+        kind = np.dtype(dtype)
+        value = Value(name, kind, tuple(shape))
+        operator = operator or ("external" if kind == np.float32 else "tract_core_external")
+        typed = {"datum_type": f"{kind.kind}{kind.itemsize * 8}".replace("b8", "bool")}
+        self._add(operator, {"shape": list(shape)} | (typed if operator == "tract_core_external" else {}), (value,), "")
+        self.graph.inputs.append(value)
+        return value
+
+    def variable(self, label: str, array: NDArray[Any]) -> Value:
+        value = Value(re.sub(r"\W", "_", label), array.dtype, array.shape, weight=ArrayWeight(array))
+        word = {"f": "scalar", "b": "logical", "i": "integer", "u": "integer"}[array.dtype.kind]
+        self._add("variable", {"shape": list(array.shape), "label": label}, (value,), word)
+        return value
+
+    def op(self, operator: str, name: str, shape: Sequence[Dim], dtype: str = "f4", /, **arguments: Any) -> Value:
+        value = Value(name, np.dtype(dtype), tuple(shape))
+        self._add(operator, arguments, (value,), "")
+        return value
+
+    def ops(self, operator: str, results: Mapping[str, Sequence[Dim]], /, **arguments: Any) -> tuple[Value, ...]:
+        values = tuple(Value(name, np.dtype("f4"), tuple(shape)) for name, shape in results.items())
+        self._add(operator, arguments, values, "")
+        return values
+
+    def outputs(self, *values: Value) -> Graph:
+        self.graph.outputs = list(values)
+        return self.graph
+
+    def _add(self, operator: str, arguments: dict[str, Any], values: tuple[Value, ...], dtype: str) -> None:
+        operation = Operation(operator, arguments, values, Origin(f"test::{operator}"), dtype)
+        for value in values:
+            value.producer = operation
+        self.graph.operations.append(operation)
+
+
+@pytest.fixture
+def build() -> GraphBuilder:
+    return GraphBuilder()

@@ -1,0 +1,112 @@
+"""Convolutions: sizes, kernels, strides and paddings all differ, so that a swapped axis shows."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from tests.contract.cases import build, case, randint, randn, weight
+
+aten = torch.ops.aten
+ALL = {0: {0: "B", 2: "H", 3: "W"}}
+
+CASES = [
+    case("conv1d", build(nn.Conv1d, 3, 5, 3, stride=2, padding=2, dilation=2), randn(2, 3, 17)).dynamic(
+        {0: {0: "B", 2: "T"}}
+    ),
+    case("conv1d same", build(nn.Conv1d, 3, 5, 4, padding="same", dilation=3), randn(2, 3, 17)).dynamic(
+        {0: {0: "B", 2: "T"}}
+    ),
+    case("conv1d valid, groups", build(nn.Conv1d, 4, 6, 4, padding="valid", groups=2, bias=False), randn(1, 4, 17)),
+    case("conv1d unbatched", build(nn.Conv1d, 4, 6, 4), randn(4, 17)).dynamic({0: {1: "T"}}),
+    case("conv2d", build(nn.Conv2d, 4, 6, (3, 2), (2, 3), (1, 2), (2, 1), groups=2), randn(2, 4, 13, 16)).dynamic(ALL),
+    case("conv2d depthwise", build(nn.Conv2d, 4, 4, (3, 5), padding=(1, 2), groups=4), randn(2, 4, 13, 16)),
+    case("conv2d to one channel", build(nn.Conv2d, 4, 1, (3, 5)), randn(2, 4, 13, 16)),
+    case("conv2d, reflected", build(nn.Conv2d, 2, 3, 3, padding=(2, 1), padding_mode="reflect"), randn(2, 2, 5, 6)),
+    case("conv2d, circular", build(nn.Conv2d, 2, 3, 3, padding=(2, 1), padding_mode="circular"), randn(2, 2, 5, 6)),
+    case("conv2d, replicated", build(nn.Conv2d, 2, 3, 3, padding=(2, 1), padding_mode="replicate"), randn(2, 2, 5, 6)),
+    case(
+        "conv2d with a computed filter",
+        F.conv2d,
+        randn(3, 4, 7, 9),
+        randn(6, 2, 3, 2),
+        randn(6),
+        (2, 1),
+        (1, 2),
+        (1, 2),
+        2,
+    ).dynamic({0: {0: "B"}}),
+    case("conv2d with a computed bias", F.conv2d, randn(3, 4, 7, 9), weight(randn(6, 4, 3, 2)), randn(6)),
+    case("conv2d of float64", build(lambda: nn.Conv2d(4, 6, (3, 2)).double()), randn(2, 4, 9, 8, dtype=torch.float64)),
+    case("conv2d of integers", F.conv2d, randint(-5, 5, 1, 2, 5, 6), weight(randint(-5, 5, 3, 2, 2, 2))).refused(
+        "convolution of int64"
+    ),
+    case("conv3d", build(nn.Conv3d, 2, 3, (3, 2, 1), (1, 2, 3), (1, 0, 2)), randn(2, 2, 5, 6, 7)).dynamic(ALL),
+    case(
+        "convolution", aten.convolution, randn(2, 3, 9), weight(randn(4, 3, 2)), None, [2], [1], [1], False, [0], 1
+    ).dynamic({0: {2: "T"}}),
+    case(
+        "_convolution",
+        aten._convolution,
+        randn(2, 3, 9),
+        weight(randn(4, 3, 2)),
+        weight(randn(4)),
+        [1],
+        [1],
+        [1],
+        False,
+        [0],
+        1,
+        False,
+        False,
+        False,
+        False,
+    ),
+    case(
+        "convolution transposed",
+        aten.convolution,
+        randn(2, 3, 9),
+        weight(randn(3, 4, 2)),
+        None,
+        [2],
+        [1],
+        [1],
+        True,
+        [0],
+        1,
+    ),
+    case("conv_transpose1d", build(nn.ConvTranspose1d, 3, 5, 4, stride=2, padding=1), randn(2, 3, 17)).dynamic(
+        {0: {0: "B", 2: "T"}}
+    ),
+    case("conv_transpose1d, output padding", build(nn.ConvTranspose1d, 3, 5, 3, 3, 0, 2), randn(2, 3, 7)).dynamic(
+        {0: {0: "B", 2: "T"}}
+    ),
+    case(
+        "conv_transpose2d",
+        build(nn.ConvTranspose2d, 4, 6, (3, 2), (2, 3), (1, 0), (1, 2), 2, True, (1, 2)),
+        randn(2, 4, 5, 7),
+    ).dynamic(ALL),
+    case(
+        "conv_transpose2d, square groups",
+        build(nn.ConvTranspose2d, 4, 4, (3, 2), (2, 3), (1, 1), 0, 2),
+        randn(1, 4, 5, 7),
+    ),
+    case(
+        "conv_transpose2d depthwise", build(nn.ConvTranspose2d, 4, 4, (3, 2), groups=4, bias=False), randn(1, 4, 5, 7)
+    ),
+    case("conv_transpose2d unbatched", build(nn.ConvTranspose2d, 4, 6, (3, 2)), randn(4, 5, 7)),
+    case(
+        "conv_transpose2d with a computed filter",
+        F.conv_transpose2d,
+        randn(2, 4, 5, 7),
+        randn(4, 3, 3, 2),
+        randn(6),
+        (2, 3),
+        (1, 2),
+        (1, 0),
+        2,
+        (2, 1),
+    ).dynamic({0: {0: "B"}}),
+    case("conv_transpose3d", build(nn.ConvTranspose3d, 2, 3, (3, 2, 2), (1, 2, 2), (1, 0, 1)), randn(2, 2, 5, 6, 7)),
+]

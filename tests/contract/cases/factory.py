@@ -1,0 +1,84 @@
+"""New tensors, of sizes and dtypes of others."""
+
+from __future__ import annotations
+
+import torch
+
+from tests.contract.cases import case, randint, randn, tensor
+
+aten, prims = torch.ops.aten, torch.ops.prims
+B, BT = {0: {0: "B"}}, {0: {0: "B", 1: "T"}}
+LIKE = "zeros_like ones_like".split()
+NEW = "new_zeros new_ones".split()
+
+
+def _ramp(x: torch.Tensor) -> torch.Tensor:
+    return torch.arange(x.shape[1]) + x
+
+
+CASES = [
+    *(case(name, getattr(torch, name), randn(2, 3)).dynamic(BT) for name in LIKE),
+    *(case(f"{name} dtype", getattr(torch, name), randn(2, 3), dtype=torch.int64) for name in LIKE),
+    *(case(name, lambda x, n=name: getattr(x, n)(x.shape[0], 4), randn(2, 3)).dynamic(B) for name in NEW),
+    case("zeros", lambda x: torch.zeros(x.shape[0], 4) + x, randn(2, 4)).dynamic(B),
+    case("zeros of bool", lambda x: torch.zeros(x.shape[0], 4, dtype=torch.bool) | (x > 0), randn(2, 4)).dynamic(B),
+    case("ones", lambda x: torch.ones(x.shape[0], 4) + x, randn(2, 4)).dynamic(B),
+    case("full", lambda x: torch.full((x.shape[0], 4), 2.5) + x, randn(2, 4)).dynamic(B),
+    case("full of a size", lambda x: torch.full((x.shape[0],), x.shape[0]), randn(2, 4)).dynamic(B),
+    case("full_like", torch.full_like, randn(2, 3), 2.5).dynamic(BT),
+    case("full_like of integers", torch.full_like, randint(0, 9, 2, 3), 7),
+    case("new_full", lambda x: x.new_full((3, x.shape[0]), -1), randn(2, 3)).dynamic(B),
+    *(
+        case(name, lambda x, n=name: torch.zeros_like(getattr(torch, n)(x)) + x, randn(2, 3)).dynamic(BT).at("exact")
+        for name in ("empty_like",)
+    ),
+    case("new_empty", lambda x: torch.zeros_like(x.new_empty(3, x.shape[0])), randn(2, 3)).dynamic(B),
+    case("empty filled", lambda x: torch.empty(x.shape[0], 3).fill_(2.0) + x, randn(2, 3)).dynamic(B),
+    case("empty", lambda x: torch.zeros_like(torch.empty(x.shape[0], 3)) + x, randn(2, 3)).dynamic(B),
+    case(
+        "empty_strided", lambda x: torch.zeros_like(torch.empty_strided((x.shape[0], 3), (3, 1))) + x, randn(2, 3)
+    ).dynamic(B),
+    case(
+        "new_empty_strided", lambda x: torch.zeros_like(x.new_empty_strided((x.shape[0], 3), (3, 1))) + x, randn(2, 3)
+    ).dynamic(B),
+    case("zero", lambda x: x.clone().zero_(), randn(2, 3)),
+    case("fill", lambda x: x.clone().fill_(2.5), randn(2, 3)).dynamic(B),
+    case("fill tensor", lambda x, y: x.clone().fill_(y), randn(2, 3), randn()),
+    case("copy", lambda x, y: x.clone().copy_(y), randn(2, 3), randint(-9, 9, 3)),
+    case("scalar_tensor", lambda x: torch.scalar_tensor(x.shape[0]) + x, randn(2, 3)).dynamic(B),
+    case("arange", _ramp, randn(2, 3)).dynamic(BT),
+    case("arange start", lambda x: torch.arange(1, x.shape[1] + 1) + x, randn(2, 3)).dynamic(BT),
+    case("arange step", lambda x: torch.arange(0, 2 * x.shape[1], 2) + x, randn(2, 3)).dynamic(BT),
+    case("arange of floats", lambda x: torch.arange(x.shape[1], dtype=torch.float32) * x, randn(2, 3)).dynamic(BT),
+    case("arange fixed", lambda x: torch.arange(3) + x, randn(2, 3)),
+    case("eye", lambda x: torch.eye(x.shape[0]) @ x, randn(2, 3)).dynamic(B),
+    case("eye of two sizes", lambda x: torch.eye(x.shape[0], x.shape[1]) + x, randn(2, 3)).dynamic(BT),
+    case("linspace", lambda x: torch.linspace(x[0], 2.5, 7), randn(4)),
+    case("linspace fixed", lambda x: torch.linspace(-1, 1, 3) + x, randn(4, 3)),
+    case(
+        "positions mask", lambda x, n: torch.arange(x.shape[1])[None] < n[:, None], randn(3, 5), tensor([1, 5, 3])
+    ).dynamic({0: {1: "T"}}),
+    case(
+        "prims.full",
+        lambda x: prims.full([x.shape[0], 3], 2.5, dtype=x.dtype, device=x.device, requires_grad=False),
+        randn(2, 3),
+    ).dynamic(B),
+    case("prims.fill", lambda x: prims.fill(x, 2.5), randn(2, 3)),
+    case(
+        "prims.scalar_tensor",
+        lambda x: prims.scalar_tensor(x.shape[0], dtype=torch.float32, device=x.device) * x,
+        randn(2, 3),
+    ).dynamic(B),
+    case(
+        "prims.iota",
+        lambda x: prims.iota(x.shape[0], start=2, step=3, dtype=torch.int64, device=x.device, requires_grad=False),
+        randn(4),
+    ).dynamic(B),
+    case(
+        "prims.empty_permuted",
+        lambda x: torch.ones_like(
+            prims.empty_permuted([x.shape[0], 3], [0, 1], dtype=x.dtype, device=x.device, requires_grad=False)
+        ),
+        randn(2, 3),
+    ).dynamic(B),
+]

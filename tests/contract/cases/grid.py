@@ -1,0 +1,49 @@
+"""Sampling at given places, some of them outside."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from tests.contract.cases import case, randn, uniform
+
+aten = torch.ops.aten
+BORDERS = ("zeros", "border", "reflection")
+BATCH = {0: {0: "B"}, 1: {0: "B"}}
+
+CASES = [
+    *(
+        case(
+            f"{mode}, {border}, corners {corners}",
+            F.grid_sample,
+            randn(2, 3, 5, 7),
+            uniform(-1.3, 1.3, 2, 4, 6, 2),
+            mode,
+            border,
+            corners,
+        ).dynamic(BATCH)
+        for mode in ("bilinear", "nearest")
+        for border in BORDERS
+        for corners in (False, True)
+    ),
+    *(
+        case(
+            f"bicubic, {border}",
+            F.grid_sample,
+            randn(1, 2, 4, 5),
+            uniform(-1.3, 1.3, 1, 2, 3, 2),
+            "bicubic",
+            border,
+            False,
+        )
+        for border in BORDERS
+    ),
+    case("3d", F.grid_sample, randn(2, 3, 5, 7, 4), uniform(-1.2, 1.2, 2, 4, 6, 3, 3), align_corners=False).refused(
+        "grid_sampler_3d", before="0.23.3"
+    ),
+    case("grid_sampler_2d", aten.grid_sampler_2d, randn(2, 3, 5, 7), uniform(-1.3, 1.3, 2, 4, 6, 2), 0, 0, False),
+    case(
+        "grid_sampler_3d", aten.grid_sampler_3d, randn(2, 3, 5, 7, 4), uniform(-1.2, 1.2, 2, 4, 6, 3, 3), 0, 0, False
+    ).refused("grid_sampler_3d", before="0.23.3"),
+    case("affine_grid", F.affine_grid, randn(2, 2, 3), (2, 3, 4, 5), align_corners=False),
+]

@@ -1,0 +1,80 @@
+"""Joins, pieces, slices."""
+
+from __future__ import annotations
+
+import torch
+
+from tests.contract.cases import bools, case, randint, randn
+
+aten, prims = torch.ops.aten, torch.ops.prims
+BT = {0: {0: "B", 1: "T"}}
+STACKS = "stack hstack vstack dstack column_stack".split()
+
+CASES = [
+    case("cat", torch.cat, [randn(2, 3), randn(2, 5), randn(2, 1)], 1),
+    case("cat promotes", torch.cat, [randn(2, 3), randint(-9, 9, 2, 5)], -1),
+    case("cat of integers", torch.cat, [randint(-9, 9, 2), randint(-9, 9, 3)]),
+    case("cat of bool", torch.cat, [bools(2), bools(3)]),
+    case("cat of one", torch.cat, [randn(2, 3)], 1),
+    case("cat dynamic", lambda x, y: torch.cat([x, y, x], 1), randn(2, 3), randn(2, 5)).dynamic(
+        {0: {1: "T"}, 1: {1: "S"}}
+    ),
+    case("concat", torch.concat, [randn(2, 3), randn(2, 5)], 1),
+    case("concatenate", torch.concatenate, [randn(2, 3), randn(2, 5)], 1),
+    case("prims.cat", lambda x, y: prims.cat([x, y], 1), randn(2, 3), randn(2, 5)),
+    *(case(name, getattr(torch, name), [randn(2, 3), randn(2, 3)]) for name in STACKS),
+    case("stack last", torch.stack, [randn(2, 3), randn(2, 3)], -1),
+    case("stack promotes", lambda x, y: torch.stack([x, y.to(x.dtype)], 1), randn(2, 3), randint(-9, 9, 2, 3)),
+    case("atleast", lambda x: (torch.atleast_2d(x), torch.atleast_3d(x)), randn(3)),
+    case("split", torch.split, randn(7, 3), 3),
+    case("split sizes", torch.split, randn(2, 7), (1, 4, 2), 1),
+    case("split_with_sizes", torch.split_with_sizes, randn(2, 7), (1, 4, 2), 1),
+    case("split_copy", aten.split_copy.Tensor, randn(7, 3), 3),
+    case("split_with_sizes_copy", aten.split_with_sizes_copy, randn(7, 3), [3, 4]),
+    case("chunk", torch.chunk, randn(7, 3), 3),
+    case("chunk of features", lambda x: x.chunk(2, -1)[1], randn(2, 3, 6)).dynamic(BT),
+    case("chunk of an even dynamic axis", lambda x: torch.cat([x, x], 1).chunk(2, 1)[1], randn(2, 3)).dynamic(BT),
+    case("unsafe_chunk", torch.unsafe_chunk, randn(7, 3), 3),
+    case("unsafe_split", torch.unsafe_split, randn(7, 3), 3),
+    case("unsafe_split_with_sizes", torch.unsafe_split_with_sizes, randn(7, 3), (3, 4)),
+    case("tensor_split", torch.tensor_split, randn(7, 3), 3),
+    case("tensor_split at", torch.tensor_split, randn(7, 3), (1, 3)),
+    case("hsplit", torch.hsplit, randn(2, 6), 3),
+    case("unbind", torch.unbind, randn(3, 4)),
+    case("unbind of axis 1", torch.unbind, randn(3, 4), 1),
+    case("unbind_copy", aten.unbind_copy, randn(3, 4)),
+    case("slice", lambda x: x[1:3, :-1], randn(5, 4)),
+    case("slice steps", lambda x: x[1::2, ::3], randn(5, 7)),
+    case("slice beyond", lambda x: x[2:99, -99:2], randn(5, 4)),
+    case("slice of integers", lambda x: x[1:, ::2], randint(-9, 9, 5, 4)),
+    case("slice dynamic", lambda x: x[:, 1:], randn(2, 5, 3)).dynamic(BT),
+    case("slice dynamic end", lambda x: x[:, :-1], randn(2, 5, 3)).dynamic(BT),
+    case("slice dynamic both", lambda x: (x[:, 1:-1] - x[:, :-2]).amax(1), randn(2, 5, 3)).dynamic(BT),
+    case("slice dynamic step", lambda x: x[:, ::2], randn(2, 5, 3)).dynamic({0: {0: "B"}}),
+    case("slice a dynamic step", lambda x: x[:, 1::2], randn(2, 6, 3)).dynamic(BT),
+    case("slice_copy", aten.slice_copy.Tensor, randn(5, 4), 0, 1, 4, 2),
+    case("last step", lambda x: x[:, -1], randn(2, 5, 3)).dynamic(BT),
+    case("first step", lambda x: x[:, 0], randn(2, 5, 3)).dynamic(BT),
+    case("select", torch.select, randn(2, 5, 3), 1, -2),
+    case("select_copy", aten.select_copy.int, randn(2, 5, 3), 1, -2),
+    case("None and ...", lambda x: x[None, ..., 1, None], randn(2, 5, 3)),
+    case("narrow", torch.narrow, randn(2, 5), 1, 1, 3),
+    case("narrow negative", torch.narrow, randn(2, 5), 1, -3, 2),
+    case("narrow_copy", torch.narrow_copy, randn(2, 5), 1, 1, 3),
+    case("slice_scatter", torch.slice_scatter, randn(5, 4), randn(2, 4), 0, 1, 3),
+    case("slice_scatter to the end", torch.slice_scatter, randn(5, 4), randn(5, 2), 1, -2),
+    case("slice_scatter step", torch.slice_scatter, randn(6, 4), randn(3, 4), 0, 1, 6, 2),
+    case("slice_scatter all", torch.slice_scatter, randn(6, 4), randn(6, 4)),
+    case("select_scatter", torch.select_scatter, randn(5, 4), randn(5), 1, -1),
+    case("diagonal_scatter", torch.diagonal_scatter, randn(5, 4), randn(4)),
+    case("diagonal_scatter off", torch.diagonal_scatter, randn(5, 4, 2), randn(5, 1), 1, 1, 2),
+    case("write a slice", lambda x: _write(x), randn(3, 5)),
+    case("write a slice, dynamic", lambda x: _write(x), randn(3, 5)).dynamic({0: {0: "B"}}),
+]
+
+
+def _write(x: torch.Tensor) -> torch.Tensor:
+    y = torch.zeros_like(x)
+    y[:, 1:3] = x[:, :2]
+    y[:, -1] += 1
+    return y

@@ -1,0 +1,40 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+from tests.contract.cases import build, case, randn, weight
+
+CASES = [
+    case("linear", build(nn.Linear, 5, 3), randn(2, 5)),
+    case("linear dynamic", build(nn.Linear, 5, 3), randn(2, 4, 5)).dynamic({0: {0: "B", 1: "T"}}),
+    case("linear of a vector", build(nn.Linear, 5, 3), randn(5)),
+    case("linear without bias", build(nn.Linear, 5, 3, bias=False), randn(2, 3, 4, 5)),
+    case("linear to a number", torch.nn.functional.linear, randn(2, 5), weight(randn(5))),
+    case("matmul", torch.matmul, randn(2, 3, 5), randn(5, 4)),
+    case("matmul broadcast", torch.matmul, randn(2, 1, 3, 5), randn(6, 5, 4)),
+    case("matmul of a wide weight", torch.matmul, randn(1, 2, 5), weight(randn(3, 5, 4))),
+    case("matmul of one row and a wide weight", torch.matmul, randn(2, 1, 1, 5), weight(randn(3, 5, 4))),
+    case("wide weight matmul", torch.matmul, weight(randn(3, 5, 4)), randn(4, 1)),
+    case("matmul vector", torch.matmul, randn(2, 3, 5), randn(5)),
+    case("vector matmul", torch.matmul, randn(5), randn(2, 5, 3)),
+    case("mm", torch.mm, randn(3, 5), randn(5, 4)),
+    case("bmm", torch.bmm, randn(2, 3, 5), randn(2, 5, 4)),
+    case("mv", torch.mv, randn(3, 5), randn(5)),
+    case("dot", torch.dot, randn(5), randn(5)),
+    case("vdot", torch.vdot, randn(5), randn(5)),
+    case("inner", torch.inner, randn(5), randn(5)),
+    case("outer", torch.outer, randn(5), randn(3)),
+    case("addmm", torch.addmm, randn(3, 4), randn(3, 5), randn(5, 4), beta=0.5, alpha=2),
+    case("baddbmm", torch.baddbmm, randn(2, 3, 4), randn(2, 3, 5), randn(2, 5, 4), alpha=2),
+    case("addbmm", torch.addbmm, randn(3, 4), randn(2, 3, 5), randn(2, 5, 4), beta=0.5, alpha=2),
+    case("addbmm without self", torch.addbmm, randn(3, 4), randn(2, 3, 5), randn(2, 5, 4), beta=0),
+    case("bilinear", build(nn.Bilinear, 5, 4, 3), randn(2, 6, 5), randn(2, 6, 4)),
+    case("bilinear of vectors", build(nn.Bilinear, 5, 4, 3, bias=False), randn(5), randn(4)),
+    *(case(f"cdist {p}", torch.cdist, randn(2, 3, 5), randn(2, 4, 5), p=p) for p in (0.0, 1.0, 2.0, 3.0, math.inf)),
+    case("_cdist_forward", torch.ops.aten._cdist_forward, randn(3, 5), randn(4, 5), 2.0, None),
+]

@@ -1,0 +1,64 @@
+"""Pooling. Maxima are of negative numbers, which shows padding that counts."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from tests.contract.cases import build, case, randn, uniform
+
+aten = torch.ops.aten
+SPACE = {0: {0: "B", 2: "H"}}
+
+
+def below(*shape: int) -> object:
+    return uniform(-2.0, -1.0, *shape)
+
+
+CASES = [
+    case("max_pool1d", build(nn.MaxPool1d, 3, 2, 1), below(2, 3, 17)).dynamic(SPACE),
+    case("max_pool1d, aten", aten.max_pool1d, below(2, 3, 17), [3], [2], [1]),
+    case("max_pool1d, windows apart, ceil", build(nn.MaxPool1d, 2, 5, ceil_mode=True), below(2, 3, 17)),
+    case("max_pool1d, windows apart, padded, ceil", build(nn.MaxPool1d, 2, 5, 1, ceil_mode=True), below(2, 3, 14)),
+    case("max_pool2d", build(nn.MaxPool2d, (3, 2), (2, 3), (1, 0), (1, 2)), below(2, 3, 17, 15)).dynamic(SPACE),
+    case("max_pool2d unbatched", build(nn.MaxPool2d, (3, 2)), below(3, 17, 15)).dynamic({0: {1: "H"}}),
+    case("max_pool2d, ceil", build(nn.MaxPool2d, (3, 2), (2, 3), (1, 1), ceil_mode=True), below(2, 3, 16, 15)),
+    case("max_pool2d, ceil, dynamic", build(nn.MaxPool2d, 3, 2, ceil_mode=True), below(2, 3, 16, 15)).dynamic(SPACE),
+    case("max_pool2d, ceil, padded, dynamic", build(nn.MaxPool2d, 3, 2, 1, ceil_mode=True), below(2, 3, 16, 15))
+    .dynamic(SPACE)
+    .refused("ceil_mode"),
+    case("max_pool3d", build(nn.MaxPool3d, (3, 2, 1), (1, 2, 2), (1, 1, 0)), below(2, 3, 5, 6, 7)).dynamic(SPACE),
+    case("max_pool1d_with_indices", build(nn.MaxPool1d, 3, return_indices=True), randn(3, 16)),
+    case(
+        "max_pool2d_with_indices", build(nn.MaxPool2d, (3, 2), (2, 3), (1, 1), return_indices=True), below(2, 3, 16, 15)
+    ).dynamic({0: {0: "B"}}),
+    case("max_pool3d_with_indices", build(nn.MaxPool3d, 2, 1, return_indices=True), below(1, 2, 3, 4, 5)),
+    case("avg_pool1d", build(nn.AvgPool1d, 3, 2, 1), randn(2, 3, 17)).dynamic(SPACE),
+    case("avg_pool1d, padding not counted", build(nn.AvgPool1d, 3, 2, 1, False, False), randn(2, 3, 17)).dynamic(SPACE),
+    case("avg_pool2d", build(nn.AvgPool2d, (3, 2), (2, 3), (1, 1)), randn(2, 3, 17, 15)).dynamic(SPACE),
+    case("avg_pool2d, ceil", build(nn.AvgPool2d, (3, 2), (2, 3), (1, 1), True), randn(2, 3, 16, 15)),
+    case(
+        "avg_pool2d, ceil, not counted", build(nn.AvgPool2d, (3, 4), (2, 3), (1, 1), True, False), randn(2, 3, 16, 15)
+    ),
+    case("avg_pool2d, ceil, dynamic", build(nn.AvgPool2d, (3, 4), (2, 3), 0, True), randn(2, 3, 16, 15)).dynamic(SPACE),
+    case("avg_pool2d, divisor", build(nn.AvgPool2d, (3, 2), (2, 3), (1, 1), False, True, 5), randn(2, 3, 17, 15)),
+    case("avg_pool2d, divisor, ceil", build(nn.AvgPool2d, (3, 2), (2, 3), (1, 1), True, True, 5), randn(2, 3, 16, 15)),
+    case("avg_pool2d unbatched", build(nn.AvgPool2d, (3, 2)), randn(3, 17, 15)).dynamic({0: {1: "H"}}),
+    case("avg_pool2d of float64", build(nn.AvgPool2d, (3, 2)), randn(2, 3, 7, 5, dtype=torch.float64)),
+    case("avg_pool2d of float16", build(nn.AvgPool2d, (3, 2), 2, 1), randn(2, 3, 7, 5, dtype=torch.float16)),
+    case("avg_pool3d", build(nn.AvgPool3d, (3, 2, 1), (1, 2, 2), (1, 1, 0)), randn(2, 3, 5, 6, 7)).dynamic(SPACE),
+    case("adaptive_avg_pool1d to 1", build(nn.AdaptiveAvgPool1d, 1), randn(2, 3, 17)).dynamic(SPACE),
+    case("adaptive_avg_pool1d", build(nn.AdaptiveAvgPool1d, 5), randn(2, 3, 17)).dynamic(SPACE),
+    case("adaptive_avg_pool2d, one axis kept", build(nn.AdaptiveAvgPool2d, (4, None)), randn(2, 3, 16, 15)).dynamic(
+        {0: {0: "B", 3: "W"}}
+    ),
+    case("adaptive_avg_pool2d", build(nn.AdaptiveAvgPool2d, (5, 7)), randn(2, 3, 16, 15)),
+    case("_adaptive_avg_pool2d", aten._adaptive_avg_pool2d, randn(2, 3, 16, 15), [5, 3]),
+    case("adaptive_avg_pool3d", build(nn.AdaptiveAvgPool3d, (2, 3, 1)), randn(2, 3, 6, 7, 5)),
+    case("_adaptive_avg_pool3d", aten._adaptive_avg_pool3d, randn(2, 3, 6, 7, 5), [4, 3, 1]),
+    case("adaptive_max_pool1d", build(nn.AdaptiveMaxPool1d, 5), below(2, 3, 17)).dynamic({0: {0: "B"}}),
+    case("adaptive_max_pool1d to more", build(nn.AdaptiveMaxPool1d, 9, return_indices=True), below(2, 3, 5)),
+    case("adaptive_max_pool2d", build(nn.AdaptiveMaxPool2d, (5, 3), return_indices=True), below(2, 3, 17, 12)),
+    case("adaptive_max_pool3d", build(nn.AdaptiveMaxPool3d, (5, 3, 1)), below(2, 3, 7, 12, 4)),
+    case("lp_pool", build(nn.LPPool2d, 2, (3, 2), (2, 1)), randn(2, 3, 8, 9)),
+]

@@ -1,0 +1,47 @@
+"""Recurrent nets, cells and packed sequences; the whole product is the conformance suite `recurrent`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.utils import rnn
+
+from tests.contract.cases import build, case, randn
+
+
+class Packed(nn.Module):
+    """Sequences of lengths 3, 5 and 2, known at export."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, x: torch.Tensor) -> Any:
+        packed = rnn.pack_padded_sequence(x, [3, 5, 2], enforce_sorted=False)
+        y, state = self.net(packed)
+        return rnn.pad_packed_sequence(y, total_length=6), state
+
+
+NETS = {
+    "lstm": lambda: nn.LSTM(4, 7, 2, bidirectional=True),
+    "lstm projected": lambda: nn.LSTM(4, 7, proj_size=3),
+    "gru": lambda: nn.GRU(4, 7, bidirectional=True),
+    "rnn tanh": lambda: nn.RNN(4, 7, 2),
+    "rnn relu": lambda: nn.RNN(4, 7, nonlinearity="relu", bias=False),
+}
+
+CASES = [
+    *(case(name, build(make), randn(5, 3, 4)) for name, make in NETS.items()),
+    *(
+        case(f"{name} dynamic", build(make), randn(5, 3, 4)).dynamic({0: {0: "T", 1: "B"}})
+        for name, make in NETS.items()
+    ),
+    *(case(f"{name} of one", build(make), randn(5, 1, 4)) for name, make in NETS.items()),
+    *(case(f"{name} packed", build(lambda m=make: Packed(m())), randn(5, 3, 4)) for name, make in NETS.items()),
+    case("lstm cell", build(nn.LSTMCell, 4, 7), randn(3, 4)),
+    case("gru cell", build(nn.GRUCell, 4, 7), randn(3, 4)),
+    case("rnn tanh cell", build(nn.RNNCell, 4, 7), randn(3, 4)),
+    case("rnn relu cell", build(nn.RNNCell, 4, 7, nonlinearity="relu"), randn(3, 4)),
+]

@@ -1,0 +1,60 @@
+"""Resizing by factors and to sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from tests.contract.cases import Case, case, randn
+
+aten = torch.ops.aten
+SPACE = {0: {0: "B", 2: "H"}}
+LINE, PLANE, SOLID = (2, 3, 7), (2, 3, 7, 5), (2, 3, 4, 5, 6)
+
+
+def to(name: str, shape: tuple[int, ...], **how: Any) -> Case:
+    return case(name, F.interpolate, randn(*shape), **how)
+
+
+CASES = [
+    to("nearest 1d, times 2", LINE, scale_factor=2).dynamic(SPACE),
+    to("nearest 2d, times 2 and 3", PLANE, scale_factor=(2, 3)).dynamic(SPACE),
+    to("nearest 2d", PLANE, size=(11, 3)).dynamic(SPACE),
+    to("nearest 2d, fractions", PLANE, scale_factor=(1.5, 0.6)),
+    to("nearest 2d, fractions, recomputed", PLANE, scale_factor=(1.5, 0.6), recompute_scale_factor=True),
+    to("nearest 2d, one and a half, dynamic", PLANE, scale_factor=1.5).dynamic(SPACE),
+    to("nearest 2d, a half, dynamic", (2, 3, 8, 6), scale_factor=0.5).dynamic(SPACE),
+    to("nearest 2d, six tenths, dynamic", PLANE, scale_factor=0.6).dynamic(SPACE).refused("floating point"),
+    to("nearest 3d", SOLID, size=(5, 9, 3)),
+    to("nearest-exact 1d", LINE, size=11, mode="nearest-exact"),
+    to("nearest-exact 2d", PLANE, size=(11, 3), mode="nearest-exact").dynamic(SPACE),
+    to("nearest-exact 3d", SOLID, size=(5, 9, 3), mode="nearest-exact"),
+    to("linear", LINE, size=11, mode="linear"),
+    to("linear, corners", LINE, size=11, mode="linear", align_corners=True),
+    to("linear, times 2", LINE, scale_factor=2, mode="linear").dynamic(SPACE),
+    to("linear, corners, times 2", LINE, scale_factor=2, mode="linear", align_corners=True).dynamic(SPACE),
+    to("bilinear", PLANE, size=(11, 3), mode="bilinear"),
+    to("bilinear, factors", PLANE, scale_factor=(2, 3), mode="bilinear").dynamic(SPACE),
+    to("bilinear, fraction", PLANE, scale_factor=1.3, mode="bilinear"),
+    to("bilinear, corners, to 1", PLANE, size=(11, 1), mode="bilinear", align_corners=True),
+    to("trilinear", SOLID, size=(5, 9, 3), mode="trilinear"),
+    to("bicubic", PLANE, size=(11, 3), mode="bicubic"),
+    to("bicubic, corners", PLANE, size=(11, 3), mode="bicubic", align_corners=True),
+    to("bicubic, times 2", PLANE, scale_factor=2, mode="bicubic").dynamic(SPACE),
+    to("bilinear, smoothed", (2, 3, 17, 15), size=(11, 3), mode="bilinear", antialias=True),
+    to("bicubic, smoothed", (2, 3, 17, 15), size=(7, 23), mode="bicubic", antialias=True),
+    case("upsample_nearest1d", aten.upsample_nearest1d, randn(*LINE), [5], 0.8),
+    case("upsample_nearest2d", aten.upsample_nearest2d, randn(*PLANE), [5, 6], None, 1.3),
+    case("upsample_nearest3d", aten.upsample_nearest3d, randn(*SOLID), [5, 6, 3]),
+    case("_upsample_nearest_exact1d", aten._upsample_nearest_exact1d, randn(*LINE), [5], 0.8),
+    case("_upsample_nearest_exact2d", aten._upsample_nearest_exact2d, randn(*PLANE), [5, 6]),
+    case("_upsample_nearest_exact3d", aten._upsample_nearest_exact3d, randn(*SOLID), [5, 6, 3]),
+    case("upsample_linear1d", aten.upsample_linear1d, randn(*LINE), [5], True),
+    case("upsample_bilinear2d", aten.upsample_bilinear2d, randn(*PLANE), [5, 6], False, 0.8, 1.3),
+    case("upsample_trilinear3d", aten.upsample_trilinear3d, randn(*SOLID), [5, 6, 3], False),
+    case("upsample_bicubic2d", aten.upsample_bicubic2d, randn(*PLANE), [5, 6], False),
+    case("_upsample_bilinear2d_aa", aten._upsample_bilinear2d_aa, randn(*PLANE), [5, 2], False),
+    case("_upsample_bicubic2d_aa", aten._upsample_bicubic2d_aa, randn(*PLANE), [5, 2], True),
+]

@@ -1,0 +1,191 @@
+"""Test suites of an imaginary user, with a stand-in for the converter whose models say what shall become of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import pytest_t2n.engines
+import pytest_t2n.running
+import t2n_core.check.parity  # noqa: F401  numpy must not be loaded and forgotten again by a run in this process
+
+FAKE_CONFTEST = '''
+"""No torch here: a fake model is a text that says what happens, as `pass`, or `crash@0.22.4` for one version only."""
+
+import os
+import signal
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+import pytest_t2n.engines
+import pytest_t2n.running
+from t2n_core.check.parity import check_parity
+from t2n_core.check.samples import Sample
+from t2n_core.engine.protocol import EngineReply
+from t2n_core.engine.resolved import ResolvedEngine
+from t2n_core.errors import EngineResolveError, LowerError, Origin, UnsupportedOpsError
+
+RELEASES = ["0.21.13", "0.21.19", "0.22.4", "0.23.9"]
+LOG = Path(__file__).with_name("log.txt")
+
+
+def note(words):
+    with LOG.open("a") as log:
+        log.write(f"{os.environ.get('PYTEST_XDIST_WORKER', 'main')} {words}\\n")
+
+
+def resolve(spec, *, offline=False, cache_dir=None, progress=None):
+    note(f"resolve {spec}")
+    found = []
+    for item in spec.split(","):
+        matching = [one for one in RELEASES if one == item or one.startswith(f"{item}.")]
+        if not matching:
+            raise EngineResolveError(f"no release of tract matches {item!r}", hint="newest is 0.23.9")
+        found.append(ResolvedEngine("wheel", matching[-1], Path("/none/libtract.so"), "ab" * 32, item))
+    return found
+
+
+@dataclass
+class FakeEngine:
+    version: str
+    what: str
+    name: str = "tract"
+
+    def run(self, archive, batches, *, timeout=60.0):
+        if self.what in ("crash", "timeout", "oom"):
+            words = "thread panicked at core/src/axis.rs:71:9: bad axis -1" if self.what == "crash" else "no answer"
+            return EngineReply(self.what, "optimise", words, stderr="stack of the engine")
+        outputs = [(batch[0] * 2 + (self.what == "mismatch"),) for batch in batches]
+        return EngineReply("ok", "run", outputs=tuple(outputs), times={"run": 0.001})
+
+
+@dataclass
+class Result:
+    archive: Path
+    target: object
+    what: str
+    times: dict = field(default_factory=lambda: {"capture": 0.25})
+    input_names: tuple = ("x",)
+    output_names: tuple = ("y",)
+
+    @property
+    def export(self):
+        rng = np.random.default_rng(1)
+        inputs = [rng.standard_normal((size, 3)).astype(np.float32) for size in (5, 1, 7)]
+        return SimpleNamespace(samples=[Sample((one,), (one * 2,), {"T": len(one)}) for one in inputs])
+
+    def check_parity(self, tolerance=None, *, timeout=60.0):
+        samples = self.export.samples
+        with LOG.with_name("runs.txt").open("a") as runs:
+            runs.write(f"{self.what} {self.target['version']}\\n")
+        engine = FakeEngine(self.target["version"], self.what)
+        return check_parity(engine, self.archive, samples, tolerance=tolerance, output_names=["y"], timeout=timeout)
+
+    def assert_parity(self, tolerance=None, *, timeout=60.0):
+        raise NotImplementedError("the plugin asks for the outcome")
+
+
+class ModelExport:
+    def __init__(self, model, args, kwargs=None, **options):
+        note(f"capture {model}")
+        self.model, self.options = model, options
+
+    def to(self, target, path):
+        what, _, version = self.model.partition("@")
+        if version not in ("", target["version"]):
+            what = "pass"
+        note(f"export {self.model} {target['version']} {sorted(target['options'])}")
+        if what == "unsupported":
+            origin = Origin("aten::fft_fft", "encoder.front", "model.py:12 in forward")
+            raise UnsupportedOpsError([LowerError("no form", origin=origin, hint="use a filter bank")])
+        if what == "bug":
+            raise KeyError("bug of the converter")
+        if what == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        Path(path).write_bytes(b"archive" + what.encode() * (what != "pass"))
+        return Result(Path(path), target, what)
+
+
+def tract(version, *, engine, dynamic_axes, **options):
+    assert engine.version == version
+    return {"version": version, "options": options}
+
+
+def khronos(version, **options):
+    return {"version": version, "options": options}
+
+
+pytest_t2n.engines.load_resolver = lambda: resolve
+pytest_t2n.running.load_converter = lambda: pytest_t2n.running.Converter(ModelExport, tract, khronos)
+'''
+
+MODES = {"plain": (), "n0": ("-n", "0"), "n2": ("-n", "2"), "no_xdist": ("-p", "no:xdist")}
+
+_PATIENCE = 120.0
+"""Seconds that a run may take; workers that wait for each other would else hang these tests, too."""
+OTHER_PLUGINS = ("-p", "no:benchmark", "-p", "no:hypothesispytest")
+"""Nothing here needs them, and loading hypothesis takes longer than such a run."""
+
+
+class Suite:
+    """A folder with tests, and what running them left behind."""
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self.pytester = pytester
+        self.path = pytester.path
+        pytester.makeconftest(FAKE_CONFTEST)
+
+    def run(self, *arguments: str, engines: str = "0.21,0.22,0.23", mode: str = "plain", alone: bool = False):
+        """Run the suite: in this process where that is possible, which is faster, unless it is to be `alone`."""
+        select = [f"--t2n-tract={engines}"] if engines else []
+        given = (*select, *MODES[mode], *OTHER_PLUGINS, *arguments)
+        if alone or mode != "plain":
+            return self.pytester.runpytest_subprocess(*given, timeout=_PATIENCE)
+        return self.pytester.runpytest_inprocess(*given)
+
+    @property
+    def log(self) -> list[str]:
+        path = self.path / "log.txt"
+        return path.read_text().splitlines() if path.exists() else []
+
+    @property
+    def runs(self) -> list[str]:
+        """What engines were asked, in turn."""
+        path = self.path / "runs.txt"
+        return path.read_text().splitlines() if path.exists() else []
+
+    @property
+    def matrix(self) -> list[dict]:
+        return [json.loads(line) for line in (self.path / "site" / "matrix.jsonl").read_text().splitlines()]
+
+    @property
+    def cells(self) -> dict[str, dict]:
+        cells = [line for line in self.matrix if line["type"] == "cell"]
+        found = {cell["nodeid"].partition("::")[2]: cell for cell in cells}
+        assert len(found) == len(cells), "two records of one cell"
+        return found
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        return {nodeid: cell["status"] for nodeid, cell in self.cells.items()}
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    # On CI pytest's own summary repeats each failure's whole text: what is counted here must not depend on that.
+    surroundings = ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_XDIST_TESTRUNUID", "PYTEST_ADDOPTS")
+    for name in (*surroundings, "CI", "BUILD_NUMBER"):
+        monkeypatch.delenv(name, raising=False)
+    # What the imaginary user's conftest replaces in this process is put back behind the test.
+    monkeypatch.setattr("pytest_t2n.engines.load_resolver", pytest_t2n.engines.load_resolver)
+    monkeypatch.setattr("pytest_t2n.running.load_converter", pytest_t2n.running.load_converter)
+    return Suite(pytester)
+
+
+@pytest.fixture(params=list(MODES))
+def mode(request: pytest.FixtureRequest) -> str:
+    return request.param

@@ -1,0 +1,119 @@
+"""Bundles on real engines: written by a session, judged without torch; and a failure that its bundle reproduces."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pytest_t2n.bundles import read_manifest
+from pytest_t2n.cli_run import plan_checks
+from pytest_t2n.engines import SelectedEngine
+from pytest_t2n.records import read_records
+from t2n_core.engine.store import default_cache_dir
+from tests.plugin.test_real import GRAPHS
+
+CACHE = str(default_cache_dir())
+"""Looked up now: pytester gives each test a home without engines."""
+
+WITH_SAMPLES = GRAPHS.replace(
+    "    def check_parity(",
+    """    output_names = ("y",)
+
+    @property
+    def export(self):
+        x = np.random.default_rng(3).standard_normal((2, 3)).astype(np.float32)
+        return type("Export", (), {"samples": [Sample((x,), (x * 2,))]})
+
+    def check_parity(""",
+).replace("samples, tolerance", 'samples, output_names=["y"], tolerance')
+MODELS = """
+    import pytest
+
+    @pytest.mark.nnef_export
+    @pytest.mark.parametrize("graph", [
+        pytest.param("x * 2.0", id="right"), pytest.param("x * 2.01", id="wrong"),
+        pytest.param("unsqueeze(x * 2.0, axes=[-1])", id="panics"),
+    ])
+    def test_graph(graph):
+        return graph, (1,)
+"""
+
+
+def t2n(*arguments, cwd):
+    """The command in a process that says what it loaded."""
+    code = (
+        "import sys; from pytest_t2n.cli import main; status = main(sys.argv[1:]); "
+        "print('LOADED', sorted({'torch', 't2n_core.export'} & set(sys.modules))); sys.exit(status)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=cwd, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert "LOADED []" in done.stdout, done.stdout + done.stderr
+    return done
+
+
+@pytest.mark.parametrize("where", ["plain", "n2"])
+def test_a_bundle_is_judged_without_torch_as_the_session_judged_it(suite, where):
+    suite.pytester.makeconftest(WITH_SAMPLES)
+    suite.pytester.makepyfile(MODELS)
+    given = ("--t2n-report=site", "--t2n-bundle=bundle", "--t2n-bundle-failures=failures", f"--t2n-cache-dir={CACHE}")
+    result = suite.run(*given, engines="0.21.19,0.23.9", mode=where, alone=True)
+    result.assert_outcomes(passed=2, failed=4)
+    result.stdout.fnmatch_lines([f"bundle of 6 checks: t2n matrix run --bundle {suite.path}/bundle --tract all"])
+    bundle = suite.path / "bundle"
+    assert sorted(path.name for path in bundle.iterdir()) == ["archives", "manifest.json", "samples"]
+    assert len(list((bundle / "archives").iterdir())) == 3, "engines share what is the same"
+    assert len(list((bundle / "samples").iterdir())) == 1
+
+    select = ("--tract", "0.21.19,0.23.9", "--cache-dir", CACHE, "--report", "again", "-j", "2")
+    done = t2n("matrix", "run", "--bundle", "bundle", *select, cwd=suite.path)
+    assert done.returncode == 1
+    cells = {cell.nodeid: cell for cell in read_records(suite.path / "again" / "matrix.jsonl")[1:]}
+    first = {cell.nodeid: cell for cell in read_records(suite.path / "site" / "matrix.jsonl")[1:]}
+    assert {nodeid: (cell.status, cell.stage, cell.outputs) for nodeid, cell in cells.items()} == {
+        nodeid: (cell.status, cell.stage, cell.outputs) for nodeid, cell in first.items()
+    }
+    if where == "plain":
+        failures = suite.path / "failures"
+        assert len(list(failures.iterdir())) == 4
+        (wrong,) = failures.glob("test_graph_wrong-tract-0.23.9*")
+        assert "x * 2.01" in (wrong / "graph.nnef").read_text()
+        line = next(line for line in (wrong / "README.md").read_text().splitlines() if "t2n matrix" in line)
+        done = t2n(*line.split()[1:], "--cache-dir", CACHE, cwd=suite.path)
+        assert (done.returncode, "mismatch" in done.stdout) == (1, True)
+
+
+def test_the_archive_of_the_version_next_to_it_is_taken(tmp_path):
+    import msgspec
+
+    from pytest_t2n.bundles import CheckEntry, write_manifest
+
+    def entry(version, case="a.py::test_a"):
+        nodeid = f"{case}[tract-{version}]"
+        return CheckEntry(
+            nodeid, case, f"tract-{version}", "tract", version, version, "archives/a.tar", "samples/s.npz", [{}], ["y"],
+            "close",
+        )  # fmt: skip
+
+    write_manifest(tmp_path, [entry("0.20.9"), entry("0.22.10"), entry("0.22.9"), entry("0.22.9", "b.py::test_b")], {})
+    checks = read_manifest(tmp_path).checks
+
+    def chosen(version):
+        return [plan[0].version for plan in plan_checks(checks, SelectedEngine("tract", version, version), "*test_a")]
+
+    assert [chosen(version) for version in ("0.19.2", "0.20.9", "0.22.8", "0.22.9", "0.23.0.dev5")] == [
+        ["0.20.9"], ["0.20.9"], ["0.20.9"], ["0.22.9"], ["0.22.10"]
+    ]  # fmt: skip
+    assert plan_checks(checks, SelectedEngine("khronos", "1.0.5", "1.0.5")) == []
+    assert msgspec.json.decode((tmp_path / "manifest.json").read_bytes())["schema"] == 1
+
+
+def test_a_directory_that_is_no_bundle_is_left_alone(suite):
+    suite.pytester.makepyfile(MODELS)
+    result = suite.run("--t2n-bundle=.", engines="0.23")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --t2n-bundle=*: the directory holds something that is no bundle"])
+    done = t2n("matrix", "run", "--bundle", ".", "--tract", "0.23", cwd=suite.path)
+    assert (done.returncode, done.stderr.strip()) == (1, "error: . is no bundle: No such file or directory")

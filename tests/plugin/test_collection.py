@@ -1,0 +1,290 @@
+"""Which tests there are, what they are called, and what is said of a wrong marker."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+ENCODER = """
+    import pytest
+
+    @pytest.mark.nnef_export(target="tract")
+    @pytest.mark.parametrize("bidirectional", [False, True])
+    def test_encoder(bidirectional):
+        return "pass", (1,)
+
+    @pytest.mark.nnef_export()
+    def test_plain():
+        return "pass", (1,)
+
+    @pytest.mark.nnef_export("khronos")
+    def test_flat():
+        return "pass", (1,)
+
+    @pytest.mark.nnef_export(target=["tract", "khronos"], versions=">=0.22,<0.23")
+    def test_both():
+        return "pass", (1,)
+
+    def test_by_hand(nnef_export):
+        nnef_export("pass", (1,)).assert_parity()
+
+    def test_other():
+        pass
+"""
+
+
+def collected(suite, *arguments, **more):
+    result = suite.run("--collect-only", "-q", *arguments, **more)
+    return [line.partition("::")[2] for line in result.outlines if "::" in line]
+
+
+def test_ids(suite):
+    suite.pytester.makepyfile(ENCODER)
+    assert collected(suite, "--t2n-khronos", engines="0.21,0.23") == [
+        "test_encoder[False-tract-0.21.19]",
+        "test_encoder[False-tract-0.23.9]",
+        "test_encoder[True-tract-0.21.19]",
+        "test_encoder[True-tract-0.23.9]",
+        "test_plain[tract-0.21.19]",
+        "test_plain[tract-0.23.9]",
+        "test_flat[khronos]",
+        "test_both[khronos]",
+        "test_by_hand[tract-0.21.19]",
+        "test_by_hand[tract-0.23.9]",
+        "test_other",
+    ]
+
+
+def test_the_engine_is_last_behind_fixtures_conftests_and_classes(suite):
+    suite.pytester.makepyfile(
+        """
+        import pytest
+
+        def pytest_generate_tests(metafunc):
+            if "extra" in metafunc.fixturenames:
+                metafunc.parametrize("extra", ["e"])
+
+        @pytest.fixture(params=["f"])
+        def given(request):
+            return request.param
+
+        @pytest.mark.nnef_export
+        class TestNet:
+            @pytest.mark.parametrize("size", [3])
+            def test_it(self, size, given, extra):
+                return "pass", (1,)
+        """
+    )
+    (name,) = collected(suite, engines="0.23")
+    assert name.startswith("TestNet::test_it[")
+    assert name.endswith("-tract-0.23.9]")
+    suite.run("--t2n-report=site", engines="0.23").assert_outcomes(passed=1)
+    (cell,) = suite.cells.values()
+    assert cell["case"].endswith("test_it" + name[len("TestNet::test_it") :].replace("-tract-0.23.9", ""))
+
+
+def test_specs_add_up_once_and_ascend(suite):
+    suite.pytester.makepyfile("import pytest\n@pytest.mark.nnef_export\ndef test_it(): return 'pass', (1,)")
+    assert collected(suite, "--t2n-tract=0.21.19", "--t2n-tract=0.21.13", engines="0.23,0.21") == [
+        "test_it[tract-0.21.13]",
+        "test_it[tract-0.21.19]",
+        "test_it[tract-0.23.9]",
+    ]
+
+
+def test_k_selects_one_version(suite):
+    suite.pytester.makepyfile(ENCODER)
+    result = suite.run("-k", "0.21.19 and encoder", "--t2n-report=site")
+    result.assert_outcomes(passed=2, deselected=13)
+    assert set(suite.statuses) == {"test_encoder[False-tract-0.21.19]", "test_encoder[True-tract-0.21.19]"}
+
+
+def test_collecting_writes_nothing_and_loads_neither_torch_nor_numpy(suite):
+    suite.pytester.makeconftest(
+        """
+        import sys
+        from pathlib import Path
+
+        import pytest_t2n.engines
+        from t2n_core.engine.resolved import ResolvedEngine
+
+        def resolve(spec, **options):
+            return [ResolvedEngine("wheel", spec, Path("/none"), "", spec)]
+
+        pytest_t2n.engines.load_resolver = lambda: resolve
+
+        def pytest_unconfigure(config):
+            print("LOADED", sorted({"torch", "numpy", "t2n_core.export"} & set(sys.modules)))
+        """
+    )
+    suite.pytester.makepyfile(ENCODER)
+    result = suite.run("--collect-only", "-q", "--t2n-report=site", engines="0.21.19", alone=True)
+    result.stdout.fnmatch_lines(["*test_encoder[[]True-tract-0.21.19[]]", "*LOADED [[][]]*"])
+    assert result.ret == 0
+    assert not (suite.path / "site").exists()
+
+
+def test_help_and_an_unmarked_suite_load_nothing_and_resolve_nothing(suite):
+    code = """
+        import sys
+        import pytest
+
+        status = pytest.main(sys.argv[1:])
+        costly = {"torch", "numpy", "jinja2", "msgspec", "t2n_core.export", "t2n_core.engine.resolution"}
+        print("LOADED", sorted(costly & set(sys.modules)), "STATUS", int(status))
+    """
+    (suite.path / "conftest.py").unlink()
+    suite.pytester.makepyfile(test_it="def test_it(): pass")
+    script = suite.pytester.makepyfile(script=code)
+    for arguments in (["--help"], ["--markers"], ["-q", "test_it.py"]):
+        result = suite.pytester.run(
+            sys.executable, script, "-p", "no:benchmark", "-p", "no:hypothesispytest", *arguments
+        )
+        result.stdout.fnmatch_lines(["LOADED [[][]] STATUS 0"])
+    assert suite.log == []
+
+
+def test_help_names_the_options_and_markers_the_arguments(suite):
+    suite.run("--help", engines="").stdout.fnmatch_lines(
+        ["*--t2n-tract=SPEC*", "*--t2n-report=DIR*", "*t2n_tract (linelist)*"]
+    )
+    suite.run("--markers", engines="").stdout.fnmatch_lines(
+        ["@pytest.mark.nnef_export(target=*dynamic_axes*tolerance*"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("tolerence='close'", "unknown argument `tolerence`*did you mean `tolerance`"),
+        ("tolerance='closer'", "'closer' is not a tolerance level*did you mean 'close'"),
+        ("target='tracts'", "unknown target 'tracts'*did you mean `tract`"),
+        ("target=3", "target=3 is neither a name nor a list"),
+        ("'tract', 'khronos'", "takes one positional argument"),
+        ("'tract', target='tract'", "got its target twice"),
+        ("versions='newest'", "versions='newest' is not a version spec"),
+        ("versions=''", "is not a version spec"),
+        ("dynamic_axes=[1]", "dynamic_axes=*is not a mapping"),
+        ("input_names='x'", "input_names='x' is not a list of names"),
+        ("inputs=3", "inputs is a list of input sets"),
+        ("target='khronos', custom_extensions=[]", "`custom_extensions` belongs to target 'tract'"),
+    ],
+)
+@pytest.mark.parametrize("engines", ["0.23", ""])
+def test_wrong_marker_arguments_are_errors_of_collection(suite, arguments, words, engines):
+    suite.pytester.makepyfile(
+        f"import pytest\n@pytest.mark.nnef_export({arguments})\ndef test_it(): return 'pass', (1,)"
+    )
+    result = suite.pytester.inline_run("-p", "no:benchmark", *([f"--t2n-tract={engines}"] if engines else []))
+    reports = [report for report in result.getreports("pytest_collectreport") if report.failed]
+    assert len(reports) == 1
+    assert str(reports[0].longrepr).startswith("test_wrong_marker_arguments_are_errors_of_collection.py::test_it: ")
+    pytest.LineMatcher([str(reports[0].longrepr)]).fnmatch_lines([f"*{words}*"])
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+
+
+def test_closer_marks_win_argument_by_argument(suite):
+    suite.pytester.makepyfile(
+        """
+        import pytest
+        pytestmark = pytest.mark.nnef_export(tolerance="ultra", custom_extensions=["a"])
+
+        @pytest.mark.nnef_export(tolerance="exact")
+        def test_it():
+            return "mismatch", (1,)
+        """
+    )
+    suite.run("--t2n-report=site", engines="0.23")
+    assert suite.cells["test_it[tract-0.23.9]"]["required"] == "exact"
+    assert suite.log[-1] == "main export mismatch 0.23.9 ['custom_extensions']"
+
+
+def test_a_mark_of_one_parameter_set_counts_and_its_mistakes_fail_that_test(suite):
+    suite.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.nnef_export()
+        @pytest.mark.parametrize("a", [
+            pytest.param(1, marks=pytest.mark.nnef_export(tolerance="exact")),
+            pytest.param(2, marks=pytest.mark.nnef_export(tolerence="exact")),
+        ])
+        def test_it(a):
+            return "pass", (1,)
+        """
+    )
+    result = suite.run("--t2n-report=site", engines="0.23")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*unknown argument `tolerence`*"])
+    assert suite.cells["test_it[1-tract-0.23.9]"]["required"] == "exact"
+    assert suite.statuses["test_it[2-tract-0.23.9]"] == "error"
+
+
+def test_no_engine_selected(suite, mode):
+    suite.pytester.makepyfile(ENCODER)
+    result = suite.run("-rs", mode=mode, engines="")
+    result.assert_outcomes(passed=1, skipped=6)
+    result.stdout.fnmatch_lines(["*no engine selected for tract; select with --t2n-tract=0.21,0.23"])
+    result.stdout.fnmatch_lines(["*t2n parity*", "6 tests skipped: no engine selected; select with --t2n-tract=*"])
+    assert suite.log == [], "nothing is resolved"
+
+
+def test_versions_that_leave_nothing_say_so(suite):
+    suite.pytester.makepyfile("import pytest\n@pytest.mark.nnef_export(versions='0.19')\ndef test_it(): pass")
+    result = suite.run("-rs", engines="0.23")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["*versions='0.19' of the marker leaves none of the selected tract versions*"])
+
+
+@pytest.mark.parametrize("where", ["n2", "plain"])
+def test_an_unknown_version_is_a_usage_error(suite, where):
+    suite.pytester.makepyfile(ENCODER)
+    result = suite.run(mode=where, engines="0.77")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["ERROR: --t2n-tract=0.77: no release of tract matches '0.77'", "*hint: newest is 0.23.9"]
+    )
+    result.stderr.no_fnmatch_line("*Traceback*")
+    assert "test session starts" not in result.stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--t2n-level=tight", "*--t2n-level: 'tight' is not a tolerance level*"),
+        ("--t2n-timeout=soon", "*--t2n-timeout: 'soon' is not a positive number of seconds*"),
+        ("--t2n-timeout=-1", "*--t2n-timeout: '-1' is not a positive*"),
+        ("--t2n-report=conftest.py/site", "*--t2n-report=*conftest.py/site: Not a directory*"),
+    ],
+)
+def test_bad_options_are_usage_errors(suite, option, words):
+    suite.pytester.makepyfile(ENCODER)
+    result = suite.run(option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([words])
+    result.stderr.no_fnmatch_line("*Traceback*")
+
+
+def test_ini_twins_and_the_command_line_before_them(suite):
+    suite.pytester.makeini(
+        """
+        [pytest]
+        t2n_tract =
+            0.21
+            0.22
+        t2n_level = ultra
+        t2n_report = site
+        """
+    )
+    suite.pytester.makepyfile("import pytest\n@pytest.mark.nnef_export\ndef test_it(): return 'pass', (1,)")
+    suite.run(engines="").assert_outcomes(passed=2)
+    assert {cell["required"] for cell in suite.cells.values()} == {"ultra"}
+    suite.run("--t2n-level=CLOSE", engines="0.23").assert_outcomes(passed=1)
+    assert [(nodeid, cell["required"]) for nodeid, cell in suite.cells.items()] == [("test_it[tract-0.23.9]", "close")]
+
+
+def test_the_header_names_the_engines(suite):
+    suite.pytester.makepyfile(ENCODER)
+    result = suite.run("--t2n-khronos", "--t2n-cache-dir=cache", engines="0.21,0.23.9")
+    result.stdout.fnmatch_lines([f"t2n: tract 0.21.19 (0.21), 0.23.9; khronos 1.0.5; cache {suite.path}/cache"])

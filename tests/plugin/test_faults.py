@@ -1,0 +1,252 @@
+"""What goes wrong around the cells: killed workers, lost reports, full disks, interrupted sessions."""
+
+from __future__ import annotations
+
+import pytest
+
+SIX = """
+    import pytest
+
+    @pytest.mark.nnef_export
+    @pytest.mark.parametrize("number", range(2))
+    def test_model(number):
+        return {models}[number], (1,)
+"""
+
+
+def write(suite, *models):
+    suite.pytester.makepyfile(SIX.format(models=list(models)))
+
+
+def test_a_killed_worker_is_one_crash_and_nothing_else_is_lost(suite):
+    suite.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.nnef_export
+        @pytest.mark.parametrize("number", range(6))
+        def test_model(number):
+            return "kill@0.22.4" if number == 2 else "pass", (1,)
+        """
+    )
+    result = suite.run("--t2n-report=site", mode="n2")
+    result.assert_outcomes(passed=17, failed=1)
+    assert len(suite.cells) == 18
+    killed = suite.cells.pop("test_model[2-tract-0.22.4]")
+    assert [name for name, status in suite.statuses.items() if status != "pass"] == ["test_model[2-tract-0.22.4]"]
+    assert (killed["status"], killed["error"]["error_class"]) == ("crash", "WorkerCrash")
+    assert "crashed while running" in killed["error"]["message"]
+    kills = [line for line in suite.log if "export kill@0.22.4 0.22.4" in line]
+    assert len(kills) == 1, "the test that killed a worker is not run again"
+
+
+def test_a_worker_that_dies_in_its_first_test_is_named_too(suite):
+    write(suite, "kill", "pass")
+    result = suite.run("--t2n-report=site", mode="n2", engines="0.23")
+    result.assert_outcomes(passed=1, failed=1)
+    assert suite.statuses == {"test_model[0-tract-0.23.9]": "crash", "test_model[1-tract-0.23.9]": "pass"}
+
+
+def test_lost_reports_are_named_and_fail_the_session(suite, mode):
+    write(suite, "pass", "pass")
+    with (suite.path / "conftest.py").open("a") as conftest:
+        conftest.write(
+            "\nimport pytest\n"
+            "@pytest.hookimpl(wrapper=True, tryfirst=True)\n"
+            "def pytest_runtest_makereport(item, call):\n"
+            "    report = yield\n"
+            "    if '0-tract-0.22.4' in item.nodeid:\n"
+            "        report.user_properties.clear()\n"
+            "    return report\n"
+        )
+    result = suite.run("--t2n-report=site", mode=mode)
+    result.assert_outcomes(passed=6)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        ["1 planned cells did not run: no report of it arrived", "  *test_model[[]0-tract-0.22.4[]]"]
+    )
+    assert suite.statuses.pop("test_model[0-tract-0.22.4]") == "not_run"
+
+
+def test_user_properties_that_xdist_cannot_carry_cost_nothing(suite):
+    suite.pytester.makepyfile(
+        """
+        import pathlib
+        import numpy
+        import pytest
+
+        @pytest.mark.parametrize("value", [numpy.float64(2), pathlib.Path("x"), {1: [numpy.int8(3)]}])
+        def test_other(value, record_property):
+            record_property("value", value)
+
+        @pytest.mark.nnef_export
+        @pytest.mark.parametrize("number", range(4))
+        def test_model(number, record_property):
+            record_property("value", numpy.float32(number))
+            return "pass", (1,)
+        """
+    )
+    result = suite.run("--t2n-report=site", "--junitxml=junit.xml", mode="n2")
+    result.assert_outcomes(passed=15)
+    assert set(suite.statuses.values()) == {"pass"}
+    # The function of a case is called once for all its engines.
+    assert (suite.path / "junit.xml").read_text().count("<property ") == 3 + 4
+
+
+def test_reports_that_xdist_cannot_carry_are_named(suite):
+    with (suite.path / "conftest.py").open("a") as conftest:
+        conftest.write(
+            "\nimport pytest\n"
+            "@pytest.hookimpl(wrapper=True, tryfirst=True)\n"
+            "def pytest_runtest_makereport(item, call):\n"
+            "    report = yield\n"
+            "    if '3-tract-0.21.19' in item.nodeid:\n"
+            "        report.something = object()\n"
+            "    return report\n"
+        )
+    suite.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.nnef_export
+        @pytest.mark.parametrize("number", range(8))
+        def test_model(number):
+            return "pass", (1,)
+        """
+    )
+    result = suite.run("--t2n-report=site", mode="n2")
+    assert result.ret == pytest.ExitCode.INTERNAL_ERROR
+    assert len(suite.cells) == 24
+    assert suite.statuses["test_model[3-tract-0.21.19]"] == "not_run"
+    result.stdout.fnmatch_lines(["*planned cells did not run: *"])
+
+
+@pytest.mark.parametrize(("where", "status"), [("plain", 1), ("n2", 2)])
+def test_stopping_at_the_first_failure_is_the_users_choice(suite, where, status):
+    suite.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.nnef_export
+        @pytest.mark.parametrize("number", range(30))
+        def test_model(number):
+            return "mismatch", (1,)
+        """
+    )
+    result = suite.run("-x", "--t2n-report=site", mode=where, engines="0.23")
+    assert result.ret == status
+    assert len(suite.cells) == 30
+    left = [cell for cell in suite.cells.values() if cell["status"] == "not_run"]
+    assert left
+    assert all(
+        "stopped before it" in cell["error"]["message"] or "interrupted" in cell["error"]["message"] for cell in left
+    )
+
+
+@pytest.mark.parametrize("where", ["plain", "n2"])
+def test_ctrl_c_keeps_what_was_done(suite, where):
+    suite.pytester.makepyfile(
+        """
+        import os, signal, time
+        import pytest
+
+        @pytest.mark.nnef_export
+        @pytest.mark.parametrize("number", range(40))
+        def test_model(number):
+            if number == 20:
+                parent = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+                os.kill(parent, signal.SIGINT)
+                time.sleep(1)
+            return "pass", (1,)
+        """
+    )
+    result = suite.run("--t2n-report=site", mode=where, engines="0.23", alone=True)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert len(suite.cells) == 40
+    statuses = list(suite.statuses.values())
+    assert statuses.count("pass") >= 10
+    assert statuses.count("not_run") >= 10
+    assert (suite.path / "site" / "index.html").exists()
+
+
+def test_a_full_disk_costs_the_file_and_not_the_results(suite):
+    write(suite, "pass", "pass")
+    (suite.path / "site").mkdir()
+    (suite.path / "site" / "matrix.jsonl").symlink_to("/dev/full")
+    result = suite.run("--t2n-report=site")
+    result.assert_outcomes(passed=6)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["tract 0.23.9 * 2 *exact 2", "problem: *matrix.jsonl: No space left on device*"])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("-p", "no:terminal"),
+        ("-p", "no:cacheprovider"),
+        ("-o", "strict=true"),
+        ("-W", "error"),
+        ("--import-mode=importlib",),
+        ("-p", "no:logging"),
+    ],
+)
+@pytest.mark.parametrize("where", ["plain", "n2"])
+def test_with_other_parts_of_pytest_switched(suite, arguments, where):
+    write(suite, "pass", "mismatch")
+    result = suite.run("--t2n-report=site", *arguments, mode=where, alone=True)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert sorted(suite.statuses.values()) == ["mismatch"] * 3 + ["pass"] * 3
+    assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
+
+
+@pytest.mark.parametrize("where", ["plain", "n2"])
+def test_an_empty_selection(suite, where):
+    write(suite, "pass", "pass")
+    result = suite.run("-k", "nothing", "--t2n-report=site", mode=where)
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert suite.cells == {}
+    assert (suite.path / "site" / "index.html").exists()
+
+
+def test_lf_runs_the_failed_versions_only(suite):
+    write(suite, "pass", "mismatch@0.22.4")
+    suite.run()
+    result = suite.run("--lf", "--t2n-report=site")
+    result.assert_outcomes(failed=1)
+    assert set(suite.statuses) == {"test_model[1-tract-0.22.4]"}
+
+
+def test_a_collection_error_elsewhere_leaves_no_cell_unaccounted(suite):
+    write(suite, "pass", "pass")
+    suite.pytester.makepyfile(test_bad="import nowhere")
+    result = suite.run("--t2n-report=site")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert set(suite.statuses.values()) == {"not_run"}
+
+
+def test_other_ways_to_distribute_stay_the_users(suite):
+    write(suite, "pass", "mismatch")
+    for way in ("loadfile", "worksteal", "each"):
+        result = suite.run("--t2n-report=site", f"--dist={way}", mode="n2")
+        assert result.ret == pytest.ExitCode.TESTS_FAILED
+        assert sorted(suite.statuses.values()) == ["mismatch"] * 3 + ["pass"] * 3
+
+
+def test_a_test_whose_own_id_looks_like_an_engine_is_no_cell(suite):
+    suite.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("name", ["a-tract-0.23.9"])
+        def test_it(name):
+            pass
+
+        @pytest.mark.nnef_export
+        def test_cell():
+            return "pass", (1,)
+        """
+    )
+    result = suite.run("--t2n-report=site", mode="n2", engines="0.23")
+    result.assert_outcomes(passed=2)
+    assert result.ret == 0
+    assert set(suite.statuses) == {"test_cell[tract-0.23.9]"}

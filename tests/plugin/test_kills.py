@@ -1,0 +1,114 @@
+"""Engines that hang or eat memory, engine workers and xdist workers killed at random: one cell each, named, no more."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from t2n_core.engine.store import default_cache_dir
+from tests.plugin.test_real import GRAPHS
+
+CACHE = f"--t2n-cache-dir={default_cache_dir()}"
+"""Looked up now: pytester gives each test a home without engines."""
+
+HANGS = "relu(" * 60 + "x * 2.0" + ")" * 60
+"""tract reads nested calls in time exponential in their depth."""
+
+
+@pytest.mark.parametrize("where", ["plain", "n2"])
+def test_an_engine_that_hangs_or_eats_memory_is_one_cell(suite, where):
+    suite.pytester.makeconftest(GRAPHS)
+    suite.pytester.makepyfile(
+        f"""
+        import pytest
+
+        GRAPHS = {{"right": "x * 2.0", "hangs": "{HANGS}", "eats": "tile(x, repeats=[30000, 30000])", "too": "x + x"}}
+
+        @pytest.mark.nnef_export
+        @pytest.mark.parametrize("name", GRAPHS)
+        def test_graph(name):
+            return GRAPHS[name], (1,)
+        """
+    )
+    arguments = ("--t2n-report=site", "--t2n-timeout=4", CACHE)
+    result = suite.run(*arguments, engines="0.21.19", mode=where, alone=True)
+    result.assert_outcomes(passed=2, failed=2)
+    found = {name[len("test_graph[") : -len("-tract-0.21.19]")]: cell for name, cell in suite.cells.items()}
+    assert {name: (cell["status"], cell["stage"]) for name, cell in found.items()} == {
+        "right": ("pass", "compare"),
+        "hangs": ("timeout", "load"),
+        "eats": ("oom", "run"),
+        "too": ("pass", "compare"),
+    }
+    assert "did not answer in time" in found["hangs"]["error"]["message"]
+
+
+CELLS = """
+    import os, random, signal, threading, time
+    from pathlib import Path
+    import pytest
+
+    CASES, HANGS = {cases}, "{hangs}"
+    drawn = random.Random(11).sample(range(CASES), 10)
+    ENGINE, WORKER = set(drawn[:5]), set(drawn[5:])
+
+    def engine_workers():
+        for task in Path("/proc/self/task").iterdir():
+            for pid in (task / "children").read_text().split():
+                if b"t2n_core.engine" in Path(f"/proc/{{pid}}/cmdline").read_bytes():
+                    yield int(pid)
+
+    def kill_engines_soon():
+        for _ in range(2):  # one per version
+            time.sleep(1.0)
+            for pid in engine_workers():
+                os.kill(pid, signal.SIGKILL)
+
+    @pytest.mark.nnef_export
+    @pytest.mark.parametrize("number", range(CASES))
+    def test_cell(number):
+        if number in ENGINE:
+            threading.Thread(target=kill_engines_soon, daemon=True).start()
+            return HANGS, (1,)
+        mark = Path(f"killed_{{number}}")
+        if number in WORKER and "PYTEST_XDIST_WORKER" in os.environ and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return "x * 2.0", (1,)
+"""
+
+
+def run_kills(suite, cases, mode):
+    """The cells that did not pass, of those that nobody killed."""
+    suite.pytester.makeconftest(GRAPHS)
+    suite.pytester.makepyfile(CELLS.format(cases=cases, hangs=HANGS))
+    arguments = ("--t2n-report=site", "--t2n-timeout=5", "--max-worker-restart=20", CACHE)
+    given = arguments if mode != "plain" else tuple(one for one in arguments if "worker" not in one)
+    suite.run(*given, engines="0.21.19,0.23.9", mode=mode, alone=True)
+    cells = suite.cells
+    assert len(cells) == 2 * cases, "every planned cell has its record"
+    lost = {name: cell for name, cell in cells.items() if cell["status"] != "pass"}
+    assert all(cell["error"]["message"] for cell in lost.values())
+    return lost
+
+
+@pytest.mark.parametrize("where", ["plain", "n2"])
+def test_ten_random_kills_lose_the_cells_in_flight_only(suite, where):
+    check_lost(run_kills(suite, 50, where), where)
+
+
+@pytest.mark.skipif("T2N_LONG" not in os.environ, reason="2,000 cells; set T2N_LONG=1")
+def test_ten_random_kills_among_two_thousand_cells(suite):
+    check_lost(run_kills(suite, 1000, "n2"), "n2")
+
+
+def check_lost(lost, where):
+    """Five cases hang until their engine is killed; five more tests killed their worker of xdist."""
+    crashed = [cell for cell in lost.values() if cell["error"]["error_class"] == "WorkerCrash"]
+    assert len(crashed) == (5 if where == "n2" else 0)
+    killed = [cell for cell in lost.values() if cell["error"]["error_class"] != "WorkerCrash"]
+    assert {cell["status"] for cell in killed} <= {"oom", "timeout", "crash"}
+    # A kill may also hit the engine between two cells of the same case, or the cell behind it.
+    assert len({cell["case"] for cell in killed}) <= 10
+    assert 5 <= len(killed) <= 20

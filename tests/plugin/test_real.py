@@ -1,0 +1,168 @@
+"""The plugin on real engines: graphs written by hand that make them panic, and the converter itself."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from pytest_t2n.markers import CASE_ARGUMENTS, TARGET_OPTIONS
+from t2n_core.engine.store import default_cache_dir
+
+CACHE = f"--t2n-cache-dir={default_cache_dir()}"
+"""Looked up now: pytester gives each test a home without engines."""
+
+GRAPHS = '''
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+import pytest_t2n.running
+from t2n_core.check.parity import check_parity
+from t2n_core.check.samples import Sample
+from t2n_core.engine import engine_for
+
+TEXT = """version 1.0;
+
+extension tract_registry tract_core;
+
+graph net(x) -> (y)
+{
+    x = external(shape=[2, 3]);
+    y = %s;
+}
+"""
+
+
+@dataclass
+class Result:
+    archive: Path
+    engine: object
+    times: dict = field(default_factory=dict)
+
+    def check_parity(self, tolerance=None, *, timeout=60.0):
+        x = np.random.default_rng(3).standard_normal((2, 3)).astype(np.float32)
+        samples = [Sample((x,), (x * 2,))]
+        return check_parity(engine_for(self.engine), self.archive, samples, tolerance=tolerance, timeout=timeout)
+
+
+class ModelExport:
+    def __init__(self, model, args, kwargs=None, **options):
+        self.model = model
+
+    def to(self, target, path):
+        Path(path).with_suffix("").mkdir()
+        (Path(path).with_suffix("") / "graph.nnef").write_text(TEXT % self.model)
+        return Result(Path(path).with_suffix(""), target)
+
+
+pytest_t2n.running.load_converter = lambda: pytest_t2n.running.Converter(
+    ModelExport, lambda version, *, engine, dynamic_axes: engine, None
+)
+'''
+
+
+def test_an_engine_that_aborts_is_one_cell(suite, mode):
+    suite.pytester.makeconftest(GRAPHS)
+    suite.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.nnef_export
+        @pytest.mark.parametrize("graph", [
+            pytest.param("x * 2.0", id="right"),
+            pytest.param("unsqueeze(x * 2.0, axes=[-1])", id="panics"),
+            pytest.param("x * 2.01", id="wrong"),
+            pytest.param("nothing(x)", id="unknown"),
+            pytest.param("x + x", id="right_too"),
+        ])
+        def test_graph(graph):
+            return graph, (1,)
+        """
+    )
+    result = suite.run("--t2n-report=site", CACHE, engines="0.21.19,0.23.9", mode=mode, alone=True)
+    result.assert_outcomes(passed=4, failed=6)
+    found = {name[len("test_graph[") : -1]: status for name, status in suite.statuses.items()}
+    assert found == {
+        "right-tract-0.21.19": "pass",
+        "right-tract-0.23.9": "pass",
+        "panics-tract-0.21.19": "crash",
+        "panics-tract-0.23.9": "error",
+        "wrong-tract-0.21.19": "mismatch",
+        "wrong-tract-0.23.9": "mismatch",
+        "unknown-tract-0.21.19": "error",
+        "unknown-tract-0.23.9": "error",
+        "right_too-tract-0.21.19": "pass",
+        "right_too-tract-0.23.9": "pass",
+    }
+    crash = suite.cells["test_graph[panics-tract-0.21.19]"]["error"]
+    assert crash["error_class"] == "EngineCrash"
+    assert "panicked at" in crash["message"]
+    assert crash["message"].splitlines()[0] in result.stdout.str()
+    assert "nothing" in suite.cells["test_graph[unknown-tract-0.23.9]"]["error"]["message"]
+
+
+def test_an_unknown_version_of_the_real_index(suite):
+    suite.pytester.makeconftest("")
+    suite.pytester.makepyfile("def test_it(): pass")
+    result = suite.run("--t2n-offline", CACHE, engines="0.99", alone=True)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --t2n-tract=0.99: *"])
+    result.stderr.no_fnmatch_line("*Traceback*")
+
+
+ENCODER = """
+    import pytest
+    import torch
+
+    class Encoder(torch.nn.Module):
+        def __init__(self, bidirectional):
+            super().__init__()
+            self.rnn = torch.nn.GRU(6, 5, bidirectional=bidirectional, batch_first=True)
+
+        def forward(self, audio):
+            return torch.relu(self.rnn(audio)[0])
+
+    @pytest.mark.nnef_export(target="tract", dynamic_axes={"audio": {1: "T"}}, tolerance="approximate")
+    @pytest.mark.parametrize("bidirectional", [False, True])
+    def test_encoder(bidirectional):
+        return Encoder(bidirectional).eval(), {"audio": torch.randn(2, 9, 6)}
+
+    def test_by_hand(nnef_export):
+        result = nnef_export(torch.nn.Tanh().eval(), torch.randn(2, 3))
+        assert result.assert_parity("approximate").passed
+
+    @pytest.mark.nnef_export
+    def test_training():
+        return torch.nn.Dropout(0.5), torch.randn(3, 4)
+"""
+
+
+def test_the_first_example_of_the_documentation(suite):
+    suite.pytester.makeconftest("")
+    suite.pytester.makepyfile(ENCODER)
+    archives = []
+    for mode in ("plain", "n2"):
+        result = suite.run("--t2n-report=site", CACHE, engines="0.21.19,0.23.9", mode=mode, alone=True)
+        result.assert_outcomes(passed=6, failed=2)
+        cells = suite.cells
+        encoder = cells["test_encoder[True-tract-0.21.19]"]
+        assert [one["T"] for one in encoder["sizes"]][:2] == [9, 1]
+        assert len(encoder["sizes"]) >= 4
+        assert "call model.eval() before exporting" in result.stdout.str()
+        assert "torch.__trace" not in result.stdout.str()
+        archives.append({name: cell.get("archive_sha256") for name, cell in cells.items() if "encoder" in name})
+    assert archives[0] == archives[1], "the weights of a case are drawn the same in each session"
+
+
+def test_the_table_of_target_options_is_that_of_the_classes():
+    from t2n_core.inference_target import KhronosNNEF, TractNNEF
+
+    # What the plugin gives itself, or what makes no sense for an engine that is chosen already.
+    not_for_markers = {"version", "engine", "dynamic_axes", "check_io", "check_io_tolerance", "offline"}
+    not_for_markers |= {"specific_tract_binary_path"}
+    for target, kind in {"tract": TractNNEF, "khronos": KhronosNNEF}.items():
+        taken = set(inspect.signature(kind).parameters) - not_for_markers
+        assert set(TARGET_OPTIONS[target]) == taken
+        assert not taken & set(CASE_ARGUMENTS)

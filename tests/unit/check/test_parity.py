@@ -1,0 +1,182 @@
+"""Deliberately wrong engines are caught and named; every failure of an engine becomes an outcome."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from t2n_core.check.outcome import Status
+from t2n_core.check.parity import archive_digest, check_parity
+from t2n_core.check.samples import Sample
+from t2n_core.engine.protocol import EngineReply
+from t2n_core.errors import EngineCrash, EngineLoadError, EngineOutOfMemory, EngineTimeout, InputError, ParityError
+
+
+def double(inputs):
+    return (inputs[0] * 2, inputs[0].sum(axis=0))
+
+
+class FakeEngine:
+    """Computes `double`, then lets `spoil(batch index, outputs)` do harm."""
+
+    name, version = "tract", "0.99.1"
+
+    def __init__(self, spoil=None, reply=None):
+        self.spoil, self.reply, self.calls = spoil, reply, 0
+
+    def run(self, archive, batches, *, timeout=60.0):
+        self.calls += 1
+        if self.reply is not None:
+            return self.reply
+        outputs = [double(batch) for batch in batches]
+        if self.spoil:
+            outputs = [self.spoil(index, one) for index, one in enumerate(outputs)]
+        return EngineReply("ok", "run", outputs=tuple(outputs), times={"load": 0.5, "run": 0.25})
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def archive(tmp_path):
+    path = tmp_path / "model.tar"
+    path.write_bytes(b"graph")
+    return path
+
+
+@pytest.fixture
+def samples():
+    rng = np.random.default_rng(3)
+    found = []
+    for size in (10, 1, 11, 23):
+        inputs = (rng.standard_normal((size, 4)).astype(np.float32),)
+        found.append(Sample(inputs, double(inputs), {"T": size}))
+    return found
+
+
+def check(archive, samples, spoil=None, reply=None, **more):
+    return check_parity(FakeEngine(spoil, reply), archive, samples, output_names=["y", "total"], **more)
+
+
+def test_a_right_engine_passes_with_one_load(archive, samples):
+    engine = FakeEngine()
+    outcome = check_parity(engine, archive, samples, output_names=["y", "total"], tolerance="exact")
+    assert outcome.passed
+    assert engine.calls == 1
+    assert (outcome.level, outcome.required, outcome.engine) == ("exact", "exact", "tract 0.99.1")
+    assert [one["T"] for one in outcome.sizes] == [10, 1, 11, 23]
+    assert outcome.failed_sizes == ()
+    assert (outcome.archive_bytes, outcome.times["load"]) == (5, 0.5)
+    assert outcome.raise_for_failure() is outcome
+
+
+def change_one(index, outputs):
+    changed = outputs[0].copy()
+    changed[-1, 2] += 1
+    return (changed, outputs[1]) if index == 2 else outputs
+
+
+def test_one_element_at_one_size_is_found(archive, samples):
+    outcome = check(archive, samples, change_one)
+    assert outcome.status is Status.MISMATCH
+    assert outcome.failed_sizes == ({"T": 11},)
+    assert [o.name for o in outcome.outputs if not o.passed] == ["y"]
+    assert outcome.outputs[0].worst_index == (10, 2)
+    assert "a size was probably baked in" in outcome.error.hint
+    with pytest.raises(ParityError) as caught:
+        outcome.raise_for_failure()
+    text = str(caught.value)
+    for part in ("mismatch at stage `compare` in tract 0.99.1", "float32[11,4]", "[10, 2]", "failed at: T=11", "T=23"):
+        assert part in text
+
+
+def test_the_level_that_would_hold_is_offered(archive, samples):
+    outcome = check(archive, samples, lambda _, outputs: (outputs[0] + np.float32(0.01), outputs[1]))
+    assert (outcome.status, outcome.level) == (Status.MISMATCH, "very")
+    assert "tolerance='very'" in outcome.error.hint
+    assert check(archive, samples, lambda _, o: (o[0] + np.float32(0.01), o[1]), tolerance="very").passed
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda _, o: o[:1], "missing output: 1 came, expected 2"),
+        (lambda _, o: (*o, o[0]), "extra output: 3 came, expected 2"),
+        (lambda _, o: (o[0].astype(np.float64), o[1]), "dtype float64, expected float32"),
+        (lambda _, o: (o[0].T, o[1]), "shape [4, "),
+        (lambda _, o: (np.full_like(o[0], np.nan), o[1]), "NaN where the other side has none"),
+        (lambda _, o: (np.full_like(o[0], np.inf), o[1]), "infinities where the other side is finite"),
+    ],
+)
+def test_what_no_tolerance_mends(archive, samples, spoil, words):
+    outcome = check(archive, samples, spoil, tolerance="ultra")
+    assert (outcome.status, outcome.level) == (Status.MISMATCH, None)
+    assert words in outcome.describe()
+
+
+def test_a_success_with_too_few_batches_is_an_error(archive, samples):
+    outcome = check(archive, samples, reply=EngineReply("ok", "run", outputs=(double(samples[0].inputs),)))
+    assert outcome.status is Status.ERROR
+    assert "answered 1 of 4 batches" in outcome.error.message
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "raised"),
+    [
+        (EngineReply("error", "load", "No definition for operator"), Status.ERROR, EngineLoadError),
+        (EngineReply("crash", "optimise", "panicked at axis.rs:7"), Status.CRASH, EngineCrash),
+        (EngineReply("timeout", "run", "no answer in 60 s"), Status.TIMEOUT, EngineTimeout),
+        (EngineReply("oom", "run", ""), Status.OOM, EngineOutOfMemory),
+    ],
+)
+def test_failures_of_an_engine(archive, samples, reply, status, raised):
+    outcome = check(archive, samples, reply=reply)
+    assert (outcome.status, outcome.stage) == (status, reply.stage)
+    assert outcome.error.error_class == raised.__name__
+    with pytest.raises(raised, match=reply.message or "gave no message"):
+        outcome.raise_for_failure()
+
+
+def test_the_size_at_which_the_engine_stopped_is_named(archive, samples):
+    reply = EngineReply("error", "run", "Clashing resolution", outputs=(double(samples[0].inputs),))
+    outcome = check(archive, samples, reply=reply)
+    assert outcome.failed_sizes == ({"T": 1},)
+    assert "it ran at T=10" in outcome.error.hint
+
+
+def test_an_engine_that_raises_is_an_outcome_too(archive, samples):
+    class Broken(FakeEngine):
+        def run(self, archive, batches, *, timeout=60.0):
+            raise OSError("no pipe")
+
+    outcome = check_parity(Broken(), archive, samples)
+    assert (outcome.status, outcome.error.error_class, outcome.error.message) == (Status.ERROR, "OSError", "no pipe")
+
+
+def test_a_missing_archive_is_an_outcome(tmp_path, samples):
+    assert check(tmp_path / "none.tar", samples).status is Status.ERROR
+
+
+def test_no_samples_is_the_callers_error(archive):
+    with pytest.raises(InputError, match="at least one sample"):
+        check_parity(FakeEngine(), archive, [])
+
+
+def test_digest_of_a_directory_knows_names_and_contents(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "graph.nnef").write_text("graph")
+    assert archive_digest(tmp_path / "one") == archive_digest(tmp_path / "two")
+    (tmp_path / "two" / "graph.nnef").rename(tmp_path / "two" / "other.nnef")
+    assert archive_digest(tmp_path / "one")[0] != archive_digest(tmp_path / "two")[0]
+
+
+def test_outcomes_are_json(archive, samples):
+    outcome = check(archive, samples, lambda _, o: (np.full_like(o[0], np.nan), o[1]))
+    text = json.dumps(outcome.to_dict(), allow_nan=False)
+    back = json.loads(text)
+    assert back["outputs"][0]["max_abs"] == "inf"
+    assert back["outputs"][0]["worst_actual"] == "nan"
+    assert back["failed_sizes"] == [{"T": 10}, {"T": 1}, {"T": 11}, {"T": 23}]

@@ -1,0 +1,47 @@
+"""Size expressions: text that every tract version reads, evaluation, equality."""
+
+from __future__ import annotations
+
+import pytest
+
+from t2n_core.nnef.dims import Dim, FloorDiv, Modulo, as_dim, evaluate, floor_div, product, same, symbol, text
+
+T, B = symbol("T"), symbol("B")
+
+
+@pytest.mark.parametrize(
+    ("dim", "expected"),
+    [
+        (7, "7"),
+        (T, "T"),
+        (T - 1, "(T-1)"),
+        (3 - T, "(3-T)"),
+        (2 * T * B - 1, "((B*T*2)-1)"),
+        (floor_div(T - 3, 2) + 1, "(((T-3)/2)+1)"),
+        (T**2, "(T*T)"),
+        (Modulo(T, 4), "(T-((T/4)*4))"),
+        (-T, "(0-T)"),
+    ],
+)
+def test_text(dim: Dim, expected: str) -> None:
+    assert text(as_dim(dim)) == expected
+
+
+@pytest.mark.parametrize("dim", [FloorDiv(T, B), T / 2])
+def test_what_has_no_text_is_refused(dim: Dim) -> None:
+    with pytest.raises(ValueError, match=r"no form|fraction"):
+        text(dim)
+
+
+def test_evaluate() -> None:
+    assert evaluate(floor_div(T - 3, 2) + B, {"T": 8, "B": 5}) == 7
+    with pytest.raises(KeyError):
+        evaluate(T, {"B": 1})
+
+
+def test_same() -> None:
+    assert same(floor_div(2 * T, 2), T)
+    assert same(product([T, 2, B]), 2 * B * T)
+    assert not same(floor_div(T, 2) * 2, T)
+    assert not same(T, B)
+    assert not same(T, 7)

@@ -12,6 +12,7 @@ from t2n_core.errors import LowerError
 from t2n_core.nnef.dims import Dim, Shape, as_dim, floor_div, is_static, product, same
 from t2n_core.nnef.emitter import FLOAT32, Emitter, Expected, Operand
 from t2n_core.nnef.graph import Operation, Value
+from t2n_core.nnef.shapes import broadcast, is_mixed, is_stretched
 from t2n_core.nnef.spec import Spec
 
 TRACT_TYPES = {
@@ -26,7 +27,9 @@ RESHAPES_INTO_SCANS = (Version("0.23.0"), Version("0.23.9"))
 """From the first to before the second, the engine moves a `reshape` of a scan's result into the scan, and fails."""
 
 SWAPPED_SUB = (Version("0.21.8"), Version("0.21.11"))
-"""From the first to before the second, `sub` of one element minus many gives the negative."""
+"""From the first to before the second, `sub` of few elements minus many gives the negative."""
+MIXED_PRODUCT = Version("0.21.6")
+"""`mul` and `div` of floats misread a second operand whose stretched axes are neither all in front nor all behind."""
 
 
 class TractEmitter(Emitter):
@@ -136,9 +139,24 @@ class TractEmitter(Emitter):
         """`x - y`; as `-y + x` where the engine would swap them."""
         first, end = SWAPPED_SUB
         swapped = first <= self.spec.version < end and isinstance(y, Value) and y.dtype.kind in "fi"
-        if swapped and (not isinstance(x, Value) or product(x.shape) == 1):
+        if swapped and is_stretched(x.shape if isinstance(x, Value) else (), y.shape):
             return self.call("add", self.call("neg", y)[0], x, outs=None if out is None else [out])[0]
         return self.call("sub", x, y, outs=None if out is None else [out])[0]
+
+    def mul(self, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+        """`x * y`; a second operand that the engine would misread is stretched before."""
+        return self.call("mul", x, self._widened(x, y), outs=None if out is None else [out])[0]
+
+    def div(self, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+        """`x / y`; a second operand that the engine would misread is stretched before."""
+        return self.call("div", x, self._widened(x, y), outs=None if out is None else [out])[0]
+
+    def _widened(self, x: Operand, y: Operand) -> Operand:
+        if self.spec.version != MIXED_PRODUCT or not (isinstance(x, Value) and isinstance(y, Value)):
+            return y
+        shape = broadcast((1,) * (y.rank - x.rank) + x.shape, (1,) * (x.rank - y.rank) + y.shape)
+        lifted = self.lift(y, len(shape))
+        return self.expand(lifted, shape) if y.dtype.kind == "f" and is_mixed(shape, lifted.shape) else y
 
     def scanned(self, value: Value) -> Value:
         """The result of a scan, where needed behind a triangle that keeps everything: no rewriting passes that."""

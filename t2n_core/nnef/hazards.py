@@ -16,6 +16,7 @@ import sympy
 from packaging.specifiers import SpecifierSet
 
 from t2n_core.nnef.graph import Operation, Value, values_in
+from t2n_core.nnef.shapes import is_mixed, is_stretched
 from t2n_core.nnef.signatures import REQUIRED, Signature
 from t2n_core.nnef.spec import Spec, spec_data
 
@@ -142,13 +143,14 @@ def _strided_rest(call: Call, argument: str, values: Sequence[Any]) -> bool:
     return False
 
 
-def _single_minuend(call: Call, argument: str, values: Sequence[Any]) -> bool:
+def _stretched_minuend(call: Call, argument: str, values: Sequence[Any]) -> bool:
     minuend, other = call.get("x"), call.get("y")
-    return isinstance(other, Value) and _is_single(minuend) and not _is_single(other)
+    return isinstance(other, Value) and is_stretched(minuend.shape if isinstance(minuend, Value) else (), other.shape)
 
 
-def _is_single(tensor: Any) -> bool:
-    return not isinstance(tensor, Value) or all(extent == 1 for extent in tensor.shape)
+def _mixed_second(call: Call, argument: str, values: Sequence[Any]) -> bool:
+    second, result = call.get("y"), call.operation.outputs[0]
+    return isinstance(second, Value) and result.dtype.kind == "f" and is_mixed(result.shape, second.shape)
 
 
 def _beyond_extent(call: Call, argument: str, values: Sequence[Any]) -> bool:
@@ -195,7 +197,8 @@ TESTS: Final[Mapping[str, Test]] = {
     "padded": _padded,
     "window_off_space": _window_off_space,
     "strided_rest": _strided_rest,
-    "single_minuend": _single_minuend,
+    "stretched_minuend": _stretched_minuend,
+    "mixed_second": _mixed_second,
     "beyond_extent": _beyond_extent,
     "logical_literal": _logical_literal,
     "integer_literal": _integer_literal,

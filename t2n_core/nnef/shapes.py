@@ -33,6 +33,21 @@ def broadcast(*shapes: Shape) -> Shape:
     return tuple(result)
 
 
+def is_stretched(shape: Shape, other: Shape) -> bool:
+    """Whether `shape`, aligned at the end, has one element or nothing along an axis where `other` has more."""
+    aligned = (1,) * (len(other) - len(shape)) + tuple(shape)
+    return any(same(a, 1) and not same(b, 1) for a, b in zip(aligned, other, strict=True))
+
+
+def is_mixed(shape: Shape, other: Shape) -> bool:
+    """Whether the axes along which `other` is stretched to `shape` are neither all in front nor all behind."""
+    kept = [same(a, b) for a, b in zip(shape, other, strict=True)]
+    ones = [same(b, 1) for b in other]
+    behind = next((i for i, equal in enumerate(kept) if not equal), len(kept))
+    before = next((i for i, one in enumerate(ones) if not one), len(ones))
+    return not all(ones[behind:]) and not all(kept[before:])
+
+
 def _first(arguments: Arguments) -> Value:
     return next(v for a in arguments.values() for v in values_in(a))
 

@@ -138,8 +138,13 @@ class TractEmitter(Emitter):
     def sub(self, x: Operand, y: Operand, out: Expected | None = None) -> Value:
         """`x - y`; as `-y + x` where the engine would swap them."""
         first, end = SWAPPED_SUB
-        swapped = first <= self.spec.version < end and isinstance(y, Value) and y.dtype.kind in "fi"
-        if swapped and is_stretched(x.shape if isinstance(x, Value) else (), y.shape):
+        swapping = first <= self.spec.version < end
+        if (
+            swapping
+            and isinstance(y, Value)
+            and y.dtype.kind in "fi"
+            and is_stretched(x.shape if isinstance(x, Value) else (), y.shape)
+        ):
             return self.call("add", self.call("neg", y)[0], x, outs=None if out is None else [out])[0]
         return self.call("sub", x, y, outs=None if out is None else [out])[0]
 

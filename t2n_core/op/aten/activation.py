@@ -22,8 +22,14 @@ def _rounded(g: Emitter, value: Value) -> Value:
     return g.cast(value, g.output.dtype)
 
 
+_NEVER_NEGATIVE = frozenset({"abs", "exp", "relu", "sigmoid", "sqr", "sqrt"})
+
+
 @op("aten::relu")
 def relu(g: Emitter, self: Value) -> Value:
+    """What has no negative element stays as it is, its NaN too: LPPool takes the `relu` of magnitudes."""
+    if self.producer is not None and self.producer.name in _NEVER_NEGATIVE:
+        return self
     if self.dtype.kind != "f":
         return g.max(self, 0)
     return g.relu(self)

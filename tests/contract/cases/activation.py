@@ -23,6 +23,7 @@ CASES = [
         for name in PLAIN
         if name not in NATIVE and name not in ("mish", "silu", "gelu", "hardswish")
     ),
+    case("relu of magnitudes", lambda x: F.relu(x.abs()), corners()),
     case("relu of integers", F.relu, randint(-5, 5, 9)),
     case("relu6 of integers", F.relu6, randint(-5, 9, 9)),
     case("hardtanh bounds", F.hardtanh, randn(9, scale=3), -0.5, 2.0),

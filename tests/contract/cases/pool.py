@@ -60,5 +60,6 @@ CASES = [
     case("adaptive_max_pool1d to more", build(nn.AdaptiveMaxPool1d, 9, return_indices=True), below(2, 3, 5)),
     case("adaptive_max_pool2d", build(nn.AdaptiveMaxPool2d, (5, 3), return_indices=True), below(2, 3, 17, 12)),
     case("adaptive_max_pool3d", build(nn.AdaptiveMaxPool3d, (5, 3, 1)), below(2, 3, 7, 12, 4)),
+    case("lp_pool of negative numbers", nn.LPPool1d(1.5, 2), randn(1, 3, 7)),
     case("lp_pool", build(nn.LPPool2d, 2, (3, 2), (2, 1)), randn(2, 3, 8, 9)),
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -53,15 +54,36 @@ def summary_lines(ledger: Ledger) -> list[str]:
 
 
 def _table(ledger: Ledger) -> list[str]:
+    """Engine × status, and where the cells come from several files, file × engine."""
     cells = list(ledger.cells.values())
     shown = [status.value for status in Status if any(cell.status == status for cell in cells)]
     titles = list(dict.fromkeys([*(engine.title for engine in ledger.run.engines), *(cell.engine for cell in cells)]))
+    titles = [title for title in titles if any(cell.engine == title for cell in cells)]
     rows = [("engine", *shown, "levels reached")]
     for title in titles:
         own = [cell for cell in cells if cell.engine == title]
-        if own:
-            counts = Counter(str(cell.status) for cell in own)
-            rows.append((title, *(str(counts.get(status) or "") for status in shown), _levels(own)))
+        counts = Counter(str(cell.status) for cell in own)
+        rows.append((title, *(str(counts.get(status) or "") for status in shown), _levels(own)))
+    return _aligned(rows) + _suites(cells, titles)
+
+
+def _suites(cells: list[CellLine], titles: list[str]) -> list[str]:
+    """`3/4` where 3 of a file's 4 cells passed or were no surprise."""
+    files = list(dict.fromkeys(cell.nodeid.partition("::")[0] for cell in cells))
+    if len(files) < 2:
+        return []
+    rows = [("suite", *titles, "")]
+    for file in files:
+        counts = []
+        for title in titles:
+            own = [cell for cell in cells if cell.engine == title and cell.nodeid.partition("::")[0] == file]
+            good = sum(cell.status == Status.PASS or bool(cell.expected) for cell in own)
+            counts.append(f"{good}/{len(own)}" if own else "")
+        rows.append((PurePosixPath(file).stem.removeprefix("test_"), *counts, ""))
+    return ["", *_aligned(rows)]
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  ".join(_cell(row, column, widths) for column in range(len(row))).rstrip() for row in rows]
 

@@ -314,3 +314,25 @@ def test_options_reach_the_export(suite):
     exports = [line for line in suite.log if "export" in line]
     assert exports == ["main export pass 0.23.9 ['custom_extensions']", "main export pass 1.0.5 []"]
     assert sum("capture" in line for line in suite.log) == 2, "a khronos graph has no symbols"
+
+
+def test_the_terminal_shows_the_matrix_of_suites_and_engines(suite):
+    one = """
+        import pytest
+
+        @pytest.mark.nnef_export
+        @pytest.mark.parametrize("what", [{whats}])
+        def test_model(what):
+            return what, (1,)
+        """
+    suite.pytester.makepyfile(
+        test_layers=one.format(whats="'pass', 'mismatch'"), test_recurrent=one.format(whats="'pass', 'crash@0.23.9'")
+    )
+    result = suite.run(engines="0.21,0.23")
+    result.stdout.fnmatch_lines(
+        [
+            "suite      tract 0.21.19  tract 0.23.9",
+            "layers               1/2           1/2",
+            "recurrent            2/2           1/2",
+        ]
+    )

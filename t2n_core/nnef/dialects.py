@@ -11,7 +11,7 @@ from packaging.version import Version
 from t2n_core.errors import LowerError
 from t2n_core.nnef.dims import Dim, Shape, as_dim, floor_div, is_static, product, same
 from t2n_core.nnef.emitter import FLOAT32, Emitter, Expected, Operand
-from t2n_core.nnef.graph import Operation, Value
+from t2n_core.nnef.graph import Operation, Value, is_known
 from t2n_core.nnef.shapes import broadcast, is_mixed, is_stretched
 from t2n_core.nnef.spec import Spec
 
@@ -26,6 +26,8 @@ SIZES_AS_BOUNDS = Version("0.19.6")
 RESHAPES_INTO_SCANS = (Version("0.23.0"), Version("0.23.9"))
 """From the first to before the second, the engine moves a `reshape` of a scan's result into the scan, and fails."""
 
+BATCHED_CONSTANTS = Version("0.20")
+"""Before, `matmul` reads beyond an operand whose batch is repeated to that of a constant."""
 SWAPPED_SUB = (Version("0.21.8"), Version("0.21.11"))
 """From the first to before the second, `sub` of few elements minus many gives the negative."""
 MIXED_PRODUCT = Version("0.21.6")
@@ -162,6 +164,19 @@ class TractEmitter(Emitter):
         shape = broadcast((1,) * (y.rank - x.rank) + x.shape, (1,) * (x.rank - y.rank) + y.shape)
         lifted = self.lift(y, len(shape))
         return self.expand(lifted, shape) if y.dtype.kind == "f" and is_mixed(shape, lifted.shape) else y
+
+    def matmul(self, x: Value, y: Value, out: Expected | None = None, **transposed: bool) -> Value:
+        """The product of matrices; an operand with a narrower batch than a constant is repeated where it must be."""
+        if self.spec.version < BATCHED_CONSTANTS:
+            x, y = self._batched(x, y), self._batched(y, x)
+        return self.call("matmul", x, y, outs=None if out is None else [out], **transposed)[0]
+
+    def _batched(self, value: Value, other: Value) -> Value:
+        if not is_known(other) or not is_stretched(value.shape[:-2], other.shape[:-2]):
+            return value
+        value = self.lift(value, other.rank)
+        batch = broadcast(value.shape[:-2], self.lift(other, value.rank).shape[:-2])
+        return self.expand(value, (*batch, *value.shape[-2:]))
 
     def scanned(self, value: Value) -> Value:
         """The result of a scan, where needed behind a triangle that keeps everything: no rewriting passes that."""

@@ -121,3 +121,19 @@ def values_in(argument: Any) -> Iterator[Value]:
     elif isinstance(argument, list | tuple):
         for item in argument:
             yield from values_in(item)
+
+
+def is_known(value: Value) -> bool:
+    """True for weights and for what is computed from nothing else, which the engine folds into weights."""
+    pending, seen = [value], {id(value)}  # no recursion: graphs are deeper than Python's stack
+    while pending:
+        one = pending.pop()
+        if one.weight is not None:
+            continue
+        inputs = list(one.producer.inputs()) if one.producer else []
+        if not inputs:
+            return False
+        new = [v for v in inputs if id(v) not in seen]
+        seen.update(map(id, new))
+        pending += new
+    return True

@@ -15,7 +15,7 @@ import numpy as np
 import sympy
 from packaging.specifiers import SpecifierSet
 
-from t2n_core.nnef.graph import Operation, Value, values_in
+from t2n_core.nnef.graph import Operation, Value, is_known, values_in
 from t2n_core.nnef.shapes import is_mixed, is_stretched
 from t2n_core.nnef.signatures import REQUIRED, Signature
 from t2n_core.nnef.spec import Spec, spec_data
@@ -153,6 +153,14 @@ def _mixed_second(call: Call, argument: str, values: Sequence[Any]) -> bool:
     return isinstance(second, Value) and result.dtype.kind == "f" and is_mixed(result.shape, second.shape)
 
 
+def _batched_constant(call: Call, argument: str, values: Sequence[Any]) -> bool:
+    a, b = call.get("A"), call.get("B")
+    return any(
+        is_known(constant) and is_stretched(other.shape[:-2], constant.shape[:-2])
+        for constant, other in ((a, b), (b, a))
+    )
+
+
 def _beyond_extent(call: Call, argument: str, values: Sequence[Any]) -> bool:
     shape = call.get("input").shape
     bounds = zip(call.get("axes"), call.get("end"), strict=True)
@@ -198,6 +206,7 @@ TESTS: Final[Mapping[str, Test]] = {
     "window_off_space": _window_off_space,
     "strided_rest": _strided_rest,
     "stretched_minuend": _stretched_minuend,
+    "batched_constant": _batched_constant,
     "mixed_second": _mixed_second,
     "beyond_extent": _beyond_extent,
     "logical_literal": _logical_literal,

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim, same
 from t2n_core.nnef.emitter import FLOAT32, Emitter, Operand
 from t2n_core.nnef.graph import Value
 from t2n_core.op.promote import BOOL, FLOAT64
@@ -126,39 +125,6 @@ def reduce_max(g: Emitter, x: Value, axes: list[int]) -> Value:
 
 def sum_of(g: Emitter, x: Value, axes: list[int]) -> Value:
     return g.sum_reduce(x, axes=axes) if axes else x
-
-
-def matmul(g: Emitter, a: Value, b: Value) -> Value:
-    """The product of matrices, of equal rank. A constant with a wider batch than the other operand makes 0.19 read
-    beyond the other one, so that one is repeated first."""
-    for axis in range(a.rank - 2):
-        if is_known(b) and not same(b.shape[axis], 1) and same(a.shape[axis], 1):
-            a = _repeated(g, a, axis, b.shape[axis])
-        elif is_known(a) and not same(a.shape[axis], 1) and same(b.shape[axis], 1):
-            b = _repeated(g, b, axis, a.shape[axis])
-    return g.matmul(a, b)
-
-
-def is_known(value: Value) -> bool:
-    """True for weights and for what is computed from nothing else, which the engine folds into weights."""
-    pending, seen = [value], {id(value)}  # no recursion: graphs are deeper than Python's stack
-    while pending:
-        one = pending.pop()
-        if one.weight is not None:
-            continue
-        inputs = list(one.producer.inputs()) if one.producer else []
-        if not inputs:
-            return False
-        new = [v for v in inputs if id(v) not in seen]
-        seen.update(map(id, new))
-        pending += new
-    return True
-
-
-def _repeated(g: Emitter, value: Value, axis: int, count: Dim) -> Value:
-    shape = list(value.shape)
-    shape[axis] = count
-    return g.expand(value, tuple(shape))
 
 
 def floor_divide(g: Emitter, a: Value, b: Value) -> Value:

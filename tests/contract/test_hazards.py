@@ -321,6 +321,23 @@ def and_literal(build: Any) -> Case:
     return one(build, x, "and", x, parameter="x", y=True)
 
 
+def batched(build: Any, ours: tuple[int, ...], constant: tuple[int, ...]) -> Case:
+    x = np.random.default_rng(2).standard_normal((*ours, 3, 4)).astype(np.float32)
+    w = np.random.default_rng(3).standard_normal((*constant, 4, 6)).astype(np.float32)
+    want = x @ w
+    a, b = build.input("x", x.shape), build.variable("w", w)
+    return build.outputs(build.op("matmul", "y", want.shape, A=a, B=b)), x, want
+
+
+for _name, (_ours, _constant) in {
+    "alike": ((2, 5), (2, 5)),
+    "narrow_constant": ((2, 5), (1, 1)),
+    "wide_constant": ((1, 1), (2, 5)),
+    "crossed": ((1, 5), (2, 1)),
+}.items():
+    CASES[f"matmul_batch_{_name}"] = lambda build, o=_ours, c=_constant: batched(build, o, c)
+
+
 def product(build: Any, dtype: str, acc: str = "") -> Case:
     x = np.random.default_rng(2).integers(0, 4, (2, 3)).astype(dtype)
     w = np.random.default_rng(3).integers(0, 4, (3, 4)).astype(dtype)

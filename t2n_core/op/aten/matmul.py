@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
-from t2n_core.op import portable
 from t2n_core.op.aten.reduction import norm_of
 from t2n_core.op.promote import Tensorlike, operand
 from t2n_core.op.registry import op
@@ -35,14 +34,14 @@ def matmul(g: Emitter, self: Value, other: Value | None = None, mat2: Value | No
         right = g.unsqueeze(right, axes=[1])
         drop.append(-1)
     rank = max(left.rank, right.rank)
-    out = portable.matmul(g, g.lift(left, rank), g.lift(right, rank))
+    out = g.matmul(g.lift(left, rank), g.lift(right, rank))
     return g.squeeze_axes(out, [rank + axis for axis in drop])
 
 
 @op("aten::addbmm")
 def addbmm(g: Emitter, self: Value, batch1: Value, batch2: Value, beta: Tensorlike = 1, alpha: Tensorlike = 1) -> Value:
     """beta * self + alpha * (the sum of the batch's products)."""
-    total = g.squeeze(g.sum_reduce(portable.matmul(g, batch1, batch2), axes=[0]), axes=[0])
+    total = g.squeeze(g.sum_reduce(g.matmul(batch1, batch2), axes=[0]), axes=[0])
     scaled = total if alpha == 1 else g.mul(total, operand(g, alpha, total.dtype))
     if beta == 0:
         return scaled
@@ -53,7 +52,7 @@ def addbmm(g: Emitter, self: Value, batch1: Value, batch2: Value, beta: Tensorli
 def bilinear(g: Emitter, input1: Value, input2: Value, weight: Value, bias: Value | None = None) -> Value:
     """Of each output o: the sum over i and j of input1[i] * weight[o, i, j] * input2[j]."""
     left = g.unsqueeze(input1, axes=[input1.rank - 1, input1.rank])  # [… 1, 1, i]
-    halfway = portable.matmul(g, left, g.lift(weight, left.rank))  # [… o, 1, j]
+    halfway = g.matmul(left, g.lift(weight, left.rank))  # [… o, 1, j]
     right = g.unsqueeze(input2, axes=[input2.rank - 1])  # [… 1, j]
     rows = g.squeeze(halfway, axes=[halfway.rank - 2])  # [… o, j]
     out = g.squeeze(g.sum_reduce(g.mul(rows, right), axes=[rows.rank - 1]), axes=[rows.rank - 1])

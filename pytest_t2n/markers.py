@@ -34,13 +34,29 @@ CASE_ARGUMENTS: Mapping[str, str] = {
 
 TARGET_OPTIONS: dict[str, dict[str, str]] = {
     "tract": {
+        "feature_flags": "registries that the engine in the product is built with",
         "specific_properties": "properties written to the archive",
         "dump_identity_properties": "write date, host and user to the archive",
+        "force_attention_inner_in_f32": "the engine's attention operator accumulates halves in float32",
+        "force_linear_accumulation_in_f32": "products of halves are summed in float32",
+        "force_norm_in_f32": "batch norms of halves are computed in float32",
+        "reify_sdpa_operator": "attention as the engine's own operator where it has one",
+        "upsample_with_debox": "nearest upsampling as `debox` where the engine has it",
         "custom_extensions": "further `extension` lines of the graph",
+        "custom_fragments": "fragments that rules can call",
     },
     "khronos": {},
 }
 """Per target, the keyword arguments of its class that a marker may set; the one table to extend."""
+
+OTHER_NAMES = {"version": "versions", "check_io_tolerance": "tolerance"}
+"""Names of the target classes for what a test says in its own words; both are taken."""
+
+ELSEWHERE = {
+    "specific_tract_binary_path": "a binary is an engine of the session: --t2n-tract=path:/to/tract",
+    "offline": "where engines come from is said once for the session: --t2n-offline",
+    "engine": "the engine of a test comes from --t2n-tract",
+}
 
 _NOT_IN_A_CALL = ("target", "versions")
 
@@ -83,8 +99,8 @@ def read_marks(marks: Iterable[pytest.Mark], overrides: Mapping[str, Any] | None
             if "target" in mark.kwargs:
                 raise MarkerError(f"{MARKER} got its target twice")
             merged["target"] = mark.args[0]
-        merged.update(mark.kwargs)
-    for name, value in (overrides or {}).items():
+        merged.update(_own_names(mark.kwargs))
+    for name, value in _own_names(overrides or {}).items():
         if name in _NOT_IN_A_CALL:
             raise MarkerError(f"`{name}` chooses the engines of a test, so it belongs to its marker @{MARKER}(…)")
         merged[name] = value
@@ -113,6 +129,25 @@ def _validated(given: Mapping[str, Any]) -> CaseOptions:
         inputs=_inputs(given.get("inputs")),
         target_options=options,
     )
+
+
+def _own_names(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments under the names of this file. `check_io=True` is what a marked test does anyway."""
+    own: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in ELSEWHERE:
+            raise MarkerError(f"`{name}` is no argument of {MARKER}: {ELSEWHERE[name]}")
+        if name == "check_io":
+            if value is not True:
+                raise MarkerError(
+                    f"check_io={value!r}: a marked test always checks; export_model_to_nnef exports without a check"
+                )
+            continue
+        wanted = OTHER_NAMES.get(name, name)
+        if wanted in given and wanted != name:
+            raise MarkerError(f"`{name}` and `{wanted}` say the same; give one of them")
+        own[wanted] = value
+    return own
 
 
 def _targets(value: Any) -> tuple[str, ...]:

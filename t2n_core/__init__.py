@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from t2n_core.check.tolerance import TractCheckTolerance
     from t2n_core.errors import T2NError
     from t2n_core.export import ExportResult, ModelExport, export_model_to_nnef
-    from t2n_core.inference_target import InferenceTarget, KhronosNNEF, TractNNEF
+    from t2n_core.inference_target import InferenceTarget, KhronosNNEF, TractFeatureFlag, TractNNEF
 
 _HOMES = {
     "ExportResult": "t2n_core.export",
@@ -18,6 +18,7 @@ _HOMES = {
     "ModelExport": "t2n_core.export",
     "T2NError": "t2n_core.errors",
     "TractCheckTolerance": "t2n_core.check.tolerance",
+    "TractFeatureFlag": "t2n_core.inference_target",
     "TractNNEF": "t2n_core.inference_target",
     "export_model_to_nnef": "t2n_core.export",
 }
@@ -29,6 +30,7 @@ __all__ = [
     "ModelExport",
     "T2NError",
     "TractCheckTolerance",
+    "TractFeatureFlag",
     "TractNNEF",
     "export_model_to_nnef",
 ]

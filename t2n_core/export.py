@@ -27,6 +27,7 @@ from t2n_core.op.custom_extractors import ModuleInfoExtractor
 from t2n_core.op.lower import has_rule, lower
 from t2n_core.op.registry import Registry, load_default
 from t2n_core.reference import reference_samples
+from t2n_core.torch_graph.dynamic_axes import normalise
 from t2n_core.torch_graph.passes import simplify
 from t2n_core.torch_graph.tracer import CapturedModel, ModelInputs, TorchModuleTracer, bind_inputs
 
@@ -88,9 +89,12 @@ class ModelExport:
     def lower(self, target: InferenceTarget) -> Graph:
         """The NNEF graph for a target, legal there. Raises CaptureError, UnsupportedOpsError, SpecError."""
         captured = self.captured
-        target.post_trace(captured.graph)
-        spec, rules = target.spec, self.rules or load_default()
-        graph = lower(simplify(captured.graph, has_rule(rules, spec)), spec, rules, self._output_names(captured))
+        traced = captured.graph.copy()  # what a hook does to it must not reach other targets
+        target.post_trace(traced)
+        spec, rules, options = target.spec, self.rules or load_default(), target.writing
+        names = self._output_names(captured)
+        simple = simplify(traced, has_rule(rules, spec, options))
+        graph = lower(simple, spec, rules, names, options, target.custom_fragments)
         for fragment in target.specific_fragments(graph):
             graph.fragments.setdefault(fragment.name, fragment)
         target.post_export(graph)
@@ -101,8 +105,7 @@ class ModelExport:
 
     def to(self, target: InferenceTarget, path: str | Path, *, compression_level: int | None = None) -> ExportResult:
         """Writes the archive for one target. Raises T2NError; nothing is left under `path` then."""
-        if target.dynamic_axes and self.dynamic_axes is None:
-            self.dynamic_axes = target.dynamic_axes
+        self._take_axes_of(target)
         times: dict[str, float] = {}
         target.pre_trace(self.model, self.inputs.tensors)
         _ = self.captured  # timed by itself
@@ -111,6 +114,20 @@ class ModelExport:
         with _timed(times, "write"):
             archive = write_archive(graph, path, spec=target.spec, compression=compression_level)
         return ExportResult(archive, target, self, graph, {**self.times, **times})
+
+    def _take_axes_of(self, target: InferenceTarget) -> None:
+        """Raises InputError for axes that differ from those that this export has or was captured with."""
+        if not target.dynamic_axes:
+            return
+        if self.dynamic_axes is None and self._captured is None:
+            self.dynamic_axes = target.dynamic_axes
+        tensors = zip(self.inputs.names, self.inputs.tensors, strict=True)
+        shapes = {name: tuple(tensor.shape) for name, tensor in tensors}
+        if normalise(target.dynamic_axes, shapes) != normalise(self.dynamic_axes, shapes):
+            raise InputError(
+                "the target's dynamic_axes differ from those of this export",
+                hint="one capture has one set of dynamic axes: make a ModelExport for each",
+            )
 
     def _output_names(self, captured: CapturedModel) -> list[str]:
         count = len(captured.graph.outputs)

@@ -2,7 +2,7 @@
 
 Flags, log lines and npz rules are those of the command line's source, 0.19.2 to 0.23.5; no released wheel carries a
 binary, so this is tested with a script that answers like one. What differs from a wheel: each batch is a process of its
-own that loads the archive again, halves go in and come out as float32, and there are no facts.
+own that loads the archive again, halves go in and come out as float32 (the reply says so), and there are no facts.
 """
 
 from __future__ import annotations
@@ -132,7 +132,8 @@ class CliEngine:
             outputs += reply.outputs
             if reply.status != "ok":
                 return EngineReply(reply.status, reply.stage, reply.message, reply.stderr, tuple(outputs))
-        return EngineReply("ok", "run", outputs=tuple(outputs), times={"run": time.monotonic() - start})
+        times = {"run": time.monotonic() - start}
+        return EngineReply("ok", "run", outputs=tuple(outputs), times=times, widened_halves=True)
 
     def _accepted_registries(self) -> tuple[str, ...]:
         if self._registries is None:
@@ -232,5 +233,6 @@ def _reached(stderr: str) -> EngineStage:
 def _error_text(stderr: str) -> str:
     """From the first error line on; its causes follow it."""
     found = re.search(r"^.*(?:\bERROR\b|\bError:).*", stderr, re.MULTILINE | re.DOTALL)
-    text = found[0] if found else stderr
-    return text.strip()[-4000:] or "it ended with status 1 without a message"
+    if found:
+        return found[0].strip()[-4000:]
+    return f"it ended with status 1 and no message of an error\n{stderr[-4000:]}".strip()

@@ -30,6 +30,8 @@ class EngineReply:
     """Seconds: `load`, `optimise`, and `run` for all batches together."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What the engine says of the model: input and output facts as text."""
+    widened_halves: bool = False
+    """Outputs of float16 came as float32, since the way they took has no halves."""
 
 
 class Engine(Protocol):

@@ -2,6 +2,6 @@
 
 from t2n_core.inference_target.base import InferenceTarget
 from t2n_core.inference_target.khronos import KhronosNNEF
-from t2n_core.inference_target.tract import TractNNEF
+from t2n_core.inference_target.tract import TractFeatureFlag, TractNNEF
 
-__all__ = ["InferenceTarget", "KhronosNNEF", "TractNNEF"]
+__all__ = ["InferenceTarget", "KhronosNNEF", "TractFeatureFlag", "TractNNEF"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from t2n_core.check.tolerance import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.engine.protocol import Engine
 from t2n_core.nnef.graph import Fragment, Graph
 from t2n_core.nnef.spec import Spec
+from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 if TYPE_CHECKING:
     import torch
@@ -51,6 +53,16 @@ class InferenceTarget(ABC):
     def spec(self) -> Spec:
         """The operators that may be written."""
 
+    @property
+    def writing(self) -> WritingOptions:
+        """Choices between forms of an operator."""
+        return PLAIN
+
+    @property
+    def custom_fragments(self) -> Sequence[Fragment]:
+        """Fragments that are in the archive from the beginning, for rules to call by name."""
+        return ()
+
     @abstractmethod
     def engine(self) -> Engine:
         """What judges archives of this target. Raises EngineResolveError or EngineProvisionError."""
@@ -60,13 +72,13 @@ class InferenceTarget(ABC):
         """Before capture; must not change the model."""
 
     def post_trace(self, graph: TorchModuleIRGraph) -> None:  # noqa: B027
-        """On the captured graph, before it is lowered; may edit it."""
+        """On the captured graph, before it is lowered; may edit this copy of it."""
 
     def post_export(self, graph: Graph) -> None:  # noqa: B027
         """On the NNEF graph, before it is checked and written; may edit it."""
 
     def specific_fragments(self, graph: Graph) -> list[Fragment]:
-        """Fragments to add to the archive."""
+        """Fragments to add to the archive, for what `post_export` writes."""
         return []
 
     def __str__(self) -> str:

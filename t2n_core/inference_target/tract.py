@@ -5,35 +5,66 @@ from __future__ import annotations
 import getpass
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar
+
+from packaging.version import InvalidVersion, Version
 
 from t2n_core.check.tolerance import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.engine import ResolvedEngine, engine_for, resolve_engines
 from t2n_core.engine.protocol import Engine
-from t2n_core.errors import InputError
+from t2n_core.errors import InputError, SpecError
 from t2n_core.inference_target.base import InferenceTarget
-from t2n_core.nnef.graph import Graph
+from t2n_core.nnef.graph import Fragment, Graph
+from t2n_core.nnef.signatures import fragment_of
 from t2n_core.nnef.spec import Spec, spec_for
+from t2n_core.nnef.writing_options import WritingOptions
 
 _EXACT = re.compile(r"\d+\.\d+\.\d+([.a-z]+\d+)*")
+
+
+class TractFeatureFlag(StrEnum):
+    """A part that tract is built with or without, beside its standard library and `tract_core`."""
+
+    DEFAULT = "default"
+    """All that the releases on PyPI have."""
+    ONNX = "onnx"
+    PULSE = "pulse"
+    EXTRA = "extra"
+    TRANSFORMERS = "transformers"
+    COMPLEX = "complex"
 
 
 class TractNNEF(InferenceTarget):
     """NNEF for tract.
 
     Args:
-        version: `0.21.19`, or what resolves to one release: `0.21` (its newest), `latest`.
-        specific_tract_binary_path: a tract command line that checks in place of the release from PyPI.
+        version: `0.21.19`, or what resolves to one release: `0.21` (its newest), `>=0.21,<0.23` (the newest in the
+            range), `latest`.
+        feature_flags: the registries that the engine in your product is built with, by name: `transformers`, `extra`,
+            `pulse`, `onnx`; an operator of another one is never written. None or `default`: as the releases on PyPI.
+        check_io, dynamic_axes, check_io_tolerance: as in InferenceTarget.
+        specific_tract_binary_path: a tract command line that checks in place of the release from PyPI. It says its
+            version itself; a `version` given beside it must be the same release.
         specific_properties: written into the archive as tract's `properties`.
         dump_identity_properties: also write user, host and date of the export; the bytes are then not reproducible.
+        force_attention_inner_in_f32: the engine's own attention operator accumulates halves in float32. (The form that
+            is written without `reify_sdpa_operator` always does.)
+        force_linear_accumulation_in_f32: products of halves (linear, matmul, convolution, recurrent nets) are computed
+            in float32 and rounded once.
+        force_norm_in_f32: a batch norm of halves is computed in float32. (Norms with statistics of their input always
+            are, as in PyTorch.)
+        reify_sdpa_operator: attention as `tract_transformers_sdpa` (0.22.0 and later) where that can express the call.
+        upsample_with_debox: nearest upsampling by whole factors as `debox` (0.23.0 and later).
         custom_extensions: further `extension` lines, such as `tract_assert T >= 1`.
+        custom_fragments: fragments, as NNEF text or `Fragment`, that are in the archive and that rules can call.
         engine: an engine that was resolved before; no index is asked then.
         offline: take engines from the cache only.
 
     Raises:
-        InputError: options that exclude each other.
+        InputError: options that exclude each other, or a value that none has.
         EngineResolveError: no such release.
     """
 
@@ -43,13 +74,20 @@ class TractNNEF(InferenceTarget):
         self,
         version: str = "latest",
         *,
+        feature_flags: Iterable[str] | str | None = None,
         check_io: bool = True,
         dynamic_axes: Any = None,
         check_io_tolerance: str | TractCheckTolerance = DEFAULT_LEVEL,
         specific_tract_binary_path: str | Path | None = None,
         specific_properties: Mapping[str, str] | None = None,
         dump_identity_properties: bool = False,
+        force_attention_inner_in_f32: bool = False,
+        force_linear_accumulation_in_f32: bool = False,
+        force_norm_in_f32: bool = False,
+        reify_sdpa_operator: bool = False,
+        upsample_with_debox: bool = False,
         custom_extensions: Sequence[str] = (),
+        custom_fragments: Sequence[str | Fragment] = (),
         engine: ResolvedEngine | None = None,
         offline: bool = False,
     ) -> None:
@@ -59,9 +97,18 @@ class TractNNEF(InferenceTarget):
         self._resolved = engine
         self._binary = None if specific_tract_binary_path is None else Path(specific_tract_binary_path)
         self._offline = offline
+        self.feature_flags = _flags(feature_flags)
         self.specific_properties = dict(specific_properties or {})
         self.dump_identity_properties = dump_identity_properties
-        self.custom_extensions = tuple(custom_extensions)
+        self._writing = WritingOptions(
+            attention_in_f32=force_attention_inner_in_f32,
+            linear_accumulation_in_f32=force_linear_accumulation_in_f32,
+            norm_in_f32=force_norm_in_f32,
+            reify_sdpa=reify_sdpa_operator,
+            upsample_with_debox=upsample_with_debox,
+        )
+        self.custom_extensions = tuple(_extension(line) for line in custom_extensions)
+        self._fragments = tuple(_fragment(one) for one in custom_fragments)
 
     @classmethod
     def latest(cls, **options: Any) -> TractNNEF:
@@ -70,15 +117,15 @@ class TractNNEF(InferenceTarget):
 
     @property
     def resolved(self) -> ResolvedEngine:
-        """The engine behind this target, provisioned. Raises EngineResolveError, EngineProvisionError."""
+        """The engine behind this target, provisioned. Raises EngineResolveError, EngineProvisionError, InputError."""
         if self._resolved is None:
             wanted = self.requested_version if self._binary is None else f"path:{self._binary}"
             found = resolve_engines(wanted, offline=self._offline)
-            if len(found) != 1:
-                raise InputError(
-                    f"TractNNEF takes one version, {wanted!r} means {', '.join(e.version for e in found) or 'none'}"
-                )
-            self._resolved = found[0]
+            if not found:
+                raise InputError(f"TractNNEF takes one version, {wanted!r} means none")
+            if self._binary is not None:
+                self._check_binary(found[-1].version)
+            self._resolved = found[-1]  # of a range, the newest
         return self._resolved
 
     @property
@@ -89,7 +136,18 @@ class TractNNEF(InferenceTarget):
 
     @property
     def spec(self) -> Spec:
-        return spec_for("tract", self.version)
+        spec = spec_for("tract", self.version)
+        if self.feature_flags is None:
+            return spec
+        return spec.with_registries(["tract_core", *(f"tract_{flag.value}" for flag in self.feature_flags)])
+
+    @property
+    def writing(self) -> WritingOptions:
+        return self._writing
+
+    @property
+    def custom_fragments(self) -> tuple[Fragment, ...]:
+        return self._fragments
 
     def engine(self) -> Engine:
         return engine_for(self.resolved)
@@ -105,3 +163,47 @@ class TractNNEF(InferenceTarget):
                 export_host=platform.node(),
                 export_date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             )
+
+    def _check_binary(self, said: str) -> None:
+        """A binary of another release than the one asked for would prove nothing about that one."""
+        try:
+            wanted, found = Version(self.requested_version).release, Version(said).release
+        except InvalidVersion:  # `latest`, a range: any binary
+            return
+        if found[: len(wanted)] != wanted:
+            raise InputError(f"{self._binary} is tract {said}, not the version {self.requested_version} asked for")
+
+
+def _flags(given: Iterable[str] | str | None) -> frozenset[TractFeatureFlag] | None:
+    """None for what the releases have. Raises InputError."""
+    if given is None:
+        return None
+    names = [given] if isinstance(given, str) else list(given)
+    try:
+        flags = frozenset(TractFeatureFlag(name) for name in names)
+    except ValueError as wrong:
+        known = ", ".join(flag.value for flag in TractFeatureFlag)
+        raise InputError(f"feature_flags: {wrong}", hint=f"one or more of {known}") from None
+    if TractFeatureFlag.COMPLEX in flags:
+        raise InputError(
+            "feature_flags: this exporter writes no complex tensors, and no release on PyPI since 0.20 can hold them",
+            hint="compute with real and imaginary parts (torch.view_as_real)",
+        )
+    return None if TractFeatureFlag.DEFAULT in flags else flags
+
+
+def _extension(line: str) -> str:
+    """`tract_assert T >= 1` without keyword and semicolon, which are taken off if given. Raises InputError."""
+    plain = line.strip().removeprefix("extension ").removesuffix(";").strip()
+    if not plain or ";" in plain or "\n" in plain:
+        raise InputError(f"custom_extensions: {line!r} is not one extension", hint="such as 'tract_assert T >= 1'")
+    return plain
+
+
+def _fragment(given: str | Fragment) -> Fragment:
+    if isinstance(given, Fragment):
+        return given
+    try:
+        return fragment_of(given)
+    except SpecError as wrong:
+        raise InputError(f"custom_fragments: {wrong.message}") from wrong

@@ -14,6 +14,7 @@ from t2n_core.nnef.emitter import FLOAT32, Emitter, Expected, Operand
 from t2n_core.nnef.graph import Operation, Value, is_known
 from t2n_core.nnef.shapes import broadcast, is_mixed, is_stretched
 from t2n_core.nnef.spec import Spec
+from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 TRACT_TYPES = {
     "bool": "bool",
@@ -37,8 +38,8 @@ MIXED_PRODUCT = Version("0.21.6")
 class TractEmitter(Emitter):
     """NNEF with tract's registries; sizes of dynamic axes are expressions."""
 
-    def __init__(self, spec: Spec, *, name: str = "network") -> None:
-        super().__init__(spec, name=name)
+    def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
+        super().__init__(spec, name=name, options=options)
         self._sizes: set[str] = set()
 
     def external(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Value:
@@ -238,6 +239,6 @@ class KhronosEmitter(Emitter):
         return self.gather(value, indices, axis=axis)
 
 
-def emitter_for(spec: Spec, name: str = "network") -> Emitter:
+def emitter_for(spec: Spec, name: str = "network", options: WritingOptions = PLAIN) -> Emitter:
     """An empty graph for that target version."""
-    return {"tract": TractEmitter, "khronos": KhronosEmitter}[spec.target](spec, name=name)
+    return {"tract": TractEmitter, "khronos": KhronosEmitter}[spec.target](spec, name=name, options=options)

@@ -23,13 +23,18 @@ from numpy.typing import NDArray
 from t2n_core.errors import LowerError, Origin, SpecError
 from t2n_core.nnef import shapes
 from t2n_core.nnef.dims import Dim, Shape, as_dim, same, shape_text, symbols_of
-from t2n_core.nnef.graph import ArrayWeight, Fragment, Graph, Operation, Value, WeightSource
+from t2n_core.nnef.graph import ArrayWeight, Fragment, Graph, Operation, Value, WeightSource, values_in
 from t2n_core.nnef.identifiers import identifier_problem
+from t2n_core.nnef.signatures import fragment_signature
 from t2n_core.nnef.spec import Signature, Spec
+from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 Scalar: TypeAlias = bool | int | float
 Operand: TypeAlias = Value | Scalar
+FLOAT16 = np.dtype(np.float16)
 FLOAT32 = np.dtype(np.float32)
+PRODUCTS = frozenset(["matmul", "linear", "conv", "separable_conv", "deconv", "separable_deconv"])
+"""Operators that sum products; with `linear_accumulation_in_f32` they never see halves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +58,9 @@ class NodeContext:
 class Emitter(ABC):
     """Builds one graph for one target version. Subclasses hold what differs between NNEF dialects."""
 
-    def __init__(self, spec: Spec, *, name: str = "network") -> None:
+    def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
         self.spec = spec
+        self.options = options
         self.graph = Graph(name=name)
         self.node = NodeContext("graph", None, ())
         self._names: set[str] = set(spec.names())
@@ -106,9 +112,16 @@ class Emitter(ABC):
     def call(
         self, operator: str, *args: Any, outs: Sequence[Expected] | None = None, **attributes: Any
     ) -> tuple[Value, ...]:
-        """Writes one statement; returns all its results. `outs` gives their shapes where they cannot be inferred."""
+        """Writes one statement; returns all its results. `outs` gives their shapes where they cannot be inferred.
+
+        An operator of the target, or a fragment that is in the graph already, whose results `outs` must give.
+        """
+        if operator in PRODUCTS and self.options.linear_accumulation_in_f32:
+            halves = [v for v in values_in([*args, *attributes.values()]) if v.dtype == FLOAT16]
+            if halves:
+                return self._call_in_f32(operator, args, outs, attributes)
         try:
-            signature = self.spec.operator(operator)
+            signature = self._signature(operator)
             if signature.broken:
                 raise SpecError(f"{self.spec} must not be given `{operator}`: {signature.broken}")
             arguments = signature.bind(args, attributes)
@@ -124,6 +137,23 @@ class Emitter(ABC):
         except LowerError as wrong:
             raise self._located(wrong) from wrong
         return self.write(operator, arguments, results)
+
+    def _signature(self, operator: str) -> Signature:
+        fragment = self.graph.fragments.get(operator)
+        return self.spec.operator(operator) if fragment is None else fragment_signature(operator, fragment.text)
+
+    def _call_in_f32(
+        self, operator: str, args: Sequence[Any], outs: Sequence[Expected] | None, attributes: dict[str, Any]
+    ) -> tuple[Value, ...]:
+        """The statement on halves made wider, its results rounded back once."""
+
+        def wide(argument: Any) -> Any:
+            is_half = isinstance(argument, Value) and argument.dtype == FLOAT16
+            return self.cast(argument, FLOAT32) if is_half else argument
+
+        wider = None if outs is None else [Expected(o.shape, FLOAT32 if o.dtype == FLOAT16 else o.dtype) for o in outs]
+        found = self.call(operator, *map(wide, args), outs=wider, **{n: wide(a) for n, a in attributes.items()})
+        return tuple(self.cast(value, FLOAT16) for value in found)
 
     def write(
         self, operator: str, arguments: dict[str, Any], results: Sequence[Expected], dtype: str = ""

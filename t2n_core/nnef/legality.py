@@ -142,7 +142,9 @@ def _check_extensions(graph: Graph, spec: Spec) -> Iterator[SpecError]:
             found = f"the extension `{extension}`: strict NNEF has none"
         elif word == "tract_registry":
             since = _REGISTRIES.get(rest.strip())
-            if since is None or spec.version < Version(since):
+            if spec.registries is not None and rest.strip() not in spec.registries:
+                found = f"the registry `{rest}` is one that the target's feature_flags leave out"
+            elif since is None or spec.version < Version(since):
                 found = f"{spec} has no registry `{rest}`" + (f"; available since {since}" if since else "")
         elif word == "tract_assert":
             since = "0.21.8" if ":" in rest else "0.21.7" if "==" in rest else "0.21.6"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from t2n_core.errors import SpecError
+from t2n_core.nnef.graph import Fragment
 
 
 class _Required(enum.Enum):
@@ -125,6 +126,17 @@ def fragment_signature(name: str, text: str) -> Signature:
         return Signature(name, parse_parameters(parameters), parse_parameters(results), registry="")
     except (ValueError, SyntaxError) as wrong:
         raise SpecError(f"the declaration of the fragment `{name}` cannot be read: {wrong}", op=name) from wrong
+
+
+def fragment_of(text: str) -> Fragment:
+    """A fragment from its NNEF text, with the operators that its body uses. Raises SpecError if it declares none."""
+    plain = _COMMENT.sub("", text)
+    head = re.search(r"\bfragment\s+(\w+)", plain)
+    if head is None:
+        raise SpecError(f"no fragment is declared in {text.strip()[:60]!r}")
+    fragment_signature(head[1], text)
+    body = plain.partition("{")[2]
+    return Fragment(head[1], text, frozenset(re.findall(r"([A-Za-z_]\w*)\s*(?:<[^>]*>)?\s*\(", body)))
 
 
 def _in_parentheses(text: str, start: int) -> tuple[str, int]:

@@ -10,7 +10,7 @@ import difflib
 import functools
 import importlib.resources
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -49,11 +49,15 @@ class _Table:
 class Spec:
     """The operators of one target version."""
 
-    def __init__(self, target: TargetName, version: Version, table: _Table) -> None:
+    def __init__(
+        self, target: TargetName, version: Version, table: _Table, registries: frozenset[str] | None = None
+    ) -> None:
         self.target: TargetName = target
         self.version = version
         self.extrapolated = version > table.newest
         """True if this version is newer than the table, and the newest known one stands for it."""
+        self.registries = registries
+        """tract's registries that may be used; None for all that the releases from PyPI have."""
         self._table = table
         known = min(version, table.newest)
         self._rows = {name: row for name, rows in table.rows.items() for row in rows if row.holds(known)}
@@ -68,19 +72,35 @@ class Spec:
         """The signature of `name` here. Raises SpecError if this version cannot resolve it, saying which ones can."""
         row = self._rows.get(name)
         if row is not None and not row.absent:
+            if self._is_switched_off(row):
+                registry = row.signature.registry
+                raise SpecError(
+                    f"`{name}` belongs to {registry}, which the target's feature_flags leave out",
+                    op=name,
+                    target=str(self),
+                    hint=f"add {registry.removeprefix('tract_')!r} to feature_flags if your engine is built with it",
+                )
             return row.signature
         raise SpecError(f"{self} has no operator `{name}`; {self._elsewhere(name)}", op=name, target=str(self))
 
     def has(self, name: str, attribute: str | None = None) -> bool:
         """True if the operator works in this version and, if asked, has that argument."""
         row = self._rows.get(name)
-        if row is None or row.absent or row.signature.broken:
+        if row is None or row.absent or row.signature.broken or self._is_switched_off(row):
             return False
         return attribute is None or row.signature.parameter(attribute) is not None
 
     def names(self) -> Iterator[str]:
         """All operators that this version can resolve, broken ones included."""
         return (name for name, row in self._rows.items() if not row.absent)
+
+    def with_registries(self, registries: Iterable[str]) -> Spec:
+        """The same version, built with these registries and the standard library only."""
+        return Spec(self.target, self.version, self._table, frozenset(registries))
+
+    def _is_switched_off(self, row: _Row) -> bool:
+        allowed = self.registries
+        return allowed is not None and row.signature.registry not in (*allowed, "tract_nnef", "")
 
     def _elsewhere(self, name: str) -> str:
         rows = self._table.rows.get(name, ())
@@ -97,9 +117,10 @@ class Spec:
 
 
 def spec_for(target: TargetName, version: str | Version) -> Spec:
-    """The operators of that version; a version newer than the table is taken as the newest known (`extrapolated`).
+    """The operators of that version; a tract newer than the table is taken as the newest known (`extrapolated`).
 
-    Raises SpecError for an unknown target, a version that cannot be read, and one older than the table.
+    Raises SpecError for an unknown target, a version that cannot be read, one older than the table, and a later
+    standard.
     """
     if target not in ("tract", "khronos"):
         raise SpecError(f"unknown target {target!r}: `tract` or `khronos`")
@@ -114,6 +135,8 @@ def _spec_for(target: TargetName, version: Version) -> Spec:
     table = _table(target)
     if version < table.oldest:
         raise SpecError(f"{target} {version} is too old: the first supported version is {table.oldest}")
+    if target == "khronos" and version > table.newest:
+        raise SpecError(f"{target} {version} is not known: the newest version of the standard here is {table.newest}")
     return Spec(target, version, table)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,8 +11,9 @@ from t2n_core.errors import LowerError, SpecError, T2NError, UnsupportedOpsError
 from t2n_core.nnef.dialects import emitter_for
 from t2n_core.nnef.dims import symbols_of
 from t2n_core.nnef.emitter import Emitter, Expected, expressions_in
-from t2n_core.nnef.graph import Graph, Value
+from t2n_core.nnef.graph import Fragment, Graph, Value
 from t2n_core.nnef.spec import Spec
+from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 from t2n_core.op.dtypes import numpy_dtype
 from t2n_core.op.registry import Registry
 from t2n_core.op.weights import TensorWeight
@@ -19,15 +21,34 @@ from t2n_core.torch_graph import naming
 from t2n_core.torch_graph.ir import FixedTensorList, TensorVariable, TorchModuleIRGraph, TorchOp
 
 
-def lower(graph: TorchModuleIRGraph, spec: Spec, registry: Registry, output_names: list[str]) -> Graph:
-    """The NNEF graph of a simplified torch graph. Raises UnsupportedOpsError with all problems at once."""
-    return _Lowering(graph, spec, registry).run(output_names)
+def lower(
+    graph: TorchModuleIRGraph,
+    spec: Spec,
+    registry: Registry,
+    output_names: list[str],
+    options: WritingOptions = PLAIN,
+    fragments: Sequence[Fragment] = (),
+) -> Graph:
+    """The NNEF graph of a simplified torch graph. Raises UnsupportedOpsError with all problems at once.
+
+    `fragments` are in the graph from the beginning, so that rules can call them by name.
+    """
+    return _Lowering(graph, spec, registry, options, fragments).run(output_names)
 
 
 class _Lowering:
-    def __init__(self, graph: TorchModuleIRGraph, spec: Spec, registry: Registry) -> None:
+    def __init__(
+        self,
+        graph: TorchModuleIRGraph,
+        spec: Spec,
+        registry: Registry,
+        options: WritingOptions,
+        fragments: Sequence[Fragment],
+    ) -> None:
         self.graph, self.spec, self.registry = graph, spec, registry
-        self.g: Emitter = emitter_for(spec)
+        self.g: Emitter = emitter_for(spec, options=options)
+        for fragment in fragments:
+            self.g.fragment(fragment)
         self.values: dict[int, Value] = {}
         self.problems: list[T2NError] = []
         self.lost: set[int] = set()
@@ -54,7 +75,7 @@ class _Lowering:
         if any(id(v) in self.lost for v in op.inputs):
             self._lose(op)  # what follows from a failed operator says nothing new
             return
-        rule = self.registry.find(op.kind, self.spec)
+        rule = self.registry.find(op.kind, self.spec, self.g.options)
         try:
             if rule is None:
                 raise self._no_rule(op)
@@ -152,9 +173,9 @@ def _prune(graph: Graph) -> None:
     graph.operations = kept[::-1]
 
 
-def has_rule(registry: Registry, spec: Spec) -> Any:
+def has_rule(registry: Registry, spec: Spec, options: WritingOptions = PLAIN) -> Any:
     """A test for `simplify`: does this operator need no decomposition?"""
-    return lambda op: registry.find(op.kind, spec) is not None
+    return lambda op: registry.find(op.kind, spec, options) is not None
 
 
 __all__ = ["has_rule", "lower"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter
 from t2n_core.nnef.graph import Value
 
 
@@ -82,6 +82,11 @@ def emit_layers(
     batch_first: bool,
 ) -> list[Value]:
     """The last layer's sequence and the final states, as PyTorch orders them: index of a state is 2 * layer + way."""
+    if g.options.linear_accumulation_in_f32 and input.dtype == FLOAT16:  # also the products inside of the scans
+        input, *states = (g.cast(v, FLOAT32) for v in (input, *states))
+        params = [g.cast(p, FLOAT32) for p in params]
+        found = emit_layers(g, run, input, states, params, has_biases, num_layers, bidirectional, batch_first)
+        return [g.cast(v, FLOAT16) for v in found]
     ways = 2 if bidirectional else 1
     weights = split_params(params, num_layers * ways, has_biases)
     sequence = g.permute(input, [1, 0, 2]) if batch_first else input

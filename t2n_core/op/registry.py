@@ -7,7 +7,9 @@
 A rule takes the arguments of the torch schema by name: tensors as values, sizes as ints or expressions, the rest as
 is. An argument that a rule does not take may only hold its default. A key without overload stands for all overloads;
 one with overload (`aten::sum.dim_IntList`) beats it. A rule for one target beats the common one, the newest fitting
-`since` wins. `before` ends a range: a rule for the few releases that get the usual form wrong.
+`since` wins. `before` ends a range: a rule for the few releases that get the usual form wrong. A rule with an `option`
+is only for exports whose target has that option on, and beats the others there; `needs` are operators without which it
+is no choice.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from packaging.version import Version
 
 from t2n_core.errors import T2NError
 from t2n_core.nnef.spec import Spec
+from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 from t2n_core.torch_graph.ir import TorchOp
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -50,15 +53,21 @@ class Rule:
     parameters: frozenset[str] = field(default_factory=frozenset)
     implied: frozenset[str] = field(default_factory=frozenset)
     """Arguments that the captured shape and dtype of the result say already (`size` of a view)."""
+    option: str = ""
+    """The field of WritingOptions that must be on; empty for a rule that every export may use."""
+    needs: tuple[str, ...] = ()
+    """Operators that the target must have."""
 
     @property
     def place(self) -> str:
         code = self.function.__code__
         return f"{code.co_filename}:{code.co_firstlineno}"
 
-    def fits(self, spec: Spec) -> bool:
+    def fits(self, spec: Spec, options: WritingOptions = PLAIN) -> bool:
         return (
-            (self.target is None or self.target == spec.target)
+            (not self.option or bool(getattr(options, self.option)))
+            and all(spec.has(name) for name in self.needs)
+            and (self.target is None or self.target == spec.target)
             and (self.since is None or spec.version >= self.since)
             and (self.before is None or spec.version < self.before)
         )
@@ -85,9 +94,9 @@ class Registry:
         return Registry(self._rules)
 
     def add(self, rule: Rule) -> None:
-        """Raises RegistryError if there is a rule with the same key, target and since, naming both places."""
+        """Raises RegistryError if there is a rule with the same key, target, since and option, naming both places."""
         for other in self._rules.setdefault(rule.key, []):
-            if (other.target, other.since) == (rule.target, rule.since):
+            if (other.target, other.since, other.option) == (rule.target, rule.since, rule.option):
                 raise RegistryError(f"two rules for {rule.key}: {other.place} and {rule.place}")
         self._rules[rule.key].append(rule)
 
@@ -102,12 +111,12 @@ class Registry:
     def __iter__(self) -> Iterator[Rule]:
         return (rule for rules in self._rules.values() for rule in rules)
 
-    def find(self, kind: str, spec: Spec) -> Rule | None:
+    def find(self, kind: str, spec: Spec, options: WritingOptions = PLAIN) -> Rule | None:
         """The rule for `aten::add.Tensor` on that target version: overload before packet, target before common."""
         for key in dict.fromkeys((kind, kind.split(".")[0])):
-            fitting = [r for r in self._rules.get(key, ()) if r.fits(spec)]
+            fitting = [r for r in self._rules.get(key, ()) if r.fits(spec, options)]
             if fitting:
-                return max(fitting, key=lambda r: (r.target is not None, r.since or Version("0")))
+                return max(fitting, key=lambda r: (bool(r.option), r.target is not None, r.since or Version("0")))
         return None
 
 
@@ -120,6 +129,8 @@ def op(
     since: str | None = None,
     before: str | None = None,
     implied: Iterable[str] = (),
+    option: str = "",
+    needs: Iterable[str] = (),
     registry: Registry = DEFAULT,
 ) -> Callable[[Function], Function]:
     """Registers a rule under one or more keys (`aten::add`, `aten::sum.dim_IntList`).
@@ -128,12 +139,15 @@ def op(
     for an argument that no overload of the operator has, and for a second rule of equal rank.
     """
     first, end = (Version(v) if v else None for v in (since, before))
+    if option and not hasattr(PLAIN, option):
+        raise RegistryError(f"there is no option {option!r} of a target")
 
     def register(function: Function) -> Function:
         parameters = frozenset(list(inspect.signature(function).parameters)[1:])
         _check(keys, parameters | set(implied), function)
         for key in keys:
-            registry.add(Rule(key, function, target, first, end, parameters, frozenset(implied)))
+            rule = Rule(key, function, target, first, end, parameters, frozenset(implied), option, tuple(needs))
+            registry.add(rule)
         return function
 
     return register

@@ -8,7 +8,7 @@ for op in graph.op_nodes:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sympy
@@ -100,6 +100,11 @@ class TorchModuleIRGraph:
     weights: list[TensorVariable]
     table: SymbolTable = field(repr=False)
     """Size expressions of PyTorch and ours, both ways."""
+
+    def copy(self) -> TorchModuleIRGraph:
+        """The same tensors, with lists and operators of its own."""
+        ops = [replace(op, arguments=dict(op.arguments)) for op in self.op_nodes]
+        return TorchModuleIRGraph(list(self.inputs), list(self.outputs), ops, list(self.weights), self.table)
 
     @property
     def data_nodes(self) -> list[TensorVariable]:

@@ -16,6 +16,7 @@ from packaging.version import Version
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import T2NError
 from t2n_core.nnef.spec import Spec, spec_for
+from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 from t2n_core.op.registry import Registry, Rule, load_default
 from tests.contract.cases import Case, all_cases
 
@@ -56,8 +57,8 @@ class _Recording(Registry):
 
     used: set[Rule]
 
-    def find(self, kind: str, spec: Spec) -> Rule | None:
-        rule = super().find(kind, spec)
+    def find(self, kind: str, spec: Spec, options: WritingOptions = PLAIN) -> Rule | None:
+        rule = super().find(kind, spec, options)
         if rule is not None:
             self.used.add(rule)
         return rule

@@ -169,6 +169,11 @@ def test_help_names_the_options_and_markers_the_arguments(suite):
         ("input_names='x'", "input_names='x' is not a list of names"),
         ("inputs=3", "inputs is a list of input sets"),
         ("target='khronos', custom_extensions=[]", "`custom_extensions` belongs to target 'tract'"),
+        ("check_io=False", "check_io=False: a marked test always checks*"),
+        ("check_io_tolerance='close', tolerance='close'", "`check_io_tolerance` and `tolerance` say the same*"),
+        ("version='0.21', versions='0.21'", "`version` and `versions` say the same*"),
+        ("specific_tract_binary_path='tract'", "*--t2n-tract=path:/to/tract"),
+        ("offline=True", "*--t2n-offline"),
     ],
 )
 @pytest.mark.parametrize("engines", ["0.23", ""])

@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from pytest_t2n.markers import CASE_ARGUMENTS, TARGET_OPTIONS
+from pytest_t2n.markers import CASE_ARGUMENTS, ELSEWHERE, OTHER_NAMES, TARGET_OPTIONS
 from t2n_core.engine.store import default_cache_dir
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
@@ -156,13 +156,52 @@ def test_the_first_example_of_the_documentation(suite):
     assert archives[0] == archives[1], "the weights of a case are drawn the same in each session"
 
 
+ALL_OPTIONS = """
+    import pytest
+    import torch
+
+    LEAKY = "fragment leaky(x: tensor<scalar>) -> (y: tensor<scalar>)\\n{\\n  y = max(x, x * 0.5);\\n}"
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.linear = torch.nn.BatchNorm1d(6), torch.nn.Linear(8, 8)
+
+        def forward(self, x):
+            y = self.linear(torch.nn.functional.interpolate(self.norm(x), scale_factor=2.0))
+            return torch.nn.functional.scaled_dot_product_attention(y, y, y)
+
+    @pytest.mark.nnef_export(
+        target="tract", version="0.23", check_io=True, check_io_tolerance="approximate", dynamic_axes={"x": [0]},
+        feature_flags=["transformers"], specific_properties={"a": "b"}, dump_identity_properties=True,
+        force_attention_inner_in_f32=True, force_linear_accumulation_in_f32=True, force_norm_in_f32=True,
+        reify_sdpa_operator=True, upsample_with_debox=True,
+        custom_extensions=["tract_assert x_dim0 >= 1"], custom_fragments=[LEAKY],
+    )
+    def test_all(nnef_export):
+        result = nnef_export(Net().eval().half(), {"x": torch.randn(3, 6, 4).half()})
+        written = {operation.name for operation in result.graph.operations}
+        assert {"debox", "tract_transformers_sdpa"} <= written
+        assert set(result.graph.properties) == {"a", "export_user", "export_host", "export_date"}
+        assert "leaky" in result.graph.fragments
+        assert len(result.assert_parity().sizes) >= 3
+"""
+
+
+def test_every_option_of_the_target_is_an_argument_of_the_marker(suite):
+    suite.pytester.makeconftest("")
+    suite.pytester.makepyfile(ALL_OPTIONS)
+    result = suite.run("--t2n-report=site", CACHE, engines="0.22.4,0.23.9", alone=True)
+    result.assert_outcomes(passed=1)
+    assert list(suite.statuses) == ["test_all[tract-0.23.9]"]
+
+
 def test_the_table_of_target_options_is_that_of_the_classes():
     from t2n_core.inference_target import KhronosNNEF, TractNNEF
 
-    # What the plugin gives itself, or what makes no sense for an engine that is chosen already.
-    not_for_markers = {"version", "engine", "dynamic_axes", "check_io", "check_io_tolerance", "offline"}
-    not_for_markers |= {"specific_tract_binary_path"}
+    # What every case has in its own words, and what belongs to the session.
+    of_cases = {"dynamic_axes", "check_io", *OTHER_NAMES}
     for target, kind in {"tract": TractNNEF, "khronos": KhronosNNEF}.items():
-        taken = set(inspect.signature(kind).parameters) - not_for_markers
+        taken = set(inspect.signature(kind).parameters) - of_cases - set(ELSEWHERE)
         assert set(TARGET_OPTIONS[target]) == taken
         assert not taken & set(CASE_ARGUMENTS)

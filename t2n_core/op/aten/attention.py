@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from t2n_core.nnef.dims import Dim, floor_div, same
-from t2n_core.nnef.emitter import FLOAT32, Emitter
+from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter, Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.op import portable
 from t2n_core.op.aten.matmul import linear
@@ -87,6 +87,89 @@ def scaled_dot_product_attention(
     if scale is None:
         scale = 1.0 / math.sqrt(int(query.shape[-1]))
     return g.cast(_attend(g, query, key, value, attn_mask, is_causal, scale), dtype)
+
+
+@op(
+    "aten::scaled_dot_product_attention",
+    target="tract",
+    option="reify_sdpa",
+    needs=("tract_transformers_sdpa",),
+)
+def reified_attention(
+    g: Emitter,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_mask: Value | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Value:
+    """The engine's own operator where that can express the call and is right; the formula elsewhere.
+
+    Its causal mask is taken for squares only, and a mask only if it is known and leaves something to every query, since
+    a query without a key is NaN there and zero in PyTorch.
+    """
+    mask = None if attn_mask is None else _additive_weight(g, attn_mask, query, key)
+    square = same(query.shape[-2], key.shape[-2])
+    if dropout_p > 0 or (attn_mask is not None and mask is None) or (is_causal and not square):
+        return _formula(g, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    if not _reifiable(query, key, value, enable_gqa):
+        return _formula(g, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    scale = 1.0 / math.sqrt(int(query.shape[-1])) if scale is None else scale
+    return _reified(g, query, key, value, mask, is_causal, scale)
+
+
+def _reified(
+    g: Emitter, query: Value, key: Value, value: Value, mask: Value | None, is_causal: bool, scale: float
+) -> Value:
+    """Halves that are to be accumulated in float32 are cast before: told to do so itself, 0.22 returns float32."""
+    if query.dtype == FLOAT16 and g.options.attention_in_f32:
+        query, key, value = (g.cast(v, FLOAT32) for v in (query, key, value))
+        mask = None if mask is None else g.cast(mask, FLOAT32)
+        return g.cast(_reified(g, query, key, value, mask, is_causal, scale), FLOAT16)
+    given = {} if mask is None else {"mask": mask}
+    dtype = "f16" if query.dtype == FLOAT16 else "f32"
+    return g.tract_transformers_sdpa(
+        query,
+        key,
+        value,
+        **given,
+        scale=scale,
+        datum_type=dtype,
+        acc_datum_type=dtype,
+        is_causal=is_causal,
+        out=Expected(query.shape, query.dtype),
+    )
+
+
+_formula = scaled_dot_product_attention
+
+
+def _reifiable(query: Value, key: Value, value: Value, enable_gqa: bool) -> bool:
+    """Rank 3 or 4 for all three, the same batch, numbers of heads that are known, one width of the heads."""
+    shapes = [v.shape for v in (query, key, value)]
+    if query.dtype not in (FLOAT16, FLOAT32) or {len(s) for s in shapes} not in ({3}, {4}):
+        return False
+    if not all(same(s[0], shapes[0][0]) and same(s[-1], shapes[0][-1]) for s in shapes):
+        return False
+    if query.rank == 3:
+        return not enable_gqa
+    heads = [s[1] for s in shapes]
+    return all(isinstance(count, int) for count in heads) and (enable_gqa or len(set(heads)) == 1)
+
+
+def _additive_weight(g: Emitter, mask: Value, query: Value, key: Value) -> Value | None:
+    """A mask that is known as numbers to add, of the rank of the scores; None for one that cannot be used."""
+    numbers = known(mask)
+    if numbers is None or mask.shape[-2:] != (query.shape[-2], key.shape[-2]) or mask.rank > query.rank:
+        return None
+    added = np.where(numbers, 0.0, -np.inf) if mask.dtype == BOOL else numbers
+    if np.isneginf(added).all(axis=-1).any():
+        return None
+    added = added.reshape((1,) * (query.rank - mask.rank) + added.shape)
+    return g.constant(added.astype(query.dtype))
 
 
 def _attend(
@@ -181,12 +264,18 @@ def native_multi_head_attention(
         flat = linear(g, source, rows, bias)
         heads = g.reshape_to(flat, [*flat.shape[:2], num_head, width])
         parts.append(g.permute(heads, [0, 2, 1, 3]))
-    scores = _scores(g, parts[0], parts[1], 1.0 / math.sqrt(width))
-    weights = _softmax(g, scores, None) if mask is None else g.div(*_powers(g, scores, _allowed(g, mask, mask_type)))
-    mixed = g.matmul(weights, parts[2])
+    scale, weights = 1.0 / math.sqrt(width), None
+    if g.options.reify_sdpa and mask is None and not need_weights and g.spec.has("tract_transformers_sdpa"):
+        mixed = _reified(g, parts[0], parts[1], parts[2], None, False, scale)
+    else:
+        scores = _scores(g, parts[0], parts[1], scale)
+        weights = (
+            _softmax(g, scores, None) if mask is None else g.div(*_powers(g, scores, _allowed(g, mask, mask_type)))
+        )
+        mixed = g.matmul(weights, parts[2])
     joined = g.reshape_to(g.permute(mixed, [0, 2, 1, 3]), query.shape)
     out = linear(g, joined, proj_weight, proj_bias)
-    if not need_weights:
+    if weights is None or not need_weights:
         return out, None
     if average_attn_weights:
         weights = g.squeeze(g.mean_reduce(weights, axes=[1]), axes=[1])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from t2n_core.nnef.dims import Dim, floor_div
-from t2n_core.nnef.emitter import FLOAT32, Emitter
+from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.registry import op
 from t2n_core.op.weights import derived, known, row
@@ -40,6 +40,11 @@ def batch_norm(
         )
     if input.dtype.kind != "f":
         raise g.fail(f"batch_norm of {input.dtype} has no form in NNEF")
+    if input.dtype == FLOAT16 and g.options.norm_in_f32:
+        wide = g.cast(input, FLOAT32)
+        return g.cast(
+            batch_norm(g, wide, weight, bias, running_mean, running_var, training, momentum, eps), input.dtype
+        )
     numbers = [None if v is None else known(v) for v in (weight, bias, running_mean, running_var)]
     if any(
         n is None and v is not None for n, v in zip(numbers, (weight, bias, running_mean, running_var), strict=True)
@@ -56,9 +61,9 @@ def batch_norm(
     factor = factor if gamma is None else factor * gamma
     offset = -mean * factor
     offset = offset if beta is None else offset + beta
-    wide = [1, -1, *(1 for _ in range(input.rank - 2))]
-    scale = derived(g, running_var, f"scale{input.rank}", factor.reshape(wide).astype(input.dtype))
-    shift = derived(g, running_mean, f"shift{input.rank}", offset.reshape(wide).astype(input.dtype))
+    places = [1, -1, *(1 for _ in range(input.rank - 2))]
+    scale = derived(g, running_var, f"scale{input.rank}", factor.reshape(places).astype(input.dtype))
+    shift = derived(g, running_mean, f"shift{input.rank}", offset.reshape(places).astype(input.dtype))
     return g.add(g.mul(input, scale), shift)
 
 
@@ -102,7 +107,7 @@ def _standardised(g: Emitter, value: Value, axes: Sequence[int], eps: float) -> 
 
     Halves are computed in float32, as PyTorch does.
     """
-    if value.dtype == np.float16:
+    if value.dtype == FLOAT16:
         wide = _standardised(g, g.cast(value, FLOAT32), axes, eps)
         return g.cast(wide[0], value.dtype), g.cast(wide[1], value.dtype), g.cast(wide[2], value.dtype)
     mean = g.mean_reduce(value, axes=list(axes))
@@ -223,7 +228,7 @@ def rms_norm(
 def fused_rms_norm(
     g: Emitter, input: Value, normalized_shape: Sequence[Dim], weight: Value | None, eps: float | None
 ) -> tuple[Value, Value]:
-    if input.dtype == np.float16:
+    if input.dtype == FLOAT16:
         small = float(np.finfo(np.float16).eps) if eps is None else eps
         out, inverse = fused_rms_norm(g, g.cast(input, FLOAT32), normalized_shape, None, small)
         return _affine(g, g.cast(out, input.dtype), weight, None), g.cast(inverse, input.dtype)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from t2n_core.nnef.dims import Dim, as_dim, same
-from t2n_core.nnef.emitter import FLOAT32, Emitter, Operand
+from t2n_core.nnef.emitter import FLOAT32, Emitter, Expected, Operand
 from t2n_core.nnef.graph import Value
 from t2n_core.op.aten.index import gathered
 from t2n_core.op.aten.shape import positions
@@ -239,10 +239,32 @@ def _resized(
     given = [None] * count if scales is None else list(scales)
     first = value.rank - count
     out = widened(g, value)
-    for i, scale in enumerate(given):
-        place = first + i
-        out = method(g, out, Axis(place, value.shape[place], g.output.shape[place], scale), corners)
+    axes = [Axis(first + i, value.shape[first + i], g.output.shape[first + i], scale) for i, scale in enumerate(given)]
+    if g.options.upsample_with_debox and method in (_plain, _exact) and g.spec.has("debox"):
+        spread = _spread(g, out, axes)
+        if spread is not None:
+            return g.cast(spread, value.dtype)
+    for axis in axes:
+        out = method(g, out, axis, corners)
     return g.cast(out, value.dtype)
+
+
+def _spread(g: Emitter, value: Value, axes: Sequence[Axis]) -> Value | None:
+    """Each element over a window of its own, where all factors are whole: what `debox` does with stride = size."""
+    window = [*[1] * axes[0].place, *(axis.factor for axis in axes)]
+    if value.rank < 3 or 0 in window:
+        return None
+    none = [(0, 0)] * value.rank
+    return g.debox(
+        value,
+        size=window,
+        border="constant",
+        padding=none,
+        stride=window,
+        dilation=[1] * value.rank,
+        normalize=False,
+        out=Expected(g.output.shape, value.dtype),
+    )
 
 
 def _plain(g: Emitter, value: Value, axis: Axis, align_corners: bool) -> Value:

@@ -115,7 +115,8 @@ def emit_rnn_via_fragment(
     """
 
     def run(sequence: Value, weights: CellWeights, initial: list[Value], backwards: bool) -> tuple[Value, list[Value]]:
-        return _scan(g, emit_cell(g, sequence, weights), initial, mask, backwards=backwards)
+        known = None if mask is None else g.cast(mask, sequence.dtype)
+        return _scan(g, emit_cell(g, sequence, weights), initial, known, backwards=backwards)
 
     return emit_layers(g, run, input, states, params, has_biases, num_layers, bidirectional, batch_first)
 

@@ -1,0 +1,26 @@
+"""Choices between forms that are all right, made by a user through the target and read where statements are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class WritingOptions:
+    """The defaults write what PyTorch itself computes, with operators that every version has."""
+
+    attention_in_f32: bool = False
+    """Inside the engine's own attention operator, halves are accumulated in float32; the plain form always is."""
+    linear_accumulation_in_f32: bool = False
+    """Products of halves are computed and summed in float32, then rounded."""
+    norm_in_f32: bool = False
+    """Also a batch norm of halves, whose statistics are weights, is computed in float32."""
+    reify_sdpa: bool = False
+    """Attention as the engine's own operator, where the version has it and the operator can express the call."""
+    upsample_with_debox: bool = False
+    """Nearest upsampling by whole factors as `debox`, where the version has it."""
+
+
+PLAIN = WritingOptions()
+
+__all__ = ["PLAIN", "WritingOptions"]

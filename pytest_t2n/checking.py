@@ -92,6 +92,7 @@ def _with_bundle(
 
 def _write_failure(folder: Path, material: Material, outcome: Outcome, actual: Sequence[Sequence[Any]]) -> str:
     from pytest_t2n.bundles import npz_of, write_check, write_manifest
+    from pytest_t2n.contents import graph_text
     from pytest_t2n.evidence import outcome_record
     from pytest_t2n.ledger import package_versions
     from pytest_t2n.records import encode
@@ -100,7 +101,7 @@ def _write_failure(folder: Path, material: Material, outcome: Outcome, actual: S
     write_manifest(folder, [write_check(folder, material)], package_versions())
     (folder / "outcome.json").write_text(encode(outcome_record(cell, outcome)) + "\n", encoding="utf-8")
     (folder / "numbers.npz").write_bytes(npz_of(material.samples, actual))
-    graph = _graph_text(material.archive)
+    graph = graph_text(material.archive)
     if graph:
         (folder / "graph.nnef").write_bytes(graph)
     binary = bool(cell.engine.resolved) and cell.engine.resolved is not None and cell.engine.resolved["kind"] == "cli"
@@ -121,21 +122,6 @@ def _actual(material: Material, outcome: Outcome, result: ExportResult, timeout:
         return result.target.engine().run(material.archive, batches, timeout=timeout).outputs
     except Exception:
         return ()
-
-
-def _graph_text(archive: Path) -> bytes:
-    import tarfile
-
-    if archive.is_dir():
-        path = archive / "graph.nnef"
-        return path.read_bytes() if path.exists() else b""
-    try:
-        with tarfile.open(archive) as tar:
-            member = next((one for one in tar if one.name.rpartition("/")[2] == "graph.nnef"), None)
-            stream = tar.extractfile(member) if member is not None else None
-            return stream.read() if stream is not None else b""
-    except (OSError, tarfile.TarError):
-        return b""
 
 
 __all__ = ["check_result"]

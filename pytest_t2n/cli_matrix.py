@@ -49,6 +49,8 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         ("badge", "write a badge per engine version"),
     ):
         made = command(name, _RENDER[name], text)
+        if name in ("html", "md"):
+            made.add_argument("--baseline", type=Path, help="matrix.jsonl of an earlier run: what changed stands first")
         if name in ("html", "badge"):
             made.add_argument("-o", "--output", type=Path, required=True, help="directory")
     command("schema", _schema, "print the JSON Schema of a line of matrix.jsonl", file=False)
@@ -160,7 +162,7 @@ def _html(options: argparse.Namespace) -> int:
     from pytest_t2n.report import write_report
 
     records = load(options.file)
-    write_report(records, options.output)
+    write_report(records, options.output, load(options.baseline) if options.baseline else None)
     Console().print(f"report: {options.output / 'index.html'}", soft_wrap=True)
     return 0
 
@@ -168,7 +170,8 @@ def _html(options: argparse.Namespace) -> int:
 def _md(options: argparse.Namespace) -> int:
     from pytest_t2n.report.markdown import summary_markdown
 
-    print(summary_markdown(Matrix.of(load(options.file))), end="")
+    before = Matrix.of(load(options.baseline)) if options.baseline else None
+    print(summary_markdown(Matrix.of(load(options.file)), before), end="")
     return 0
 
 

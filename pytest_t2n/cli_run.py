@@ -18,10 +18,11 @@ from rich.progress import Progress
 
 from pytest_t2n.bundles import CheckEntry, read_manifest, read_samples
 from pytest_t2n.cells import Cell
+from pytest_t2n.contents import Contents, clipped_graph
 from pytest_t2n.engines import SelectedEngine, select_engines
 from pytest_t2n.expectations import ExpectationError, Expectations, glob_fits, names_of, read_expectations
 from pytest_t2n.options import Settings
-from pytest_t2n.records import SCHEMA, CellLine, Record, RecordError, RunLine
+from pytest_t2n.records import SCHEMA, CellLine, Record, RecordError, RunLine, with_graphs
 from t2n_core.errors import T2NError
 
 if TYPE_CHECKING:
@@ -66,11 +67,12 @@ def run_bundle(options: argparse.Namespace) -> int:
     started = datetime.now(UTC).isoformat(timespec="seconds")
     plan = [(engine, plan_checks(manifest.checks, engine, options.case)) for engine in engines]
     total = sum(len(checks) for _, checks in plan)
+    graphs: dict[str, str] = {}
     try:
         with Progress(console=console, transient=True) as progress, ThreadPoolExecutor(options.jobs) as pool:
             task = progress.add_task("cells", total=total)
             futures = [
-                pool.submit(_run_engine, options, engine, checks, expectations, lambda: progress.advance(task))
+                pool.submit(_run_engine, options, engine, checks, expectations, graphs, lambda: progress.advance(task))
                 for engine, checks in plan
             ]
             cells = [cell for future in futures for cell in future.result()]
@@ -84,7 +86,7 @@ def run_bundle(options: argparse.Namespace) -> int:
         arguments = ["matrix", "run", *(f"--tract={spec}" for spec in options.tract)]
         lines = [engine_line(engine) for engine in engines]
         run = RunLine(SCHEMA, started, lines, manifest.versions, arguments=arguments)
-        records: list[Record] = [run, *cells]
+        records: list[Record] = [run, *with_graphs(cells, graphs)]
         write_lines(options.report / MATRIX_FILE, records)
         write_report(records, options.report)
     mended = [cell for cell in cells if cell.status == "pass" and _entry(expectations, cell) is not None]
@@ -125,6 +127,7 @@ def _run_engine(
     engine: SelectedEngine,
     plan: Sequence[Sequence[CheckEntry]],
     expectations: Expectations,
+    graphs: dict[str, str],
     advance: Any,
 ) -> list[CellLine]:
     from pytest_t2n.evidence import outcome_record
@@ -137,10 +140,15 @@ def _run_engine(
         outcome = decisive(outcomes)
         first = checks[0]
         assert outcome is not None
+        place = outcomes.index(outcome)
         if first.version != engine.version:
             outcome = replace(outcome, facts={**outcome.facts, "exported_for": first.version})
         nodeid = engine.id.join(first.nodeid.rsplit(first.engine_id, 1))
         record = outcome_record(Cell(nodeid, first.case, engine), outcome)
+        graph = Contents(graph=clipped_graph(options.bundle / checks[place].archive)).graph_line
+        if graph is not None:
+            graphs[graph.key] = graph.text
+            record = msgspec.structs.replace(record, graph=graph.key)
         entry = _entry(expectations, record)
         if entry is not None and entry.holds(record.status, record.stage):
             record = msgspec.structs.replace(record, expected=f"{entry.why} [{entry.place}]")

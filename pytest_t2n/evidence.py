@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
 from pytest_t2n.cells import Cell
+from pytest_t2n.contents import Contents
 from pytest_t2n.expectations import Expectations
-from pytest_t2n.records import SCHEMA, CellLine, ErrorLine, StageName, StatusName, encode
+from pytest_t2n.records import SCHEMA, CellLine, ErrorLine, Record, StageName, StatusName, encode
 from pytest_t2n.running import CellRun
 
 if TYPE_CHECKING:
@@ -17,8 +21,10 @@ if TYPE_CHECKING:
 
 
 PROPERTY = "t2n"
-"""Name of the one user property of a report: a cell line as JSON text. Text, because anything else that is not a
-builtin type makes execnet drop the report and all that follow."""
+"""Name of the one user property of a report: lines of JSON text, a cell behind its graph. Text, because anything else
+that is not a builtin type makes execnet drop the report and all that follow."""
+OP_PROPERTY, DTYPE_PROPERTY = "t2n_op", "t2n_dtype"
+"""Properties by which a test says itself which operator, and which type, it is about."""
 REUSED = "t2n_reused"
 """A fact of an outcome that was not computed in this session."""
 
@@ -29,6 +35,7 @@ def attach_record(
     run: CellRun | None,
     call: pytest.CallInfo[Any],
     expectations: Expectations,
+    root: Path,
     *,
     accept: bool = False,
 ) -> None:
@@ -39,7 +46,33 @@ def attach_record(
             from pytest_t2n.judging import judge
 
             record = judge(report, record, expectations, accept)
-        report.user_properties.append((PROPERTY, encode(record)))
+        contents = run.decisive_contents() if run is not None else Contents()
+        graph = contents.graph_line
+        record = _described(record, contents, dict(report.user_properties))
+        record = _relative(record, root)
+        lines: list[Record] = [record] if graph is None else [graph, record]
+        report.user_properties.append((PROPERTY, "\n".join(map(encode, lines))))
+
+
+def _described(record: CellLine, contents: Contents, properties: Mapping[str, object]) -> CellLine:
+    """With what the case is about: from its export, and from what the test said with `record_property`."""
+    graph = contents.graph_line
+    return msgspec.structs.replace(
+        record,
+        op=str(properties.get(OP_PROPERTY, "")),
+        ops=list(contents.ops),
+        dtype=str(properties.get(DTYPE_PROPERTY, contents.dtype)),
+        graph=graph.key if graph is not None else "",
+    )
+
+
+def _relative(record: CellLine, root: Path) -> CellLine:
+    """With paths as the project says them: those of a machine mean nothing on another, and are nobody's business."""
+    if record.error is None:
+        return record
+    prefix = f"{root}{os.sep}"
+    texts = {name: getattr(record.error, name).replace(prefix, "") for name in ("message", "source", "details")}
+    return msgspec.structs.replace(record, error=msgspec.structs.replace(record.error, **texts))
 
 
 def record_of(

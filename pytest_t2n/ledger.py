@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -22,14 +23,17 @@ from pytest_t2n.records import (
     SCHEMA,
     CellLine,
     EngineLine,
+    GraphLine,
     PlanLine,
     Record,
     RecordError,
     RunLine,
     cells_of,
-    decode_cell,
+    decode_lines,
     encode,
+    graphs_of,
     read_records,
+    with_graphs,
 )
 from pytest_t2n.selection import Selection, plan_digest
 
@@ -47,10 +51,14 @@ class Ledger:
         self.run = _run_line(settings, engines, arguments)
         self.plan: dict[str, Cell] = {}
         self.cells: dict[str, CellLine] = {}
+        self.graphs: dict[str, str] = {}
+        """Texts by key; empty without a report, which alone shows them."""
         self.missing: list[CellLine] = []
         self.plan_line: PlanLine | None = None
         self.kept: list[CellLine] = []
         """What an interrupted session had done."""
+        self.baseline: list[Record] | None = None
+        """What an earlier run found, for `--t2n-baseline`."""
         self.selection: Selection | None = None
         """As the first worker saw it; all see the same."""
         self.notes: list[str] = []
@@ -62,14 +70,16 @@ class Ledger:
     @property
     def records(self) -> list[Record]:
         plan = [] if self.plan_line is None else [self.plan_line]
-        return [self.run, *plan, *self.cells.values()]
+        return [self.run, *plan, *with_graphs(self.cells.values(), self.graphs)]
 
     def open(self) -> None:
-        """Start `matrix.jsonl` in the report's directory.
+        """Read the baseline, before it may be overwritten, and start `matrix.jsonl` in the report's directory.
 
         Raises:
-            pytest.UsageError: the directory cannot be written.
+            pytest.UsageError: the baseline cannot be read, or the directory cannot be written.
         """
+        if self.settings.baseline is not None:
+            self.baseline = _read_baseline(self.settings.baseline)
         if self.settings.report is None:
             return
         path = self.settings.report / MATRIX_FILE
@@ -103,6 +113,7 @@ class Ledger:
                 _check_same(run, self.run, path)
         self.kept = [line for line in cells_of(records) if is_done(line)]
         self.cells = {line.nodeid: line for line in self.kept}
+        self.graphs = graphs_of(records)
         surprises = [line for line in self.kept if line.status not in ("pass", "skip") and not line.expected]
         if self.kept:
             self.notes.append(f"--t2n-resume: {len(self.kept)} cells kept, {len(surprises)} of them failed")
@@ -133,7 +144,11 @@ class Ledger:
             return
         if texts:
             try:
-                self._note(decode_cell(str(texts[-1])))
+                for line in decode_lines(str(texts[-1])):
+                    if isinstance(line, GraphLine):
+                        self._note_graph(line)
+                    elif isinstance(line, CellLine):
+                        self._note(line)
             except msgspec.DecodeError as exc:
                 self.problems.append(f"unreadable record of {report.nodeid}: {exc}")
         elif report.failed and report.when not in ("setup", "call", "teardown") and report.nodeid in self.plan:
@@ -149,6 +164,8 @@ class Ledger:
                 self._note(line)
         if self._file is not None:
             self._close()
+        if self.baseline is not None:
+            self.notes.append(_changes_note(self.baseline, self.cells.values()))
         if self.settings.report is not None:
             self._write_report(self.settings.report)
 
@@ -157,6 +174,11 @@ class Ledger:
             return
         self.cells[line.nodeid] = line
         self._append(line)
+
+    def _note_graph(self, line: GraphLine) -> None:
+        if self.settings.report is not None and line.key not in self.graphs:
+            self.graphs[line.key] = line.text
+            self._append(line)
 
     def _append(self, record: Record) -> None:
         """Write and flush; a full disk costs the file, never the session's other results."""
@@ -181,7 +203,7 @@ class Ledger:
         from pytest_t2n.report import write_report
 
         try:
-            write_report(self.records, directory)
+            write_report(self.records, directory, self.baseline)
         except OSError as exc:
             self.problems.append(f"report in {directory}: {exc.strerror or exc}")
 
@@ -189,6 +211,22 @@ class Ledger:
 def is_done(line: CellLine) -> bool:
     """Whether a resumed session can keep the record: it was not run, or its worker died, is nothing to keep."""
     return line.status != "not_run" and (line.error is None or line.error.error_class != "WorkerCrash")
+
+
+def _read_baseline(path: Path) -> list[Record]:
+    try:
+        return read_records(path / MATRIX_FILE if path.is_dir() else path)
+    except (OSError, RecordError) as exc:
+        raise pytest.UsageError(f"--t2n-baseline: {exc}") from None
+
+
+def _changes_note(before: Iterable[Record], after: Iterable[CellLine]) -> str:
+    """One line: what changed since the baseline."""
+    from pytest_t2n.changes import Kind, compare_matrices
+
+    counts = Counter(change.kind for change in compare_matrices(cells_of(before), after))
+    words = ", ".join(f"{counts[kind]} {kind.value}" for kind in Kind if counts[kind])
+    return f"since the baseline: {words or 'nothing changed'}"
 
 
 def junit_properties(line: CellLine) -> list[tuple[str, object]]:

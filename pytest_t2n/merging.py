@@ -7,14 +7,24 @@ from typing import Any
 
 import msgspec
 
-from pytest_t2n.records import CellLine, EngineLine, PlanLine, Record, RecordError, RunLine, cells_of
+from pytest_t2n.records import (
+    CellLine,
+    EngineLine,
+    PlanLine,
+    Record,
+    RecordError,
+    RunLine,
+    cells_of,
+    graphs_of,
+    with_graphs,
+)
 
 _NAMED = 10
 _SHARD_OPTION = "--t2n-shard"
 
 
 def merge_records(files: Mapping[str, Sequence[Record]], *, allow_rerun: bool = False) -> list[Record]:
-    """One run line, then the cells in the order of the plan.
+    """One run line, then the cells in the order of the plan, each graph in front of the first that has it.
 
     Shards must be all of one plan, each once. Files without a plan, such as of other engines, must be disjoint; with
     `allow_rerun` the last file wins where a cell is in several.
@@ -40,7 +50,8 @@ def merge_records(files: Mapping[str, Sequence[Record]], *, allow_rerun: bool = 
         cells = {nodeid: cells[nodeid] for nodeid in order}
     runs = [line for records in files.values() for line in records if isinstance(line, RunLine)]
     merged: list[Record] = [_merge_runs(runs)] if runs else []
-    return [*merged, *cells.values()]
+    graphs = {key: text for records in files.values() for key, text in graphs_of(records).items()}
+    return [*merged, *with_graphs(cells.values(), graphs)]
 
 
 def _check_shards(plans: Mapping[str, Sequence[PlanLine]]) -> list[str]:

@@ -22,6 +22,7 @@ class Settings:
     """Version specs; each may be a comma list."""
     khronos: bool = False
     report: Path | None = None
+    baseline: Path | None = None
     offline: bool = False
     level: TractCheckTolerance = DEFAULT_LEVEL
     timeout: float = _DEFAULT_TIMEOUT
@@ -61,6 +62,11 @@ def add_options(parser: pytest.Parser) -> None:
         "--t2n-report",
         metavar="DIR",
         help="Write the matrix (index.html, matrix.jsonl, summary.md, badges) to this directory",
+    )
+    group.addoption(
+        "--t2n-baseline",
+        metavar="FILE",
+        help="matrix.jsonl of an earlier run, or a directory with one: the report and the summary say what changed",
     )
     group.addoption(
         "--t2n-offline",
@@ -132,6 +138,7 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("t2n_tract", "version specs of tract, one per line, as --t2n-tract", type="linelist", default=[])
     parser.addini("t2n_khronos", "as --t2n-khronos", type="bool", default=False)
     parser.addini("t2n_report", "as --t2n-report; relative to the root directory", default="")
+    parser.addini("t2n_baseline", "as --t2n-baseline; relative to the root directory", default="")
     parser.addini("t2n_offline", "as --t2n-offline", type="bool", default=False)
     parser.addini("t2n_level", "as --t2n-level", default="")
     parser.addini("t2n_timeout", "as --t2n-timeout", default="")
@@ -155,6 +162,7 @@ def read_settings(config: pytest.Config) -> Settings:
         tract=tuple(spec.strip() for spec in specs if spec.strip()),
         khronos=_flag(config, "t2n_khronos"),
         report=_path(config, "t2n_report"),
+        baseline=_path(config, "t2n_baseline"),
         offline=_flag(config, "t2n_offline"),
         level=_level(_text(config, "t2n_level")),
         timeout=_seconds(_text(config, "t2n_timeout")),

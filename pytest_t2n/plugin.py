@@ -119,6 +119,7 @@ def pytest_runtest_makereport(
             item.stash.get(t2n.RUN, None),
             call,
             config.stash[t2n.EXPECTATIONS],
+            config.rootpath,
             accept=config.stash[t2n.SETTINGS].accept,
         )
         if t2n.is_worker(item.config):

@@ -1,8 +1,8 @@
-"""What is written of a session: one run line, then one line per cell. The schema of `matrix.jsonl`."""
+"""What is written of a session: one run line, then one line per cell, graphs between. The schema of `matrix.jsonl`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -101,6 +101,14 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     facts: dict[str, Any] = {}
     reused: bool = False
     """Of an earlier session with the same archive, numbers, engine and comparison (`--t2n-reuse`)."""
+    op: str = ""
+    """The operator that the case is about, where the test names one (property `t2n_op`)."""
+    ops: list[str] = []
+    """Torch operators of the captured model, in the order in which they come first."""
+    dtype: str = ""
+    """What the case computes in: of its first input of floating point, else of its first input."""
+    graph: str = ""
+    """Key of the graph line with what the engine was given."""
 
     @property
     def engine(self) -> str:
@@ -135,10 +143,18 @@ class PlanLine(msgspec.Struct, frozen=True, tag_field="type", tag="plan"):
     """Of the planned cells of all shards, in the order of collection."""
 
 
-Record = RunLine | CellLine | PlanLine
+class GraphLine(msgspec.Struct, frozen=True, tag_field="type", tag="graph"):
+    """The graph text of an archive, written once for all cells that share it and in front of the first."""
+
+    schema: int
+    key: str
+    """Start of the SHA-256 of the text."""
+    text: str
+
+
+Record = RunLine | CellLine | PlanLine | GraphLine
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
-_cell_decoder = msgspec.json.Decoder(CellLine)
 
 
 def encode(record: Record) -> str:
@@ -146,9 +162,9 @@ def encode(record: Record) -> str:
     return _encoder.encode(record).decode()
 
 
-def decode_cell(text: str) -> CellLine:
-    """Raises msgspec.DecodeError for what is no cell line."""
-    return _cell_decoder.decode(text)
+def decode_lines(text: str) -> list[Record]:
+    """Raises msgspec.DecodeError for what are no lines of records."""
+    return [_decoder.decode(line) for line in text.split("\n")]
 
 
 def read_records(path: Path) -> list[Record]:
@@ -185,18 +201,38 @@ def cells_of(records: Iterable[Record]) -> list[CellLine]:
     return list(found.values())
 
 
+def with_graphs(cells: Iterable[CellLine], graphs: Mapping[str, str]) -> list[Record]:
+    """The cells, each graph in front of the first that has it."""
+    found: list[Record] = []
+    written = set()
+    for cell in cells:
+        if cell.graph in graphs and cell.graph not in written:
+            written.add(cell.graph)
+            found.append(GraphLine(SCHEMA, cell.graph, graphs[cell.graph]))
+        found.append(cell)
+    return found
+
+
+def graphs_of(records: Iterable[Record]) -> dict[str, str]:
+    """Texts of the graphs by their keys."""
+    return {record.key: record.text for record in records if isinstance(record, GraphLine)}
+
+
 __all__ = [
     "SCHEMA",
     "CellLine",
     "EngineLine",
     "ErrorLine",
+    "GraphLine",
     "OutputLine",
     "PlanLine",
     "Record",
     "RecordError",
     "RunLine",
     "cells_of",
-    "decode_cell",
+    "decode_lines",
     "encode",
+    "graphs_of",
     "read_records",
+    "with_graphs",
 ]

@@ -10,12 +10,14 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from pytest_t2n.cells import Cell
+from pytest_t2n.contents import Contents, contents_of
 from pytest_t2n.engines import SelectedEngine
 from pytest_t2n.markers import CaseOptions, marks_of, read_marks
 from pytest_t2n.options import Settings
@@ -56,19 +58,19 @@ def load_converter() -> Converter:
 
 
 class ExportCache:
-    """The captured model of the current case, for the engines that come next; no more than one, for memory."""
+    """The model of the current case, for the engines that come next; no more than one, for memory."""
 
     def __init__(self) -> None:
         self._key: object = None
-        self._export: ModelExport | None = None
+        self._export: ModelExport | Exception | None = None
 
-    def find(self, key: object) -> ModelExport | None:
-        """The export of `key`; one of another case is dropped, since cases do not come back."""
+    def find(self, key: object) -> ModelExport | Exception | None:
+        """The export of `key`, or why there is none; one of another case is dropped, since cases do not come back."""
         if self._key != key:
             self.clear()
         return self._export
 
-    def keep(self, key: object, export: ModelExport) -> None:
+    def keep(self, key: object, export: ModelExport | Exception) -> None:
         self._key, self._export = key, export
 
     def clear(self) -> None:
@@ -82,6 +84,8 @@ class CellRun:
         self.item, self.cell, self.settings, self.cache = item, cell, settings, cache
         self.marks = marks_of(item)
         self.outcomes: list[Outcome] = []
+        self.contents: list[Contents] = []
+        """Of the export behind each outcome."""
         self.exports = 0
         self._directory: tempfile.TemporaryDirectory[str] | None = None
 
@@ -89,6 +93,19 @@ class CellRun:
     def outcome(self) -> Outcome | None:
         """The gravest failure, else the pass that needed the loosest level; None if nothing was exported."""
         return decisive(self.outcomes)
+
+    def add(self, outcome: Outcome, export: Any = None, archive: Path | None = None) -> None:
+        """Note an outcome, with what was exported."""
+        self.outcomes.append(outcome)
+        self.contents.append(contents_of(export, archive) if export is not None else Contents())
+
+    def decisive_contents(self) -> Contents:
+        """The graph of the decisive export, and the operators of all."""
+        outcome = self.outcome
+        chosen = next((c for o, c in zip(self.outcomes, self.contents, strict=True) if o is outcome), Contents())
+        ops = dict.fromkeys(op for contents in self.contents for op in contents.ops)
+        dtype = chosen.dtype or next((contents.dtype for contents in self.contents if contents.dtype), "")
+        return replace(chosen, ops=tuple(ops), dtype=dtype)
 
     def check_returned(self, test: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
         """Run a test that returns its model; what it raises itself passes through.
@@ -102,18 +119,18 @@ class CellRun:
         options = read_marks(self.marks)
         # A khronos graph has no symbols: its capture is another one.
         key = (self.cell.case, options.dynamic_axes is not None and self.cell.engine.target == "khronos")
-        export = self.cache.find(key)
-        returned = self._call(test, arguments) if export is None else None
+        known = self.cache.find(key)
+        returned = self._call(test, arguments) if known is None else None
+        export: ModelExport | None = None
         try:
-            if export is None:
-                export = self._capture(returned, options)
-                self.cache.keep(key, export)
+            export = self._take(known, returned, options, key)
             result = self._to_archive(export, options)
         except Exception as exc:
             outcome = Outcome.from_error(exc, "lower", engine=self.cell.engine.title)
+            self.add(outcome, export)
         else:
             outcome = self._checked(result, options.tolerance, None)
-        self.outcomes.append(outcome)
+            self.add(outcome, export, result.archive)
         self.close()
         if not outcome.passed:
             pytest.fail(outcome.describe(), pytrace=False)
@@ -133,12 +150,13 @@ class CellRun:
 
         __tracebackhide__ = True
         merged = read_marks(self.marks, options)
+        export = None
         try:
             known = isinstance(model, load_converter().model_export)
             export = model if known else self._model_export(model, args, kwargs, merged)
             result = self._to_archive(export, merged)
         except Exception as exc:
-            self.outcomes.append(Outcome.from_error(exc, "lower", engine=self.cell.engine.title))
+            self.add(Outcome.from_error(exc, "lower", engine=self.cell.engine.title), export)
             if isinstance(exc, T2NError):
                 # Its message says what and where; our frames would bury it.
                 raise exc.with_traceback(None) from exc.__cause__
@@ -148,7 +166,7 @@ class CellRun:
     def check(self, result: ExportResult, tolerance: Any, timeout: float | None) -> Outcome:
         """Compare in the engine and note the outcome."""
         outcome = self._checked(result, tolerance, timeout)
-        self.outcomes.append(outcome)
+        self.add(outcome, getattr(result, "export", None), result.archive)
         return outcome
 
     def close(self) -> None:
@@ -161,6 +179,22 @@ class CellRun:
         __tracebackhide__ = True
         with _seeded(self.cell.case):
             return test(**arguments)
+
+    def _take(
+        self, known: ModelExport | Exception | None, returned: Any, options: CaseOptions, key: object
+    ) -> ModelExport:
+        """What an earlier engine left, or a new export; the engines that come next get the same, also a refusal."""
+        if isinstance(known, Exception):
+            raise known
+        if known is not None:
+            return known
+        try:
+            export = self._capture(returned, options)
+        except Exception as exc:
+            self.cache.keep(key, exc)
+            raise
+        self.cache.keep(key, export)
+        return export
 
     def _capture(self, returned: Any, options: CaseOptions) -> ModelExport:
         if inspect.iscoroutine(returned):

@@ -13,16 +13,22 @@ from pytest_t2n.report.matrix import Matrix
 from pytest_t2n.report.page import matrix_page
 
 
-def write_report(records: Iterable[Record], directory: Path) -> list[Path]:
+def write_report(records: Iterable[Record], directory: Path, baseline: Iterable[Record] | None = None) -> list[Path]:
     """Write `index.html`, `summary.md` and a badge per engine version; gives the files.
 
-    Each file is complete or as it was before. `matrix.jsonl` is the caller's.
+    Each file is complete or as it was before. `matrix.jsonl` is the caller's. With the records of an earlier run as
+    `baseline`, what changed since stands first.
 
     Raises:
         OSError: the directory cannot be written.
     """
     matrix = Matrix.of(records)
-    files = {"index.html": matrix_page(matrix), "summary.md": summary_markdown(matrix), **badges(matrix)}
+    before = Matrix.of(baseline) if baseline is not None else None
+    files = {
+        "index.html": matrix_page(matrix, before),
+        "summary.md": summary_markdown(matrix, before),
+        **badges(matrix),
+    }
     directory.mkdir(parents=True, exist_ok=True)
     written = []
     for name, text in files.items():

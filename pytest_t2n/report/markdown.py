@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+from pytest_t2n.changes import Kind, compare_matrices
 from pytest_t2n.records import CellLine
+from pytest_t2n.report.causes import message_gist
 from pytest_t2n.report.matrix import Matrix, count_statuses, is_surprise
 
 _FAILURES = 40
+_CHANGES = 12
 _MESSAGE = 120
 
 
-def summary_markdown(matrix: Matrix) -> str:
-    """Counts per engine version, then what somebody should look at."""
+def summary_markdown(matrix: Matrix, baseline: Matrix | None = None) -> str:
+    """What changed since the baseline, counts per engine version, then what somebody should look at."""
     statuses = matrix.statuses
     lines = ["# Parity of exported models", ""]
     lines.append(f"{len(matrix.rows)} cases on {len(matrix.columns)} engine versions, {len(matrix.cells)} cells")
     reused = sum(cell.reused for cell in matrix.cells)
     if reused:
         lines[-1] += f", {reused} of them of earlier sessions"
+    changes = _changes(baseline, matrix) if baseline is not None else []
+    lines += changes
+    shown = _FAILURES - len(changes)
     lines += ["", f"| engine | {' | '.join(statuses)} |", f"| --- |{' ---: |' * len(statuses)}"]
     for index, engine in enumerate(matrix.columns):
         counts = count_statuses(matrix.column(index))
@@ -24,14 +32,31 @@ def summary_markdown(matrix: Matrix) -> str:
     failures = [cell for cell in matrix.cells if is_surprise(cell)]
     if failures:
         lines += ["", "| case | engine | status | stage | message |", "| --- | --- | --- | --- | --- |"]
-        lines += [_failure(cell) for cell in failures[:_FAILURES]]
-    if len(failures) > _FAILURES:
-        lines += ["", f"… and {len(failures) - _FAILURES} more; see `index.html`"]
+        lines += [_failure(cell) for cell in failures[:shown]]
+    if len(failures) > shown:
+        lines += ["", f"… and {len(failures) - shown} more; see `index.html`"]
     return "\n".join(lines) + "\n"
 
 
+def _changes(before: Matrix, after: Matrix) -> list[str]:
+    changes = compare_matrices(before.cells, after.cells)
+    counts = Counter(change.kind for change in changes)
+    words = ", ".join(f"{counts[kind]} {kind.value}" for kind in Kind if counts[kind])
+    lines = ["", f"Since the baseline: {words or 'nothing changed'}"]
+    if not changes:
+        return lines
+    lines += ["", "| change | case | engine | before | after |", "| --- | --- | --- | --- | --- |"]
+    for change in changes[:_CHANGES]:
+        fields = change.to_dict()
+        words = " | ".join(_escaped(fields[name]) for name in ("kind", "case", "column", "before", "after"))
+        lines.append(f"| {words} |")
+    if len(changes) > _CHANGES:
+        lines += ["", f"… and {len(changes) - _CHANGES} more changes"]
+    return lines
+
+
 def _failure(cell: CellLine) -> str:
-    message = cell.error.message.split("\n", 1)[0] if cell.error else ""
+    message = message_gist(cell)
     if len(message) > _MESSAGE:
         message = f"{message[:_MESSAGE]}…"
     words = (cell.case, cell.engine, cell.status, cell.stage, message)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
-from pytest_t2n.records import CellLine, EngineLine, Record, RunLine, cells_of
+from pytest_t2n.records import CellLine, EngineLine, Record, RunLine, cells_of, graphs_of
 from t2n_core.check.stage import Status
 
 
@@ -22,6 +23,51 @@ class Row:
         """The versions do not agree on the status."""
         return len({cell.status for cell in self.cells if cell is not None}) > 1
 
+    @property
+    def suite(self) -> str:
+        """The test file: `suites/test_aten.py`."""
+        return self.case.partition("::")[0]
+
+    @property
+    def name(self) -> str:
+        """The case inside its suite: `test_layer[linear]`."""
+        return self.case.partition("::")[2] or self.case
+
+    @property
+    def function(self) -> str:
+        """The test without its parameters: `test_layer`."""
+        return self.name.partition("[")[0]
+
+    @property
+    def op(self) -> str:
+        """The operator that the case is about; empty if it has several and the test names none."""
+        named = self._first(lambda cell: cell.op)
+        if named:
+            return named
+        ops = {op for cell in self._known() for op in cell.ops}
+        if not ops:
+            ops = {cell.error.op for cell in self._known() if cell.error is not None and cell.error.op}
+        return ops.pop() if len(ops) == 1 else ""
+
+    @property
+    def ops(self) -> list[str]:
+        """All operators of the case, the one it is about first."""
+        found = dict.fromkeys([self.op, *(op for cell in self._known() for op in cell.ops)])
+        found.update({cell.error.op: None for cell in self._known() if cell.error is not None})
+        return [op for op in found if op]
+
+    @property
+    def dtype(self) -> str:
+        return self._first(lambda cell: cell.dtype) or self._first(
+            lambda cell: cell.outputs[0].dtype if cell.outputs else ""
+        )
+
+    def _known(self) -> list[CellLine]:
+        return [cell for cell in self.cells if cell is not None]
+
+    def _first(self, read: Callable[[CellLine], str]) -> str:
+        return next((value for cell in self._known() if (value := read(cell))), "")
+
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
@@ -30,6 +76,8 @@ class Matrix:
     runs: tuple[RunLine, ...]
     columns: tuple[EngineLine, ...]
     rows: tuple[Row, ...]
+    graphs: Mapping[str, str] = field(default_factory=dict)
+    """Graph texts by the keys that cells have."""
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Matrix:
@@ -42,7 +90,7 @@ class Matrix:
             columns.setdefault(cell.engine, EngineLine(cell.target, cell.version, cell.label))
             by_case.setdefault(cell.case, {})[cell.engine] = cell
         rows = tuple(Row(case, tuple(own.get(title) for title in columns)) for case, own in sorted(by_case.items()))
-        return cls(runs, tuple(columns.values()), rows)
+        return cls(runs, tuple(columns.values()), rows, graphs_of(records))
 
     @property
     def cells(self) -> list[CellLine]:
@@ -57,6 +105,14 @@ class Matrix:
         """Those that occur, in the order of their definition."""
         found = {cell.status for cell in self.cells}
         return [status.value for status in Status if status.value in found]
+
+    @property
+    def suite_names(self) -> dict[str, str]:
+        """A short name per suite: `aten` for `suites/test_aten.py`, the path where two would be alike."""
+        suites = dict.fromkeys(row.suite for row in self.rows)
+        short = {suite: PurePosixPath(suite).stem.removeprefix("test_") or suite for suite in suites}
+        shared = Counter(short.values())
+        return {suite: name if shared[name] == 1 else suite for suite, name in short.items()}
 
 
 def count_statuses(cells: Sequence[CellLine]) -> Counter[str]:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
-import zlib
-from typing import Any
+from collections import Counter
 
 import jinja2
-import msgspec
 
-from pytest_t2n.records import CellLine
-from pytest_t2n.report.matrix import Matrix, count_statuses
+from pytest_t2n.report.causes import find_causes
+from pytest_t2n.report.columns import columns_of
+from pytest_t2n.report.matrix import Matrix, is_surprise
+from pytest_t2n.report.payload import payload_of
+from pytest_t2n.report.support import op_support
+from t2n_core.check.level import LEVELS
 
-_OF_THE_ROW = ("type", "schema", "case", "target", "version", "label")
-"""Fields of a cell that its row and column say already."""
+_SCRIPTS = ("data.js", "grid.js", "evidence.js", "changes.js", "main.js")
+"""Put together in this order as one script."""
 
 
-def matrix_page(matrix: Matrix) -> str:
-    """The text of `index.html`."""
+def matrix_page(matrix: Matrix, baseline: Matrix | None = None) -> str:
+    """The text of `index.html`; with a baseline, what changed since it stands first."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("pytest_t2n.report"),
         autoescape=True,
@@ -27,42 +28,43 @@ def matrix_page(matrix: Matrix) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["duration"] = _duration
     style = _source(environment, "matrix.css")
-    script = _source(environment, "matrix.js")
+    body = "\n".join(_source(environment, name) for name in _SCRIPTS)
+    script = f'(() => {{\n"use strict";\n{body}\n}})();\n'
+    causes = find_causes(matrix.cells)
     return environment.get_template("index.html.j2").render(
-        runs=matrix.runs,
-        columns=[
-            {"engine": engine, "counts": count_statuses(matrix.column(index))}
-            for index, engine in enumerate(matrix.columns)
-        ],
-        statuses=matrix.statuses,
-        rows=len(matrix.rows),
-        cells=len(matrix.cells),
+        matrix=matrix,
+        columns=columns_of(matrix),
+        counts=Counter(cell.status for cell in matrix.cells),
+        surprises=sum(map(is_surprise, matrix.cells)),
+        expected=sum(bool(cell.expected) for cell in matrix.cells),
+        reused=sum(cell.reused for cell in matrix.cells),
+        levels=[level.value for level in LEVELS],
+        causes=causes,
+        support=op_support(matrix),
+        baseline=baseline,
+        parallel=_is_parallel(matrix),
+        payload=payload_of(matrix, causes, baseline),
         style=style,
         script=script,
         style_hash=_csp_hash(style),
         script_hash=_csp_hash(script),
-        data=_payload(matrix),
     )
 
 
-def _payload(matrix: Matrix) -> str:
-    """The rows as base64 of deflated JSON: text without a character that HTML knows, and a tenth of the size."""
-    payload = {
-        "columns": [engine.title for engine in matrix.columns],
-        "statuses": matrix.statuses,
-        "rows": [
-            {"case": row.case, "differs": row.differs, "cells": [cell and _fields(cell) for cell in row.cells]}
-            for row in matrix.rows
-        ],
-    }
-    text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False)
-    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+def _is_parallel(matrix: Matrix) -> bool:
+    """Some run shared its processors between workers of xdist: its times are indicative."""
+    arguments: list[str] = [one for run in matrix.runs for one in run.arguments]
+    return any(one.startswith(("-n", "--numprocesses", "--dist", "-j")) for one in arguments)
 
 
-def _fields(cell: CellLine) -> dict[str, Any]:
-    fields: dict[str, Any] = msgspec.to_builtins(cell)
-    return {name: value for name, value in fields.items() if name not in _OF_THE_ROW}
+def _duration(seconds: float) -> str:
+    """`12 µs`, `3.4 ms`, `1.20 s`."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} µs"
 
 
 def _source(environment: jinja2.Environment, name: str) -> str:

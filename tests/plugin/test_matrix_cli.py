@@ -129,7 +129,9 @@ def test_the_schema_describes_every_line(matrix, capsys):
         record = json.loads(line)
         part = kinds[record["type"]]
         assert set(part["required"]) <= set(record) <= set(part["properties"])
-    assert {option["$ref"] for option in schema["anyOf"]} == {f"#/$defs/{name}Line" for name in ("Run", "Cell", "Plan")}
+    assert {option["$ref"] for option in schema["anyOf"]} == {
+        f"#/$defs/{name}Line" for name in ("Run", "Cell", "Plan", "Graph")
+    }
 
 
 def test_accept_and_merge_of_other_engines(matrix, tmp_path, capsys, monkeypatch):

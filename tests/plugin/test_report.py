@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 import re
 import zlib
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 
@@ -15,13 +17,20 @@ from pytest_t2n.records import (
     CellLine,
     EngineLine,
     ErrorLine,
+    GraphLine,
     OutputLine,
     RecordError,
     RunLine,
+    cells_of,
     encode,
     read_records,
 )
 from pytest_t2n.report import write_report
+from pytest_t2n.report.causes import find_causes
+from pytest_t2n.report.columns import columns_of
+from pytest_t2n.report.matrix import Matrix
+from pytest_t2n.report.support import Share, support_ranges
+from tests.plugin.many_records import many_records
 
 NASTY = "</script><img src=x onerror=alert(1)>|`{{ 7 * 7 }}`\u2028&amp;"
 
@@ -39,8 +48,8 @@ def cell(case: str, label: str, status: str = "pass", **more) -> CellLine:
     )
 
 
-def payload(page: str) -> dict:
-    (packed,) = re.findall(r'<script type="application/octet-stream" id="data">([A-Za-z0-9+/=]*)</script>', page)
+def payload(page: str, name: str = "data") -> Any:
+    (packed,) = re.findall(rf'<script type="application/octet-stream" id="{name}">([A-Za-z0-9+/=]*)</script>', page)
     return json.loads(zlib.decompress(base64.b64decode(packed)))
 
 
@@ -66,15 +75,33 @@ def test_files_and_their_names(records, tmp_path):
 
 def test_the_page_holds_every_cell_with_its_evidence(records, tmp_path):
     write_report(records, tmp_path)
-    data = payload((tmp_path / "index.html").read_text())
-    assert data["columns"] == ["tract 0.21.19", "tract 0.23.9"]
-    assert [row["case"] for row in data["rows"]] == sorted([NASTY, "a.py::test_a", "b.py::test_b"])
-    by_case = {row["case"]: row for row in data["rows"]}
-    assert by_case["a.py::test_a"]["cells"][0] is None
-    assert by_case["a.py::test_a"]["cells"][1]["expected"] == "xfail: known"
-    mismatch = by_case["b.py::test_b"]["cells"][1]
+    page = (tmp_path / "index.html").read_text()
+    data, evidence = payload(page), payload(page, "evidence-0")
+    assert [column["title"] for column in data["columns"]] == ["tract 0.21.19", "tract 0.23.9"]
+    assert [column["select"] for column in data["columns"]] == ["--t2n-tract=0.21.19", "--t2n-tract=0.23.9"]
+    rows = {row[-1]: row for row in data["rows"]}
+    assert list(rows) == sorted([NASTY, "a.py::test_a", "b.py::test_b"])
+    place, found = 0, {}
+    for case, row in rows.items():
+        for column in range(2):
+            code, cause = row[6][2 * column : 2 * column + 2]
+            if code >= 0:
+                words = data["statuses"][code & 15], data["stages"][code >> 4 & 15]
+                found[case, column] = (*words, code >> 12, data["causes"][cause - 1]["title"] if cause else "")
+                assert evidence[place]["nodeid"].startswith(case)
+                place += 1
+    assert place == len(evidence) == 5
+    nasty = NASTY.splitlines()
+    assert found == {
+        (NASTY, 0): ("crash", "run", 256, "panicked"),
+        (NASTY, 1): ("skip", "run", 0, ""),
+        ("a.py::test_a", 1): ("error", "run", 1, "k"),
+        ("b.py::test_b", 0): ("pass", "compare", 0, ""),
+        ("b.py::test_b", 1): ("mismatch", "compare", 256, nasty[0]),
+    }
+    mismatch = next(one for one in evidence if one["nodeid"].startswith("b.py::test_b[tract-0.23"))
     assert mismatch["outputs"][0]["problem"] == mismatch["error"]["message"] == NASTY
-    assert (by_case["b.py::test_b"]["differs"], by_case["a.py::test_a"]["differs"]) == (True, False)
+    assert next(one for one in evidence if one.get("expected"))["expected"] == "xfail: known"
 
 
 class Tags(HTMLParser):
@@ -92,7 +119,7 @@ def test_nothing_of_a_record_becomes_markup(records, tmp_path):
     tags = Tags()
     tags.feed(page)
     assert not [attrs for tag, attrs in tags.found if tag == "img" or any(name.startswith("on") for name in attrs)]
-    assert len([tag for tag, _ in tags.found if tag == "script"]) == 2
+    assert len([tag for tag, _ in tags.found if tag == "script"]) == 3, "grid, one block of evidence, script"
     assert "&lt;/script&gt;" in page
     assert "{{" in page, "a template inside of a record is text"
     summary = (tmp_path / "summary.md").read_text()
@@ -104,7 +131,7 @@ def test_no_request_leaves_the_page(records, tmp_path):
     write_report(records, tmp_path)
     page = (tmp_path / "index.html").read_text()
     assert "default-src 'none'" in page
-    assert not re.findall(r"""(?:src|href)=["'](?!data:,)""", page)
+    assert not re.findall(r"""(?:src|href)=["'](?!data:,|#)""", page)
     assert not re.findall(r"https?://", page)
 
 
@@ -169,13 +196,108 @@ def test_an_empty_matrix(tmp_path):
 
 
 def test_twenty_thousand_cells_are_a_small_file(tmp_path):
-    labels = ["0.20.22", "0.21.19", "0.22.4", "0.23.9"]
-    outputs = [
-        OutputLine("y", "float32", [2, 30], "pass", "close", "close", max_abs=1.25e-8, max_ulp=3, worst_index=[1, 7])
-    ]
-    cells = [cell(f"suite.py::test_{n}", label, outputs=outputs) for n in range(5000) for label in labels]
-    write_report([run_line(*labels), *cells], tmp_path)
+    records = many_records(20_000)
+    assert len(cells_of(records)) == 20_000
+    write_report(records, tmp_path)
     assert (tmp_path / "index.html").stat().st_size < 5_000_000
+
+
+def test_what_would_make_the_page_large_is_left_out_and_said(tmp_path):
+    graphs = [GraphLine(SCHEMA, f"{n:016x}", random.Random(n).randbytes(9_000).hex()) for n in range(300)]
+    error = ErrorLine("EngineCrash", "bad", fingerprint="ab", details="d" * 50)
+    cells = [cell(f"case_{n}", "0.23.9", "crash", error=error, graph=f"{n:016x}") for n in range(300)]
+    write_report([*graphs, *cells], tmp_path)
+    page = (tmp_path / "index.html").read_text()
+    evidence = payload(page, "evidence-0") + payload(page, "evidence-1")
+    assert len(page) < 3_000_000
+    kept = [one["graph"] for one in evidence if one["graph"] >= 0]
+    assert 20 < len(kept) < 300
+    for one in evidence:
+        if one["graph"] >= 0:
+            text = payload(page, f"graphs-{one['graph'] >> 12}")[one["graph"] & 4095]
+            assert text == graphs[int(one["nodeid"].removeprefix("case_").partition("[")[0])].text
+    assert [one["error"]["details"] for one in evidence].count("d" * 50) == 8
+    assert "these are in matrix.jsonl" in evidence[-1]["error"]["details"]
+
+
+@pytest.mark.parametrize(
+    ("shares", "text"),
+    [
+        ([(2, 2), (3, 3)], "all"),
+        ([(0, 2), (0, 2)], "none"),
+        ([(0, 0), (0, 0)], "not run"),
+        ([(0, 1), (0, 0), (1, 1), (1, 1)], "since c"),
+        ([(1, 1), (1, 1), (0, 1), (0, 0)], "until b"),
+        ([(0, 1), (1, 1), (1, 1), (0, 1), (1, 1)], "b to c, since e"),
+        ([(0, 1), (1, 1), (0, 1)], "b"),
+        ([(0, 5), (3, 5), (5, 5)], "since c, partly b (3 of 5)"),
+        ([(1, 5), (0, 5)], "partly a (1 of 5)"),
+    ],
+)
+def test_support_ranges(shares, text):
+    assert support_ranges([Share(label, *share) for label, share in zip("abcde", shares, strict=False)]) == text
+
+
+def test_rows_know_what_they_are_about():
+    cells = [
+        cell("x/test_aten.py::test_aten[relu]", "0.21.19", ops=["aten::relu"], dtype="float16"),
+        cell("x/test_aten.py::test_aten[many]", "0.21.19", ops=["aten::add", "aten::mul"]),
+        cell("x/test_aten.py::test_aten[told]", "0.21.19", op="aten::gru", ops=["aten::add"]),
+        cell("y/test_aten.py::test_b", "0.21.19", "unsupported", error=ErrorLine("LowerError", "no", op="aten::fft")),
+        cell("y/test_layer.py::test_c", "0.21.19"),
+    ]
+    rows = {row.name: row for row in Matrix.of(cells).rows}
+    assert {name: (row.op, row.function, row.dtype) for name, row in rows.items()} == {
+        "test_aten[relu]": ("aten::relu", "test_aten", "float16"),
+        "test_aten[many]": ("", "test_aten", ""),
+        "test_aten[told]": ("aten::gru", "test_aten", ""),
+        "test_b": ("aten::fft", "test_b", ""),
+        "test_c": ("", "test_c", ""),
+    }
+    assert rows["test_aten[told]"].ops == ["aten::gru", "aten::add"]
+    names = Matrix.of(cells).suite_names
+    assert names == {"x/test_aten.py": "x/test_aten.py", "y/test_aten.py": "y/test_aten.py", "y/test_layer.py": "layer"}
+
+
+def test_latency_is_of_the_cases_that_pass_everywhere():
+    def timed(case, label, seconds, status="pass", **more):
+        return cell(case, label, status, times={"run": seconds}, **more)
+
+    cells = [timed(name, "0.21.19", value) for name, value in (("a", 1.0), ("b", 2.0), ("c", 4.0), ("slow", 99.0))]
+    cells += [timed(name, "0.23.9", value) for name, value in (("a", 2.0), ("b", 1.0), ("c", 2.0))]
+    cells += [timed("slow", "0.23.9", 1.0, "mismatch"), timed("old", "0.21.19", 5.0, reused=True)]
+    first, second = columns_of(Matrix.of([run_line("0.21.19", "0.23.9"), *cells]))
+    assert (first.latency.cases, first.latency.middle, first.latency.ratio) == (3, 2.0, None)
+    assert (second.latency.middle, second.latency.ratio) == (2.0, 0.5)
+    assert first.segments == [("level", "close", 5)]
+    assert second.segments == [("level", "close", 3), ("status", "mismatch", 1)]
+
+
+def test_causes_are_put_together_by_fingerprint(records):
+    one, other = (ErrorLine("LowerError", f"2 operators:\n- no rule for {n}", fingerprint=n) for n in ("aa", "bb"))
+    cells = [cell(f"c{n}", "0.23.9", "unsupported", error=one, expected="known" * (n > 0)) for n in range(3)]
+    cells += [cell("d", "0.23.9", "unsupported", error=other), cell("e", "0.23.9", "mismatch"), cell("f", "0.23.9")]
+    causes = find_causes(cells)
+    assert [(cause.key, len(cause.cells), cause.surprises) for cause in causes] == [
+        ("aa", 3, 1),
+        ("bb", 1, 1),
+        ("mismatch@compare:e", 1, 1),
+    ]
+    assert causes[0].title == "2 operators: no rule for aa"
+
+
+def test_the_baseline_comes_first_in_the_summary(tmp_path):
+    before = [cell("a", "0.23.9"), cell("b", "0.23.9", "crash"), cell("gone", "0.23.9")]
+    after = [cell("a", "0.23.9", "crash"), cell("b", "0.23.9"), cell("new", "0.23.9")]
+    write_report(after, tmp_path, before)
+    lines = (tmp_path / "summary.md").read_text().splitlines()
+    assert lines[4] == "Since the baseline: 1 regression, 1 gone, 1 new, 1 fix"
+    assert lines[8] == "| regression | a | tract 0.23.9 | pass close | crash at run |"
+    many = [cell(f"case_{n}", "0.23.9") for n in range(300)]
+    write_report([cell(f"case_{n}", "0.23.9", "crash") for n in range(300)], tmp_path, many)
+    lines = (tmp_path / "summary.md").read_text().splitlines()
+    assert len(lines) <= 60
+    assert "… and 288 more changes" in lines
 
 
 def test_records_are_read_back_and_damage_is_named(records, tmp_path):

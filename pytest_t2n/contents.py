@@ -1,0 +1,78 @@
+"""What an exported case holds, for its record: operators, type of the input, and the graph that the engine gets."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from pytest_t2n.records import SCHEMA, GraphLine
+
+GRAPH_FILE = "graph.nnef"
+_KEPT = 20_000
+"""Characters of a graph that a record keeps: unrolled nets have megabytes, and nobody reads on."""
+_KEY = 16
+_STAND_INS = "t2n_capture::"
+"""Operators that only capture knows; what they stand for is beside them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Of one export; empty where it came too soon to an end."""
+
+    ops: tuple[str, ...] = ()
+    dtype: str = ""
+    graph: str = ""
+
+    @property
+    def graph_line(self) -> GraphLine | None:
+        if not self.graph:
+            return None
+        return GraphLine(SCHEMA, sha256(self.graph.encode()).hexdigest()[:_KEY], self.graph)
+
+
+def contents_of(export: Any, archive: Path | None = None) -> Contents:
+    """Of a ModelExport that is captured, and its archive if one was written."""
+    graph = clipped_graph(archive) if archive is not None else ""
+    try:
+        captured = export.captured.graph
+    except Exception:
+        return Contents(graph=graph)  # that capture failed is told elsewhere
+    kinds = dict.fromkeys(op.origin.op if op.origin else op.kind for op in captured.op_nodes)
+    ops = tuple(kind for kind in kinds if not kind.startswith(_STAND_INS))
+    return Contents(ops, _dtype(value.dtype for value in captured.inputs), graph)
+
+
+def clipped_graph(archive: Path) -> str:
+    """The beginning of `graph.nnef`; empty where there is none."""
+    text = graph_text(archive).decode("utf-8", "replace")
+    if len(text) <= _KEPT:
+        return text
+    kept = text[: text.rfind("\n", 0, _KEPT) + 1] or text[:_KEPT]
+    return f"{kept}# … {len(text) - len(kept)} characters more\n"
+
+
+def graph_text(archive: Path) -> bytes:
+    """`graph.nnef` of an archive, whole; empty where there is none."""
+    try:
+        if archive.is_dir():
+            return (archive / GRAPH_FILE).read_bytes()
+        with tarfile.open(archive) as tar:
+            member = next((one for one in tar if one.name.rpartition("/")[2] == GRAPH_FILE), None)
+            stream = tar.extractfile(member) if member is not None else None
+            return stream.read() if stream is not None else b""
+    except (OSError, tarfile.TarError):
+        return b""
+
+
+def _dtype(dtypes: Iterable[Any]) -> str:
+    """The first that is of floating point, else the first."""
+    known = list(dtypes)
+    chosen = next((one for one in known if one.is_floating_point), known[0] if known else "")
+    return str(chosen).removeprefix("torch.")
+
+
+__all__ = ["Contents", "clipped_graph", "contents_of", "graph_text"]

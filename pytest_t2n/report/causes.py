@@ -1,0 +1,71 @@
+"""Failures with one cause, put together by the fingerprint of their error: "one cause, 41 cells"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pytest_t2n.records import CellLine
+from pytest_t2n.report.matrix import is_surprise
+
+_WITHOUT_CAUSE = ("pass", "skip", "not_run")
+
+
+@dataclass(slots=True)
+class Cause:
+    """Cells that failed alike."""
+
+    key: str
+    first: CellLine
+    cells: list[CellLine] = field(default_factory=list)
+
+    @property
+    def surprises(self) -> int:
+        """Cells that nobody expects to fail."""
+        return sum(map(is_surprise, self.cells))
+
+    @property
+    def cases(self) -> int:
+        return len({cell.case for cell in self.cells})
+
+    @property
+    def engines(self) -> list[str]:
+        return list(dict.fromkeys(cell.engine for cell in self.cells))
+
+    @property
+    def title(self) -> str:
+        """The gist of the first message."""
+        return message_gist(self.first) or f"{self.first.status} at {self.first.stage}"
+
+
+def message_gist(cell: CellLine) -> str:
+    """The first line of its error, with the line behind it where the first only announces a list."""
+    lines = [line.strip() for line in cell.error.message.splitlines() if line.strip()] if cell.error is not None else []
+    if len(lines) > 1 and lines[0].endswith(":"):
+        return f"{lines[0]} {lines[1].removeprefix('- ')}"
+    return lines[0] if lines else ""
+
+
+def cause_key(cell: CellLine) -> str:
+    """Equal for cells with one cause; empty for what is no failure.
+
+    A mismatch without an error is put together by case: other cases compute other things.
+    """
+    if cell.status in _WITHOUT_CAUSE:
+        return ""
+    if cell.error is not None and cell.error.fingerprint:
+        return cell.error.fingerprint
+    return f"{cell.status}@{cell.stage}:{cell.error.error_class if cell.error is not None else cell.case}"
+
+
+def find_causes(cells: Iterable[CellLine]) -> list[Cause]:
+    """What is surprising first, then by the number of cells."""
+    found: dict[str, Cause] = {}
+    for cell in cells:
+        key = cause_key(cell)
+        if key:
+            found.setdefault(key, Cause(key, cell)).cells.append(cell)
+    return sorted(found.values(), key=lambda cause: (-cause.surprises, -len(cause.cells), cause.key))
+
+
+__all__ = ["Cause", "cause_key", "find_causes", "message_gist"]

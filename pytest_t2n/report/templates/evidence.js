@@ -1,0 +1,150 @@
+// What is known of one cell, in a panel beside the matrix.
+const number = (value) => {
+  if (typeof value !== "number" || Number.isInteger(value)) return String(value);
+  return Math.abs(value) < 1e-3 ? value.toExponential(3).replace(/\.?0+e/, "e") : String(Number(value.toPrecision(5)));
+};
+const sizesText = (list) => list.map((one) => Object.entries(one).map(([name, size]) => `${name}=${size}`).join(", ") || "as given").join("; ");
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+const milliseconds = (seconds) => seconds >= 1 ? `${seconds.toPrecision(3)} s` : `${Number((seconds * 1000).toPrecision(3))} ms`;
+
+class Evidence {
+  constructor(data, onChange, onClose) {
+    this.data = data;
+    this.onChange = onChange;
+    this.onClose = onClose;
+    this.box = byId("evidence");
+    this.shown = null;
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && this.shown) this.close();
+    });
+  }
+
+  async open(row, column, { focus = true } = {}) {
+    this.shown = { row, column };
+    const cell = row.cells[column];
+    let facts;
+    try {
+      facts = cell ? await evidenceOf(this.data, row, column) : {};
+    } catch (problem) {
+      facts = { error: { message: `The evidence of this page cannot be read (${problem}); it is in matrix.jsonl, too.` } };
+    }
+    if (!this.shown || this.shown.row !== row || this.shown.column !== column) return;
+    const title = this.data.columns[column].title;
+    const close = element("button", { type: "button", class: "close", "aria-label": "Close" }, "×");
+    close.addEventListener("click", () => this.close());
+    this.box.replaceChildren(
+      element("header", {}, element("h2", { id: "evidence-title" }, row.name, element("small", {}, ` in ${title}`)), close),
+      this.strip(row, column),
+      ...(cell ? this.body(row, column, cell, facts) : [element("p", {}, "There is no cell here: the case does not run in this version.")]),
+    );
+    this.box.hidden = false;
+    document.body.classList.add("with-evidence");
+    this.box.scrollTop = 0;
+    if (focus) this.box.focus({ preventScroll: true });
+    this.onChange();
+  }
+
+  close() {
+    const { row, column } = this.shown;
+    this.shown = null;
+    this.box.hidden = true;
+    document.body.classList.remove("with-evidence");
+    this.onClose(row, column);
+    this.onChange();
+  }
+
+  // The same case in all versions.
+  strip(row, column) {
+    return element("div", { class: "strip", role: "group", "aria-label": "The same case in each version" }, ...row.cells.map((cell, index) => {
+      const button = element("button", { type: "button", class: cell ? colourOf(cell) : "none", "aria-current": index === column ? "true" : undefined, disabled: !cell },
+        element("b", {}, this.data.columns[index].target === "tract" ? this.data.columns[index].label : this.data.columns[index].title), cell ? `${shortOf(cell)} ${detailOf(cell)}` : "–");
+      button.addEventListener("click", () => this.open(row, index));
+      return button;
+    }));
+  }
+
+  body(row, column, cell, facts) {
+    const error = facts.error || {};
+    const list = element("dl", { class: "facts" });
+    const fact = (name, value) => value && list.append(element("dt", {}, name), element("dd", {}, value));
+    fact("status", `${cell.status} at stage ${cell.stage}${cell.surprise ? "" : cell.expected ? " (expected)" : ""}`);
+    fact("level", cell.level ? `${cell.level} reached, ${facts.required || "none"} required` : facts.required && `none reached, ${facts.required} required`);
+    fact("expected", facts.expected);
+    fact("reused", cell.reused && "from an earlier session: same archive, numbers, engine and comparison");
+    fact("error", error.error_class);
+    fact("operator", error.op || row.op || row.ops.join(", "));
+    fact("module", error.module_path);
+    fact("source", error.source && element("code", {}, error.source));
+    fact("hint", error.hint);
+    fact("fingerprint", error.fingerprint && this.fingerprint(error.fingerprint, cell));
+    fact("works in", row.support);
+    fact("sizes", (facts.sizes || []).some((one) => Object.keys(one).length) && sizesText(facts.sizes));
+    fact("failed at", facts.failed_sizes && facts.failed_sizes.some((one) => Object.keys(one).length) && sizesText(facts.failed_sizes));
+    fact("archive", facts.archive_sha256 && `${facts.archive_bytes} bytes, SHA-256 ${facts.archive_sha256}…`);
+    const parts = [list];
+    if (error.message) parts.push(element("pre", { class: "message" }, error.message));
+    if (facts.outputs && facts.outputs.length) parts.push(element("h3", {}, "Outputs"), this.outputs(facts.outputs));
+    if (facts.times && Object.keys(facts.times).length) parts.push(element("h3", {}, "Time by stage"), this.times(facts.times));
+    const command = `pytest ${quoted(facts.nodeid)} ${this.data.columns[column].select}`;
+    parts.push(element("h3", {}, "Reproduce"), this.command(command));
+    if (error.details) parts.push(element("h3", {}, "Details"), element("pre", {}, error.details));
+    if (facts.graph !== undefined) parts.push(this.graph(facts.graph));
+    if (facts.facts && Object.keys(facts.facts).length) parts.push(element("details", {}, element("summary", {}, "What the engine says of the model"), element("pre", {}, JSON.stringify(facts.facts, null, 1))));
+    return parts;
+  }
+
+  fingerprint(key, cell) {
+    const button = element("button", { type: "button", class: "link" }, "show all cells with this cause");
+    button.addEventListener("click", () => this.onCause(this.data.causes[cell.cause - 1].key));
+    return element("span", {}, element("code", {}, key), " ", button);
+  }
+
+  outputs(list) {
+    const heads = ["output", "type", "level", "max abs", "max rel", "max ULP", "worst at", "expected", "actual"];
+    const rows = list.flatMap((output) => {
+      const values = [
+        output.name, `${output.dtype}[${(output.shape || []).join(",")}]`, output.level || "none",
+        number(output.max_abs ?? 0), number(output.max_rel ?? 0), output.max_ulp ?? "–", output.worst_index ? `[${output.worst_index.join(", ")}]` : "–",
+        output.worst_expected === undefined ? "–" : number(output.worst_expected), output.worst_actual === undefined ? "–" : number(output.worst_actual),
+      ];
+      const line = element("tr", {}, ...values.map((value, index) => element(index ? "td" : "th", index ? {} : { scope: "row" }, String(value))));
+      const notes = [output.problem, output.nan_mismatches && plural(output.nan_mismatches, "NaN mismatch"), output.inf_mismatches && plural(output.inf_mismatches, "infinity mismatch")].filter(Boolean);
+      return notes.length ? [line, element("tr", {}, element("td", { colspan: heads.length, class: "bad" }, notes.join("; ")))] : [line];
+    });
+    return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Outputs" }, element("table", { class: "plain" },
+      element("thead", {}, element("tr", {}, ...heads.map((head) => element("th", { scope: "col" }, head)))), element("tbody", {}, ...rows)));
+  }
+
+  times(times) {
+    const most = Math.max(...Object.values(times));
+    return element("table", { class: "plain times" }, element("tbody", {}, ...Object.entries(times).map(([stage, seconds]) => {
+      const bar = element("i");
+      bar.style.width = `${Math.max(0.5, 100 * seconds / most)}%`;
+      return element("tr", {}, element("th", { scope: "row" }, stage), element("td", { class: "n" }, milliseconds(seconds)), element("td", { class: "chart", "aria-hidden": "true" }, bar));
+    })));
+  }
+
+  command(text) {
+    const shown = element("pre", { class: "command" }, text);
+    const copy = element("button", { type: "button", class: "copy" }, "copy");
+    copy.addEventListener("click", async () => {
+      getSelection().selectAllChildren(shown);
+      try {
+        await navigator.clipboard.writeText(text);
+        copy.textContent = "copied";
+      } catch {
+        copy.textContent = "selected";
+      }
+    });
+    return element("div", { class: "copyable" }, shown, copy);
+  }
+
+  graph(place) {
+    const text = element("pre", { class: "graph", tabindex: 0 }, place < 0 ? "Left out of this page for its size; it is in matrix.jsonl." : "…");
+    const box = element("details", { class: "graph-box" }, element("summary", {}, "Graph"), text);
+    box.addEventListener("toggle", async () => {
+      if (box.open && place >= 0) text.textContent = await graphOf(place);
+    });
+    return box;
+  }
+}

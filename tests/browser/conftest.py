@@ -1,0 +1,72 @@
+"""A real Chromium without a window. Where there is none the tests are skipped, unless T2N_REQUIRE_BROWSER is set."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+def _missing(what: str) -> None:
+    if os.environ.get("T2N_REQUIRE_BROWSER"):
+        pytest.fail(f"{what}, and T2N_REQUIRE_BROWSER is set", pytrace=False)
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium: of T2N_CHROMIUM, or the one on the path."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        _missing("the package `playwright` is not installed (pip install playwright)")
+    path = os.environ.get("T2N_CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
+    if path is None:
+        _missing("there is no Chromium on this machine (apt-get install chromium, or set T2N_CHROMIUM)")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield chromium
+        chromium.close()
+
+
+class Visit:
+    """One report in one tab, and all that it said or asked for."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self.requests.append(request.url))
+
+    def open(self, index: Path, state: str = "") -> Any:
+        """The page, when it is ready."""
+        self.page.goto(f"{index.as_uri()}{state}")
+        self.page.wait_for_selector("html[data-ready]", timeout=20_000)
+        return self.page
+
+
+@pytest.fixture
+def visit(browser: Any, request: pytest.FixtureRequest) -> Iterator[Visit]:
+    """A tab; behind each test that it complained of nothing and asked for nothing but files."""
+    options = {"viewport": {"width": 1400, "height": 900}, **getattr(request, "param", {})}
+    context = browser.new_context(**options)
+    found = Visit(context.new_page())
+    yield found
+    context.close()
+    assert found.complaints == []
+    files = [url for url in found.requests if not url.startswith("data:")]
+    assert [url for url in files if not (url.startswith("file:") and "/index.html" in url)] == [], (
+        "the page is one file"
+    )

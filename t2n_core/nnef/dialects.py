@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from t2n_core.errors import LowerError
 from t2n_core.nnef.dims import Dim, Shape, as_dim, floor_div, is_static, product, same
-from t2n_core.nnef.emitter import FLOAT32, Emitter, Expected, Operand
+from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter, Expected, Operand
 from t2n_core.nnef.graph import Operation, Value, is_known
 from t2n_core.nnef.shapes import broadcast, is_mixed, is_stretched
 from t2n_core.nnef.spec import Spec
@@ -29,6 +29,9 @@ RESHAPES_INTO_SCANS = (Version("0.23.0"), Version("0.23.9"))
 
 BATCHED_CONSTANTS = Version("0.20")
 """Before, `matmul` reads beyond an operand whose batch is repeated to that of a constant."""
+SUMS_OF_HALVES = (Version("0.21.8"), Version("0.21.13"))
+"""From the first to before the second, products of float16 are summed up in float16, where PyTorch takes float32."""
+
 SWAPPED_SUB = (Version("0.21.8"), Version("0.21.11"))
 """From the first to before the second, `sub` of few elements minus many gives the negative."""
 MIXED_PRODUCT = Version("0.21.6")
@@ -186,6 +189,11 @@ class TractEmitter(Emitter):
             return value
         diagonal = self.constant(np.asarray(-(1 << 30), dtype=np.int64))
         return self.tract_core_trilu(value, k=diagonal, upper=True, out=Expected(value.shape, value.dtype))
+
+    def accumulator(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Float32 for halves also where the engine itself would sum them up in halves."""
+        first, end = SUMS_OF_HALVES
+        return FLOAT32 if dtype == FLOAT16 and first <= self.spec.version < end else super().accumulator(dtype)
 
     def _pick_range(self, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
         counted = Expected((as_dim(floor_div(as_dim(end - begin - 1), step) + 1),), np.dtype(np.int64))

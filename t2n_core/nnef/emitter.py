@@ -34,7 +34,7 @@ Operand: TypeAlias = Value | Scalar
 FLOAT16 = np.dtype(np.float16)
 FLOAT32 = np.dtype(np.float32)
 PRODUCTS = frozenset(["matmul", "linear", "conv", "separable_conv", "deconv", "separable_deconv"])
-"""Operators that sum products; with `linear_accumulation_in_f32` they never see halves."""
+"""Operators that sum products; where halves are accumulated in float32 they never see halves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Emitter(ABC):
 
         An operator of the target, or a fragment that is in the graph already, whose results `outs` must give.
         """
-        if operator in PRODUCTS and self.options.linear_accumulation_in_f32:
+        if operator in PRODUCTS and self.accumulator(FLOAT16) == FLOAT32:
             halves = [v for v in values_in([*args, *attributes.values()]) if v.dtype == FLOAT16]
             if halves:
                 return self._call_in_f32(operator, args, outs, attributes)
@@ -236,6 +236,10 @@ class Emitter(ABC):
     def scanned(self, value: Value) -> Value:
         """The sequence that a scan gives, ready for what follows."""
         return value
+
+    def accumulator(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """What products of this dtype have to be computed in."""
+        return FLOAT32 if dtype == FLOAT16 and self.options.linear_accumulation_in_f32 else dtype
 
     # ---------------------------------------------------------------------------------------------------- constants
     def variable(self, label: str, weight: WeightSource, source: object = None) -> Value:

@@ -1,12 +1,16 @@
-"""What the recurrent rules of both targets share: layers, directions, batch_first, weights, gate order, states."""
+"""What the recurrent rules of both targets share: arguments, layers, directions, batch_first, weights, states."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter
+import numpy as np
+
+from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
+from t2n_core.op.registry import op
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +26,22 @@ class CellWeights:
     def hidden(self, gates: int) -> int:
         return int(self.w_ih.shape[0]) // gates
 
-    def reordered(self, g: Emitter, given: Sequence[str], wanted: Sequence[str]) -> CellWeights:
-        """The same with the gates' rows in another order; engines fold this into the constants."""
-        if tuple(given) == tuple(wanted):
-            return self
-        hidden = self.hidden(len(given))
+    def cast(self, g: Emitter, dtype: np.dtype[Any]) -> CellWeights:
+        rest = [None if v is None else g.cast(v, dtype) for v in (self.b_ih, self.b_hh, self.w_hr)]
+        return CellWeights(g.cast(self.w_ih, dtype), g.cast(self.w_hh, dtype), *rest)
 
-        def move(value: Value | None) -> Value | None:
-            if value is None:
-                return None
-            places = [given.index(gate) for gate in wanted]
-            rows = [g.slice(value, axes=[0], begin=[p * hidden], end=[(p + 1) * hidden]) for p in places]
-            return g.concat(rows, axis=0)
 
-        w_ih, w_hh = move(self.w_ih), move(self.w_hh)
-        assert w_ih is not None
-        assert w_hh is not None
-        return CellWeights(w_ih, w_hh, move(self.b_ih), move(self.b_hh), self.w_hr)
+@dataclass(frozen=True, slots=True)
+class Net:
+    """The settings of a net, as PyTorch's operators take them."""
+
+    params: Sequence[Value]
+    has_biases: bool
+    num_layers: int
+    bidirectional: bool
+    batch_first: bool = False
+    active: Sequence[int] | None = None
+    """How many sequences have not ended, per step; None for all in all steps."""
 
 
 def split_params(params: Sequence[Value], count: int, has_biases: bool) -> list[CellWeights]:
@@ -61,44 +64,73 @@ def refuse_dropout(g: Emitter, dropout: float, train: bool, num_layers: int) -> 
 
 
 def stack_states(g: Emitter, states: Sequence[Value]) -> Value:
-    """[B, S] of each layer and direction as [layers * directions, B, S]."""
-    rows = [g.unsqueeze(s, axes=[0]) for s in states]
+    """[B, S] or [1, B, S] of each layer and direction as [layers * directions, B, S]."""
+    rows = [g.lift(s, 3) for s in states]
     return rows[0] if len(rows) == 1 else g.concat(rows, axis=0)
 
 
 RunLayer = Callable[[Value, CellWeights, list[Value], bool], tuple[Value, list[Value]]]
-"""(sequence [T, B, I], weights, initial states [B, S], backwards) -> (sequence [T, B, S], final states [B, S])."""
+"""(sequence [T, B, I], weights, initial states, backwards) -> (sequence [T, B, S], final states)."""
 
 
 def emit_layers(
-    g: Emitter,
-    run: RunLayer,
-    input: Value,
-    states: Sequence[Value],
-    params: Sequence[Value],
-    has_biases: bool,
-    num_layers: int,
-    bidirectional: bool,
-    batch_first: bool,
+    g: Emitter, run: RunLayer, input: Value, states: Sequence[Value], net: Net, state_rank: int = 2
 ) -> list[Value]:
-    """The last layer's sequence and the final states, as PyTorch orders them: index of a state is 2 * layer + way."""
-    if g.options.linear_accumulation_in_f32 and input.dtype == FLOAT16:  # also the products inside of the scans
-        input, *states = (g.cast(v, FLOAT32) for v in (input, *states))
-        params = [g.cast(p, FLOAT32) for p in params]
-        found = emit_layers(g, run, input, states, params, has_biases, num_layers, bidirectional, batch_first)
-        return [g.cast(v, FLOAT16) for v in found]
-    ways = 2 if bidirectional else 1
-    weights = split_params(params, num_layers * ways, has_biases)
-    sequence = g.permute(input, [1, 0, 2]) if batch_first else input
+    """The last layer's sequence and the final states, as PyTorch orders them: index of a state is 2 * layer + way.
+
+    `run` gets and gives states of `state_rank`: [B, S] or [1, B, S].
+    """
+    ways = 2 if net.bidirectional else 1
+    weights = split_params(net.params, net.num_layers * ways, net.has_biases)
+    sequence = g.permute(input, [1, 0, 2]) if net.batch_first else input
     last: list[list[Value]] = []
-    for layer in range(num_layers):
+    for layer in range(net.num_layers):
         both = []
         for way in range(ways):
             index = layer * ways + way
-            initial = [g.squeeze(g.take(s, 0, index, index + 1), axes=[0]) for s in states]
+            initial = [g.take(s, 0, index, index + 1) for s in states]
+            if state_rank == 2:
+                initial = [g.squeeze(s, axes=[0]) for s in initial]
             whole, final = run(sequence, weights[index], initial, way == 1)
             both.append(whole)
             last.append(final)
         sequence = both[0] if ways == 1 else g.concat(both, axis=2)
-    out = g.permute(sequence, [1, 0, 2]) if batch_first else sequence
+    out = g.permute(sequence, [1, 0, 2]) if net.batch_first else sequence
     return [out, *(stack_states(g, [final[i] for final in last]) for i in range(len(states)))]
+
+
+EmitNet = Callable[[Emitter, Value, Sequence[Value], Net], list[Value]]
+"""(input, states [layers * directions, B, S], net) -> the last layer's sequence and the final states."""
+EmitCell = Callable[[Emitter, Value, Sequence[Value], CellWeights], list[Value]]
+"""(x [B, I], states [B, S], weights) -> new states."""
+
+
+def register_recurrent(kind: str, target: str, emit_net: EmitNet, emit_cell: EmitCell) -> None:
+    """The rules of a net and of its cell for one target."""
+
+    def net(
+        g: Emitter, input: Value, hx: Any, params: list[Value], has_biases: bool, num_layers: int, dropout: float,
+        train: bool, bidirectional: bool, batch_first: bool,
+    ) -> list[Value]:  # fmt: skip
+        refuse_dropout(g, dropout, train, num_layers)
+        return emit_net(g, input, states_of(hx), Net(params, has_biases, num_layers, bidirectional, batch_first))
+
+    def cell(
+        g: Emitter,
+        input: Value,
+        hx: Any,
+        w_ih: Value,
+        w_hh: Value,
+        b_ih: Value | None = None,
+        b_hh: Value | None = None,
+    ) -> list[Value]:
+        return emit_cell(g, input, states_of(hx), CellWeights(w_ih, w_hh, b_ih, b_hh))
+
+    net.__name__, cell.__name__ = f"{kind}__{target}", f"{kind}_cell__{target}"
+    op(f"aten::{kind}.input", target=target)(net)
+    op(f"aten::{kind}_cell", target=target)(cell)
+
+
+def states_of(hx: Any) -> list[Value]:
+    """PyTorch's argument: a tensor, or a list of the two of an LSTM."""
+    return hx if isinstance(hx, list) else [hx]

@@ -1,190 +1,265 @@
 """Recurrent nets for tract: one scan per layer and direction, the input products hoisted out of it.
 
-Shapes and formulas are those of torch.nn.LSTM, GRU, RNN and their cells. Bodies are fragments: `op/fragment/*.nnef`.
+Shapes and formulas are those of torch.nn.LSTM, GRU, RNN and their cells. Bodies are fragments, `op/fragment/*.nnef`,
+and which form is the fastest differs with version, dtype and batch. The parameters of a body tell what it is given:
+
+    x_ifgo    one step of x @ w_ih.T and the biases, for these gates in this order [1, B, 4H]
+    x_rz_b_n  the same for r and z, followed by the recurrent bias of n
+    w_ifgo    rows of w_hh [4H, S]; w_hr [P, H] is the projection
+    lifted_…  the same [1, 4H, S]: to 0.21 and 0.22 it is no constant, so that they pack it again in every step
+    b_n       recurrent bias [1, 1, H]; where no parameter asks for it, it is a part of x_…
+    h, c      the states [1, B, S]
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+
+import numpy as np
 
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
-from t2n_core.op.fragment import add_fragment
-from t2n_core.op.recurrent import CellWeights, emit_layers, refuse_dropout
-from t2n_core.op.registry import op
+from t2n_core.op.fragment import add_fragment, find_fragment
+from t2n_core.op.recurrent import CellWeights, EmitNet, Net, emit_layers, register_recurrent
+
+ScanWriter = Callable[[Sequence[Value], Value | None, bool], tuple[Value, list[Value]]]
+"""(initial states [1, B, S], mask, backwards) -> (sequence [T, B, S], final states [1, B, S])."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one cell needs: as the body of a scan, or once."""
+    """How one cell with its weights is written."""
 
-    body: str
-    """Name of the fragment for the scan."""
-    product: Value
-    """x @ w_ih.T with all biases that do not depend on the state: [T, B, gates * H] or [B, gates * H]."""
-    full: dict[str, Value]
-    """What every step sees whole: recurrent weights."""
+    scan: ScanWriter = field(repr=False)
+    """Over the time axis of x [T, B, I]."""
     once: Callable[[Sequence[Value]], list[Value]] = field(repr=False)
-    """Writes a single step on `product` of rank 2, from states to states."""
+    """A single step on x [B, I], from states to states [B, S]."""
 
 
 CellEmitter = Callable[[Emitter, Value, CellWeights], Step]
 
 
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """The weights of one layer and direction by gate; `order` has one letter per gate, as PyTorch orders the rows."""
+
+    g: Emitter
+    x: Value
+    weights: CellWeights
+    order: str
+
+    @property
+    def hidden(self) -> int:
+        return self.weights.hidden(len(self.order))
+
+    def rows(self, value: Value, gates: str) -> Value:
+        """Rows of these gates, in this order; engines fold this into the constants."""
+        if gates == self.order:
+            return value
+        hidden = self.hidden
+        parts: list[tuple[int, int]] = []
+        for gate in gates:
+            begin = self.order.index(gate) * hidden
+            if parts and parts[-1][1] == begin:
+                parts[-1] = (parts[-1][0], begin + hidden)
+            else:
+                parts.append((begin, begin + hidden))
+        pieces = [self.g.take(value, 0, begin, end) for begin, end in parts]
+        return pieces[0] if len(pieces) == 1 else self.g.concat(pieces, axis=0)
+
+    def recurrent_bias(self, gates: str) -> Value:
+        """[H] per gate; zeros for a net without biases."""
+        g, bias = self.g, self.weights.b_hh
+        if bias is None:
+            return g.fill(0.0, (len(gates) * self.hidden,), self.x.dtype)
+        return self.rows(bias, gates)
+
+    def product(self, gates: str, apart: str = "") -> Value:
+        """x @ w_ih.T with the biases, without the recurrent ones of the gates `apart`: [..., H] per gate."""
+        g, x, w = self.g, self.x, self.weights
+        # without the axis it is one product in every version, not T of them; 0.21.11 and 0.21.12 cannot pack float64
+        single = x.rank == 3 and x.shape[1] == 1 and x.dtype != np.float64
+        flat = g.squeeze(x, axes=[1]) if single else x
+        out = g.matmul(flat, g.lift(self.rows(w.w_ih, gates), flat.rank), transposeB=True)
+        known = [self.rows(b, gates) for b in (w.b_ih, None if gates[0] in apart else w.b_hh) if b is not None]
+        if known:
+            out = g.add(out, known[0] if len(known) == 1 else g.add(known[0], known[1]))
+        return g.unsqueeze(out, axes=[1]) if single else out
+
+    def recurrent_product(self, h: Value, gates: str) -> Value:
+        """h @ w_hh.T on rank 2."""
+        return self.g.matmul(h, self.rows(self.weights.w_hh, gates), transposeB=True)
+
+    def argument(self, parameter: str, apart: str) -> Value:
+        """What a body's parameter stands for; x_… for all steps: [T, B, …]."""
+        g, (kind, gates, *rest) = self.g, parameter.split("_")
+        if kind in ("w", "lifted"):
+            value = self.weights.w_hr if gates == "hr" else self.rows(self.weights.w_hh, gates)
+            assert value is not None
+            return value if kind == "w" else g.lift(value, 3)
+        if kind == "b":
+            return g.lift(self.recurrent_bias(gates), 3)
+        out = self.product(gates, apart)
+        if rest:  # b, gates
+            bias = g.lift(self.recurrent_bias(rest[1]), 3)
+            out = g.concat([out, g.expand(bias, (*out.shape[:2], bias.shape[2]))], axis=2)
+        return out
+
+
 def emit_lstm_cell_via_fragment(g: Emitter, x: Value, weights: CellWeights) -> Step:
     """i, f, o = sigmoid, g = tanh of x @ w_ih.T + h @ w_hh.T + b; c' = f * c + i * g; h' = o * tanh(c')."""
-    hidden = weights.hidden(4)
-    cell, gates = add_fragment(g, "lstm", x.dtype, hidden)
-    w = weights.reordered(g, ("i", "f", "g", "o"), gates)
-    product = _product(g, x, w.w_ih, [w.b_ih, w.b_hh])
-    full = {"w_hh": w.w_hh, **({"w_hr": w.w_hr} if w.w_hr is not None else {})}
-    body, _ = add_fragment(g, "lstm_step" if w.w_hr is None else "lstm_projected_step", x.dtype, hidden)
+    gates = Gates(g, x, weights, "ifgo")
 
     def once(states: Sequence[Value]) -> list[Value]:
         h, c = states
-        total = g.add(product, g.matmul(h, w.w_hh, transposeB=True))
+        cell, (given, _) = add_fragment(g, "lstm", x.dtype, gates.hidden)
+        wanted = given.removeprefix("x_")
+        total = g.add(gates.product(wanted), gates.recurrent_product(h, wanted))
         new = Expected(c.shape, c.dtype)
-        return list(g.write(cell, {"g": total, "c": c}, [new, new]))
+        return list(g.write(cell, {given: total, "c": c}, [new, new]))
 
-    return Step(body, product, full, once)
+    return Step(_scan("lstm_step" if weights.w_hr is None else "lstm_projected_step", gates), once)
 
 
 def emit_gru_cell_via_fragment(g: Emitter, x: Value, weights: CellWeights) -> Step:
     """r, z = sigmoid of both products; n = tanh(x part + r * (h part + b_hn)); h' = n + z * (h - n)."""
-    hidden = weights.hidden(3)
-    cell, gates = add_fragment(g, "gru", x.dtype, hidden)
-    w = weights.reordered(g, ("r", "z", "n"), gates)
-    product = _product(g, x, w.w_ih, [w.b_ih])
-    bias = g.fill(0.0, (1, 3 * hidden), x.dtype) if w.b_hh is None else g.lift(w.b_hh, 2)
-    body, _ = add_fragment(g, "gru_step", x.dtype, hidden)
+    gates = Gates(g, x, weights, "rzn")
+    scan = _scan("gru_step", gates)
+
+    def whole(initial: Sequence[Value], mask: Value | None, backwards: bool) -> tuple[Value, list[Value]]:
+        found = None if mask is not None else _gru_sequence(gates, initial[0], backwards)
+        return found or scan(initial, mask, backwards)
 
     def once(states: Sequence[Value]) -> list[Value]:
         (h,) = states
-        recurrent = g.add(g.matmul(h, w.w_hh, transposeB=True), bias)
-        return list(g.write(cell, {"gx": product, "gh": recurrent, "h": h}, [Expected(h.shape, h.dtype)]))
+        cell, (given, recurrent, _) = add_fragment(g, "gru", x.dtype, gates.hidden)
+        wanted = given.removeprefix("x_")
+        total = g.add(gates.recurrent_product(h, wanted), g.lift(gates.recurrent_bias(wanted), 2))
+        arguments = {given: gates.product(wanted, apart=wanted), recurrent: total, "h": h}
+        return list(g.write(cell, arguments, [Expected(h.shape, h.dtype)]))
 
-    return Step(body, product, {"w_hh": w.w_hh, "b_hh": bias}, once)
+    return Step(whole, once)
+
+
+def _gru_sequence(gates: Gates, h: Value, backwards: bool) -> tuple[Value, list[Value]] | None:
+    """The engine's operator for a whole sequence, where a form for it fits; it wants constant weights."""
+    g, x, weights = gates.g, gates.x, gates.weights
+    if weights.w_ih.weight is None or weights.w_hh.weight is None:
+        return None
+    words = {"way": "_back" if backwards else "", "pace": "-1" if backwards else "1"}
+    found = find_fragment(g, "gru_sequence", x.dtype, gates.hidden, x.shape[1], words)
+    if found is None:
+        return None
+    name, parameters = found
+    order = parameters[1].removeprefix("w_")
+    recurrent = gates.recurrent_bias(order)
+    bias = g.fill(0.0, recurrent.shape, x.dtype) if weights.b_ih is None else gates.rows(weights.b_ih, order)
+    values = [
+        g.permute(x, [1, 0, 2]),
+        gates.rows(weights.w_ih, order),
+        gates.rows(weights.w_hh, order),
+        g.lift(g.concat([bias, recurrent], axis=0), 2),
+        h,
+    ]
+    results = [Expected((x.shape[1], x.shape[0], gates.hidden), x.dtype), Expected(h.shape, h.dtype)]
+    sequence, last = g.write(name, dict(zip(parameters, values, strict=True)), results)
+    return g.permute(sequence, [1, 0, 2]), [last]
 
 
 def emit_rnn_cell_via_fragment(activation: str) -> CellEmitter:
     """h' = activation(x @ w_ih.T + h @ w_hh.T + b)."""
 
     def emit(g: Emitter, x: Value, weights: CellWeights) -> Step:
-        cell, _ = add_fragment(g, f"rnn_{activation}", x.dtype)
-        product = _product(g, x, weights.w_ih, [weights.b_ih, weights.b_hh])
-        body, _ = add_fragment(g, f"rnn_{activation}_step", x.dtype)
+        gates = Gates(g, x, weights, "h")
 
         def once(states: Sequence[Value]) -> list[Value]:
             (h,) = states
-            total = g.add(product, g.matmul(h, weights.w_hh, transposeB=True))
-            return list(g.write(cell, {"g": total}, [Expected(h.shape, h.dtype)]))
+            cell, _ = add_fragment(g, f"rnn_{activation}", x.dtype)
+            total = g.add(gates.product("h"), gates.recurrent_product(h, "h"))
+            return list(g.write(cell, {"x_h": total}, [Expected(h.shape, h.dtype)]))
 
-        return Step(body, product, {"w_hh": weights.w_hh}, once)
+        return Step(_scan(f"rnn_{activation}_step", gates), once)
 
     return emit
-
-
-def _product(g: Emitter, x: Value, w_ih: Value, biases: Sequence[Value | None]) -> Value:
-    known = [b for b in biases if b is not None]
-    out = g.matmul(x, g.lift(w_ih, x.rank), transposeB=True)
-    if not known:
-        return out
-    bias = known[0] if len(known) == 1 else g.add(known[0], known[1])
-    return g.add(out, bias)
-
-
-def emit_rnn_via_fragment(
-    g: Emitter,
-    emit_cell: CellEmitter,
-    input: Value,
-    states: Sequence[Value],
-    params: Sequence[Value],
-    has_biases: bool,
-    num_layers: int,
-    bidirectional: bool,
-    batch_first: bool,
-    mask: Value | None = None,
-) -> list[Value]:
-    """Layers, directions, batch_first and states, the same for every kind of cell.
-
-    `input` is [T, B, I], or [B, T, I] with batch_first; each of `states` is [layers * directions, B, S]; `mask`, for
-    sequences of different lengths, is [T, B, 1]: 1 while a sequence runs, 0 where it has ended. Returns the sequence of
-    the last layer and the final states, as PyTorch does.
-    """
-
-    def run(sequence: Value, weights: CellWeights, initial: list[Value], backwards: bool) -> tuple[Value, list[Value]]:
-        known = None if mask is None else g.cast(mask, sequence.dtype)
-        return _scan(g, emit_cell(g, sequence, weights), initial, known, backwards=backwards)
-
-    return emit_layers(g, run, input, states, params, has_biases, num_layers, bidirectional, batch_first)
 
 
 _STATES = ("h", "c")
 
 
-def _scan(
-    g: Emitter, step: Step, initial: Sequence[Value], mask: Value | None, *, backwards: bool
-) -> tuple[Value, list[Value]]:
-    pace = -1 if backwards else 1
-    names = _STATES[: len(initial)]
-    scanned, body = step.product, step.body
-    if mask is not None:
-        width = int(scanned.shape[2])
-        scanned = g.concat([scanned, mask], axis=2)
-        parameters = ", ".join(f"{name}: tensor<scalar>" for name in step.full)
-        words = {"parameters": parameters, "arguments": ", ".join(step.full)}
-        words.update(body=body, width=str(width), after=str(width + 1))
-        body, _ = add_fragment(g, f"masked_{''.join(names)}", initial[0].dtype, words=words)
-    whole = Expected((step.product.shape[0], *initial[0].shape), initial[0].dtype)
-    results = g.call(
-        "tract_core_scan",
-        body=body,
-        scan=[("x", scanned, 0, pace)],
-        full=list(step.full.items()),
-        state=[(n, v, f"{n}_new") for n, v in zip(names, initial, strict=True)],
-        output=[("y", "full", 0, pace), *((f"{n}_new", "last", 0, 1) for n in names)],
-        outs=[whole, *(Expected(v.shape, v.dtype) for v in initial)],
-    )
-    return g.scanned(results[0]), list(results[1:])
+def _scan(name: str, gates: Gates) -> ScanWriter:
+    g, x = gates.g, gates.x
 
-
-def _net(key: str, emit_cell: CellEmitter) -> None:
-    name = key.split("::")[1].split(".")[0]
-
-    def one_state(
-        g: Emitter, input: Value, hx: Any, params: list[Value], has_biases: bool, num_layers: int, dropout: float,
-        train: bool, bidirectional: bool, batch_first: bool,
-    ) -> list[Value]:  # fmt: skip
-        refuse_dropout(g, dropout, train, num_layers)
-        states = hx if isinstance(hx, list) else [hx]
-        return emit_rnn_via_fragment(
-            g, emit_cell, input, states, params, has_biases, num_layers, bidirectional, batch_first
+    def write(initial: Sequence[Value], mask: Value | None, backwards: bool) -> tuple[Value, list[Value]]:
+        body, parameters = add_fragment(g, name, x.dtype, gates.hidden, x.shape[1])
+        words = [p.split("_") for p in parameters]
+        apart = "".join(w[w.index("b") + 1] for w in words if "b" in w)
+        given = {p: gates.argument(p, apart) for p in parameters if p not in _STATES}
+        if mask is not None:
+            body = _masked(g, body, parameters, given, mask, len(initial))
+        pace, states = -1 if backwards else 1, _STATES[: len(initial)]
+        results = g.call(
+            "tract_core_scan",
+            body=body,
+            scan=[(p, v, 0, pace) for p, v in given.items() if p.startswith("x_")],
+            full=[(p, v) for p, v in given.items() if not p.startswith("x_")],
+            state=[(n, v, f"{n}_new") for n, v in zip(states, initial, strict=True)],
+            output=[("h_new", "full", 0, pace), *((f"{n}_new", "last", 0, 1) for n in states)],
+            outs=[
+                Expected((x.shape[0], *initial[0].shape[1:]), x.dtype),
+                *(Expected(v.shape, v.dtype) for v in initial),
+            ],
         )
+        return g.scanned(results[0]), list(results[1:])
 
-    one_state.__name__ = name
-    one_state.__doc__ = f"torch.{name}: {emit_cell.__doc__ or ''}"
-    op(key, target="tract")(one_state)
+    return write
 
 
-def _cell(key: str, emit_cell: CellEmitter) -> None:
-    name = key.split("::")[1]
+def _masked(g: Emitter, body: str, parameters: Sequence[str], given: dict[str, Value], mask: Value, states: int) -> str:
+    """A body around `body` that keeps the states where a sequence has ended; the mask rides on the first product."""
+    first, *rest = parameters
+    width = int(given[first].shape[2])
+    given[first] = g.concat([given[first], mask], axis=2)
+    words = {
+        "body": body,
+        "parameters": ", ".join(f"{p}: tensor<scalar>" for p in parameters),
+        "first": first,
+        "rest": ", ".join(rest),
+        "width": str(width),
+        "after": str(width + 1),
+    }
+    return add_fragment(g, f"masked_{''.join(_STATES[:states])}", mask.dtype, words=words)[0]
 
-    def cell(
-        g: Emitter,
-        input: Value,
-        hx: Any,
-        w_ih: Value,
-        w_hh: Value,
-        b_ih: Value | None = None,
-        b_hh: Value | None = None,
-    ) -> list[Value]:
-        states = hx if isinstance(hx, list) else [hx]
-        return emit_cell(g, input, CellWeights(w_ih, w_hh, b_ih, b_hh)).once(states)
 
-    cell.__name__ = name
-    op(key, target="tract")(cell)
+def emit_rnn_via_fragment(
+    emit_cell: CellEmitter, g: Emitter, input: Value, states: Sequence[Value], net: Net
+) -> list[Value]:
+    """Layers, directions, batch_first and states, the same for every kind of cell.
+
+    `input` is [T, B, I], or [B, T, I] with batch_first; each of `states` is [layers * directions, B, S]. Returns the
+    sequence of the last layer and the final states, as PyTorch does.
+    """
+    dtype = g.accumulator(input.dtype)
+    mask = None  # [T, B, 1]: 1 while a sequence runs, 0 where it has ended
+    if net.active is not None and min(net.active) < max(net.active):
+        running = np.asarray(net.active)[:, None, None] > np.arange(max(net.active))[None, :, None]
+        mask = g.constant(running, dtype=dtype)
+
+    def run(sequence: Value, weights: CellWeights, initial: list[Value], backwards: bool) -> tuple[Value, list[Value]]:
+        return emit_cell(g, sequence, weights.cast(g, dtype)).scan(initial, mask, backwards)
+
+    wide = [g.cast(state, dtype) for state in states]
+    results = emit_layers(g, run, g.cast(input, dtype), wide, net, state_rank=3)
+    return [g.cast(result, input.dtype) for result in results]
+
+
+def _once(
+    emit_cell: CellEmitter, g: Emitter, input: Value, states: Sequence[Value], weights: CellWeights
+) -> list[Value]:
+    dtype = g.accumulator(input.dtype)
+    step = emit_cell(g, g.cast(input, dtype), weights.cast(g, dtype))
+    return [g.cast(result, input.dtype) for result in step.once([g.cast(state, dtype) for state in states])]
 
 
 CELLS: dict[str, CellEmitter] = {
@@ -193,7 +268,7 @@ CELLS: dict[str, CellEmitter] = {
     "rnn_tanh": emit_rnn_cell_via_fragment("tanh"),
     "rnn_relu": emit_rnn_cell_via_fragment("relu"),
 }
+NETS: dict[str, EmitNet] = {kind: partial(emit_rnn_via_fragment, cell) for kind, cell in CELLS.items()}
 
-for _kind, _emit in CELLS.items():
-    _net(f"aten::{_kind}.input", _emit)
-    _cell(f"aten::{_kind}_cell", _emit)
+for _kind, _cell in CELLS.items():
+    register_recurrent(_kind, "tract", NETS[_kind], partial(_once, _cell))

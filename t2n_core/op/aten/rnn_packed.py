@@ -12,9 +12,8 @@ import numpy as np
 
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
-from t2n_core.op.aten.rnn import CELLS, emit_rnn_via_fragment
-from t2n_core.op.aten.rnn_unrolled import STEPS, emit_rnn_unrolled
-from t2n_core.op.recurrent import refuse_dropout
+from t2n_core.op.aten import rnn, rnn_unrolled
+from t2n_core.op.recurrent import EmitNet, Net, refuse_dropout, states_of
 from t2n_core.op.registry import op
 from t2n_core.torch_graph import recurrent  # noqa: F401  the operators `pack` and `pad` live there
 
@@ -76,37 +75,20 @@ def _packed(g: Emitter, sequence: Value, batch_sizes: Sequence[int]) -> Value:
     return _rows(g, rows, [t * batch + row for t, size in enumerate(batch_sizes) for row in range(size)])
 
 
-def _register(kind: str) -> None:
-    def tract(
+def _register(kind: str, target: str, emit_net: EmitNet) -> None:
+    def net(
         g: Emitter, data: Value, batch_sizes: list[int], hx: Any, params: list[Value], has_biases: bool,
         num_layers: int, dropout: float, train: bool, bidirectional: bool,
     ) -> list[Value]:  # fmt: skip
         refuse_dropout(g, dropout, train, num_layers)
-        active = np.asarray(batch_sizes)[:, None, None] > np.arange(batch_sizes[0])[None, :, None]
-        mask = None if active.all() else g.constant(active, dtype=data.dtype)
-        states = hx if isinstance(hx, list) else [hx]
-        sequence, *final = emit_rnn_via_fragment(
-            g, CELLS[kind], _unpacked(g, data, batch_sizes), states, params, has_biases, num_layers, bidirectional,
-            batch_first=False, mask=mask,
-        )  # fmt: skip
+        settings = Net(params, has_biases, num_layers, bidirectional, active=batch_sizes)
+        sequence, *final = emit_net(g, _unpacked(g, data, batch_sizes), states_of(hx), settings)
         return [_packed(g, sequence, batch_sizes), *final]
 
-    def khronos(
-        g: Emitter, data: Value, batch_sizes: list[int], hx: Any, params: list[Value], has_biases: bool,
-        num_layers: int, dropout: float, train: bool, bidirectional: bool,
-    ) -> list[Value]:  # fmt: skip
-        refuse_dropout(g, dropout, train, num_layers)
-        states = hx if isinstance(hx, list) else [hx]
-        sequence, *final = emit_rnn_unrolled(
-            g, STEPS[kind], _unpacked(g, data, batch_sizes), states, batch_sizes, params=params,
-            has_biases=has_biases, num_layers=num_layers, bidirectional=bidirectional, batch_first=False,
-        )  # fmt: skip
-        return [_packed(g, sequence, batch_sizes), *final]
-
-    tract.__name__, khronos.__name__ = f"{kind}__packed", f"{kind}__packed__khronos"
-    op(f"aten::{kind}.data", target="tract")(tract)
-    op(f"aten::{kind}.data", target="khronos")(khronos)
+    net.__name__ = f"{kind}__packed__{target}"
+    op(f"aten::{kind}.data", target=target)(net)
 
 
-for _kind in CELLS:
-    _register(_kind)
+for _target, _nets in (("tract", rnn.NETS), ("khronos", rnn_unrolled.NETS)):
+    for _kind, _emit in _nets.items():
+        _register(_kind, _target, _emit)

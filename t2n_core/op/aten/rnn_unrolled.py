@@ -5,16 +5,12 @@ Formulas are those of torch.nn.LSTM, GRU and RNN; layers, directions and states 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
 
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
-from t2n_core.op.recurrent import CellWeights, emit_layers, refuse_dropout
-from t2n_core.op.registry import op
-
-StepEmitter = Callable[[Emitter, Value, Sequence[Value], CellWeights], list[Value]]
-"""(x [B, I], states [B, S], weights) -> new states."""
+from t2n_core.op.recurrent import CellWeights, EmitCell, EmitNet, Net, emit_layers, register_recurrent
 
 
 def _linear(g: Emitter, x: Value, weight: Value, bias: Value | None) -> Value:
@@ -48,7 +44,7 @@ def gru_step(g: Emitter, x: Value, states: Sequence[Value], w: CellWeights) -> l
     return [g.add(n, g.mul(z, g.sub(h, n)))]
 
 
-def rnn_step(activation: str) -> StepEmitter:
+def rnn_step(activation: str) -> EmitCell:
     def step(g: Emitter, x: Value, states: Sequence[Value], w: CellWeights) -> list[Value]:
         total = g.add(_linear(g, x, w.w_ih, w.b_ih), _linear(g, states[0], w.w_hh, w.b_hh))
         return list(g.call(activation, total))
@@ -56,19 +52,9 @@ def rnn_step(activation: str) -> StepEmitter:
     return step
 
 
-def emit_rnn_unrolled(
-    g: Emitter,
-    emit_step: StepEmitter,
-    input: Value,
-    states: Sequence[Value],
-    active: Sequence[int] | None = None,
-    **net: Any,
-) -> list[Value]:
-    """As emit_rnn_via_fragment, without a loop. `active` is how many sequences have not ended, per step.
-
-    Raises LowerError for a dynamic time axis.
-    """
-    steps = input.shape[1 if net["batch_first"] else 0]
+def emit_rnn_unrolled(emit_step: EmitCell, g: Emitter, input: Value, states: Sequence[Value], net: Net) -> list[Value]:
+    """As emit_rnn_via_fragment, without a loop. Raises LowerError for a dynamic time axis."""
+    steps = input.shape[1 if net.batch_first else 0]
     if not isinstance(steps, int):
         raise g.fail(
             f"the time axis {steps} is dynamic; NNEF 1.0 has neither loops nor dynamic sizes",
@@ -81,13 +67,13 @@ def emit_rnn_unrolled(
         current, seen = initial, [initial[0]] * steps
         for t in reversed(range(steps)) if backwards else range(steps):
             new = emit_step(g, inputs[t], current, weights)
-            if active is not None:
-                new = [_ended(g, n, old, active[t]) for n, old in zip(new, current, strict=True)]
+            if net.active is not None:
+                new = [_ended(g, n, old, net.active[t]) for n, old in zip(new, current, strict=True)]
             current = new
             seen[t] = current[0]
         return g.stack(seen, axis=0), current
 
-    return emit_layers(g, run, input, states, **net)
+    return emit_layers(g, run, input, states, net)
 
 
 def _ended(g: Emitter, new: Value, old: Value, active: int) -> Value:
@@ -97,40 +83,13 @@ def _ended(g: Emitter, new: Value, old: Value, active: int) -> Value:
     return g.concat([g.take(new, 0, 0, active), g.take(old, 0, active, old.shape[0])], axis=0)
 
 
-def _register(kind: str, emit_step: StepEmitter) -> None:
-    def net(
-        g: Emitter, input: Value, hx: Any, params: list[Value], has_biases: bool, num_layers: int, dropout: float,
-        train: bool, bidirectional: bool, batch_first: bool,
-    ) -> list[Value]:  # fmt: skip
-        refuse_dropout(g, dropout, train, num_layers)
-        states = hx if isinstance(hx, list) else [hx]
-        return emit_rnn_unrolled(
-            g, emit_step, input, states, params=params, has_biases=has_biases, num_layers=num_layers,
-            bidirectional=bidirectional, batch_first=batch_first,
-        )  # fmt: skip
-
-    def cell(
-        g: Emitter,
-        input: Value,
-        hx: Any,
-        w_ih: Value,
-        w_hh: Value,
-        b_ih: Value | None = None,
-        b_hh: Value | None = None,
-    ) -> list[Value]:
-        return emit_step(g, input, hx if isinstance(hx, list) else [hx], CellWeights(w_ih, w_hh, b_ih, b_hh))
-
-    net.__name__, cell.__name__ = f"{kind}__khronos", f"{kind}_cell__khronos"
-    op(f"aten::{kind}.input", target="khronos")(net)
-    op(f"aten::{kind}_cell", target="khronos")(cell)
-
-
-STEPS: dict[str, StepEmitter] = {
+STEPS: dict[str, EmitCell] = {
     "lstm": lstm_step,
     "gru": gru_step,
     "rnn_tanh": rnn_step("tanh"),
     "rnn_relu": rnn_step("relu"),
 }
+NETS: dict[str, EmitNet] = {kind: partial(emit_rnn_unrolled, step) for kind, step in STEPS.items()}
 
 for _kind, _step in STEPS.items():
-    _register(_kind, _step)
+    register_recurrent(_kind, "khronos", NETS[_kind], _step)

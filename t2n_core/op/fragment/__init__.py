@@ -1,9 +1,8 @@
-"""NNEF fragments as readable files, one form per range of versions.
+"""NNEF fragments as readable files, one form per range of versions, dtype and batch.
 
-`lstm.nnef` is the portable form, `lstm__since_0.23.2.nnef` the one from that release on, `lstm__float64.nnef` one for a
-dtype. A comment `# gates:` gives the
-order of the gates in the weights' rows, `# dtypes:` the dtypes that a form is for; `${h}`, `${h2}` … are multiples of a
-size.
+`lstm_step.nnef` is the portable form; variants follow the name after two underscores: `lstm_step__since_0.23.2.nnef` is
+the one from that release on, `lstm_step__batch_1.nnef` for a batch that is 1 at export, `lstm_gates__float64.nnef` for
+the dtypes in its comment `# dtypes:`. `${h}`, `${h2}` … are multiples of a size.
 """
 
 from __future__ import annotations
@@ -20,60 +19,79 @@ import numpy as np
 from packaging.version import Version
 
 from t2n_core.errors import LowerError
+from t2n_core.nnef.dims import Dim
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Fragment
-
-_SINCE = "since_"
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One file: a fragment for the versions and dtypes it says."""
+    """One file: a fragment for the versions, dtypes and batch it says."""
 
     text: str
     since: Version | None
-    gates: tuple[str, ...]
+    batch: int | None
     dtypes: frozenset[str]
+
+    def fits(self, g: Emitter, dtype: np.dtype[Any], batch: Dim) -> bool:
+        return (
+            (self.since is None or (g.spec.target == "tract" and g.spec.version >= self.since))
+            and (not self.dtypes or dtype.name in self.dtypes)
+            and (self.batch is None or self.batch == batch)
+        )
 
 
 @functools.cache
 def forms(name: str) -> tuple[Form, ...]:
-    """All forms of a fragment, newest first, those for a dtype before the general one. Raises KeyError for no file."""
+    """All forms of a fragment, newest first, then those for a dtype, then those for a batch; empty for no file."""
     found = []
     for file in files(__package__).iterdir():
         stem, ending, _ = file.name.rpartition(".nnef")
-        base, _, variant = stem.partition("__")
-        since = variant.removeprefix(_SINCE) if variant.startswith(_SINCE) else ""
+        base, *variants = stem.split("__")
         if ending and base == name:
+            said = dict(variant.split("_") for variant in variants if "_" in variant)
             text = file.read_text("utf-8")
+            dtypes = re.search(r"^# dtypes: (.*)$", text, re.MULTILINE)
             found.append(
                 Form(
-                    text, Version(since) if since else None, _header(text, "gates"), frozenset(_header(text, "dtypes"))
+                    text,
+                    Version(said["since"]) if "since" in said else None,
+                    int(said["batch"]) if "batch" in said else None,
+                    frozenset(dtypes[1].split() if dtypes else ()),
                 )
             )
-    if not found:
-        raise KeyError(f"no fragment {name}")
-    return tuple(sorted(found, key=lambda f: (f.since or Version("0"), bool(f.dtypes)), reverse=True))
+    return tuple(sorted(found, key=lambda f: (f.since or Version("0"), bool(f.dtypes), bool(f.batch)), reverse=True))
 
 
-def _header(text: str, word: str) -> tuple[str, ...]:
-    line = re.search(rf"^# {word}: (.*)$", text, re.MULTILINE)
-    return tuple(line[1].split()) if line else ()
+def find_fragment(
+    g: Emitter, name: str, dtype: np.dtype[Any], h: int = 0, batch: Dim = 0, words: Mapping[str, str] | None = None
+) -> tuple[str, tuple[str, ...]] | None:
+    """As add_fragment; None, and nothing added, where no form fits."""
+    form = next((f for f in forms(name) if f.fits(g, dtype, batch)), None)
+    if form is None:
+        return None
+    sizes = {"h": h, **{f"h{n}": n * h for n in (2, 3, 4)}}
+    lines = [line for line in form.text.splitlines() if not line.startswith("#")]
+    text = Template("\n".join(lines)).substitute(sizes, **(words or {}))
+    head = re.match(r"fragment (\w+)\((.*?)\) ->", text)
+    if head is None:
+        raise LowerError(f"the fragment file {name} does not start with `fragment`")
+    uses = frozenset(re.findall(r"(\w+)\(", text.partition("{")[2]))
+    for used in sorted(uses):
+        if forms(used):
+            add_fragment(g, used, dtype, h, batch)
+    parameters = tuple(p.partition(":")[0].strip() for p in head[2].split(","))
+    return g.fragment(Fragment(head[1], text, uses)), parameters
 
 
 def add_fragment(
-    g: Emitter, name: str, dtype: np.dtype[Any], h: int = 0, words: Mapping[str, str] | None = None
+    g: Emitter, name: str, dtype: np.dtype[Any], h: int = 0, batch: Dim = 0, words: Mapping[str, str] | None = None
 ) -> tuple[str, tuple[str, ...]]:
-    """Adds the newest form of a fragment that fits target and dtype; returns its name in the graph and its gates."""
-    for form in forms(name):
-        fits = form.since is None or (g.spec.target == "tract" and g.spec.version >= form.since)
-        if fits and (not form.dtypes or dtype.name in form.dtypes):
-            sizes = {"h": h, **{f"h{n}": n * h for n in (2, 3, 4)}}
-            lines = [line for line in form.text.splitlines() if not line.startswith("#")]
-            text = Template("\n".join(lines)).substitute(sizes, **(words or {}))
-            head = re.match(r"fragment (\w+)", text)
-            if head is None:
-                raise LowerError(f"the fragment file {name} does not start with `fragment`")
-            uses = frozenset(re.findall(r"(\w+)\(", text.partition("{")[2]))
-            return g.fragment(Fragment(head[1], text, uses)), form.gates
-    raise g.fail(f"no form of the fragment {name} fits {g.spec} with {dtype}")
+    """Adds the form of a fragment that fits target, dtype and batch best, and the fragments that it uses.
+
+    Returns its name in the graph and the names of its parameters. Raises LowerError where no form fits.
+    """
+    found = find_fragment(g, name, dtype, h, batch, words)
+    if found is None:
+        raise g.fail(f"no form of the fragment {name} fits {g.spec} with {dtype}")
+    return found

@@ -1,0 +1,71 @@
+"""Fragments: which form is taken for a version, a dtype and a batch, and what a form may ask for."""
+
+from __future__ import annotations
+
+import copy
+import re
+from importlib.resources import files
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from t2n_core import ModelExport, TractNNEF
+from t2n_core.nnef.dialects import emitter_for
+from t2n_core.nnef.dims import symbol
+from t2n_core.nnef.spec import spec_for
+from t2n_core.op.fragment import add_fragment, find_fragment, forms
+
+NAMES = sorted(
+    {f.name.split(".nnef")[0].split("__")[0] for f in files("t2n_core.op.fragment").iterdir() if ".nnef" in f.name}
+)
+
+
+@pytest.mark.parametrize(
+    ("version", "dtype", "batch", "parameters"),
+    [
+        ("0.23.1", "float32", 4, "x_i x_f x_g x_o h c w_ifgo"),
+        ("0.23.1", "float32", 1, "x_ifgo h c w_ifgo"),
+        ("0.23.1", "float32", "B", "x_i x_f x_g x_o h c w_ifgo"),
+        ("0.23.2", "float32", 4, "x_iofg h c w_iofg"),
+        ("0.23.2", "float16", 1, "x_iofg h c w_iofg"),
+        ("0.23.9", "float64", 1, "x_i x_f x_g x_o h c lifted_ifgo"),
+    ],
+)
+def test_form_of_an_lstm_step(version: str, dtype: str, batch: int | str, parameters: str) -> None:
+    g = emitter_for(spec_for("tract", version))
+    name, found = add_fragment(g, "lstm_step", np.dtype(dtype), 7, symbol(batch) if isinstance(batch, str) else batch)
+    assert (name, " ".join(found)) == ("lstm_step_7", parameters)
+
+
+def test_a_whole_sequence_only_where_the_engine_has_it() -> None:
+    words = {"way": "", "pace": "1"}
+    for version, batch, there in (("0.23.7", 1, False), ("0.23.8", 1, True), ("0.23.8", 4, False)):
+        g = emitter_for(spec_for("tract", version))
+        found = find_fragment(g, "gru_sequence", np.dtype(np.float32), 7, batch, words)
+        assert (found is not None) == there == bool(g.graph.fragments)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_forms_say_what_they_use(name: str) -> None:
+    """Used fragments exist, and a body gives nothing that is not written in it."""
+    for form in forms(name):
+        body = form.text[form.text.index("{\n") :]
+        written = set(re.findall(r"^ *\(?([\w, ]+?)\)? =", body, re.MULTILINE))
+        names = {n.strip() for group in written for n in group.split(",")}
+        results = re.findall(r"(\w+):", form.text.partition("-> (")[2].partition("\n")[0])
+        assert results
+        assert set(results) <= names
+
+
+@pytest.mark.parametrize(
+    ("version", "casts"), [("0.21.7", False), ("0.21.8", True), ("0.21.12", True), ("0.21.13", False)]
+)
+@pytest.mark.parametrize("net", [nn.GRU(5, 7), nn.LSTMCell(5, 7)], ids=["net", "cell"])
+def test_float16_is_summed_up_in_float32(net: nn.Module, version: str, casts: bool) -> None:
+    """By the engine, or, where the engine does not, by the graph."""
+    model = copy.deepcopy(net).eval().half()
+    graph = ModelExport(model, (torch.randn(6, 5).half(),)).lower(TractNNEF(version, check_io=False))
+    targets = {o.arguments["to"] for o in graph.operations if o.name == "tract_core_cast"}
+    assert targets == ({"f16", "f32"} if casts else set())

@@ -2,6 +2,7 @@
 
 T2NError
 ├── InputError                 setup     a bad argument, file name or option
+├── RewriteError               capture   a rewriter that names nothing, clashes with another, or never applied
 ├── CaptureError               capture   PyTorch could not give a graph of the model
 ├── LowerError                 lower     a rule could not write an operator
 │   └── UnsupportedOpsError    lower     all operators that have no form on the target, listed at once
@@ -82,6 +83,12 @@ class T2NError(Exception):
 
 class InputError(T2NError):
     """A bad argument, file name or option; nothing was done."""
+
+
+class RewriteError(T2NError):
+    """A rewriter that names nothing, clashes with an equally specific one, or never applied where it must."""
+
+    stage = "capture"
 
 
 class CaptureError(T2NError):

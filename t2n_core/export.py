@@ -5,11 +5,14 @@ export_model_to_nnef(model, (x,), "model.nnef.tgz", TractNNEF("0.21"))
 
 from __future__ import annotations
 
+import sys
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -18,7 +21,7 @@ from t2n_core.check.outcome import Outcome, Stage
 from t2n_core.check.parity import check_parity
 from t2n_core.check.samples import Sample
 from t2n_core.check.tolerance import TractCheckTolerance
-from t2n_core.errors import InputError, UnsupportedOpsError
+from t2n_core.errors import InputError, RewriteError, UnsupportedOpsError
 from t2n_core.inference_target import InferenceTarget
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.graph import Graph
@@ -27,6 +30,15 @@ from t2n_core.op.custom_extractors import ModuleInfoExtractor
 from t2n_core.op.lower import has_rule, lower
 from t2n_core.op.registry import Registry, load_default
 from t2n_core.reference import reference_samples
+from t2n_core.rewriter.activation import rewriting
+from t2n_core.rewriter.builtin import builtin_rewriters
+from t2n_core.rewriter.captures import Capture, Captures
+from t2n_core.rewriter.context import Session, Target, as_it_is
+from t2n_core.rewriter.functions import RulesOfAnExport, operator_bodies
+from t2n_core.rewriter.modules import restore_labels
+from t2n_core.rewriter.report import RewriteReport, RewriteWarning
+from t2n_core.rewriter.selection import Selection, select
+from t2n_core.rewriter.specs import Rewriter
 from t2n_core.torch_graph.dynamic_axes import normalise
 from t2n_core.torch_graph.passes import simplify
 from t2n_core.torch_graph.tracer import CapturedModel, ModelInputs, TorchModuleTracer, bind_inputs
@@ -44,6 +56,9 @@ class ModelExport:
         dynamic_axes: {input name: {axis: symbol}} or {input name: [axes]}.
         extra_inputs: further arguments like `args`, checked on the same archive.
         rules: the operators' rules, if not the default ones.
+        rewriters: of functions, modules and rules; see `t2n_core.rewriter`.
+        strict_rewrites: a rewriter that fits the target and never applies is an error, not a warning.
+        builtin_rewriters: also use those of this package for known libraries.
     """
 
     model: torch.nn.Module
@@ -54,10 +69,13 @@ class ModelExport:
     dynamic_axes: Any = None
     extra_inputs: Sequence[Any] = ()
     rules: Registry | None = None
+    rewriters: Sequence[Rewriter] = ()
+    strict_rewrites: bool = False
+    builtin_rewriters: bool = True
     times: dict[str, float] = field(default_factory=dict)
     """Seconds of the stages that are shared by all targets."""
     inputs: ModelInputs = field(init=False, repr=False)
-    _captured: CapturedModel | None = field(default=None, repr=False)
+    _captures: Captures = field(default_factory=Captures, init=False, repr=False)
     _samples: list[Sample] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -67,13 +85,13 @@ class ModelExport:
 
     @property
     def captured(self) -> CapturedModel:
-        """Raises CaptureError, InputError."""
-        if self._captured is None:
-            with _timed(self.times, "capture"):
-                self._captured = TorchModuleTracer(
-                    self.model, self.inputs, self.dynamic_axes, ModuleInfoExtractor.get_by_module
-                ).trace()
-        return self._captured
+        """The latest capture, else one for no target in particular. Raises CaptureError, InputError, RewriteError."""
+        latest = self._captures.latest
+        return self.captured_for(None) if latest is None else latest
+
+    def captured_for(self, target: InferenceTarget | None) -> CapturedModel:
+        """Shared by all targets for which the same rewriters act on the model. Raises like `captured`."""
+        return self._capture(target, self._selection(target)).model
 
     @property
     def samples(self) -> list[Sample]:
@@ -82,18 +100,52 @@ class ModelExport:
             captured = self.captured
             extra = [bind_inputs(self.model, more, self.kwargs, self.inputs.names) for more in self.extra_inputs]
             shapes = [v.shape for v in captured.graph.inputs]
-            with _timed(self.times, "reference"):
+            with as_it_is(), _timed(self.times, "reference"):
                 self._samples = reference_samples(self.model, self.inputs, shapes, captured.symbols, extra)
         return self._samples
 
     def lower(self, target: InferenceTarget) -> Graph:
-        """The NNEF graph for a target, legal there. Raises CaptureError, UnsupportedOpsError, SpecError."""
-        captured = self.captured
-        traced = captured.graph.copy()  # what a hook does to it must not reach other targets
+        """The NNEF graph for a target, legal there.
+
+        Raises CaptureError, RewriteError, UnsupportedOpsError, SpecError.
+        """
+        return self._lower(target)[0]
+
+    def _selection(self, target: InferenceTarget | None) -> Selection:
+        builtin = builtin_rewriters() if self.builtin_rewriters else ()
+        return select([*self.rewriters, *builtin], target)
+
+    def _session(self, target: InferenceTarget | None) -> Session:
+        names = ("input_names", "output_names", "dynamic_axes", "strict_rewrites")
+        return Session(Target(target), MappingProxyType({name: getattr(self, name) for name in names}))
+
+    def _capture(self, target: InferenceTarget | None, selection: Selection) -> Capture:
+        known = self._captures.find(selection, target)
+        if known is not None:
+            return known
+        session = self._session(target)
+        with _timed(self.times, "capture"), rewriting(self.model, selection, session) as rewritten:
+            captured = TorchModuleTracer(
+                rewritten.model,
+                self.inputs,
+                self.dynamic_axes,
+                ModuleInfoExtractor.get_by_module,
+                rewritten.modes,
+            ).trace()
+        if selection.modules:
+            restore_labels(captured.graph, self.model)
+        return self._captures.keep(captured, selection, session)
+
+    def _lower(self, target: InferenceTarget) -> tuple[Graph, RewriteReport]:
+        selection, session = self._selection(target), self._session(target)
+        capture = self._capture(target, selection)
+        traced = capture.model.graph.copy()  # what a hook does to it must not reach other targets
         target.post_trace(traced)
         spec, rules, options = target.spec, self.rules or load_default(), target.writing
-        names = self._output_names(captured)
-        simple = simplify(traced, has_rule(rules, spec, options))
+        if selection.rules:
+            rules = RulesOfAnExport(rules, selection, session.hits)
+        names = self._output_names(capture.model)
+        simple = simplify(traced, has_rule(rules, spec, options), operator_bodies(selection, session))
         graph = lower(simple, spec, rules, names, options, target.custom_fragments)
         for fragment in target.specific_fragments(graph):
             graph.fragments.setdefault(fragment.name, fragment)
@@ -101,25 +153,33 @@ class ModelExport:
         problems = check_graph(graph, spec)
         if problems:
             raise problems[0] if len(problems) == 1 else UnsupportedOpsError(problems, target=str(target))
-        return graph
+        report = RewriteReport.of(selection, capture.hits + session.hits)
+        self._complain(report.problem(str(target)))
+        return graph, report
+
+    def _complain(self, problem: RewriteError | None) -> None:
+        if problem is not None and self.strict_rewrites:
+            raise problem
+        if problem is not None:
+            warnings.warn(RewriteWarning(str(problem)), stacklevel=_frames_of_this_package())
 
     def to(self, target: InferenceTarget, path: str | Path, *, compression_level: int | None = None) -> ExportResult:
         """Writes the archive for one target. Raises T2NError; nothing is left under `path` then."""
         self._take_axes_of(target)
         times: dict[str, float] = {}
         target.pre_trace(self.model, self.inputs.tensors)
-        _ = self.captured  # timed by itself
+        _ = self.captured_for(target)  # timed by itself
         with _timed(times, "lower"):
-            graph = self.lower(target)
+            graph, report = self._lower(target)
         with _timed(times, "write"):
             archive = write_archive(graph, path, spec=target.spec, compression=compression_level)
-        return ExportResult(archive, target, self, graph, {**self.times, **times})
+        return ExportResult(archive, target, self, graph, {**self.times, **times}, report)
 
     def _take_axes_of(self, target: InferenceTarget) -> None:
         """Raises InputError for axes that differ from those that this export has or was captured with."""
         if not target.dynamic_axes:
             return
-        if self.dynamic_axes is None and self._captured is None:
+        if self.dynamic_axes is None and self._captures.latest is None:
             self.dynamic_axes = target.dynamic_axes
         tensors = zip(self.inputs.names, self.inputs.tensors, strict=True)
         shapes = {name: tuple(tensor.shape) for name, tensor in tensors}
@@ -151,6 +211,8 @@ class ExportResult:
     graph: Graph
     times: dict[str, float]
     """Seconds: capture, lower, write."""
+    rewrites: RewriteReport = field(default_factory=lambda: RewriteReport({}, {}))
+    """Which rewriters applied, and which were given and did not."""
 
     @property
     def input_names(self) -> list[str]:
@@ -192,6 +254,9 @@ def export_model_to_nnef(
     compression_level: int | None = None,
     extra_inputs: Sequence[Any] = (),
     rules: Registry | None = None,
+    rewriters: Sequence[Rewriter] = (),
+    strict_rewrites: bool = False,
+    builtin_rewriters: bool = True,
 ) -> ExportResult:
     """Exports a model, and unless the target says otherwise proves the archive in the target's engine.
 
@@ -202,13 +267,25 @@ def export_model_to_nnef(
         inference_target: `TractNNEF("0.21")`, `KhronosNNEF()`.
         input_names, output_names: names in the archive.
         compression_level: of `.tgz`: 1 to 9.
+        rewriters, strict_rewrites, builtin_rewriters: see `ModelExport`.
 
     Raises:
-        InputError, CaptureError, UnsupportedOpsError, SpecError, WriteError: nothing is written then.
+        InputError, RewriteError, CaptureError, UnsupportedOpsError, SpecError, WriteError: nothing is written then.
         EngineError, ParityError: the check failed; the archive is removed.
     """
+    axes = inference_target.dynamic_axes or None
     export = ModelExport(
-        model, args, kwargs, input_names, output_names, inference_target.dynamic_axes or None, extra_inputs, rules
+        model,
+        args,
+        kwargs,
+        input_names,
+        output_names,
+        axes,
+        extra_inputs,
+        rules,
+        rewriters,
+        strict_rewrites,
+        builtin_rewriters,
     )
     result = export.to(inference_target, file_path_export, compression_level=compression_level)
     if inference_target.check_io:
@@ -218,6 +295,14 @@ def export_model_to_nnef(
             _remove(result.archive)
             raise
     return result
+
+
+def _frames_of_this_package() -> int:
+    """For warnings, which shall show the user's line."""
+    frame, count = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("t2n_core."):
+        frame, count = frame.f_back, count + 1
+    return count
 
 
 def _remove(archive: Path) -> None:

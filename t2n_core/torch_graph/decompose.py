@@ -35,13 +35,13 @@ def _table() -> dict[Any, Callable[..., Any]]:
     return {**decomposition_table, **core_aten_decompositions()}
 
 
-def decompose(op: TorchOp, table: SymbolTable) -> Expansion | None:
+def decompose(op: TorchOp, table: SymbolTable, other_body: Callable[..., Any] | None = None) -> Expansion | None:
     """The steps of `op` and the tensors that take the place of its results; None if there is no decomposition.
 
-    `op.refusal` says why then, if there is more to say than that.
+    `op.refusal` says why then, if there is more to say than that. `other_body` is taken before all decompositions, and
+    may use the operator itself.
     """
-    composite = op.op_ref.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
-    body = decompositions.find(op.op_ref) or (op.op_ref.decompose if composite else _table().get(op.op_ref))
+    body = other_body or _body(op.op_ref)
     if body is None:
         return None
     inputs = list(op.inputs)
@@ -68,9 +68,14 @@ def decompose(op: TorchOp, table: SymbolTable) -> Expansion | None:
     if any(isinstance(n.target, OpOverload) and n.target._schema.is_mutable for n in traced.graph.nodes):
         traced = _trace(torch.func.functionalize(call), bearer, *fakes)
     steps, results = _read(traced, op, inputs, table)
-    if len(steps) == 1 and steps[0].op_ref is op.op_ref:  # a decomposition that gives itself
+    if other_body is None and len(steps) == 1 and steps[0].op_ref is op.op_ref:  # a decomposition that gives itself
         return None
     return steps, results
+
+
+def _body(target: OpOverload) -> Callable[..., Any] | None:
+    composite = target.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
+    return decompositions.find(target) or (target.decompose if composite else _table().get(target))
 
 
 def _trace(call: Callable[..., Any], *fakes: torch.Tensor) -> torch.fx.GraphModule:

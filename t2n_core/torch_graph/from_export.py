@@ -43,8 +43,8 @@ def _placeholders(
     weights: list[TensorVariable] = []
     shared: dict[tuple[Any, ...], TensorVariable] = {}
     for name, data in program.state_dict.items():
-        if isinstance(data, torch.Tensor) and _place(data) not in shared:
-            shared[_place(data)] = TensorVariable(name, tuple(data.shape), data.dtype, data.detach(), name)
+        if isinstance(data, torch.Tensor) and place_of(data) not in shared:
+            shared[place_of(data)] = TensorVariable(name, tuple(data.shape), data.dtype, data.detach(), name)
     weights += shared.values()
     for spec in program.graph_signature.input_specs:
         if isinstance(spec.arg, ConstantArgument):
@@ -54,9 +54,9 @@ def _placeholders(
         if spec.kind in _WEIGHTS:
             data = _weight(program, str(spec.target))
             # a tied weight is one tensor under two names; so is one that was reached around the module's attributes
-            variable = shared.get(_place(data))
+            variable = shared.get(place_of(data))
             if variable is None or data.numel() == 0:
-                variable = shared[_place(data)] = _constant(str(spec.target), data, node)
+                variable = shared[place_of(data)] = _constant(str(spec.target), data, node)
                 weights.append(variable)
             variable.fake = variable.fake if variable.fake is not None else node.meta.get("val")
             reader.env[node.name] = variable
@@ -68,7 +68,8 @@ def _placeholders(
     return inputs, weights
 
 
-def _place(data: torch.Tensor) -> tuple[Any, ...]:
+def place_of(data: torch.Tensor) -> tuple[Any, ...]:
+    """Equal for two tensors that are the same memory read in the same way."""
     return (data.untyped_storage().data_ptr(), data.storage_offset(), data.dtype, data.shape, data.stride())
 
 

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -24,6 +25,33 @@ class Extractor(Protocol):
     def generate_in_torch_graph(self, call: ModuleCall, *args: Any, **kwargs: Any) -> Any: ...
 
     def declare_outputs(self, module: Any, *args: Any, **kwargs: Any) -> Any: ...
+
+    def write_node(self, g: Any, call: ModuleCall, node: WholeCall, inputs: Any, params: Any) -> Any: ...
+
+
+class Writer(Protocol):
+    """What a node knows of the one who will write it in NNEF."""
+
+    def write(self, g: Any, node: WholeCall, inputs: Any, params: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeCall:
+    """One call that is one node: who writes it, and its arguments apart from the tensors."""
+
+    writer: Writer
+    leaves: tuple[Any, ...]
+    """Of the flattened arguments; None in the places of tensors."""
+    places: tuple[int, ...]
+    """Of the tensors among the leaves."""
+    structure: pytree.TreeSpec
+
+    def filled(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """(args, kwargs) with these in place of the tensors."""
+        leaves = list(self.leaves)
+        for place, tensor in zip(self.places, tensors, strict=True):
+            leaves[place] = tensor
+        return pytree.tree_unflatten(leaves, self.structure)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,27 +70,43 @@ class ModuleCall:
 
     def as_one_node(self, *args: Any, **kwargs: Any) -> Any:
         """Writes the node; returns tensors in the structure of the declared outputs."""
-        inputs = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         params = [t for _, t in [*self.module.named_parameters(), *self.module.named_buffers()]]
-        declared: list[Any] = []
+        return write_node(self, params, partial(self.extractor.declare_outputs, self.module), args, kwargs)
 
-        def shapes(given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-            supply = iter(given)
-            new_args, new_kwargs = pytree.tree_map_only(torch.Tensor, lambda _: next(supply), (args, kwargs))
-            outputs = self.extractor.declare_outputs(self.module, *new_args, **new_kwargs)
-            leaves, structure = pytree.tree_flatten(outputs)
-            declared.append(structure)
-            return leaves
+    def write(self, g: Any, node: WholeCall, inputs: Any, params: Any) -> Any:
+        return self.extractor.write_node(g, self, node, inputs, dict(zip(self.parameter_names, params, strict=True)))
 
-        key = next(_keys)
-        _shapes[key], calls[key] = shapes, self
-        leaves = torch.ops.t2n_capture.module_call(inputs, params, key)
-        return pytree.tree_unflatten(leaves, declared[-1])
+
+def write_node(
+    writer: Writer,
+    params: Sequence[torch.Tensor],
+    declare: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """One node for a call, whose results have the shapes and dtypes that `declare(*args, **kwargs)` gives."""
+    leaves, structure = pytree.tree_flatten((args, kwargs))
+    places = tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor))
+    kept = tuple(None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
+    node = WholeCall(writer, kept, places, structure)
+    declared: list[Any] = []
+
+    def shapes(given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        new_args, new_kwargs = node.filled(given)
+        results, form = pytree.tree_flatten(declare(*new_args, **new_kwargs))
+        declared.append(form)
+        # an operator's result is never its argument, whatever the declaration made of it
+        return [torch.empty_like(r) if any(r is g for g in given) else r for r in results]
+
+    key = next(_keys)
+    _shapes[key], calls[key] = shapes, node
+    results = torch.ops.t2n_capture.module_call([leaves[i] for i in places], list(params), key)
+    return pytree.tree_unflatten(results, declared[-1])
 
 
 _keys = itertools.count()
 _shapes: dict[int, Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]] = {}
-calls: dict[int, ModuleCall] = {}
+calls: dict[int, WholeCall] = {}
 """Node key -> call, while a capture runs; the graph keeps the call itself."""
 
 
@@ -93,9 +137,8 @@ def whole_modules(
     finally:
         for call in replaced:
             del vars(call.module)["forward"]
-        for key in [k for k in _shapes if k >= first]:
-            del _shapes[key]
-            calls.pop(key, None)
+        for key in [k for k in calls if k >= first]:
+            del _shapes[key], calls[key]
 
 
 def _entry(call: ModuleCall) -> Callable[..., Any]:

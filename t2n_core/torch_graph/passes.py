@@ -17,22 +17,37 @@ FOLD_LIMIT = 1 << 20
 """Elements. A larger constant is folded only if that does not make it larger than what it comes from."""
 
 
-def simplify(graph: TorchModuleIRGraph, has_rule: Callable[[TorchOp], bool]) -> TorchModuleIRGraph:
+Body = Callable[..., Any]
+"""Computes an operator from the arguments of its torch schema."""
+
+
+def simplify(
+    graph: TorchModuleIRGraph,
+    has_rule: Callable[[TorchOp], bool],
+    other_body: Callable[[TorchOp], tuple[object, Body] | None] = lambda _: None,
+) -> TorchModuleIRGraph:
     """A new graph in which every operator has a rule or no decomposition is left, with constants computed.
 
-    The given graph stays as it is, so that one capture serves several targets.
+    `other_body` gives what a user wants computed in place of an operator, and a key; what comes out of a body is not
+    given to the same one again. The given graph stays as it is, so that one capture serves several targets.
     """
     swaps: dict[int, TensorVariable] = {}
     done: list[TorchOp] = []
     folded: list[TensorVariable] = []
-    pending = graph.used_ops()[::-1]
+    nothing: frozenset[object] = frozenset()
+    pending = [(op, nothing) for op in reversed(graph.used_ops())]
     while pending:
-        op = pending.pop()
+        op, done_with = pending.pop()
         op = replace(op, arguments={k: _swapped(v, swaps) for k, v in op.arguments.items()})
-        if _fold(op):
+        other = other_body(op)
+        if other is not None and other[0] not in done_with:
+            done_with |= {other[0]}
+            expansion = decompose(op, graph.table, other[1])
+        elif _fold(op):
             folded += [o for o in op.outputs if o is not None]
             continue
-        expansion = None if has_rule(op) else decompose(op, graph.table)
+        else:
+            expansion = None if has_rule(op) else decompose(op, graph.table)
         if expansion is None:
             done.append(op)
             continue
@@ -40,7 +55,7 @@ def simplify(graph: TorchModuleIRGraph, has_rule: Callable[[TorchOp], bool]) -> 
         for old, new in zip(op.outputs, results, strict=True):
             if old is not None and new is not None:
                 swaps[id(old)] = new
-        pending.extend(reversed(steps))
+        pending.extend((step, done_with) for step in reversed(steps))
     outputs = [_final(v, swaps) for v in graph.outputs]
     simplified = TorchModuleIRGraph(graph.inputs, outputs, done, [*graph.weights, *folded], graph.table)
     simplified.op_nodes = simplified.used_ops()

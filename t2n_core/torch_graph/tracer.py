@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch._guards import detect_fake_mode
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from t2n_core.errors import CaptureError, InputError
@@ -60,6 +61,8 @@ class TorchModuleTracer:
     dynamic_axes: DynamicAxes | None = None
     find_extractor: Callable[[torch.nn.Module], Extractor | None] = field(default=lambda _: None)
     """Which modules stay whole, and by what."""
+    modes: Sequence[TorchFunctionMode] = ()
+    """Of the caller: they see the model's calls before those of capture."""
 
     def trace(self) -> CapturedModel:
         """Raises InputError for axes that do not exist, CaptureError for what torch.export refuses."""
@@ -89,6 +92,8 @@ class TorchModuleTracer:
             stack.enter_context(torch.no_grad())
             stack.enter_context(OpaqueRecurrent())
             stack.enter_context(DynamicMaxPool1d())
+            for mode in self.modes:
+                stack.enter_context(mode)
             # sizes are then never assumed to differ from 0 and 1, so that one graph serves them all
             stack.enter_context(symbolic_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]
             try:

@@ -11,16 +11,18 @@ Defining the class registers it. A subclass of MODULE_CLASS is served too, unles
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
+from torch.utils import _pytree as pytree
 
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.registry import RegistryError, op
-from t2n_core.torch_graph.module_calls import MODULE_CALL, ModuleCall
+from t2n_core.torch_graph.module_calls import MODULE_CALL, ModuleCall, WholeCall
 
 
 class ModuleInfoExtractor(ABC):
@@ -62,8 +64,9 @@ class ModuleInfoExtractor(ABC):
 
     @classmethod
     def unregister(cls) -> None:
-        """Forgets this extractor."""
-        cls._registered.pop(cls.MODULE_CLASS, None)
+        """Forgets this extractor; its module class may then have another. Does nothing if it is forgotten already."""
+        if type(cls._registered.get(cls.MODULE_CLASS)) is cls:
+            del cls._registered[cls.MODULE_CLASS]
 
     def declare_outputs(self, module: Any, *args: Any, **kwargs: Any) -> Any:
         """Tensors of the right shapes and dtypes for these inputs; their numbers do not matter.
@@ -79,14 +82,49 @@ class ModuleInfoExtractor(ABC):
 
     def convert_to_nnef(
         self, g: Emitter, module: Any, inputs: Sequence[Value], params: Mapping[str, Value]
-    ) -> Sequence[Value]:
-        """Writes the node: a value per declared output. `params` are the weights by their names in the module."""
+    ) -> Sequence[Value] | Value:
+        """Writes the node: a value per declared output.
+
+        `inputs` are the tensors among forward's arguments, `params` the weights by their names in the module. Arguments
+        that are no tensors come as keywords where a call does not leave them at their default.
+        """
         raise g.fail(f"{type(self).__name__} has no convert_to_nnef")
+
+    def write_node(
+        self, g: Emitter, call: ModuleCall, node: WholeCall, inputs: list[Value], params: Mapping[str, Value]
+    ) -> Sequence[Value] | Value:
+        """What a rule is for an operator. Raises LowerError for an argument that convert_to_nnef does not take."""
+        others = _other_arguments(g, call, node, inputs)
+        taken = inspect.signature(self.convert_to_nnef).parameters
+        unknown = [n for n in others if n not in taken and not any(p.kind is p.VAR_KEYWORD for p in taken.values())]
+        if unknown:
+            raise g.fail(
+                f"{type(self).__name__}.convert_to_nnef does not take the argument {unknown[0]}={others[unknown[0]]!r}",
+                hint=f"add a parameter `{unknown[0]}` with the default of the module's forward",
+            )
+        return self.convert_to_nnef(g, call.module, inputs, params, **others)
+
+
+def _other_arguments(g: Emitter, call: ModuleCall, node: WholeCall, inputs: list[Value]) -> dict[str, Any]:
+    """The arguments without a tensor in them that differ from forward's defaults."""
+    args, kwargs = node.filled(inputs)
+    signature = inspect.signature(call.forward)
+    others: dict[str, Any] = {}
+    for name, given in signature.bind(*args, **kwargs).arguments.items():
+        parameter = signature.parameters[name]
+        pairs = given.items() if parameter.kind is parameter.VAR_KEYWORD else [(name, given)]
+        for key, argument in pairs:
+            leaves = pytree.tree_leaves(argument)
+            plain = [leaf for leaf in leaves if not isinstance(leaf, Value)]
+            if len(plain) != len(leaves) and any(leaf is not None for leaf in plain):
+                raise g.fail(f"the argument `{key}` of a whole module mixes tensors with other things: {plain}")
+            default = None if parameter.default is parameter.empty else parameter.default
+            if len(plain) == len(leaves) and argument != default:
+                others[key] = argument
+    return others
 
 
 @op(MODULE_CALL)
 def module_call(g: Emitter, inputs: list[Value], params: list[Value], key: Any) -> list[Value]:
-    call: ModuleCall = key
-    extractor = call.extractor
-    assert isinstance(extractor, ModuleInfoExtractor)
-    return list(extractor.convert_to_nnef(g, call.module, inputs, dict(zip(call.parameter_names, params, strict=True))))
+    found = key.writer.write(g, key, inputs, params)
+    return [found] if isinstance(found, Value) else list(found)

@@ -1,0 +1,99 @@
+"""All that is in force while one model is captured with rewriters, and taken back whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.overrides import TorchFunctionMode
+
+from t2n_core.rewriter.context import CAPTURE_LOCK, CURRENT, Session
+from t2n_core.rewriter.functions import FunctionNode
+from t2n_core.rewriter.modules import exchanged
+from t2n_core.rewriter.patches import patched
+from t2n_core.rewriter.selection import Selection
+from t2n_core.rewriter.specs import Rewriter
+from t2n_core.rewriter.torch_calls import RewrittenCalls
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A model with rewriters in force."""
+
+    model: torch.nn.Module
+    """What to capture: the user's own, or the replacement of the whole of it."""
+    modes: tuple[TorchFunctionMode, ...]
+    """To be entered last of all modes, so that a user's rewrites come first."""
+
+
+@contextmanager
+def rewriting(model: torch.nn.Module, selection: Selection, session: Session) -> Iterator[Rewritten]:
+    """While active, calls of this thread are rewritten.
+
+    The user's model holds its replacements meanwhile, hence the lock: captures and reference runs of other threads
+    wait.
+    An export inside an export is governed by its own rewriters alone.
+    """
+    with CAPTURE_LOCK, ExitStack() as stack:
+        model = stack.enter_context(exchanged(model, selection.modules, session))
+        session.selection = selection
+        stack.callback(CURRENT.reset, CURRENT.set(session))
+        if selection.subjects:
+            stack.enter_context(patched(selection.subjects.values(), _dispatch))
+        if selection.subjects or selection.torch:
+            stack.enter_context(_followed_paths(model, session))
+        yield Rewritten(model, (RewrittenCalls(session, selection.torch),) if selection.torch else ())
+
+
+def _dispatch(subject: Any, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    session = CURRENT.get()
+    if session is None:
+        return original(*args, **kwargs)
+    owners = session.selection.python.get(id(subject))
+    if owners is None:
+        return _autograd(session, original, args, kwargs)
+    rewriter = _nearest(owners, args)
+    if rewriter is None:
+        return original(*args, **kwargs)
+    bearer = id(args[0]) if args and isinstance(args[0], torch.nn.Module) else 0
+    return session.call(rewriter, original, args, kwargs, bearer)
+
+
+def _nearest(owners: Mapping[Any, Rewriter], args: tuple[Any, ...]) -> Rewriter | None:
+    """That of the nearest class of the object (or of the class itself, for a class method), else the one for all."""
+    if args:
+        for base in (args[0] if isinstance(args[0], type) else type(args[0])).__mro__:
+            if base in owners:
+                return owners[base]
+    return owners.get(None)
+
+
+def _autograd(session: Session, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`Function.apply`, whose first argument is the class."""
+    rewriter = _nearest(session.selection.functions, args) if args else None
+    if rewriter is None:
+        return original(*args, **kwargs)
+    session.hits[rewriter] += 1
+    return FunctionNode(args[0], rewriter, original).as_one_node(*args[1:], **kwargs)
+
+
+@contextmanager
+def _followed_paths(model: torch.nn.Module, session: Session) -> Iterator[None]:
+    names = {id(module): name for name, module in model.named_modules()}
+
+    def enter(module: torch.nn.Module, args: Any) -> None:
+        if CURRENT.get() is session:
+            session.paths.append(names.get(id(module), session.paths[-1] if session.paths else ""))
+
+    def leave(module: torch.nn.Module, args: Any, result: Any) -> None:
+        if CURRENT.get() is session and session.paths:
+            session.paths.pop()
+
+    with ExitStack() as stack:
+        stack.callback(register_module_forward_pre_hook(enter).remove)
+        stack.callback(register_module_forward_hook(leave, always_call=True).remove)
+        yield

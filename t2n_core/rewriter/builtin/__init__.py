@@ -1,0 +1,24 @@
+"""Rewriters that real libraries need, one file per library. They act where it is loaded, and cost nothing elsewhere."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from functools import cache
+
+from t2n_core.rewriter.specs import Rewriter
+
+
+def builtin_rewriters() -> tuple[Rewriter, ...]:
+    """Those for the libraries that this program has loaded."""
+    return tuple(r for library in _LIBRARIES if library in sys.modules for r in _of(library))
+
+
+@cache
+def _of(library: str) -> tuple[Rewriter, ...]:
+    file = importlib.import_module(f"{__name__}.for_{library}")
+    return tuple(value for value in vars(file).values() if isinstance(value, Rewriter))
+
+
+_LIBRARIES = tuple(m.name.removeprefix("for_") for m in pkgutil.iter_modules(__path__))

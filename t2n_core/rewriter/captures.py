@@ -1,0 +1,49 @@
+"""The captures of one model, each shared by the targets for which it is right."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from t2n_core.rewriter.context import Session
+from t2n_core.rewriter.selection import Selection
+from t2n_core.rewriter.specs import Rewriter
+from t2n_core.torch_graph.tracer import CapturedModel
+
+if TYPE_CHECKING:
+    from t2n_core.inference_target import InferenceTarget
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A captured model and what made it so."""
+
+    model: CapturedModel
+    rewriters: frozenset[Rewriter]
+    hits: Counter[Rewriter]
+    only_for: InferenceTarget | None
+    """The one target that it holds for, where a rewrite looked at its target; None if it holds for all."""
+
+
+@dataclass(slots=True)
+class Captures:
+    """One per set of rewriters that act on capture. Those for one target only do not pile up."""
+
+    known: list[Capture] = field(default_factory=list)
+
+    @property
+    def latest(self) -> CapturedModel | None:
+        return self.known[-1].model if self.known else None
+
+    def find(self, selection: Selection, target: InferenceTarget | None) -> Capture | None:
+        wanted = selection.of_capture
+        fitting = (c for c in self.known if c.rewriters == wanted and (c.only_for is None or c.only_for is target))
+        return next(fitting, None)
+
+    def keep(self, model: CapturedModel, selection: Selection, session: Session) -> Capture:
+        target = session.target.get() if session.target.asked else None
+        if target is not None:
+            self.known = [c for c in self.known if c.only_for is None]
+        self.known.append(Capture(model, selection.of_capture, session.hits, target))
+        return self.known[-1]

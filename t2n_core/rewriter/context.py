@@ -1,0 +1,119 @@
+"""What a rewrite is told, and which export is being captured in this thread."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from t2n_core.rewriter.specs import Rewriter
+
+if TYPE_CHECKING:
+    from t2n_core.inference_target import InferenceTarget
+
+CAPTURE_LOCK = threading.RLock()
+"""Held while a model is captured or run for reference: PyTorch's tracers change process-wide state themselves."""
+
+
+class Target:
+    """The target at hand. Remembers that somebody asked: what was captured then holds for this target only."""
+
+    def __init__(self, target: InferenceTarget | None) -> None:
+        self._target = target
+        self.asked = False
+
+    def get(self) -> InferenceTarget | None:
+        self.asked = True
+        return self._target
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteContext:
+    """The first argument of a function's and of a module's rewrite."""
+
+    original: Callable[..., Any]
+    """What is replaced: the function, taking `self` or `cls` explicitly if it is a method; or the module."""
+    path: str
+    """Dotted path of the module that is running or replaced; empty for the root."""
+    options: Mapping[str, Any]
+    """Of the export: input_names, output_names, dynamic_axes, …"""
+    _target: Target = field(repr=False)
+
+    @property
+    def target(self) -> InferenceTarget | None:
+        """What is exported for, with its options as attributes; None where a model is captured for none."""
+        return self._target.get()
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """One capture with its rewrites."""
+
+    target: Target
+    options: Mapping[str, Any]
+    selection: Any = None
+    """The `Selection` in force; the session of an operator's rewrite has none."""
+    hits: Counter[Rewriter] = field(default_factory=Counter)
+    paths: list[str] = field(default_factory=list)
+    """Of the modules that are running, innermost last."""
+    busy: set[tuple[Rewriter, int]] = field(default_factory=set)
+    """Rewrites that are running, with the object whose method they stand for."""
+
+    def context(self, original: Callable[..., Any], path: str | None = None) -> RewriteContext:
+        if path is None:
+            path = self.paths[-1] if self.paths else ""
+        return RewriteContext(original, path, self.options, self.target)
+
+    def call(
+        self,
+        rewriter: Rewriter,
+        original: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        bearer: int = 0,
+    ) -> Any:
+        """The rewrite in place of `original`. Inside it the function's own name means the original again.
+
+        What the original itself calls is rewritten as ever, so recursive structures are, too. `bearer` is the identity
+        of a method's object: that of another object is rewritten also inside.
+        """
+        key = (rewriter, bearer)
+        if key in self.busy:
+            return original(*args, **kwargs)
+
+        @wraps(original, assigned=("__name__", "__qualname__", "__doc__", "__module__"))
+        def resumed(*args: Any, **kwargs: Any) -> Any:
+            self.busy.discard(key)
+            try:
+                return original(*args, **kwargs)
+            finally:
+                self.busy.add(key)
+
+        from_torch = (getattr(original, "__module__", None) or "torch").partition(".")[0] == "torch"
+        context = self.context(original if from_torch else resumed)
+        self.hits[rewriter] += 1
+        self.busy.add(key)
+        try:
+            return rewriter.replacement(context, *args, **kwargs)
+        finally:
+            self.busy.discard(key)
+
+
+CURRENT: ContextVar[Session | None] = ContextVar("t2n_rewriting", default=None)
+"""Of this thread (a new thread starts without), and of the innermost export where they nest."""
+
+
+@contextmanager
+def as_it_is() -> Iterator[None]:
+    """While active, nothing is rewritten in this thread, and no other thread has the model's modules exchanged."""
+    with CAPTURE_LOCK:
+        token = CURRENT.set(None)
+        try:
+            yield
+        finally:
+            CURRENT.reset(token)

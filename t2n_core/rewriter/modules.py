@@ -1,0 +1,129 @@
+"""Modules exchanged for others while a model is captured: in every place of every parent, and put back."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+
+from t2n_core.errors import RewriteError
+from t2n_core.rewriter.context import Session
+from t2n_core.rewriter.specs import Rewriter
+from t2n_core.torch_graph.from_export import place_of
+from t2n_core.torch_graph.ir import TorchModuleIRGraph
+
+Undo = list[Callable[[], None]]
+
+
+@contextmanager
+def exchanged(
+    model: torch.nn.Module, rewriters: Mapping[type, Rewriter], session: Session
+) -> Iterator[torch.nn.Module]:
+    """While active, the model has its replacements; gives the model, or what replaces the whole of it.
+
+    A module in several places is replaced once. Children are replaced before their parents, whose factory sees them.
+    """
+    undo: Undo = []
+    try:
+        yield _exchange(model, rewriters, session, undo) if rewriters else model
+    finally:
+        for step in reversed(undo):
+            step()
+
+
+def restore_labels(graph: TorchModuleIRGraph, model: torch.nn.Module) -> None:
+    """Weights of the user's model keep its names where a replacement holds them under others."""
+    names: dict[Any, str] = {}
+    for name, tensor in model.state_dict().items():
+        if isinstance(tensor, torch.Tensor) and tensor.numel():
+            names.setdefault(place_of(tensor), name)
+    for weight in graph.weights:
+        if weight.data is not None and weight.label:
+            name = names.get(place_of(weight.data), weight.label)
+            weight.name = weight.label = name
+
+
+def _exchange(
+    model: torch.nn.Module, rewriters: Mapping[type, Rewriter], session: Session, undo: Undo
+) -> torch.nn.Module:
+    named = list(model.named_modules())
+    places = _places(model)
+    own = {id(m) for _, m in named}
+    for path, module in reversed(named):
+        rewriter = _rewriter_for(module, rewriters)
+        if rewriter is None:
+            continue
+        replacement = _replacement(rewriter, module, path, session)
+        for part in replacement.modules():
+            if id(part) not in own:
+                _set(vars(part), "training", module.training, undo)
+        session.hits[rewriter] += 1
+        for put in places.get(id(module), ()):
+            put(replacement, undo)
+        if module is model:
+            return replacement
+    return model
+
+
+def _rewriter_for(module: torch.nn.Module, rewriters: Mapping[type, Rewriter]) -> Rewriter | None:
+    for base in type(module).__mro__:
+        rewriter = rewriters.get(base)
+        if rewriter is not None:
+            forward: Any = getattr(base, "forward", None)
+            fits = type(module).forward is forward and (rewriter.where is None or rewriter.where(module))
+            return rewriter if fits else None
+    return None
+
+
+def _replacement(rewriter: Rewriter, module: torch.nn.Module, path: str, session: Session) -> torch.nn.Module:
+    if isinstance(rewriter.replacement, torch.nn.Module):
+        return rewriter.replacement
+    found = rewriter.replacement(session.context(module, path), module)
+    if not isinstance(found, torch.nn.Module):
+        raise RewriteError(
+            f"{rewriter.place}: the replacement of {rewriter.subject_name} is a {type(found).__name__}, not a module",
+            hint="a factory takes (ctx, module) and returns a torch.nn.Module",
+        )
+    return found
+
+
+def _places(model: torch.nn.Module) -> dict[int, list[Callable[[Any, Undo], None]]]:
+    """What puts a replacement in each place of a module: child, plain attribute, item of a list, tuple or dict."""
+    places: dict[int, list[Callable[[Any, Undo], None]]] = {}
+
+    def note(held: Any, put: Callable[..., None], *where: Any) -> None:
+        if isinstance(held, torch.nn.Module):
+            places.setdefault(id(held), []).append(partial(put, *where))
+
+    for parent in model.modules():
+        for name, child in parent._modules.items():
+            note(child, _set, parent._modules, name)
+        for name, held in vars(parent).items():
+            note(held, _set, vars(parent), name)
+            if isinstance(held, tuple) and type(held) is tuple:
+                for index, item in enumerate(held):
+                    note(item, _set_item, vars(parent), name, index)
+            elif isinstance(held, list) or (isinstance(held, dict) and not name.startswith("_")):
+                for key, item in list(held.items() if isinstance(held, dict) else enumerate(held)):
+                    note(item, _set_inside, vars(parent), name, held, key)
+    return places
+
+
+def _set(holder: Any, key: Any, value: Any, undo: Undo) -> None:
+    undo.append(partial(operator.setitem, holder, key, holder[key]))
+    holder[key] = value
+
+
+def _set_inside(attributes: Any, name: str, container: Any, key: Any, value: Any, undo: Undo) -> None:
+    undo.append(partial(operator.setitem, attributes, name, container))  # torch.export leaves a copy of it there
+    _set(container, key, value, undo)
+
+
+def _set_item(holder: Any, key: Any, index: int, value: Any, undo: Undo) -> None:
+    items = list(holder[key])
+    items[index] = value
+    _set(holder, key, tuple(items), undo)

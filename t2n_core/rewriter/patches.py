@@ -1,0 +1,139 @@
+"""Python functions intercepted at their code, so that every reference to them is reached.
+
+A function's `__code__` is exchanged for a trampoline that asks which export runs in this thread: names imported long
+ago, tuples, partials, default arguments, closures and descriptors all hold the same function object, and nothing has to
+be searched. What has no Python code (C functions, scripted functions, caches) is replaced by name in the modules that
+hold it. Patches are counted: exports that nest or run in threads share one, and the last one takes it off.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import threading
+import types
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+Dispatch = Callable[[Any, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+"""(subject, what calls the original, args, kwargs) -> result; for all threads, so it looks up which export is meant."""
+
+_LOCK = threading.Lock()
+_MARK = "the dispatcher goes here"
+
+
+@dataclass(slots=True, eq=False)
+class _Patch:
+    """One function as long as somebody wants it intercepted."""
+
+    subject: Any
+    original: Callable[..., Any]
+    undo: Callable[[], None]
+    users: int = 1
+
+
+_patches: dict[int, _Patch] = {}
+
+
+@contextmanager
+def patched(subjects: Iterable[Any], dispatch: Dispatch) -> Iterator[None]:
+    """While active, calls of the subjects go through `dispatch`."""
+    with ExitStack() as stack:
+        for subject in subjects:
+            _install(subject, dispatch)
+            stack.callback(_remove, subject)
+        yield
+
+
+def original_of(function: Any) -> Any:
+    """The function as it was, for one that is patched now; else itself."""
+    patch = _patches.get(id(function))
+    return function if patch is None else patch.original
+
+
+def _install(subject: Any, dispatch: Dispatch) -> None:
+    with _LOCK:
+        known = _patches.get(id(subject))
+        if known is not None:
+            known.users += 1
+            return
+        install = _exchange_code if isinstance(subject, types.FunctionType) else _replace_names
+        _patches[id(subject)] = install(subject, dispatch)
+
+
+def _remove(subject: Any) -> None:
+    with _LOCK:
+        patch = _patches[id(subject)]
+        patch.users -= 1
+        if not patch.users:
+            del _patches[id(subject)]
+            patch.undo()
+
+
+def _exchange_code(function: types.FunctionType, dispatch: Dispatch) -> _Patch:
+    code, signature = function.__code__, inspect.signature(function)
+    original = copied(function, function.__globals__)
+
+    def enter(*args: Any, **kwargs: Any) -> Any:
+        return dispatch(function, original, args, kwargs)
+
+    signed = "__signature__" in vars(function) or "__wrapped__" in vars(function)
+    if not signed:
+        function.__signature__ = signature  # type: ignore[attr-defined]
+    function.__code__ = _trampoline(code, enter)
+
+    def undo() -> None:
+        function.__code__ = code
+        if not signed:
+            del function.__signature__  # type: ignore[attr-defined]
+
+    return _Patch(function, original, undo)
+
+
+def copied(
+    function: types.FunctionType, namespace: dict[str, Any], closure: tuple[Any, ...] | None = None
+) -> types.FunctionType:
+    """The function with another namespace of globals, and other cells if given."""
+    cells = function.__closure__ if closure is None else closure
+    twin = types.FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, cells)
+    twin.__kwdefaults__ = function.__kwdefaults__
+    functools.update_wrapper(twin, function, updated=())
+    return twin
+
+
+def _trampoline(code: types.CodeType, enter: Callable[..., Any]) -> types.CodeType:
+    """Code that only calls `enter`; with as many free variables as the function has cells, which Python insists on."""
+    free = "".join(f"{name}, " for name in code.co_freevars)
+    text = f"def outer({free}):\n  def inner(*args, **kwargs):\n    return {_MARK!r}(*args, **kwargs)\n    ({free})\n"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a text is not callable, and will not be one
+        outer = compile(text, f"<rewriting {code.co_qualname}>", "exec")
+    for _ in range(2):
+        outer = next(c for c in outer.co_consts if isinstance(c, types.CodeType))
+    constants = tuple(enter if c == _MARK else c for c in outer.co_consts)
+    return outer.replace(co_consts=constants, co_name=code.co_name, co_qualname=code.co_qualname)
+
+
+def _replace_names(subject: Any, dispatch: Dispatch) -> _Patch:
+    @functools.wraps(subject, updated=())
+    def replaced(*args: Any, **kwargs: Any) -> Any:
+        return dispatch(subject, subject, args, kwargs)
+
+    found: list[tuple[dict[str, Any], str]] = []
+    for module in list(sys.modules.values()):
+        namespace = getattr(module, "__dict__", None)
+        if isinstance(namespace, dict):
+            found += [(namespace, name) for name, value in list(namespace.items()) if value is subject]
+    for namespace, name in found:
+        namespace[name] = replaced
+
+    def undo() -> None:
+        for namespace, name in found:
+            if namespace.get(name) is replaced:  # else somebody else has set it since
+                namespace[name] = subject
+
+    return _Patch(subject, subject, undo)

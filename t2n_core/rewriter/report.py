@@ -1,0 +1,42 @@
+"""What the rewriters of an export did."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from t2n_core.errors import RewriteError
+from t2n_core.rewriter.selection import Selection
+from t2n_core.rewriter.specs import Rewriter
+
+
+class RewriteWarning(UserWarning):
+    """Rewriters that an export was given and that had no effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteReport:
+    """Of one export."""
+
+    applied: Mapping[Rewriter, int]
+    """How often each was."""
+    unapplied: Mapping[Rewriter, str]
+    """Those that were given, fit the target, and did nothing; with the reason where it is known."""
+
+    @classmethod
+    def of(cls, selection: Selection, hits: Counter[Rewriter]) -> RewriteReport:
+        unused = [r for r in selection.chosen if not hits[r] and not r.builtin]
+        return cls(dict(hits), {r: selection.absent.get(r, "the model does not use it") for r in unused})
+
+    def __str__(self) -> str:
+        lines = [f"{rewriter}: applied {count} times" for rewriter, count in self.applied.items()]
+        lines += [f"{rewriter}: never applied, {reason}" for rewriter, reason in self.unapplied.items()]
+        return "\n".join(lines) or "no rewriters"
+
+    def problem(self, target: str) -> RewriteError | None:
+        """What is wrong with rewriters that never applied; None if all did."""
+        if not self.unapplied:
+            return None
+        listed = "\n".join(f"- {rewriter}: {reason}" for rewriter, reason in self.unapplied.items())
+        return RewriteError(f"rewriters that never applied:\n{listed}", target=target)

@@ -1,0 +1,184 @@
+"""From what a user names to what is intercepted: callables, classes, operators, and import paths of them."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import inspect
+import sys
+import types
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch._library.custom_ops import CustomOpDef
+from torch._ops import OpOverload, OpOverloadPacket
+
+from t2n_core.errors import RewriteError
+from t2n_core.op.registry import RegistryError, schemas_of
+from t2n_core.rewriter.specs import Level, Rewriter
+from t2n_core.rewriter.torch_calls import is_torch_function
+
+
+@dataclass(frozen=True, slots=True)
+class PythonSite:
+    """A function of Python, or what only names can reach; of one class's objects if `owner` is given."""
+
+    function: Any
+    owner: type | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TorchSite:
+    """A function of torch's API that is written in C."""
+
+    function: Any
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSite:
+    """`aten::gelu`, or `aten::gelu.out` for one overload."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSite:
+    """A class of modules, or of autograd functions."""
+
+    cls: type
+
+
+Site = PythonSite | TorchSite | OperatorSite | ClassSite
+
+
+class Absent(Exception):  # noqa: N818  it is no error
+    """The subject belongs to a package that is not there; the model cannot use it."""
+
+
+def resolve(rewriter: Rewriter) -> Site:
+    """What a rewriter acts on. Raises Absent, and RewriteError for a name that its package does not have."""
+    subject = rewriter.subject
+    if isinstance(subject, str):
+        if "::" in subject:
+            return _operator(rewriter, subject)
+        subject, name = _imported(rewriter, subject)
+        if rewriter.level is Level.FUNCTION and name:
+            return _member(rewriter, subject, name)
+    if rewriter.name:
+        return _member(rewriter, subject, rewriter.name)
+    if isinstance(subject, CustomOpDef):
+        subject = subject._opoverload
+    if isinstance(subject, OpOverload):
+        return OperatorSite(f"{subject._schema.name}.{subject._schema.overload_name}".rstrip("."))
+    if isinstance(subject, OpOverloadPacket):
+        return OperatorSite(subject._qualified_op_name)
+    if rewriter.level is Level.FUNCTION:
+        return _function(rewriter, subject)
+    wanted = torch.nn.Module if rewriter.level is Level.MODULE else torch.autograd.Function
+    if isinstance(subject, type) and issubclass(subject, wanted):
+        return ClassSite(subject)
+    raise RewriteError(f"{rewriter.place}: {rewriter.subject_name} is no {_WANTED[rewriter.level]}")
+
+
+_WANTED = {Level.MODULE: "class of modules", Level.SYMBOLIC: "operator, nor a class of autograd functions"}
+
+
+def _function(rewriter: Rewriter, subject: Any) -> Site:
+    if inspect.ismethod(subject):
+        if isinstance(subject.__self__, type):
+            return _member(rewriter, subject.__self__, subject.__name__)
+        raise RewriteError(
+            f"{rewriter.place}: {rewriter.subject_name} is bound to one object",
+            hint="name the class's method: rewriter.method(Class, 'name')",
+        )
+    if isinstance(subject, type):
+        raise RewriteError(
+            f"{rewriter.place}: {rewriter.subject_name} is a class",
+            hint="use rewriter.module for a module's class, rewriter.method(Class, 'name') for a method",
+        )
+    if isinstance(subject, types.FunctionType):
+        return PythonSite(subject)
+    return TorchSite(subject) if is_torch_function(subject) else PythonSite(subject)
+
+
+def _member(rewriter: Rewriter, owner: Any, name: str) -> Site:
+    """A method, through its descriptor; `owner` matters only where the method comes from a base."""
+    if not isinstance(owner, type):
+        raise RewriteError(f"{rewriter.place}: {owner!r} is no class, so it has no method {name}")
+    home = next((base for base in owner.__mro__ if name in vars(base)), None)
+    if home is None:
+        raise RewriteError(f"{rewriter.place}: {owner.__qualname__} has no method {name!r}{_near(name, dir(owner))}")
+    held = vars(home)[name]
+    if isinstance(held, staticmethod) and home is not owner:
+        raise RewriteError(
+            f"{rewriter.place}: the static method {name} of {owner.__qualname__} is that of {home.__qualname__}",
+            hint=f"name it as {home.__qualname__}.{name}; a call does not say through which class it came",
+        )
+    found: Any = held
+    if isinstance(held, staticmethod | classmethod):
+        found = held.__func__
+    elif isinstance(held, property):
+        found = held.fget
+    elif isinstance(held, cached_property):
+        found = held.func
+    if isinstance(found, types.FunctionType):
+        return PythonSite(found, None if home is owner else owner)
+    if is_torch_function(found):
+        return TorchSite(found)
+    raise RewriteError(f"{rewriter.place}: {owner.__qualname__}.{name} is not written in Python")
+
+
+def _imported(rewriter: Rewriter, path: str) -> tuple[Any, str]:
+    """The object of an import path; for a member of a class, the class and the member's name.
+
+    A built-in rewriter's package is looked at only if the program has it loaded already.
+    """
+    parts = path.replace(":", ".").split(".")
+    package = parts[0]
+    if package not in sys.modules:
+        if rewriter.builtin:
+            raise Absent(f"{package} is not loaded")
+        if importlib.util.find_spec(package) is None:
+            raise Absent(f"{package} is not installed")
+    holder, rest = _longest_module(parts, rewriter)
+    for index, part in enumerate(rest):
+        if isinstance(holder, type) and index == len(rest) - 1:
+            return holder, part
+        if not hasattr(holder, part):
+            words = ".".join(parts[: len(parts) - len(rest) + index]) or package
+            raise RewriteError(f"{rewriter.place}: {words} has no {part!r}{_near(part, dir(holder))}")
+        holder = getattr(holder, part)
+    return holder, ""
+
+
+def _longest_module(parts: list[str], rewriter: Rewriter) -> tuple[Any, list[str]]:
+    for count in range(len(parts), 0, -1):
+        name = ".".join(parts[:count])
+        try:
+            if name in sys.modules or importlib.util.find_spec(name) is not None:
+                return importlib.import_module(name), parts[count:]
+        except ModuleNotFoundError:  # a parent that is no package: the rest are attributes
+            continue
+        except ImportError as cause:
+            raise Absent(f"{name} cannot be imported: {cause}") from cause
+    raise RewriteError(f"{rewriter.place}: nothing can be imported of {'.'.join(parts)}")
+
+
+def _operator(rewriter: Rewriter, key: str) -> OperatorSite:
+    try:
+        schemas_of(key)
+    except (RegistryError, AttributeError) as wrong:
+        namespace, _, name = key.partition("::")
+        known = [n.partition("::")[2] for n in torch._C._dispatch_get_all_op_names() if n.startswith(f"{namespace}::")]
+        if not known:
+            raise Absent(f"no operator of {namespace}:: is loaded") from None
+        raise RewriteError(f"{rewriter.place}: PyTorch has no operator {key}{_near(name, known)}") from wrong
+    return OperatorSite(key.removesuffix(".default"))
+
+
+def _near(word: str, known: list[str]) -> str:
+    match = difflib.get_close_matches(word, known, 1)
+    return f"; did you mean `{match[0]}`?" if match else ""

@@ -1,0 +1,113 @@
+"""Which rewriters act on one export: those that fit its target, and of several for one subject the most specific."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from t2n_core.errors import RewriteError
+from t2n_core.rewriter.resolve import Absent, ClassSite, OperatorSite, PythonSite, TorchSite, resolve
+from t2n_core.rewriter.specs import Level, Rewriter
+from t2n_core.rewriter.torch_calls import spellings
+
+
+@dataclass(slots=True)
+class Selection:
+    """The rewriters of one export by what they act on."""
+
+    python: dict[int, dict[type | None, Rewriter]] = field(default_factory=dict)
+    """By the identity of the function; then by the class whose objects are meant, None for all."""
+    subjects: dict[int, Any] = field(default_factory=dict)
+    torch: dict[Any, tuple[Rewriter, bool]] = field(default_factory=dict)
+    """True: with the two operands exchanged."""
+    operators: dict[str, Rewriter] = field(default_factory=dict)
+    modules: dict[type, Rewriter] = field(default_factory=dict)
+    rules: dict[str, Rewriter] = field(default_factory=dict)
+    functions: dict[type, Rewriter] = field(default_factory=dict)
+    """Autograd functions that stay whole."""
+    absent: dict[Rewriter, str] = field(default_factory=dict)
+    """Why a rewriter cannot apply here."""
+    chosen: list[Rewriter] = field(default_factory=list)
+
+    @property
+    def of_capture(self) -> frozenset[Rewriter]:
+        """Those that change what is captured; the others act when the captured graph is lowered."""
+        tables: tuple[Mapping[Any, Any], ...] = (self.modules, self.functions)
+        found = {r for table in tables for r in table.values()}
+        found |= {r for owners in self.python.values() for r in owners.values()}
+        return frozenset(found | {r for r, _ in self.torch.values()})
+
+
+def select(rewriters: Iterable[Rewriter], target: Any) -> Selection:
+    """Raises RewriteError for a wrong name, and for two that are equally specific, naming both places."""
+    selection = Selection()
+    best: dict[Any, Rewriter] = {}
+    values: dict[Any, Any] = {}
+    for rewriter in dict.fromkeys(rewriters):
+        if not rewriter.fits(target):
+            continue
+        try:
+            sites = _sites(rewriter)
+        except Absent as reason:
+            selection.absent[rewriter] = str(reason)
+            continue
+        for key, value in sites.items():
+            known = best.get(key)
+            if known is not None and known.rank == rewriter.rank:
+                raise RewriteError(
+                    f"two rewriters for {rewriter.subject_name} are equally specific: "
+                    f"{known.place} and {rewriter.place}",
+                    target=str(target) if target is not None else None,
+                    hint="leave one out, or give one of them a target or a range of versions",
+                )
+            if known is None or rewriter.rank > known.rank:
+                best[key], values[key] = rewriter, value
+    for key, rewriter in best.items():
+        _enter(selection, key, values[key], rewriter)
+    selection.chosen = list(dict.fromkeys([*best.values(), *selection.absent]))
+    return selection
+
+
+def _sites(rewriter: Rewriter) -> dict[Any, Any]:
+    """Keys that may clash with those of other rewriters -> what is needed to act there."""
+    site = resolve(rewriter)
+    if isinstance(site, ClassSite):
+        return {(rewriter.level, site.cls): site.cls}
+    if isinstance(site, OperatorSite):
+        return {(rewriter.level, site.key): site.key}
+    if rewriter.level is not Level.FUNCTION:
+        raise RewriteError(
+            f"{rewriter.place}: {rewriter.subject_name} is no operator, nor a class of autograd functions"
+        )
+    sites: dict[Any, Any] = {}
+    for one in (site, *(resolve(_spelling(rewriter, s)) for s in rewriter.spellings)):
+        if isinstance(one, TorchSite):
+            sites |= {("torch", callable_): (callable_, reflected) for callable_, reflected in spellings(one.function)}
+        elif isinstance(one, PythonSite):
+            sites["python", id(one.function), one.owner] = one
+    return sites
+
+
+def _spelling(rewriter: Rewriter, subject: Any) -> Rewriter:
+    return Rewriter(Level.FUNCTION, subject, rewriter.replacement, place=rewriter.place, builtin=rewriter.builtin)
+
+
+def _enter(selection: Selection, key: Any, value: Any, rewriter: Rewriter) -> None:
+    if isinstance(value, PythonSite):
+        selection.subjects[id(value.function)] = value.function
+        selection.python.setdefault(id(value.function), {})[value.owner] = rewriter
+    elif key[0] == "torch":
+        selection.torch[value[0]] = (rewriter, value[1])
+    elif rewriter.level is Level.MODULE:
+        selection.modules[value] = rewriter
+    elif isinstance(value, type):
+        selection.functions[value] = rewriter
+        apply = torch.autograd.Function.__dict__["apply"].__func__
+        selection.subjects[id(apply)] = apply
+    elif rewriter.level is Level.SYMBOLIC:
+        selection.rules[value] = rewriter
+    else:
+        selection.operators[value] = rewriter

@@ -1,0 +1,206 @@
+"""What a rewriter is: what it replaces, by what, for which target; and the decorators that make one.
+
+    @rewriter.function(torch.matmul, target="tract", versions="<0.22")
+    def matmul__tract(ctx: RewriteContext, input, other): ...
+
+A decorator gives a value and registers nothing: an export uses the rewriters that it is given, and no others.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import Version
+
+from t2n_core.errors import RewriteError
+
+Decorator: TypeAlias = Callable[[Any], "Rewriter"]
+
+
+class Level(StrEnum):
+    """Where a rewriter acts."""
+
+    FUNCTION = "function"
+    MODULE = "module"
+    SYMBOLIC = "symbolic"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rewriter:
+    """One replacement; made by `function`, `method`, `module`, `symbolic` or `switch_off`."""
+
+    level: Level
+    subject: Any
+    """What is replaced: a callable, a class, an operator, or the import path of one of them."""
+    replacement: Any
+    """None for a rule that is switched off."""
+    name: str = ""
+    """The method's name, where the subject is its class."""
+    target: str | None = None
+    versions: SpecifierSet | None = None
+    spellings: tuple[Any, ...] = ()
+    where: Callable[[Any], bool] | None = None
+    outputs: Callable[..., Any] | None = None
+    builtin: bool = False
+    place: str = field(default="")
+    """`file:line` of the replacement."""
+
+    def fits(self, target: Any) -> bool:
+        """`target` has a `name` and a `version`; None stands for no target in particular."""
+        if self.target is None:
+            return True
+        if target is None or target.name != self.target:
+            return False
+        return self.versions is None or self.versions.contains(Version(target.version), prereleases=True)
+
+    @property
+    def rank(self) -> tuple[bool, bool, bool]:
+        """The higher one wins: a user's before a built-in one, for a target before for all, for versions of it."""
+        return (not self.builtin, self.target is not None, self.versions is not None)
+
+    @property
+    def subject_name(self) -> str:
+        stem = self.subject if isinstance(self.subject, str) else _name_of(self.subject)
+        return f"{stem}.{self.name}" if self.name else stem
+
+    def __str__(self) -> str:
+        word = "switched off" if self.replacement is None else _name_of(self.replacement)
+        only = f" for {self.target}{self.versions or ''}" if self.target else ""
+        return f"{self.subject_name} -> {word}{only} ({self.place})"
+
+
+def function(
+    subject: Any, *, target: str | None = None, versions: str | None = None, spellings: Iterable[Any] = ()
+) -> Decorator:
+    """Replaces a function: `def replacement(ctx, *args of the original) -> its result`.
+
+    Args:
+        subject: a function of torch's API (all spellings of it: `torch.matmul`, `@`, `.matmul`), an operator
+            (`torch.ops.aten.gelu.default`, a `torch.library.custom_op`), a Python function or method, or the import
+            path of one (`"transformers.models.bert.modeling_bert.BertModel.forward"`).
+        target: `"tract"`, `"khronos"` or the name of a user's own; all if None.
+        versions: of the target, as packaging's SpecifierSet reads it: `">=0.21,<0.23"`.
+        spellings: further callables that are the same function with the same arguments.
+
+    Raises:
+        RewriteError: a subject that is none of these, or versions that cannot be read.
+    """
+    return _decorator(Level.FUNCTION, subject, target, versions, spellings=tuple(spellings))
+
+
+def method(owner: type | str, name: str, *, target: str | None = None, versions: str | None = None) -> Decorator:
+    """Replaces a method of a class and of what inherits it from there: `def replacement(ctx, self, …)`.
+
+    An inherited method is replaced for `owner` only, not for the class that it comes from.
+    """
+    return _decorator(Level.FUNCTION, owner, target, versions, name=name)
+
+
+def module(
+    subject: type | str,
+    *,
+    target: str | None = None,
+    versions: str | None = None,
+    where: Callable[[Any], bool] | None = None,
+) -> Decorator:
+    """Replaces all modules of a class: by a module, or by what a factory `(ctx, module) -> Module` gives for each.
+
+    A subclass is replaced too, unless it has a forward of its own or a nearer class is registered. `where` chooses
+    among the instances.
+    """
+    return _decorator(Level.MODULE, subject, target, versions, where=where)
+
+
+def symbolic(
+    subject: Any,
+    *,
+    target: str | None = None,
+    versions: str | None = None,
+    outputs: Callable[..., Any] | None = None,
+) -> Decorator:
+    """Sets the rule of an operator: `def rule(g, *arguments by the names of the schema) -> value or values`.
+
+    Args:
+        subject: `"aten::gelu"` (all overloads), `"aten::sum.dim_IntList"`, an operator, a `torch.library.custom_op`; or
+            a subclass of `torch.autograd.Function`, which then is one node whose rule gets the arguments of `apply`.
+        outputs: for a Function whose forward cannot run on fake tensors: gives tensors of the right shapes and dtypes.
+    """
+    return _decorator(Level.SYMBOLIC, subject, target, versions, outputs=outputs)
+
+
+def switch_off(subject: Any, *, target: str | None = None, versions: str | None = None) -> Rewriter:
+    """Takes the built-in rule of an operator away: it is decomposed by PyTorch then, or refused."""
+    return _made(Level.SYMBOLIC, subject, target, versions, None, _caller())
+
+
+def _decorator(level: Level, subject: Any, target: str | None, versions: str | None, **more: Any) -> Decorator:
+    caller = _caller()
+    _checked_versions(target, versions, caller)
+
+    def decorate(replacement: Any) -> Rewriter:
+        if isinstance(replacement, Rewriter):
+            raise RewriteError(
+                f"{caller}: a rewriter has one subject", hint="decorate a second function, or call the decorator on it"
+            )
+        if not callable(replacement):
+            raise RewriteError(f"{caller}: {replacement!r} cannot replace {_name_of(subject)}: it is not callable")
+        return _made(level, subject, target, versions, replacement, _place(replacement) or caller, **more)
+
+    return decorate
+
+
+def _made(
+    level: Level, subject: Any, target: str | None, versions: str | None, replacement: Any, place: str, **more: Any
+) -> Rewriter:
+    if not (isinstance(subject, str) or callable(subject)):
+        raise RewriteError(f"{place}: {subject!r} is neither a callable nor the import path of one")
+    return Rewriter(
+        level,
+        subject,
+        replacement,
+        target=target,
+        versions=_checked_versions(target, versions, place),
+        place=place,
+        **more,
+    )
+
+
+def _checked_versions(target: str | None, versions: str | None, place: str) -> SpecifierSet | None:
+    if versions is None:
+        return None
+    if target is None:
+        raise RewriteError(f"{place}: versions={versions!r} without a target")
+    try:
+        return SpecifierSet(versions)
+    except InvalidSpecifier as wrong:
+        raise RewriteError(f"{place}: versions={versions!r} is no range", hint="write '>=0.21,<0.23'") from wrong
+
+
+def _place(replacement: Any) -> str:
+    code = getattr(inspect.unwrap(replacement) if inspect.isfunction(replacement) else replacement, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+
+
+def _caller() -> str:
+    """Where the user wrote the decorator; for messages only."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__") == __name__:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
+
+
+def _name_of(thing: Any) -> str:
+    if isinstance(thing, str):
+        return thing
+    name = getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None)
+    if name is None or type(thing).__module__ == "torch._ops":  # an operator says its own name
+        return str(thing) if type(thing).__module__.startswith("torch.") else type(thing).__qualname__
+    if inspect.isbuiltin(thing):
+        return f"torch.{thing.__name__}" if name.startswith("_VariableFunctions") else str(thing.__name__)
+    home = getattr(thing, "__module__", None)
+    return f"{home}.{name}" if home else str(name)

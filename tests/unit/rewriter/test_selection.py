@@ -1,0 +1,199 @@
+"""Which rewriter acts: targets and versions, ties, optional packages, what never applied, and who shares a capture."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from t2n_core import KhronosNNEF, ModelExport, TractNNEF, export_model_to_nnef, rewriter
+from t2n_core.errors import RewriteError
+from t2n_core.rewriter import RewriteWarning
+from t2n_core.rewriter.selection import select
+
+OLD, NEW = TractNNEF("0.21.19"), TractNNEF("0.23.9")
+
+
+@pytest.fixture
+def net() -> nn.Module:
+    return nn.Sequential(nn.Linear(4, 6), nn.GELU()).eval()
+
+
+def gelu(**options: Any) -> Any:
+    return rewriter.function(F.gelu, **options)(lambda ctx, input, approximate="none": ctx.original(input) + 0.0)
+
+
+def chosen(rewriters: list[Any], target: Any) -> Any:
+    (found,) = {r for r, _ in select(rewriters, target).torch.values()}
+    return found
+
+
+def test_the_most_specific_wins_whatever_the_order() -> None:
+    """mmdeploy: the first registered one wins, though it is the less specific."""
+    plain, tract, ranged = gelu(), gelu(target="tract"), gelu(target="tract", versions=">=0.23,<0.24")
+    khronos = gelu(target="khronos")
+    for order in ([plain, tract, ranged, khronos], [khronos, ranged, tract, plain]):
+        assert chosen(order, NEW) is ranged
+        assert chosen(order, OLD) is tract
+        assert chosen(order, KhronosNNEF()) is khronos
+        assert chosen(order, None) is plain
+
+
+def test_versions_count_pre_releases() -> None:
+    assert gelu(target="tract", versions=">=0.22").fits(TractNNEF("0.23.0.rc1".replace(".rc", "rc")))
+    assert not gelu(target="tract", versions="<0.22").fits(NEW)
+
+
+def test_two_equally_specific_ones_name_both_places(net: nn.Module, x: torch.Tensor) -> None:
+    first, second = gelu(target="tract"), rewriter.function("torch.nn.functional.gelu", target="tract")(F.gelu)
+    with pytest.raises(RewriteError, match=r"test_selection\.py:\d+ and .*test_selection\.py:\d+"):
+        select([first, second], NEW)
+    select([first, second], KhronosNNEF())  # neither is for it
+    select([first, first], NEW)  # the same one given twice
+    ranges = [gelu(target="tract", versions="<0.22"), gelu(target="tract", versions=">=0.22")]
+    assert chosen(ranges, NEW) is ranges[1]
+
+
+def test_spellings_of_one_function_clash() -> None:
+    rewrites = [
+        rewriter.function(f)(lambda ctx, *args: ctx.original(*args)) for f in (torch.matmul, torch.Tensor.matmul)
+    ]
+    with pytest.raises(RewriteError, match="equally specific"):
+        select(rewrites, NEW)
+
+
+def test_one_function_may_have_several_names_in_one_class() -> None:
+    """Each has its own original: in mmdeploy a loop nested too deep mixes them up."""
+    originals: list[Any] = []
+
+    def note(ctx: rewriter.RewriteContext, input: Any, *rest: Any) -> Any:
+        originals.append(ctx.original)
+        return ctx.original(input, *rest)
+
+    net = nn.Sequential(nn.Sigmoid(), nn.Tanh())
+    rewriters = [rewriter.function(torch.sigmoid)(note), rewriter.function(torch.tanh)(note)]
+    _ = ModelExport(net, (torch.randn(3),), rewriters=rewriters).captured
+    assert originals == [torch.sigmoid, torch.tanh]
+
+
+# ------------------------------------------------------------------------------------------------ optional packages
+def test_a_package_that_is_not_there_is_listed(net: nn.Module, x: torch.Tensor, tmp_path: Path) -> None:
+    absent = rewriter.function("t2n_no_such_package.models.Net.forward")(lambda ctx, self, x: x)
+    with pytest.warns(RewriteWarning, match="t2n_no_such_package is not installed") as caught:
+        result = ModelExport(net, (x,), rewriters=[absent]).to(NEW, tmp_path / "m.tar")
+    assert len(caught) == 1
+    assert list(result.rewrites.unapplied) == [absent]
+    assert "never applied" in str(result.rewrites)
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("packaging.version.Versoin", "did you mean `Version`"),
+        ("packaging.version.Version.is_prerelese", "did you mean `is_prerelease`"),
+        ("packaging.versoin.Version", r"has no 'versoin'"),
+        ("torch.nn.functional:geluu", "did you mean"),
+    ],
+)
+def test_a_wrong_name_raises(net: nn.Module, x: torch.Tensor, path: str, words: str) -> None:
+    with pytest.raises(RewriteError, match=words):
+        select([rewriter.function(path)(lambda ctx: None)], NEW)
+
+
+def test_a_package_that_is_installed_and_not_loaded_is_looked_into(tmp_path: Path) -> None:
+    (tmp_path / "lazy_package").mkdir()
+    (tmp_path / "lazy_package" / "__init__.py").write_text("")
+    (tmp_path / "lazy_package" / "inner.py").write_text("def f(x): return x.numpy()\n")
+    code = (
+        "import sys, torch; from t2n_core import rewriter; from t2n_core.rewriter.selection import select\n"
+        "r = rewriter.function('lazy_package.inner.f')(lambda ctx, x: x)\n"
+        "assert 'lazy_package' not in sys.modules\n"
+        "assert select([r], None).python and 'lazy_package.inner' in sys.modules\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        check=True,
+        env={**__import__("os").environ, "PYTHONPATH": f"{Path(__file__).parents[3]}:{tmp_path}"},
+    )
+
+
+# ------------------------------------------------------------------------------------------------- what never applied
+def test_what_never_applied_is_one_warning_or_an_error(net: nn.Module, x: torch.Tensor, tmp_path: Path) -> None:
+    unused = [rewriter.function(f)(lambda ctx, x: x) for f in (torch.tanh, torch.relu, "aten::elu")]
+    unused += [rewriter.module(nn.Tanh)(nn.ReLU()), rewriter.symbolic("aten::tanh")(lambda g, self: self)]
+    used = gelu()
+    with pytest.warns(RewriteWarning) as caught:
+        result = ModelExport(net, (x,), rewriters=[*unused, used]).to(NEW, tmp_path / "m.tar")
+    assert len(caught) == 1
+    assert str(caught[0].message).count("the model does not use it") == 5
+    assert Path(caught[0].filename) == Path(__file__)
+    assert set(result.rewrites.unapplied) == set(unused)
+    assert result.rewrites.applied == {used: 1}
+    archive = tmp_path / "strict.tar"
+    with pytest.raises(RewriteError, match=r"never applied:\n- torch.tanh"):
+        export_model_to_nnef(net, (x,), archive, NEW, rewriters=unused, strict_rewrites=True)
+    assert not archive.exists()
+
+
+def test_those_for_other_targets_are_not_reported(net: nn.Module, x: torch.Tensor, tmp_path: Path) -> None:
+    others = [gelu(target="khronos"), gelu(target="tract", versions="<0.22"), gelu(target="tract"), gelu()]
+    export = ModelExport(net, (x,), rewriters=others, strict_rewrites=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert export.to(NEW, tmp_path / "m.tar").rewrites.applied == {others[2]: 1}
+
+
+# --------------------------------------------------------------------------------------------------------- captures
+def test_a_capture_is_shared_by_versions_with_the_same_rewriters(
+    net: nn.Module, x: torch.Tensor, tmp_path: Path
+) -> None:
+    seen: list[str] = []
+
+    @rewriter.function(F.gelu, target="tract", versions="<0.22")
+    def gelu__old(ctx: rewriter.RewriteContext, input: torch.Tensor, approximate: str = "none") -> torch.Tensor:
+        seen.append("old")
+        return 0.5 * input * (1.0 + torch.erf(input * 0.5**0.5))
+
+    export = ModelExport(net, (x,), rewriters=[gelu__old])
+    for version in ("0.21.13", "0.21.19", "0.22.4", "0.23.9"):
+        result = export.to(TractNNEF(version), tmp_path / f"{version}.tar")
+        result.assert_parity("approximate")
+        assert result.rewrites.applied == ({gelu__old: 1} if version < "0.22" else {})
+    assert seen == ["old"]
+    assert len(export._captures.known) == 2
+
+
+def test_a_capture_whose_rewrite_looked_at_its_target_is_not_shared(
+    net: nn.Module, x: torch.Tensor, tmp_path: Path
+) -> None:
+    @rewriter.function(F.gelu)
+    def gelu__any(ctx: rewriter.RewriteContext, input: torch.Tensor, approximate: str = "none") -> torch.Tensor:
+        old = ctx.target is not None and ctx.target.version < "0.22"
+        return input * torch.sigmoid(1.702 * input) if old else ctx.original(input)
+
+    export = ModelExport(net, (x,), rewriters=[gelu__any])
+    graphs = [export.to(TractNNEF(v), tmp_path / f"{v}.tar").graph for v in ("0.21.19", "0.23.9", "0.21.19")]
+    names = [{o.name for o in g.operations} for g in graphs]
+    assert names[0] == names[2] != names[1]
+    assert "sigmoid" in names[0]
+
+
+def test_a_rewriter_is_no_rewriter_s_replacement() -> None:
+    with pytest.raises(RewriteError, match="one subject"):
+        rewriter.function(F.gelu)(gelu())
+    with pytest.raises(RewriteError, match="without a target"):
+        gelu(versions=">=0.21")
+    with pytest.raises(RewriteError, match="no range"):
+        gelu(target="tract", versions="0.21 or so")
+    with pytest.raises(RewriteError, match="is a class"):
+        select([rewriter.function(nn.GELU)(lambda ctx, x: x)], NEW)
+    with pytest.raises(RewriteError, match="neither a callable"):
+        rewriter.function(3)(lambda ctx, x: x)

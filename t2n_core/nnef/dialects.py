@@ -12,7 +12,7 @@ from t2n_core.errors import LowerError
 from t2n_core.nnef.dims import Dim, Shape, as_dim, floor_div, is_static, product, same
 from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter, Expected, Operand
 from t2n_core.nnef.graph import Operation, Value, is_known
-from t2n_core.nnef.shapes import broadcast, is_mixed, is_stretched
+from t2n_core.nnef.shapes import BROADCASTING, UNARY, broadcast, is_mixed, is_stretched
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
@@ -31,6 +31,9 @@ BATCHED_CONSTANTS = Version("0.20")
 """Before, `matmul` reads beyond an operand whose batch is repeated to that of a constant."""
 SUMS_OF_HALVES = (Version("0.21.8"), Version("0.21.13"))
 """From the first to before the second, products of float16 are summed up in float16, where PyTorch takes float32."""
+REWRITTEN_PRODUCTS = Version("0.21.12")
+"""From then on the engine takes a `tile` off a product's operand although the result then lacks the size, and folds
+a `reshape` of one operand's batch into the other operand although that has one element there."""
 
 SWAPPED_SUB = (Version("0.21.8"), Version("0.21.11"))
 """From the first to before the second, `sub` of few elements minus many gives the negative."""
@@ -136,10 +139,30 @@ class TractEmitter(Emitter):
             bounds = [bound for bound in bounds if bound not in free]
             if not bounds:
                 return value
+        for axis, first, last, step in bounds:
+            if step != 1 and is_static((first, last)):
+                value = self._every_nth(value, axis, int(first), int(last), step)
+        bounds = [bound for bound in bounds if bound[3] == 1 or not is_static(bound[1:3])]
+        if not bounds:
+            return value
         axes, begin, end, steps = (list(of) for of in zip(*bounds, strict=True))
-        more = {"stride": steps} if stride else {}
+        more = {"stride": steps} if any(step != 1 for step in steps) else {}
         outs = None if out is None else [out]
         return self.call("slice", value, axes=axes, begin=begin, end=end, outs=outs, **more)[0]
+
+    def _every_nth(self, value: Value, axis: int, begin: int, end: int, step: int) -> Value:
+        """The engine moves a `slice` with a stride through the `reshape` that made its axis, and fails.
+
+        So the axis is cut into rows of `step` elements, of which the first are taken.
+        """
+        count = -(-(end - begin) // step)
+        size = value.shape[axis]
+        if not isinstance(size, int) or begin + count * step > size:
+            indices = self.constant(np.arange(begin, end, step, dtype=np.int64))
+            return self.pick(value, indices, axis=axis)
+        before, after = value.shape[:axis], value.shape[axis + 1 :]
+        rows = self.reshape_to(self.take(value, axis, begin, begin + count * step), [*before, count, step, *after])
+        return self.reshape_to(self.take(rows, axis + 1, 0, 1), [*before, count, *after])
 
     def sub(self, x: Operand, y: Operand, out: Expected | None = None) -> Value:
         """`x - y`; as `-y + x` where the engine would swap them."""
@@ -170,9 +193,12 @@ class TractEmitter(Emitter):
         return self.expand(lifted, shape) if y.dtype.kind == "f" and is_mixed(shape, lifted.shape) else y
 
     def matmul(self, x: Value, y: Value, out: Expected | None = None, **transposed: bool) -> Value:
-        """The product of matrices; an operand with a narrower batch than a constant is repeated where it must be."""
+        """The product of matrices, with operands that the engine would misread repeated or behind a barrier."""
         if self.spec.version < BATCHED_CONSTANTS:
             x, y = self._batched(x, y), self._batched(y, x)
+        if self.spec.version >= REWRITTEN_PRODUCTS:
+            rewritten = _is_rewritten(x, y), _is_rewritten(y, x)
+            x, y = (self._kept(v) if broken else v for v, broken in zip((x, y), rewritten, strict=True))
         return self.call("matmul", x, y, outs=None if out is None else [out], **transposed)[0]
 
     def _batched(self, value: Value, other: Value) -> Value:
@@ -183,10 +209,12 @@ class TractEmitter(Emitter):
         return self.expand(value, (*batch, *value.shape[-2:]))
 
     def scanned(self, value: Value) -> Value:
-        """The result of a scan, where needed behind a triangle that keeps everything: no rewriting passes that."""
+        """The result of a scan, where needed behind a barrier."""
         first, end = RESHAPES_INTO_SCANS
-        if not first <= self.spec.version < end:
-            return value
+        return self._kept(value) if first <= self.spec.version < end else value
+
+    def _kept(self, value: Value) -> Value:
+        """The same numbers behind a triangle that keeps everything: no rewriting passes that."""
         diagonal = self.constant(np.asarray(-(1 << 30), dtype=np.int64))
         return self.tract_core_trilu(value, k=diagonal, upper=True, out=Expected(value.shape, value.dtype))
 
@@ -201,6 +229,53 @@ class TractEmitter(Emitter):
         indices = self.tract_core_cast(sizes, to="i64", out=counted)
         shape = (*value.shape[:axis], *counted.shape, *value.shape[axis + 1 :])
         return self.tract_core_gather(value, indices, axis=axis, out=Expected(shape, value.dtype))
+
+
+_PASSED = frozenset({"reshape", "transpose", "squeeze", "unsqueeze", "concat", "slice", "tract_core_cast"}) | (
+    UNARY - {"tract_core_trilu"}
+)
+"""What the engine moves a `tile` through, besides operators of one tensor and one number."""
+
+
+def _is_rewritten(value: Value, other: Value) -> bool:
+    """True for an operand of a product that the engine's rewriting would break."""
+    return _is_tiled(value) or (value.rank > 2 and _folds_batch(value, other))
+
+
+def _is_tiled(value: Value) -> bool:
+    """True if a `tile` can come to stand right before whatever reads `value`."""
+    pending, seen = [value], {id(value)}
+    while pending:
+        operation = pending.pop().producer
+        if operation is None:
+            continue
+        if operation.name == "tile":
+            return True
+        sources = list(operation.inputs())
+        if operation.name in BROADCASTING:
+            sources = [v for v in sources if product(v.shape) != 1]
+            passed = len(sources) == 1
+        else:
+            passed = operation.name in _PASSED
+        if passed:
+            pending += [v for v in sources if id(v) not in seen]
+            seen.update(map(id, sources))
+    return False
+
+
+def _folds_batch(value: Value, other: Value) -> bool:
+    """True if `value` comes from several axes made one, a batch axis of which `other` has only one element."""
+    operation = value.producer
+    if operation is None or operation.name != "reshape":
+        return False
+    (source,) = operation.inputs()
+    before, after = list(source.shape), list(value.shape)
+    start = 0
+    while before and after and same(before[0], after[0]):
+        before, after, start = before[1:], after[1:], start + 1
+    while before and after and same(before[-1], after[-1]):
+        before, after = before[:-1], after[:-1]
+    return len(before) > 1 and len(after) == 1 and start < value.rank - 2 and other.shape[start] == 1
 
 
 class KhronosEmitter(Emitter):

@@ -26,8 +26,13 @@ class FloorDiv(sympy.Function):  # type: ignore[misc]
             return sympy.Integer(int(a) // int(b))
         if b == 1:
             return a
-        quotient, rest = sympy.div(a, b) if b.is_Integer and a.is_polynomial() else (None, None)
-        if rest is not None and rest == 0 and all(c.is_Integer for c in sympy.Poly(quotient, *a.free_symbols).coeffs()):
+        if not a.is_polynomial() or not b.is_polynomial():
+            return None
+        sizes = sorted(a.free_symbols | b.free_symbols, key=str)
+        if not sizes:
+            return None
+        quotient, rest = sympy.div(a, b, *sizes, domain="QQ")
+        if rest == 0 and all(c.is_Integer for c in sympy.Poly(quotient, *sizes).coeffs()):
             return quotient
         return None
 

@@ -210,18 +210,20 @@ def _pool(arguments: Arguments) -> Result:
     return tuple(_window(*p) for p in zip(value.shape, size, stride, dilation, padding, strict=True)), value.dtype
 
 
-_UNARY = """copy neg rcp recip exp log sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh abs sign floor ceil
+UNARY = frozenset(
+    """copy neg rcp recip exp log sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh abs sign floor ceil
     round sqr sqrt rsqr rsqrt log2 not relu sigmoid elu gelu silu softplus leaky_relu prelu softmax square
     tract_core_erf tract_core_round_even tract_core_hard_swish tract_core_silu tract_transformers_silu
     tract_core_bitnot tract_core_softmax tract_core_log_softmax tract_core_gelu_approx tract_core_pow_const
     tract_core_trilu tract_core_rms_norm tract_transformers_rms_norm tract_core_cumsum
-    tract_core_scatter_elements tract_core_scatter_nd tract_core_fft batch_normalization"""
+    tract_core_scatter_elements tract_core_scatter_nd tract_core_fft batch_normalization""".split()
+)
 _BINARY = """add sub mul div pow min max and or clamp tract_core_bitand tract_core_bitor tract_core_bitxor
     tract_core_xor tract_shl tract_shr"""
 _COMPARE = "lt gt le ge eq ne"
 
 INFER: dict[str, Callable[[Arguments], Result]] = {
-    **dict.fromkeys(_UNARY.split(), _same_as_first),
+    **dict.fromkeys(UNARY, _same_as_first),
     **dict.fromkeys(_BINARY.split(), _elementwise),
     **dict.fromkeys(_COMPARE.split(), _comparison),
     **dict.fromkeys(("sum_reduce", "mean_reduce", "max_reduce", "min_reduce", "any_reduce", "all_reduce",

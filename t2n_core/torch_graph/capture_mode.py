@@ -98,7 +98,9 @@ class OpaqueRecurrent(TorchFunctionMode):
                 twins.pop(given[0], None)  # written to with what is not known
             return func(*args, **kwargs)
         if name in _FACTORIES:
-            return func(*(self._numbers(a)[0] if isinstance(a, torch.Tensor) else a for a in args), **kwargs)
+            kept = 1 if name.startswith("new_") else 0  # the tensor whose method it is
+            sizes = (self._numbers(a)[0] if isinstance(a, torch.Tensor) else a for a in args[kept:])
+            return func(*args[:kept], *sizes, **kwargs)
         real_args, real_kwargs = pytree.tree_map_only(torch.Tensor, lambda t: twins[t], (args, kwargs))
         if any(isinstance(leaf, torch.SymInt) for leaf in pytree.tree_leaves((args, kwargs))):
             return func(*args, **kwargs)

@@ -54,6 +54,8 @@ class SymbolTable:
         """Symbol -> PyTorch's own symbolic size."""
         self.fake_mode: Any = None
         """The fake tensor mode of capture, for decompositions."""
+        self._bounds: dict[sympy.Symbol, int] = {}
+        """Largest size that the model itself can run with: the length of a table of positions."""
 
     def learn(self, size: Any, name: str) -> None:
         """`size` is the traced size of an axis that the user calls `name`. Raises CaptureError where both disagree."""
@@ -70,6 +72,24 @@ class SymbolTable:
                 hint="give both axes the same symbol in dynamic_axes",
             )
         self.symints.setdefault(name, size)
+
+    def assume(self, condition: Any) -> None:
+        """Learns from what the captured program asserts of its sizes; to be told before any size is translated.
+
+        `T == Min(T, 64)` says that the model fails beyond 64, so `Min(T, 64)` may be written as T. Nothing is learned
+        from a condition of several sizes, or of sizes that depend on data.
+        """
+        free = condition.free_symbols
+        if len(free) != 1 or not all(s.name in self._names for s in free):
+            return
+        (size,) = free
+        constants = sorted({int(n) for n in condition.atoms(sympy.Integer) if n > 0})
+        for bound in constants:
+            beyond = (bound + 1, bound + 2, 2 * bound + 1, 3 * bound + 5, 10 * bound + 7, 1000 * bound + 1)
+            if _holds(condition, size, 1, bound) and not any(_holds(condition, size, n) for n in beyond):
+                known = self._bounds.get(self._names[size.name], bound)
+                self._bounds[self._names[size.name]] = min(known, bound)
+                return
 
     @property
     def names(self) -> list[str]:
@@ -107,8 +127,35 @@ class SymbolTable:
         if kind in ("Add", "Mul", "Pow"):
             return e.func(*arguments)
         if kind in ("Max", "Min"):
-            return getattr(sympy, kind)(*arguments)
+            return self._extreme(kind, arguments)
         return sympy.Function(kind)(*arguments)
+
+    def _extreme(self, kind: str, arguments: Sequence[Any]) -> Any:
+        """Max or Min without the arguments that another one always reaches, within the bounds of the sizes."""
+        kept: list[Any] = []
+        for a in dict.fromkeys(arguments):
+            sign = 1 if kind == "Max" else -1
+            if any(self._never_negative(sign * (b - a)) for b in kept):
+                continue
+            kept = [b for b in kept if not self._never_negative(sign * (a - b))]
+            kept.append(a)
+        return kept[0] if len(kept) == 1 else getattr(sympy, kind)(*kept)
+
+    def _never_negative(self, e: Any) -> bool:
+        """True if a linear expression is at least 0 for all sizes from 1 to their bounds."""
+        least = 0
+        for term, factor in sympy.expand(e).as_coefficients_dict().items():
+            if term.is_Number:
+                least += factor * term
+            elif not term.is_Symbol:
+                return False
+            elif factor > 0:
+                least += factor
+            elif term in self._bounds:
+                least += factor * self._bounds[term]
+            else:
+                return False
+        return bool(least >= 0)
 
     def _rounded(self, e: Any, up: bool) -> Any:
         """`int(size * 1.5)`: exact where the factor is a small fraction of a power of two, as floats are."""
@@ -121,3 +168,7 @@ class SymbolTable:
             f"a size of this model is computed in floating point ({e})",
             hint="use integers, or factors such as 2, 0.5 or 1.5, for what becomes a size",
         )
+
+
+def _holds(condition: Any, size: Any, *numbers: int) -> bool:
+    return all(condition.subs(size, n) == sympy.true for n in numbers)

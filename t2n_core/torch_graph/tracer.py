@@ -90,21 +90,20 @@ class TorchModuleTracer:
         with ExitStack() as stack:
             stack.enter_context(quiet())
             stack.enter_context(torch.no_grad())
-            stack.enter_context(OpaqueRecurrent())
-            stack.enter_context(DynamicMaxPool1d())
-            for mode in self.modes:
-                stack.enter_context(mode)
             # sizes are then never assumed to differ from 0 and 1, so that one graph serves them all
             stack.enter_context(symbolic_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]
             try:
-                program = torch.export.export(
-                    self.model,
-                    self.inputs.args,
-                    self.inputs.kwargs,
-                    dynamic_shapes=self._dynamic_shapes(axes),
-                    strict=False,
-                    prefer_deferred_runtime_asserts_over_guards=True,
-                )
+                with ExitStack() as while_capturing:
+                    for mode in (OpaqueRecurrent(), DynamicMaxPool1d(), *self.modes):
+                        while_capturing.enter_context(mode)
+                    program = torch.export.export(
+                        self.model,
+                        self.inputs.args,
+                        self.inputs.kwargs,
+                        dynamic_shapes=self._dynamic_shapes(axes),
+                        strict=False,
+                        prefer_deferred_runtime_asserts_over_guards=True,
+                    )
                 if _mutates(program):
                     program = program.run_decompositions({})
                 return program

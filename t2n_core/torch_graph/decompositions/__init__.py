@@ -24,6 +24,8 @@ UNROLLED = 64
 """Longest loop that is unrolled; a matrix beyond it would make thousands of statements."""
 
 _FOUND: dict[OpOverload, Callable[..., Any]] = {}
+_OF_LIBRARIES: dict[str, Callable[..., Any]] = {}
+"""By name, since the operators of other packages exist only once those are imported."""
 
 
 class Refusal(Exception):  # noqa: N818  it is no error of the program
@@ -31,10 +33,16 @@ class Refusal(Exception):  # noqa: N818  it is no error of the program
 
 
 def decomposition(*keys: str) -> Callable[[Function], Function]:
-    """Registers a decomposition for all overloads of an operator, or for one (`aten::median.dim`)."""
+    """Registers a decomposition for all overloads of an operator, or for one (`aten::median.dim`).
+
+    An operator of another package is known by its name only.
+    """
 
     def register(function: Function) -> Function:
         for key in keys:
+            if not key.startswith(("aten::", "prims::")):
+                _OF_LIBRARIES[key] = function
+                continue
             for overload in _overloads(key):
                 _FOUND[overload] = function
         return function
@@ -45,7 +53,7 @@ def decomposition(*keys: str) -> Callable[[Function], Function]:
 def find(target: OpOverload) -> Callable[..., Any] | None:
     """Our decomposition of an operator, if there is one."""
     _load()
-    return _FOUND.get(target)
+    return _FOUND.get(target) or _OF_LIBRARIES.get(target._schema.name)
 
 
 def all_decompositions() -> Iterator[OpOverload]:

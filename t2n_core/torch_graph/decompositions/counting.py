@@ -11,6 +11,8 @@ from t2n_core.torch_graph.decompositions import Refusal, decomposition
 
 _PAIRS = 1 << 20
 """Comparisons of every element with every other one, or with every bin; more would take too much memory."""
+_BINS = 1 << 10
+"""Bins of a histogram over elements whose number varies."""
 
 
 @decomposition("aten::diff")
@@ -50,8 +52,8 @@ def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Te
 @decomposition("aten::histc")
 def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     x = self.reshape(-1)
-    if not isinstance(x.shape[0], int) or x.shape[0] * bins > _PAIRS:
-        raise Refusal("a histogram compares every element with every bin: there are too many, or their number varies")
+    if bins > _BINS or (isinstance(x.shape[0], int) and x.shape[0] * bins > _PAIRS):
+        raise Refusal("a histogram compares every element with every bin, and there are too many")
     low: Tensor | float = min
     high: Tensor | float = max
     if min == max:

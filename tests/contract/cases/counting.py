@@ -18,6 +18,7 @@ CASES = [
     case("mode of floats", lambda x: torch.mode(x.round()), uniform(0, 3, 4, 8)),
     case("mode of varying length", torch.mode, randn(2, 5)).dynamic({0: {1: "T"}}).refused("varies"),
     case("histc", torch.histc, uniform(-3, 9, 50), bins=7, min=-1, max=5),
+    case("histc of varying length", torch.histc, uniform(-3, 9, 50), bins=7, min=-1, max=5).dynamic({0: {0: "T"}}),
     case("histc of all", torch.histc, randn(4, 5), bins=6),
     case("as_strided", torch.as_strided, randn(4, 5), (2, 3), (6, 2), 1),
     case("as_strided_copy", torch.as_strided_copy, randn(20), (3, 4), (1, 5)),

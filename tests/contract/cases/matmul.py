@@ -9,6 +9,38 @@ from torch import nn
 
 from tests.contract.cases import build, case, randn, weight
 
+
+@torch.library.custom_op("transformers::grouped_mm_fallback", mutates_args=())
+def grouped_mm(input: torch.Tensor, weight: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
+    """As the library of that name defines it, which is not among the packages of these tests."""
+    ends = [0, *offs.tolist()]
+    return torch.cat([input[a:b] @ w for a, b, w in zip(ends, ends[1:], weight, strict=False)])
+
+
+@grouped_mm.register_fake
+def _(input: torch.Tensor, weight: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
+    return input.new_empty(input.shape[0], weight.shape[2])
+
+
+def _grouped(x: torch.Tensor, matrices: torch.Tensor) -> torch.Tensor:
+    """One row with the first matrix, none with the second, the others with the third."""
+    count = torch.ones_like(x[:, :1], dtype=torch.int64).sum(0)
+    return grouped_mm(x, matrices, torch.cat([torch.ones(2, dtype=torch.int64), count]))
+
+
+def _of_repeated(x: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
+    """A row beside each of four others: engines move the repetition behind the product."""
+    rows = torch.stack([x, x.sin(), x.cos(), -x], 1)
+    return torch.nn.functional.linear(torch.cat([rows, x.unsqueeze(1).expand_as(rows)], -1), matrix)
+
+
+def _of_windows(x: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
+    """Batch and places of windows on one axis: engines unfold that in the weights too."""
+    b, h, w, c = x.shape
+    windows = x.view(b, h // 2, 2, w // 3, 3, c).permute(0, 1, 3, 2, 4, 5).reshape(-1, 2, 3, c)
+    return torch.nn.functional.linear(windows, matrix)
+
+
 CASES = [
     case("linear", build(nn.Linear, 5, 3), randn(2, 5)),
     case("linear dynamic", build(nn.Linear, 5, 3), randn(2, 4, 5)).dynamic({0: {0: "B", 1: "T"}}),
@@ -37,4 +69,8 @@ CASES = [
     case("bilinear of vectors", build(nn.Bilinear, 5, 4, 3, bias=False), randn(5), randn(4)),
     *(case(f"cdist {p}", torch.cdist, randn(2, 3, 5), randn(2, 4, 5), p=p) for p in (0.0, 1.0, 2.0, 3.0, math.inf)),
     case("_cdist_forward", torch.ops.aten._cdist_forward, randn(3, 5), randn(4, 5), 2.0, None),
+    case("groups of rows", _grouped, randn(7, 4), weight(randn(3, 4, 5))),
+    case("groups of rows of varying number", _grouped, randn(7, 4), weight(randn(3, 4, 5))).dynamic({0: {0: "T"}}),
+    case("linear of a repeated row", _of_repeated, randn(2, 5), weight(randn(3, 10))).dynamic({0: {0: "B"}}),
+    case("linear of windows", _of_windows, randn(2, 4, 6, 5), weight(randn(3, 5))).dynamic({0: {0: "B"}}),
 ]

@@ -45,3 +45,11 @@ def test_same() -> None:
     assert not same(floor_div(T, 2) * 2, T)
     assert not same(T, B)
     assert not same(T, 7)
+
+
+def test_a_floor_division_that_is_exact_is_done() -> None:
+    assert FloorDiv(12 * B, B) == 12
+    assert FloorDiv(T**2, T) == T
+    assert FloorDiv(6 * T * B, 2 * B) == 3 * T
+    assert isinstance(FloorDiv(3 * T, 2), FloorDiv)
+    assert isinstance(FloorDiv(T * B, T + 1), FloorDiv)

@@ -143,3 +143,53 @@ def test_data_dependent_control_flow_is_a_capture_error() -> None:
 
     with pytest.raises(CaptureError):
         capture(Branch(), (torch.randn(2, 4),))
+
+
+class Positions(nn.Module):
+    """Looks its positions up in a table of 16."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("places", torch.arange(16)[None])
+        self.table = nn.Embedding(16, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.table(self.places[:, : x.shape[1]])
+
+
+def test_a_table_of_positions_bounds_the_axis() -> None:
+    graph = capture(Positions(), {"x": torch.randn(2, 7, 5)}, {"x": {0: "B", 1: "T"}}).graph
+    assert graph.outputs[0].shape == (symbol("B"), symbol("T"), 5)
+    (found,) = [op for op in graph.op_nodes if op.kind == "aten::slice.Tensor" and op.arguments["dim"] == 1]
+    assert found.outputs[0] is not None
+    assert found.outputs[0].shape == (1, symbol("T"))  # and no minimum of T and 16
+
+
+class OnesLike(nn.Module):
+    """Makes a tensor from one whose numbers are known."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        known = torch.tensor([3, 4])
+        return x + known.new_ones((2,), dtype=torch.float32)
+
+
+def test_new_tensors_of_known_ones_are_captured() -> None:
+    assert capture(OnesLike(), torch.randn(3, 2)).graph.outputs[0].shape == (3, 2)
+
+
+class RelativePlaces(nn.Module):
+    """Two tables of relative places, each written in place from counted numbers."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(2):
+            counted = torch.arange(4)
+            places = (counted[:, None] - counted[None, :]).contiguous()
+            places[:, 0] += 3
+            places[:, 1] *= 2
+            x = x + places
+        return x
+
+
+def test_counted_numbers_may_be_written_in_place_twice() -> None:
+    graph = capture(RelativePlaces(), torch.randn(4, 4)).graph
+    assert not [op for op in graph.op_nodes if op.op_ref._schema.is_mutable]

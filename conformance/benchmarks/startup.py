@@ -9,28 +9,56 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
-ROUNDS = 7
+ROUNDS = 9
+PLAIN = ["-m", "pytest", "-p", "no:cacheprovider"]
+SUITE = """
+import pytest
+
+@pytest.mark.nnef_export(target="tract")
+@pytest.mark.parametrize("size", range(20))
+def test_it(size):
+    return None
+"""
 COMMANDS: dict[str, Sequence[str]] = {
-    "pytest --help -p no:t2n": ["-m", "pytest", "--help", "-p", "no:t2n"],
-    "pytest --help": ["-m", "pytest", "--help"],
+    "pytest --help -p no:t2n": [*PLAIN, "--help", "-p", "no:t2n"],
+    "pytest --help": [*PLAIN, "--help"],
+    "pytest --collect-only -p no:t2n": [*PLAIN, "--collect-only", "test_suite.py", "-p", "no:t2n"],
+    "pytest --collect-only": [*PLAIN, "--collect-only", "test_suite.py"],
     "import torch": ["-c", "import torch"],
     "import torch, t2n_core": ["-c", "import torch, t2n_core"],
     "t2n --help": ["-m", "pytest_t2n.cli", "--help"],
 }
+ADDED = {
+    "the plugin to `pytest --help`": ("pytest --help", "pytest --help -p no:t2n"),
+    "the plugin to the collection of a suite with the marker": (
+        "pytest --collect-only",
+        "pytest --collect-only -p no:t2n",
+    ),
+    "`import t2n_core` to `import torch`": ("import torch, t2n_core", "import torch"),
+}
+"""What is added -> the process with it and the one without."""
 
 
 def measure(rounds: int = ROUNDS) -> dict[str, dict[str, float]]:
-    """{command: wall and CPU seconds}, without this checkout's own pytest settings."""
+    """{command: wall and CPU seconds}, without this checkout's own pytest settings.
+
+    Compiled files are kept, as they are on a user's machine, but in a folder of this run.
+    """
     wall: dict[str, list[float]] = {name: [] for name in COMMANDS}
     cpu: dict[str, list[float]] = {name: [] for name in COMMANDS}
     with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "test_suite.py").write_text(SUITE, encoding="utf-8")
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        environment["PYTHONPYCACHEPREFIX"] = str(Path(folder, "compiled"))
         for turn in range(rounds + 1):
             for name, arguments in COMMANDS.items():
                 before, started = os.times(), time.perf_counter()
-                subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, check=True)
+                command = [sys.executable, *arguments]
+                subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)
                 seconds, after = time.perf_counter() - started, os.times()
-                if turn:  # the first one fills the file cache
+                if turn:  # the first one compiles
                     wall[name].append(seconds)
                     used = after.children_user + after.children_system
                     cpu[name].append(used - before.children_user - before.children_system)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from conformance.benchmarks.startup import ADDED
+
 Results = dict[str, Any]
 
 _HOW = (
@@ -115,13 +117,11 @@ def size_table(entries: list[dict[str, Any]]) -> str:
 
 def startup_table(startup: dict[str, dict[str, float]]) -> str:
     rows = [[name, f"{f['wall_s'] * 1e3:.0f}", f"{f['cpu_s'] * 1e3:.0f}"] for name, f in startup.items()]
-    help_costs = startup["pytest --help"]["cpu_s"] - startup["pytest --help -p no:t2n"]["cpu_s"]
-    import_costs = startup["import torch, t2n_core"]["cpu_s"] - startup["import torch"]["cpu_s"]
-    return (
-        table(["process", "wall, ms", "CPU, ms"], rows)
-        + f"\n\nThe plugin adds {help_costs * 1e3:.0f} ms to `pytest --help`, "
-        + f"`import t2n_core` adds {import_costs * 1e3:.0f} ms to `import torch` (CPU)."
-    )
+    added = [
+        f"- {what}: {(startup[more]['cpu_s'] - startup[less]['cpu_s']) * 1e3:.0f} ms"
+        for what, (more, less) in ADDED.items()
+    ]
+    return "\n".join([table(["process", "wall, ms", "CPU, ms"], rows), "", "Added CPU time:", "", *added])
 
 
 def markdown(results: Results) -> str:

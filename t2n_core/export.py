@@ -40,6 +40,7 @@ from t2n_core.rewriter.report import RewriteReport, RewriteWarning
 from t2n_core.rewriter.selection import Selection, select
 from t2n_core.rewriter.specs import Rewriter
 from t2n_core.torch_graph.dynamic_axes import normalise
+from t2n_core.torch_graph.ir import TorchModuleIRGraph
 from t2n_core.torch_graph.passes import simplify
 from t2n_core.torch_graph.tracer import CapturedModel, ModelInputs, TorchModuleTracer, bind_inputs
 
@@ -136,26 +137,50 @@ class ModelExport:
             restore_labels(captured.graph, self.model)
         return self._captures.keep(captured, selection, session)
 
+    def simplified(self, target: InferenceTarget) -> TorchModuleIRGraph:
+        """The torch graph as its operators are written for a target. Raises CaptureError, RewriteError."""
+        return self._simplified(target, self._selection(target), self._session(target))
+
+    def write_graph(self, simple: TorchModuleIRGraph, names: Sequence[str], target: InferenceTarget) -> Graph:
+        """A simplified torch graph, with these output names, in NNEF. Raises UnsupportedOpsError, SpecError."""
+        return self._written(simple, names, target, self._selection(target), self._session(target))
+
+    def _rules(self, selection: Selection, session: Session) -> Registry:
+        rules = self.rules or load_default()
+        return RulesOfAnExport(rules, selection, session.hits) if selection.rules else rules
+
+    def _simplified(self, target: InferenceTarget, selection: Selection, session: Session) -> TorchModuleIRGraph:
+        traced = self._capture(target, selection).model.graph.copy()  # a hook's changes must not reach other targets
+        target.post_trace(traced)
+        has_form = has_rule(self._rules(selection, session), target.spec, target.writing)
+        return simplify(traced, has_form, operator_bodies(selection, session))
+
     def _lower(self, target: InferenceTarget) -> tuple[Graph, RewriteReport]:
         selection, session = self._selection(target), self._session(target)
         capture = self._capture(target, selection)
-        traced = capture.model.graph.copy()  # what a hook does to it must not reach other targets
-        target.post_trace(traced)
-        spec, rules, options = target.spec, self.rules or load_default(), target.writing
-        if selection.rules:
-            rules = RulesOfAnExport(rules, selection, session.hits)
-        names = self._output_names(capture.model)
-        simple = simplify(traced, has_rule(rules, spec, options), operator_bodies(selection, session))
-        graph = lower(simple, spec, rules, names, options, target.custom_fragments)
-        for fragment in target.specific_fragments(graph):
-            graph.fragments.setdefault(fragment.name, fragment)
-        target.post_export(graph)
-        problems = check_graph(graph, spec)
-        if problems:
-            raise problems[0] if len(problems) == 1 else UnsupportedOpsError(problems, target=str(target))
+        simple = self._simplified(target, selection, session)
+        graph = self._written(simple, self._output_names(capture.model), target, selection, session)
         report = RewriteReport.of(selection, capture.hits + session.hits)
         self._complain(report.problem(str(target)))
         return graph, report
+
+    def _written(
+        self,
+        simple: TorchModuleIRGraph,
+        names: Sequence[str],
+        target: InferenceTarget,
+        selection: Selection,
+        session: Session,
+    ) -> Graph:
+        rules = self._rules(selection, session)
+        graph = lower(simple, target.spec, rules, list(names), target.writing, target.custom_fragments)
+        for fragment in target.specific_fragments(graph):
+            graph.fragments.setdefault(fragment.name, fragment)
+        target.post_export(graph)
+        problems = check_graph(graph, target.spec)
+        if problems:
+            raise problems[0] if len(problems) == 1 else UnsupportedOpsError(problems, target=str(target))
+        return graph
 
     def _complain(self, problem: RewriteError | None) -> None:
         if problem is not None and self.strict_rewrites:

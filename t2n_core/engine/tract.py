@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from packaging.version import Version
+
 from t2n_core.engine.answer import Answer
 from t2n_core.engine.process import WorkerDied, WorkerProcess
 from t2n_core.engine.protocol import Array, EngineReply
@@ -19,6 +21,7 @@ GraphStage = Literal["raw", "declutter", "optimise"]
 
 MEMORY_LIMIT = 8 << 30
 """Bytes that one job may map on top of its worker, unless told otherwise."""
+_OPTIMISED_ONLY = Version("0.23")
 _WORKER = "t2n_core.engine.worker"
 _GRACE = 10.0
 """Seconds that a forking worker gets beyond the job's own time to report that it killed the job."""
@@ -42,6 +45,11 @@ class TractEngine:
     @property
     def version(self) -> str:
         return self.resolved.version
+
+    @property
+    def runs_stages(self) -> bool:
+        """Whether a graph can run before the optimiser has changed it."""
+        return Version(self.version) < _OPTIMISED_ONLY
 
     def __repr__(self) -> str:
         return f"TractEngine({self.version})"

@@ -42,6 +42,8 @@ def check_result(cell: Cell, settings: Settings, result: ExportResult, required:
         outcome = Outcome.from_error(exc, "compare")
     if not outcome.engine:
         outcome = replace(outcome, engine=cell.engine.title)
+    if settings.bisect and not outcome.passed:
+        outcome = _with_first_wrong_node(outcome, result, required, timeout)
     if material is not None and settings.bundle_failures is not None and not outcome.passed:
         outcome = _with_bundle(settings.bundle_failures, material, outcome, result, timeout)
     return outcome
@@ -74,20 +76,38 @@ def _keep(settings: Settings, material: Material | None, outcome: Outcome) -> No
         keep_result(cache_folder(settings), material, outcome)
 
 
+def _with_first_wrong_node(outcome: Outcome, result: ExportResult, required: Any, timeout: float) -> Outcome:
+    """The outcome, whose details name the node; of no use to one that did not reach the engine."""
+    from t2n_core.bisect import find_first_wrong_node
+    from t2n_core.errors import T2NError
+
+    if outcome.stage.value not in ("load", "optimise", "run", "compare"):
+        return outcome
+    try:
+        words = find_first_wrong_node(result, required, timeout=timeout).describe()
+    except T2NError as exc:
+        words = f"no first wrong node: {exc}"
+    return _with_details(outcome, words)
+
+
+def _with_details(outcome: Outcome, words: str) -> Outcome:
+    from t2n_core.check.outcome import ErrorInfo
+
+    error = outcome.error or ErrorInfo.of(outcome.stage, "Failure", outcome.status.value)
+    return replace(outcome, error=replace(error, details=f"{error.details}\n{words}".strip()))
+
+
 def _with_bundle(
     directory: Path, material: Material, outcome: Outcome, result: ExportResult, timeout: float
 ) -> Outcome:
     """The outcome, whose details say where the bundle is; a full disk costs the bundle only."""
-    from t2n_core.check.outcome import ErrorInfo
-
     nodeid = material.cell.nodeid
     slug = f"{_UNSAFE.sub('_', nodeid.rpartition('::')[2])[:_SLUG]}-{sha256(nodeid.encode()).hexdigest()[:8]}"
     try:
         words = _write_failure(directory / slug, material, outcome, _actual(material, outcome, result, timeout))
     except OSError as exc:
         words = f"no bundle of this failure: {exc}"
-    error = outcome.error or ErrorInfo.of(outcome.stage, "Failure", outcome.status.value)
-    return replace(outcome, error=replace(error, details=f"{error.details}\n{words}".strip()))
+    return _with_details(outcome, words)
 
 
 def _write_failure(folder: Path, material: Material, outcome: Outcome, actual: Sequence[Sequence[Any]]) -> str:

@@ -19,6 +19,7 @@ class Family(NamedTuple):
 
 
 FAMILIES: Mapping[str, Family] = {
+    "bisect": Family("pytest_t2n.cli_bisect", "run tests, and name the first wrong node of each cell that fails"),
     "engines": Family("pytest_t2n.cli_engines", "the tract engines on this machine: list, fetch, clean"),
     "matrix": Family(
         "pytest_t2n.cli_matrix", "files of results: merge, diff, html, md, csv, ctrf, badge, query, accept, run"

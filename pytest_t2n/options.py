@@ -36,6 +36,7 @@ class Settings:
     resume: bool = False
     reuse: bool = False
     junit_properties: bool = False
+    bisect: bool = False
 
     @property
     def selects_engines(self) -> bool:
@@ -117,6 +118,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="Write such a bundle of each cell that fails in its engine, with the command that reproduces it",
     )
     group.addoption(
+        "--t2n-bisect",
+        action="store_true",
+        default=None,
+        help="Look for the first wrong node of each cell that fails in its engine: operator, source line, whose fault",
+    )
+    group.addoption(
         "--t2n-resume",
         action="store_true",
         help="Keep what an interrupted session left in the report's matrix.jsonl, and run the rest",
@@ -134,6 +141,7 @@ def add_options(parser: pytest.Parser) -> None:
         help="Give the test cells of --junitxml properties with status, stage and level; strict schemas refuse them",
     )
     parser.addini("t2n_reuse", "as --t2n-reuse", type="bool", default=False)
+    parser.addini("t2n_bisect", "as --t2n-bisect", type="bool", default=False)
     parser.addini("t2n_junit_properties", "as --t2n-junit-properties", type="bool", default=False)
     parser.addini("t2n_tract", "version specs of tract, one per line, as --t2n-tract", type="linelist", default=[])
     parser.addini("t2n_khronos", "as --t2n-khronos", type="bool", default=False)
@@ -175,6 +183,7 @@ def read_settings(config: pytest.Config) -> Settings:
         resume=_resume(config),
         reuse=_flag(config, "t2n_reuse"),
         junit_properties=_flag(config, "t2n_junit_properties"),
+        bisect=_flag(config, "t2n_bisect"),
     )
 
 

@@ -78,8 +78,8 @@ class FirstWrongNode:
             return f"no wrong node found{at}: {self.checked} tensors hold at `{self.required.value}` each by itself"
         if self.blame == "capture":
             return f"to blame{at}: {_BLAME['capture']}"
-        where = f": {self.origin}" if self.origin else ""
-        lines = [f"first wrong node{at}: {self.kind}{where}"]
+        where = str(self.origin or self.kind)
+        lines = [f"first wrong node{at}: {where if self.kind in where else f'{self.kind} of {where}'}"]
         if self.comparison is not None:
             lines.append(comparison_table([self.comparison]))
         lines += [f"  {line}" for line in (self.failure, *self.statements) if line]
@@ -163,8 +163,11 @@ class _Search:
         return not all(o.passed for o in compare_outputs(self.sample.expected, arrays, tolerance=self.level))
 
     def _first_shown_wrong(self) -> int | None:
-        """With all tensors shown at once."""
-        reply = self._run(self.nodes)
+        """With all tensors shown at once; None if that cannot be written, or does not run, or all are right."""
+        try:
+            reply = self._run(self.nodes)
+        except T2NError:
+            return None
         if reply.status != "ok" or not reply.outputs:
             return None
         for position, (variable, got) in enumerate(zip(self.nodes, reply.outputs[0], strict=True)):
@@ -186,7 +189,11 @@ class _Search:
         return low
 
     def _cut_is_right(self, position: int) -> bool:
-        _, comparison = self._cut(self.nodes[position])
+        """Also if nothing can be said of it, since it cannot be written as an output."""
+        try:
+            _, comparison = self._cut(self.nodes[position])
+        except T2NError:
+            return True
         return comparison is not None and comparison.passed
 
     def _cut(self, variable: TensorVariable, **options: Any) -> tuple[EngineReply, OutputComparison | None]:
@@ -201,6 +208,7 @@ class _Search:
         return compare(expected.numpy(), got, name=variable.name, tolerance=self.level)
 
     def _run(self, shown: Sequence[TensorVariable], **options: Any) -> EngineReply:
+        """Raises the T2NError of a cut that cannot be written."""
         target, export = self.result.target, self.result.export
         cut = TorchModuleIRGraph(
             self.graph.inputs, list(shown), self.graph.op_nodes, self.graph.weights, self.graph.table
@@ -208,11 +216,8 @@ class _Search:
         cut.op_nodes = cut.used_ops()
         names = [f"shown_{i}" for i in range(len(shown))]
         with tempfile.TemporaryDirectory(prefix="t2n-bisect-") as folder:
-            try:
-                graph = export.write_graph(cut, names, target)
-                archive = write_archive(graph, Path(folder) / "cut", spec=target.spec)
-            except T2NError as problem:
-                return EngineReply("error", problem.stage, str(problem))
+            graph = export.write_graph(cut, names, target)
+            archive = write_archive(graph, Path(folder) / "cut", spec=target.spec)
             return target.engine().run(archive, [self.sample.inputs], timeout=self.timeout, **options)
 
     def _stages(self, variable: TensorVariable) -> dict[str, bool]:

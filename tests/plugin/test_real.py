@@ -205,3 +205,48 @@ def test_the_table_of_target_options_is_that_of_the_classes():
         taken = set(inspect.signature(kind).parameters) - of_cases - set(ELSEWHERE)
         assert set(TARGET_OPTIONS[target]) == taken
         assert not taken & set(CASE_ARGUMENTS)
+
+
+WRONG_TANH = """
+import pytest, torch
+from torch import nn
+
+from t2n_core.export import ModelExport
+from t2n_core.op.registry import Rule, load_default
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Linear(5, 7)
+
+    def forward(self, audio):
+        hidden = torch.tanh(self.line(audio))
+        return hidden * 2 + 1
+
+
+def wrong_tanh(g, self):
+    return g.mul(g.tanh(self), 1.01)
+
+
+@pytest.mark.nnef_export
+def test_encoder(nnef_export):
+    rules = load_default().copy()
+    rules.remove("aten::tanh")
+    rules.add(Rule("aten::tanh", wrong_tanh, parameters=frozenset({"self"})))
+    nnef_export(ModelExport(Encoder().eval(), torch.randn(2, 5), rules=rules)).assert_parity()
+"""
+
+
+def test_bisect_names_the_first_wrong_node(suite):
+    suite.pytester.makeconftest("")
+    suite.pytester.makepyfile(test_wrong=WRONG_TANH)
+    result = suite.pytester.runpytest_subprocess("--t2n-tract=0.21.19", "--t2n-bisect", CACHE, "-p", "no:cacheprovider")
+    result.stdout.fnmatch_lines(
+        [
+            "*first wrong node: aten::tanh*test_wrong.py:* in forward: `hidden = torch.tanh(self.line(audio))`*",
+            "*= mul(*",
+            "*to blame: the graph as it was written: wrong before the engine changes anything*",
+            "*raw: wrong, declutter: wrong, optimise: wrong*",
+        ]
+    )

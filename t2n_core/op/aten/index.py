@@ -154,7 +154,28 @@ def one_hot(g: Emitter, self: Value, num_classes: int = -1) -> Value:
 
 
 # ------------------------------------------------------------------------------------------------------ embedding_bag
-@op("aten::embedding_bag", "aten::_embedding_bag", implied=("scale_grad_by_freq", "sparse", "include_last_offset"))
+_IMPLIED_BY_BAGS = ("scale_grad_by_freq", "sparse", "include_last_offset")
+
+
+@op("aten::embedding_bag.padding_idx", implied=_IMPLIED_BY_BAGS)
+def embedding_bag_padding_idx(
+    g: Emitter,
+    weight: Value,
+    indices: Value,
+    offsets: Value,
+    mode: int = 0,
+    per_sample_weights: Value | None = None,
+    padding_idx: int | None = None,
+) -> tuple[Value, None, None, None]:
+    """Here a negative padding_idx counts from the end; behind it -1 means that there is none."""
+    if padding_idx is not None and padding_idx < 0:
+        if not isinstance(weight.shape[0], int):
+            raise g.fail("a padding_idx from the end of a table of dynamic size", hint="count it from the start")
+        padding_idx += weight.shape[0]
+    return embedding_bag(g, weight, indices, offsets, mode, per_sample_weights, padding_idx)
+
+
+@op("aten::embedding_bag", "aten::_embedding_bag", implied=_IMPLIED_BY_BAGS)
 def embedding_bag(
     g: Emitter,
     weight: Value,

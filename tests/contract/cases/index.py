@@ -43,6 +43,13 @@ CASES = [
         tensor([0, 2, 2, 6, 9]),
     ),
     case(
+        "embedding_bag, padded from the end",
+        lambda i, o, w: F.embedding_bag(i, w, o, mode="mean", padding_idx=-3),
+        randint(0, 7, 9),
+        tensor([0, 2, 2, 6]),
+        randn(7, 4),
+    ),
+    case(
         "embedding_bag, weighted",
         F.embedding_bag,
         randint(0, 7, 3, 5),

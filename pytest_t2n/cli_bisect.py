@@ -1,0 +1,22 @@
+"""t2n bisect: pytest with --t2n-bisect, for those who start from a failure.
+
+t2n bisect 'test_encoder.py::test_encoder[False-tract-0.23.9]' --t2n-tract=0.23.9
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "arguments", nargs=argparse.REMAINDER, metavar="...", help="what pytest takes: tests, --t2n-tract=…, -k …"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """pytest's exit status."""
+    return int(pytest.main(["--t2n-bisect", *options.arguments]))

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_t2n.engines import ENGINE_PARAM, SelectedEngine, engines_for
 from pytest_t2n.markers import MARKER, CaseOptions, MarkerError, marks_of, read_marks
+from pytest_t2n.rewriters import request_rewriters
 
 FIXTURE = "nnef_export"
 NO_ENGINE = "t2n: no engine selected"
@@ -55,6 +56,8 @@ def label_items(items: Iterable[pytest.Item], engines: Sequence[SelectedEngine])
             continue
         engine = _engine_of(item)
         if engine is not None:
+            # not while parametrizing: pytest would take it away again as nothing that the test asks for
+            request_rewriters(item)
             item.stash[CELL] = Cell(item.nodeid, case_id(item.nodeid, engine.id), engine)
         try:
             options = read_marks(marks)

@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 
 from pytest_t2n.engines import version_items
+from pytest_t2n.rewriters import checked_rewriters
 from t2n_core.check.level import TractCheckTolerance
 from t2n_core.errors import InputError
 
 MARKER = "nnef_export"
 MARKER_HELP = (
     f'{MARKER}(target="tract", *, versions=None, dynamic_axes=None, tolerance=None, input_names=None, '
-    "output_names=None, inputs=None, **target_options): the test returns (model, inputs); the model is "
-    "exported to NNEF and must compute the same numbers in every selected engine. target: tract, khronos or a list of "
-    "both; versions: narrows the selected tract versions (same grammar as --t2n-tract); dynamic_axes: "
-    '{"input": {axis: "symbol"}}; tolerance: a level; inputs: more input sets to check; others: options of the target'
+    "output_names=None, inputs=None, rewriters=None, strict_rewrites=False, **target_options): the test returns "
+    "(model, inputs); the model is exported to NNEF and must compute the same numbers in every selected engine. "
+    "target: tract, khronos or a list of both; versions: narrows the selected tract versions (grammar of --t2n-tract); "
+    'dynamic_axes: {"input": {axis: "symbol"}}; tolerance: a level; inputs: more input sets to check; rewriters: what '
+    "adapts the model while it is exported; others: options of the target"
 )
 
 CASE_ARGUMENTS: Mapping[str, str] = {
@@ -30,6 +32,8 @@ CASE_ARGUMENTS: Mapping[str, str] = {
     "input_names": "names of the graph's inputs",
     "output_names": "names of the graph's outputs",
     "inputs": "more input sets to check the export with",
+    "rewriters": "what adapts the model while it is exported",
+    "strict_rewrites": "a rewriter that never applies is an error",
 }
 
 TARGET_OPTIONS: dict[str, dict[str, str]] = {
@@ -76,6 +80,8 @@ class CaseOptions:
     input_names: Sequence[str] | None = None
     output_names: Sequence[str] | None = None
     inputs: Sequence[Any] = ()
+    rewriters: tuple[Any, ...] = ()
+    strict_rewrites: bool = False
     target_options: Mapping[str, Any] = field(default_factory=dict)
 
     def options_of(self, target: str) -> dict[str, Any]:
@@ -127,6 +133,8 @@ def _validated(given: Mapping[str, Any]) -> CaseOptions:
         input_names=_names("input_names", given.get("input_names")),
         output_names=_names("output_names", given.get("output_names")),
         inputs=_inputs(given.get("inputs")),
+        rewriters=_rewriters(given.get("rewriters")),
+        strict_rewrites=bool(given.get("strict_rewrites", False)),
         target_options=options,
     )
 
@@ -207,6 +215,13 @@ def _names(argument: str, value: Any) -> Sequence[str] | None:
     if isinstance(value, str) or not all(isinstance(name, str) for name in value):
         raise MarkerError(f"{argument}={value!r} is not a list of names")
     return tuple(value)
+
+
+def _rewriters(value: Any) -> tuple[Any, ...]:
+    try:
+        return checked_rewriters(value, "rewriters")
+    except ValueError as exc:
+        raise MarkerError(str(exc)) from None
 
 
 def _inputs(value: Any) -> Sequence[Any]:

@@ -184,6 +184,12 @@ def t2n_engine(request: pytest.FixtureRequest) -> SelectedEngine | None:
 
 
 @pytest.fixture
+def nnef_rewriters() -> list[Any]:
+    """Rewriters for the exports of a test: override it in a conftest.py for a whole folder, or append in a test."""
+    return []
+
+
+@pytest.fixture
 def nnef_export(request: pytest.FixtureRequest, t2n_engine: SelectedEngine | None) -> Any:
     """`nnef_export(model, args, *, kwargs=None, **options)`: export a model for the engine of this test.
 

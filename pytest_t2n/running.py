@@ -21,6 +21,7 @@ from pytest_t2n.contents import Contents, contents_of
 from pytest_t2n.engines import SelectedEngine
 from pytest_t2n.markers import CaseOptions, marks_of, read_marks
 from pytest_t2n.options import Settings
+from pytest_t2n.rewriters import rewriters_of
 from t2n_core.errors import T2NError
 
 if TYPE_CHECKING:
@@ -219,6 +220,8 @@ class CellRun:
             output_names=options.output_names,
             dynamic_axes=dynamic,
             extra_inputs=options.inputs,
+            rewriters=rewriters_of(self.item, options.rewriters),
+            strict_rewrites=options.strict_rewrites,
         )
 
     def _to_archive(self, export: ModelExport, options: CaseOptions) -> ExportResult:

@@ -35,7 +35,7 @@ from t2n_core.rewriter.builtin import builtin_rewriters
 from t2n_core.rewriter.captures import Capture, Captures
 from t2n_core.rewriter.context import Session, Target, as_it_is
 from t2n_core.rewriter.functions import RulesOfAnExport, operator_bodies
-from t2n_core.rewriter.modules import restore_labels
+from t2n_core.rewriter.modules import inputs_of_replacement, restore_labels
 from t2n_core.rewriter.report import RewriteReport, RewriteWarning
 from t2n_core.rewriter.selection import Selection, select
 from t2n_core.rewriter.specs import Rewriter
@@ -128,7 +128,7 @@ class ModelExport:
         with _timed(self.times, "capture"), rewriting(self.model, selection, session) as rewritten:
             captured = TorchModuleTracer(
                 rewritten.model,
-                self.inputs,
+                inputs_of_replacement(self.model, rewritten.model, self.inputs),
                 self.dynamic_axes,
                 ModuleInfoExtractor.get_by_module,
                 rewritten.modes,

@@ -44,6 +44,17 @@ class Plain(nn.Module):
         return x * self.gate.weight + self.bias
 
 
+class Input(nn.Module):
+    """Calls its argument otherwise than the module that it replaces."""
+
+    def __init__(self, gate: Gate) -> None:
+        super().__init__()
+        self.gate = gate
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return input * self.gate.weight
+
+
 class Half(nn.Module):
     def __init__(self, gate: nn.Module) -> None:
         super().__init__()
@@ -141,6 +152,7 @@ def test_the_whole_model_is_replaced(proven: Any, x: torch.Tensor) -> None:
     net = Gate(4).eval()
     result = proven(net, (x,), rewriter.module(Gate)(Plain))
     assert [o.arguments["label"] for o, _ in result.graph.variables()] == ["weight"]
+    proven(net, {"x": x}, rewriter.module(Gate)(lambda ctx, module: Input(module)), dynamic_axes={"x": {1: "T"}})
 
 
 def test_subclasses_go_by_the_nearest_base_unless_they_compute_something_else(proven: Any, x: torch.Tensor) -> None:

@@ -291,7 +291,7 @@ def export_model_to_nnef(
         file_path_export: a folder, `.tar`, `.tgz` or `.tar.gz`.
         inference_target: `TractNNEF("0.21")`, `KhronosNNEF()`.
         input_names, output_names: names in the archive.
-        compression_level: of `.tgz`: 1 to 9.
+        compression_level: of `.tgz`: 0 to 3.
         rewriters, strict_rewrites, builtin_rewriters: see `ModelExport`.
 
     Raises:

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from t2n_core import ModelExport, TractNNEF
+from t2n_core.errors import UnsupportedOpsError
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.custom_extractors import GRUExtractor, LSTMExtractor, ModuleInfoExtractor
@@ -93,6 +94,52 @@ def test_the_forward_is_restored_after_a_failure(scaled_extractor: type[ModuleIn
     with pytest.raises(Exception, match="no"):
         _ = ModelExport(net, (torch.randn(2, 5),)).captured
     assert "forward" not in vars(net.inner)
+
+
+def test_an_argument_that_the_extractor_does_not_take_is_refused(
+    scaled_extractor: type[ModuleInfoExtractor], tmp_path: Path
+) -> None:
+    class Twice(Scaled):
+        def forward(self, x: torch.Tensor, times: int = 1, mask: Any = None) -> Any:
+            return super().forward(x * times)
+
+    class Calls(Net):
+        def __init__(self, times: int) -> None:
+            super().__init__(Twice(5))
+            self.times = times
+
+        def forward(self, x: torch.Tensor) -> Any:
+            return self.inner(x, times=self.times)
+
+    class TwiceExtractor(ModuleInfoExtractor):
+        MODULE_CLASS = Twice
+
+        def declare_outputs(self, module: Any, x: torch.Tensor, **more: Any) -> Any:  # type: ignore[override]
+            return x, x.new_empty(x.shape[:-1])  # an argument as it is: only its shape counts
+
+        convert_to_nnef = scaled_extractor.convert_to_nnef
+
+    try:
+        ModelExport(Calls(1), (torch.randn(2, 5),)).to(TractNNEF(TARGET), tmp_path / "m.tar").assert_parity()
+        with pytest.raises(UnsupportedOpsError, match="does not take the argument times=2"):
+            ModelExport(Calls(2), (torch.randn(2, 5),)).to(TractNNEF(TARGET), tmp_path / "m.tar")
+    finally:
+        TwiceExtractor.unregister()
+
+
+def test_unregistering_leaves_the_extractors_of_others(scaled_extractor: type[ModuleInfoExtractor]) -> None:
+    module = Scaled(3)
+    scaled_extractor.unregister()
+    assert ModuleInfoExtractor.get_by_module(module) is None
+
+    class Other(ModuleInfoExtractor):
+        MODULE_CLASS = Scaled
+
+    scaled_extractor.unregister()  # a second time, when the class has another one
+    assert type(ModuleInfoExtractor.get_by_module(module)) is Other
+    assert type(ModuleInfoExtractor.get_by_kind(MODULE_CALL)[-1]) is Other
+    Other.unregister()
+    assert ModuleInfoExtractor.get_by_module(module) is None
 
 
 def test_subclasses_are_matched_to_the_nearest_base() -> None:

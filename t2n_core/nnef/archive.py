@@ -13,7 +13,7 @@ import re
 import secrets
 import shutil
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Final
 
@@ -96,15 +96,20 @@ def _write_tar(part: Path, text: str, weights: dict[str, WeightSource], level: i
                 out, "wb", compresslevel=level, threads=threads, block_size=_BLOCK
             )
             out = stack.enter_context(packer)
-        tar = stack.enter_context(tarfile.open(fileobj=out, mode="w|", bufsize=_COPY, format=tarfile.GNU_FORMAT))
         content = text.encode()
-        tar.addfile(_entry(GRAPH, len(content)), io.BytesIO(content))
+        _add(out, GRAPH, len(content), [content])
         for label, source in weights.items():
             size = dat.HEADER_SIZE + dat.data_size(source.dtype, source.shape)
-            reader = io.BufferedReader(dat.PieceReader(source), _COPY)
-            tar.addfile(_entry(f"{label}.dat", size), reader)
-            while reader.read(_COPY):  # to the end: only there the source is checked against what it promised
-                pass
+            _add(out, f"{label}.dat", size, dat.pieces(source))
+        out.write(bytes(2 * tarfile.BLOCKSIZE))  # the end
+
+
+def _add(out: IO[bytes], name: str, size: int, content: Iterable[bytes | memoryview]) -> None:
+    """One file of a tar; tarfile itself would copy the weights on their way."""
+    out.write(_entry(name, size).tobuf(tarfile.GNU_FORMAT))
+    for piece in content:
+        out.write(piece)
+    out.write(bytes(-size % tarfile.BLOCKSIZE))
 
 
 def _entry(name: str, size: int) -> tarfile.TarInfo:

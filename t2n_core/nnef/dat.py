@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import struct
 from collections.abc import Iterator
@@ -75,27 +74,3 @@ def pieces(source: WeightSource) -> Iterator[bytes | memoryview]:
 def _packed(flags: bytes) -> bytes:
     """Bytes that are zero or not as bits, most significant first."""
     return np.packbits(np.frombuffer(flags, np.uint8) != 0).tobytes()
-
-
-class PieceReader(io.RawIOBase):
-    """The pieces of a tensor as a file to read from, for writers that want one."""
-
-    def __init__(self, source: WeightSource) -> None:
-        super().__init__()
-        self._pieces = pieces(source)
-        self._current = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        target = memoryview(buffer).cast("B")
-        while not self._current:
-            piece = next(self._pieces, None)
-            if piece is None:
-                return 0
-            self._current = memoryview(piece).cast("B")
-        count = min(len(target), len(self._current))
-        target[:count] = self._current[:count]
-        self._current = self._current[count:]
-        return count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 from t2n_core.errors import WriteError
-from t2n_core.nnef.dat import HEADER_SIZE, PieceReader, data_size, header, pieces
+from t2n_core.nnef.dat import HEADER_SIZE, data_size, header, pieces
 from t2n_core.nnef.graph import ArrayWeight
 
 DTYPES = ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?"]
@@ -78,16 +77,6 @@ def test_order_and_bytes_of_odd_arrays() -> None:
 def test_empty_bool_has_a_byte() -> None:
     """tract computes `bytes * 8 - 8` without a sign."""
     assert b"".join(pieces(ArrayWeight(np.zeros((0, 3), bool))))[HEADER_SIZE:] == b"\0"
-
-
-@pytest.mark.parametrize("size", [1, 5, 100, 4096])
-def test_reader_gives_the_pieces(size: int) -> None:
-    array = random_array("i4", (5, 7))
-    reader = io.BufferedReader(PieceReader(Chunked(array, 12)), size)
-    found = b""
-    while part := reader.read(size):
-        found += part
-    assert found == b"".join(pieces(ArrayWeight(array)))
 
 
 @pytest.mark.parametrize("promised", [(3, 4), (5, 4), (0,)])

@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=ROOT / "benchmark-results", help="folder of the results")
     parser.add_argument("--only", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
     parser.add_argument("--tract", default="all-minors", metavar="SPEC", help="engines of the recurrent nets")
-    parser.add_argument("--rounds", type=int, default=12, help="turns of each archive")
+    parser.add_argument("--rounds", type=int, default=30, help="turns of each archive")
     parser.add_argument("--no-peer", action="store_true", help="without torch-to-nnef and its environment")
     parser.add_argument("--peer-400", action="store_true", help="the peer at n = 400 too: four minutes and more")
     parser.add_argument("--peer-folder", type=Path, default=ROOT / ".tox" / "peers", help="where its environment is")

@@ -53,7 +53,8 @@ def export_all(
     for net in nets:
         model, x = net.build()
         ours = folder / f"{net.name}-ours.nnef.tgz"
-        ModelExport(model, (x,)).to(TractNNEF(engine.version, check_io=False, engine=engine), ours)
+        export = ModelExport(model, (x,), dynamic_axes=net.dynamic_axes("input"))
+        export.to(TractNNEF(engine.version, check_io=False, engine=engine), ours)
         found[net.name] = {"ours": ours}
         if peer is not None:
             path = folder / f"{net.name}-peer.nnef.tgz"

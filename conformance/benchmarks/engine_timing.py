@@ -1,7 +1,8 @@
 """Times archives in one tract library, in a process that holds nothing else: `python -m … < job.json > answer.json`.
 
-Archives of one net are loaded once, checked on the same input against the same expected outputs, and then run in turns,
-so that what else the machine does hits all of them alike. Only the engine's run is timed; tensors are made before.
+Archives of one net are loaded once, checked on the same input against the same expected outputs, and then run in turns
+(AB BA AB …), so that what else the machine does hits all of them alike; each turn's figure is its fastest run, and
+ratios are taken between neighbours. Only the engine's run is timed; tensors are made before.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from t2n_core.errors import EngineError, EngineRunError
 ROUNDS = 15
 TURN = 0.02
 """Seconds that one archive runs before it is the next one's turn."""
+LEAST_RUNS = 2
+"""In one turn."""
 CLOSE = (1e-4, 5e-4)
 """Absolute and relative error, as tract's level `approximate`."""
 
@@ -41,19 +44,20 @@ class TimedArchive:
         self.got = (c.c_void_p * self.runnable.outputs)()
         self.call = driver.function("tract_runnable_run")
         self.cpu: list[float] = []
+        self.turns: list[float] = []
         self.wall: list[float] = []
 
     def run_for(self, seconds: float) -> None:
         end = time.perf_counter() + seconds
-        once = False
-        while not once or time.perf_counter() < end:
-            once = True
+        first = len(self.cpu)
+        while len(self.cpu) < first + LEAST_RUNS or time.perf_counter() < end:
             wall, cpu = time.perf_counter(), time.thread_time()
             failed = self.call(self.runnable._pointer, self.given, self.got)
             self.cpu.append(time.thread_time() - cpu)
             self.wall.append(time.perf_counter() - wall)
             self.driver.check(failed, EngineRunError)
             self.driver.drop_tensors([c.c_void_p(value) for value in self.got])
+        self.turns.append(min(self.cpu[first:]))
 
     def figures(self) -> dict[str, Any]:
         self.cpu.sort()
@@ -61,6 +65,7 @@ class TimedArchive:
             "cpu_ms": 1e3 * float(np.median(self.cpu)),
             "wall_ms": 1e3 * float(np.median(self.wall)),
             "least_cpu_ms": 1e3 * self.cpu[0],
+            "turns_ms": [round(1e3 * seconds, 4) for seconds in self.turns],
             "runs": len(self.cpu),
             "load_ms": 1e3 * self.load_seconds,
         }
@@ -96,8 +101,8 @@ def time_case(driver: TractDriver, case: dict[str, Any], rounds: int) -> dict[st
             found[name] = {"error": f"wrong numbers: {excess:.3g} times the tolerance"}
         else:
             ready[name] = timed
-    for _ in range(rounds):
-        for timed in ready.values():
+    for turn in range(rounds):
+        for timed in list(ready.values())[:: 1 if turn % 2 == 0 else -1]:
             timed.run_for(TURN)
     return {**found, **{name: timed.figures() for name, timed in ready.items()}}
 

@@ -22,12 +22,12 @@ from torch_to_nnef import TractNNEF, export_model_to_nnef
 from conformance.benchmarks.nets import RECURRENT, chain
 
 
-def target(version: str, folder: Path) -> TractNNEF:
+def target(version: str, folder: Path, **options: Any) -> TractNNEF:
     """The constructor insists on a binary that says its version, and would download one."""
     shim = folder / f"tract-{version}"
     shim.write_text(f"#!/bin/sh\necho tract {version}\n", encoding="utf-8")
     shim.chmod(0o755)
-    return TractNNEF(version, check_io=False, specific_tract_binary_path=shim)
+    return TractNNEF(version, check_io=False, specific_tract_binary_path=shim, **options)
 
 
 def work(job: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -46,10 +46,10 @@ def work(job: dict[str, Any], folder: Path) -> dict[str, Any]:
         return {"seconds": seconds}
     net = next(n for n in RECURRENT if n.name == job["net"])
     model, x = net.build()
+    options = {"dynamic_axes": net.dynamic_axes("x")} if net.dynamic else {}
+    engine = target(job["version"], folder, **options)
     started = time.perf_counter()
-    export_model_to_nnef(
-        model, (x,), Path(job["path"]), target(job["version"], folder), input_names=["x"], output_names=net.outputs
-    )
+    export_model_to_nnef(model, (x,), Path(job["path"]), engine, input_names=["x"], output_names=net.outputs)
     return {"seconds": [time.perf_counter() - started]}
 
 

@@ -39,6 +39,7 @@ from t2n_core.rewriter.modules import inputs_of_replacement, restore_labels
 from t2n_core.rewriter.report import RewriteReport, RewriteWarning
 from t2n_core.rewriter.selection import Selection, select
 from t2n_core.rewriter.specs import Rewriter
+from t2n_core.torch_graph.bfloat16 import without_bfloat16
 from t2n_core.torch_graph.dynamic_axes import normalise
 from t2n_core.torch_graph.ir import TorchModuleIRGraph
 from t2n_core.torch_graph.passes import simplify
@@ -50,7 +51,7 @@ class ModelExport:
     """One model with example inputs, captured once and exported to any number of targets.
 
     Args:
-        model: in evaluation mode; it is never changed.
+        model: in evaluation mode; it is never changed. bfloat16 is exported as a copy in float32, with a warning.
         args: a tensor, a tuple of arguments, or a dict of named tensors.
         kwargs: further keyword arguments of `forward`.
         input_names, output_names: of the archive; taken from `forward` and numbered if not given.
@@ -82,6 +83,8 @@ class ModelExport:
     def __post_init__(self) -> None:
         if not isinstance(self.model, torch.nn.Module):
             raise InputError(f"the model must be a torch.nn.Module, not {type(self.model).__name__}")
+        calls = [self.args, self.kwargs, list(self.extra_inputs)]
+        self.model, (self.args, self.kwargs, self.extra_inputs) = without_bfloat16(self.model, calls)
         self.inputs = bind_inputs(self.model, self.args, self.kwargs, self.input_names)
 
     @property
@@ -102,7 +105,8 @@ class ModelExport:
             extra = [bind_inputs(self.model, more, self.kwargs, self.inputs.names) for more in self.extra_inputs]
             shapes = [v.shape for v in captured.graph.inputs]
             with as_it_is(), _timed(self.times, "reference"):
-                self._samples = reference_samples(self.model, self.inputs, shapes, captured.symbols, extra)
+                dims = {extent for node in captured.graph.data_nodes for extent in node.shape}
+                self._samples = reference_samples(self.model, self.inputs, shapes, captured.symbols, extra, dims)
         return self._samples
 
     def lower(self, target: InferenceTarget) -> Graph:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import sympy
 import torch
 from torch.utils import _pytree as pytree
 
 from t2n_core.check.samples import Sample, resized_input, size_assignments
 from t2n_core.errors import CaptureError, InputError
-from t2n_core.nnef.dims import Shape, evaluate
+from t2n_core.nnef.dims import Dim, Shape, evaluate
 from t2n_core.torch_graph.tracer import ModelInputs
 
 _GROWTH = 24
@@ -25,12 +26,15 @@ def reference_samples(
     shapes: Sequence[Shape],
     symbols: dict[str, int],
     extra_inputs: Sequence[ModelInputs] = (),
+    captured_dims: Iterable[Dim] = (),
 ) -> list[Sample]:
     """The example call, further given calls, and random inputs at other sizes of each dynamic axis.
 
-    A size at which the model itself cannot run is not one of its sizes; the next larger one takes its place. Raises
-    InputError if the model cannot run on its own example.
+    A size at which the model itself cannot run, or at which a bound of one of its slices is cut off that was not while
+    capturing (`x[:, 1:-1]` of one step), is not one of its sizes; the next larger one takes its place. `captured_dims`
+    are the extents of the captured tensors. Raises InputError if the model cannot run on its own example.
     """
+    clipped = {e for d in captured_dims if isinstance(d, sympy.Expr) for e in d.atoms(sympy.Max, sympy.Min)}
     samples = [_sample(model, inputs, inputs.tensors, dict(symbols), "example")]
     for index, more in enumerate(extra_inputs):
         samples.append(_sample(model, more, more.tensors, {}, f"inputs[{index}]"))
@@ -40,12 +44,20 @@ def reference_samples(
             key = tuple(sorted(sizes.items()))
             if key in seen:
                 break
+            if not all(_as_captured(e, symbols, sizes) for e in clipped):
+                continue
             sample = _resized(model, inputs, shapes, sizes)
             if sample is not None:
                 seen.add(key)
                 samples.append(sample)
                 break
     return samples
+
+
+def _as_captured(clipped: sympy.Expr, traced: dict[str, int], sizes: dict[str, int]) -> bool:
+    """True if the same one of the bounds decides as at the traced sizes."""
+    deciding = [a for a in clipped.args if evaluate(a, traced) == evaluate(clipped, traced)]
+    return any(evaluate(a, sizes) == evaluate(clipped, sizes) for a in deciding)
 
 
 def _larger(sizes: dict[str, int], traced: dict[str, int]) -> list[dict[str, int]]:

@@ -24,6 +24,9 @@ TRACT_TYPES = {
 
 SIZES_AS_BOUNDS = Version("0.19.6")
 """Before, the bounds of `slice` are numbers only."""
+CLAMPED_ENDS = (Version("0.21.6"), Version("0.23.0"))
+"""From the first to before the second, `slice` of a dynamic axis T with `end = 3` has the extent min(T, 3) in the
+engine, which then fits nothing that is written for 3."""
 RESHAPES_INTO_SCANS = (Version("0.23.0"), Version("0.23.9"))
 """From the first to before the second, the engine moves a `reshape` of a scan's result into the scan, and fails."""
 
@@ -132,6 +135,14 @@ class TractEmitter(Emitter):
         """The statement of that name; an axis with a size among its bounds is picked where it cannot take that."""
         steps = list(stride) or [1] * len(axes)
         bounds = list(zip(axes, begin, end, steps, strict=True))
+        first_clamping, first_right = CLAMPED_ENDS
+        if first_clamping <= self.spec.version < first_right:
+            for bound in list(bounds):
+                if not isinstance(value.shape[bound[0]], int) and is_static(bound[1:3]):
+                    value = self._pick_known(value, *bound)
+                    bounds.remove(bound)
+            if not bounds:
+                return value
         free = [bound for bound in bounds if self.spec.version < SIZES_AS_BOUNDS and not is_static(bound[1:3])]
         if free:
             for axis, first, last, step in free:
@@ -201,6 +212,12 @@ class TractEmitter(Emitter):
             x, y = (self._kept(v) if broken else v for v, broken in zip((x, y), rewritten, strict=True))
         return self.call("matmul", x, y, outs=None if out is None else [out], **transposed)[0]
 
+    def conv(self, input: Value, *args: Any, out: Expected | None = None, **attributes: Any) -> Value:
+        """The statement of that name; with a window of 1 the engine makes it a product, with the same misreading."""
+        if self.spec.version >= REWRITTEN_PRODUCTS and _is_tiled(input):
+            input = self._kept(input)
+        return self.call("conv", input, *args, outs=None if out is None else [out], **attributes)[0]
+
     def _batched(self, value: Value, other: Value) -> Value:
         if not is_known(other) or not is_stretched(value.shape[:-2], other.shape[:-2]):
             return value
@@ -222,6 +239,11 @@ class TractEmitter(Emitter):
         """Float32 for halves also where the engine itself would sum them up in halves."""
         first, end = SUMS_OF_HALVES
         return FLOAT32 if dtype == FLOAT16 and first <= self.spec.version < end else super().accumulator(dtype)
+
+    def _pick_known(self, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
+        indices = self.constant(np.arange(int(begin), int(end), step, dtype=np.int64))
+        shape = (*value.shape[:axis], *indices.shape, *value.shape[axis + 1 :])
+        return self.tract_core_gather(value, indices, axis=axis, out=Expected(shape, value.dtype))
 
     def _pick_range(self, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
         counted = Expected((as_dim(floor_div(as_dim(end - begin - 1), step) + 1),), np.dtype(np.int64))

@@ -47,6 +47,12 @@ class Modulo(sympy.Function):  # type: ignore[misc]
     def eval(cls, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
         if a.is_Integer and b.is_Integer:
             return sympy.Integer(int(a) % int(b))
+        if b.is_Integer:
+            # what is a multiple of b, or a rest modulo b already, does not matter
+            inner = a.replace(lambda e: isinstance(e, cls) and e.args[1] == b, lambda e: e.args[0])
+            constant, rest = sympy.expand(inner).as_coeff_Add()
+            plain = rest + constant % b
+            return None if plain == a else cls(plain, b)
         return None
 
 
@@ -134,11 +140,33 @@ def text(d: Dim, name_of: Callable[[str], str] = str) -> str:
     if d.is_Pow and d.exp.is_Integer and d.exp > 0:
         return f"({'*'.join([text(d.base, name_of)] * int(d.exp))})"
     if isinstance(d, FloorDiv) and d.args[1].is_Integer and d.args[1] > 0:
+        over, quotient = _raised(d.args[0], int(d.args[1]))
+        if quotient != 0:
+            up = f"({text(over, name_of)}/{d.args[1]})"
+            return f"(0-{up})" if quotient is None else f"({up}-{text(quotient, name_of)})"
         return f"({text(d.args[0], name_of)}/{d.args[1]})"
     if isinstance(d, Modulo) and d.args[1].is_Integer and d.args[1] > 0:
-        a, b = text(d.args[0], name_of), d.args[1]
+        over, quotient = _raised(d.args[0], int(d.args[1]))
+        a, b = text(over, name_of), d.args[1]
+        if quotient is None:
+            return f"((({a}/{b})*{b})-{text(-d.args[0], name_of)})"
         return f"({a}-(({a}/{b})*{b}))"
     raise ValueError(f"{d} has no form in NNEF")
+
+
+def _raised(a: sympy.Expr, b: int) -> tuple[sympy.Expr, sympy.Expr | None]:
+    """(a + b * q, q) for the least q that leaves no negative coefficient; (a, 0) where no symbol has one.
+
+    Engines divide towards zero: what can be negative is raised by multiples of the divisor before. `-T // b` as a whole
+    is the negative of the quotient rounded up: (T + b - 1, None).
+    """
+    terms = sympy.expand(a).as_coefficients_dict()
+    if not any(number < 0 and not term.is_number for term, number in terms.items()):
+        return a, sympy.Integer(0)
+    if all(number < 0 for number in terms.values()):
+        return sympy.expand(b - 1 - a), None
+    quotient = sum((-(number // b) * term for term, number in terms.items() if number < 0), sympy.Integer(0))
+    return sympy.expand(a + b * quotient), quotient
 
 
 def shape_text(shape: Sequence[Dim]) -> str:

@@ -12,6 +12,9 @@ from t2n_core.errors import LowerError
 _NUMPY = {
     torch.bool: np.bool_,
     torch.uint8: np.uint8,
+    torch.uint16: np.uint16,
+    torch.uint32: np.uint32,
+    torch.uint64: np.uint64,
     torch.int8: np.int8,
     torch.int16: np.int16,
     torch.int32: np.int32,

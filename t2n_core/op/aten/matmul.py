@@ -34,8 +34,16 @@ def matmul(g: Emitter, self: Value, other: Value | None = None, mat2: Value | No
         right = g.unsqueeze(right, axes=[1])
         drop.append(-1)
     rank = max(left.rank, right.rank)
-    out = g.matmul(g.lift(left, rank), g.lift(right, rank))
+    left, right = g.lift(left, rank), g.lift(right, rank)
+    out = g.matmul(left, right) if left.dtype.kind == "f" else _integer_product(g, left, right)
     return g.squeeze_axes(out, [rank + axis for axis in drop])
+
+
+def _integer_product(g: Emitter, left: Value, right: Value) -> Value:
+    """Every product by itself, then their sums: the engine's matmul of integers is an error or the end of it."""
+    rank = left.rank
+    products = g.mul(g.unsqueeze(left, axes=[rank]), g.unsqueeze(right, axes=[rank - 2]))
+    return g.squeeze(g.sum_reduce(products, axes=[rank - 1]), axes=[rank - 1])
 
 
 @op("aten::addbmm")

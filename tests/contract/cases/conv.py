@@ -11,7 +11,16 @@ from tests.contract.cases import build, case, randint, randn, weight
 aten = torch.ops.aten
 ALL = {0: {0: "B", 2: "H", 3: "W"}}
 
+
+def _of_repeated(x: torch.Tensor, kernel: torch.Tensor, axis: int = 1) -> torch.Tensor:
+    return F.conv1d(x.narrow(axis, 0, 1).expand_as(x), kernel)
+
+
 CASES = [
+    case("window of 1 over a repeated channel", _of_repeated, randn(2, 3, 7), weight(randn(5, 3, 1))).dynamic(
+        {0: {2: "T"}}
+    ),
+    case("window of 1 over a repeated step", _of_repeated, randn(2, 3, 7), weight(randn(5, 3, 1)), 2),
     case("conv1d", build(nn.Conv1d, 3, 5, 3, stride=2, padding=2, dilation=2), randn(2, 3, 17)).dynamic(
         {0: {0: "B", 2: "T"}}
     ),

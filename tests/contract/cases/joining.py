@@ -55,6 +55,8 @@ CASES = [
     case("slice_copy", aten.slice_copy.Tensor, randn(5, 4), 0, 1, 4, 2),
     case("last step", lambda x: x[:, -1], randn(2, 5, 3)).dynamic(BT),
     case("first step", lambda x: x[:, 0], randn(2, 5, 3)).dynamic(BT),
+    case("third step, and linear", lambda x: x[:, 2] @ x[0, :3].T, randn(2, 5, 3)).dynamic(BT),
+    case("without the ends", lambda x: x[:, 1:-1], randn(2, 5, 3)).dynamic(BT),
     case("select", torch.select, randn(2, 5, 3), 1, -2),
     case("select_copy", aten.select_copy.int, randn(2, 5, 3), 1, -2),
     case("None and ...", lambda x: x[None, ..., 1, None], randn(2, 5, 3)),

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import nn
 
-from tests.contract.cases import build, case, randn, weight
+from tests.contract.cases import build, case, randint, randn, weight
 
 
 @torch.library.custom_op("transformers::grouped_mm_fallback", mutates_args=())
@@ -48,6 +48,8 @@ CASES = [
     case("linear without bias", build(nn.Linear, 5, 3, bias=False), randn(2, 3, 4, 5)),
     case("linear to a number", torch.nn.functional.linear, randn(2, 5), weight(randn(5))),
     case("matmul", torch.matmul, randn(2, 3, 5), randn(5, 4)),
+    case("matmul of integers", torch.matmul, randint(-9, 9, 2, 3, 5), randint(-9, 9, 5, 4)),
+    case("mm of bytes", torch.mm, randint(0, 9, 3, 5, dtype=torch.uint8), randint(0, 9, 5, 4, dtype=torch.uint8)),
     case("matmul broadcast", torch.matmul, randn(2, 1, 3, 5), randn(6, 5, 4)),
     case("matmul of a wide weight", torch.matmul, randn(1, 2, 5), weight(randn(3, 5, 4))),
     case("matmul of one row and a wide weight", torch.matmul, randn(2, 1, 1, 5), weight(randn(3, 5, 4))),

@@ -22,6 +22,9 @@ CASES = [
     case("pad of bool", F.pad, bools(2, 3), (1, 2), value=True),
     case("pad of float64", F.pad, randn(2, 3, dtype=torch.float64), (1, 2), value=0.1),
     case("pad of float16", F.pad, randn(2, 3, dtype=torch.float16), (1, 2), value=0.1),
+    case(
+        "pad to a multiple", lambda x: F.pad(x, (0, (4 - x.shape[1] % 4) % 4)).unflatten(1, (-1, 4)), randn(2, 5)
+    ).dynamic({0: {1: "T"}}),
     case("pad by a dynamic size", lambda x: F.pad(x, (x.shape[0], 1)), randn(2, 3)).dynamic({0: {0: "B"}}),
     case("reflection_pad1d", build(nn.ReflectionPad1d, (2, 1)), randn(2, 3, 5)).dynamic(SPACE),
     case("reflection_pad2d", build(nn.ReflectionPad2d, (2, 1, 3, 0)), randn(2, 3, 5, 6)).dynamic(SPACE),

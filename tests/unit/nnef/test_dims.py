@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import pytest
 
 from t2n_core.nnef.dims import Dim, FloorDiv, Modulo, as_dim, evaluate, floor_div, product, same, symbol, text
@@ -21,10 +24,56 @@ T, B = symbol("T"), symbol("B")
         (T**2, "(T*T)"),
         (Modulo(T, 4), "(T-((T/4)*4))"),
         (-T, "(0-T)"),
+        (FloorDiv(-T, 4), "(0-((T+3)/4))"),
+        (Modulo(-T, 4), "((((T+3)/4)*4)-T)"),
+        (Modulo(4 - Modulo(T, 4), 4), "((((T+3)/4)*4)-T)"),
+        (FloorDiv(B - 3 * T + 1, 2), "(((B+T+1)/2)-(T*2))"),
     ],
 )
 def test_text(dim: Dim, expected: str) -> None:
     assert text(as_dim(dim)) == expected
+
+
+class Engine(int):
+    """Integers that divide towards zero, as engines do."""
+
+    def __add__(self, other: int) -> Engine:
+        return Engine(int(self) + int(other))
+
+    def __sub__(self, other: int) -> Engine:
+        return Engine(int(self) - int(other))
+
+    def __mul__(self, other: int) -> Engine:
+        return Engine(int(self) * int(other))
+
+    def __truediv__(self, other: int) -> Engine:
+        return Engine(math.trunc(int(self) / int(other)))
+
+    def __radd__(self, other: int) -> Engine:
+        return Engine(other) + self
+
+    def __rsub__(self, other: int) -> Engine:
+        return Engine(other) - self
+
+
+@pytest.mark.parametrize(
+    "dim",
+    [
+        FloorDiv(-T, 4),
+        -FloorDiv(-T, 3),
+        FloorDiv(B - 3 * T + 1, 2),
+        Modulo(-T, 4),
+        Modulo(4 - Modulo(T, 4), 4),
+        Modulo(-T - 3, 4),
+        Modulo(3 - 2 * T, 5),
+        Modulo(B * T - 7, 5),
+        FloorDiv(T + Modulo(-T, 4), 4),
+    ],
+)
+def test_text_means_the_same_where_division_goes_towards_zero(dim: Dim) -> None:
+    for size, batch in itertools.product(range(1, 30), (1, 2, 7, 40)):
+        found = eval(text(dim), {"T": Engine(size), "B": Engine(batch)})
+        assert found == evaluate(dim, {"T": size, "B": batch}), (size, batch)
 
 
 @pytest.mark.parametrize("dim", [FloorDiv(T, B), T / 2])

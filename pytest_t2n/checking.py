@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -34,10 +35,11 @@ def check_result(cell: Cell, settings: Settings, result: ExportResult, required:
             from pytest_t2n.bundles import add_to_bundle
 
             add_to_bundle(settings.bundle, material)
-        outcome = _reused(settings, material)
-        if outcome is None:
-            outcome = result.check_parity(required, timeout=timeout)
-            _keep(settings, material, outcome)
+        with _turn(settings, material, timeout):
+            outcome = _reused(settings, material)
+            if outcome is None:
+                outcome = result.check_parity(required, timeout=timeout)
+                _keep(settings, material, outcome)
     except Exception as exc:
         outcome = Outcome.from_error(exc, "compare")
     if not outcome.engine:
@@ -67,6 +69,14 @@ def _reused(settings: Settings, material: Material | None) -> Outcome | None:
     from pytest_t2n.reuse import find_result
 
     return find_result(cache_folder(settings), material)
+
+
+def _turn(settings: Settings, material: Material | None, timeout: float) -> AbstractContextManager[None]:
+    if material is None or not settings.reuse:
+        return nullcontext()
+    from pytest_t2n.reuse import turn
+
+    return turn(cache_folder(settings), material, timeout)
 
 
 def _keep(settings: Settings, material: Material | None, outcome: Outcome) -> None:

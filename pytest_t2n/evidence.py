@@ -38,20 +38,26 @@ def attach_record(
     root: Path,
     *,
     accept: bool = False,
-) -> None:
-    """Put the record of a cell on the report of the phase that decides it, and judge both by what is expected."""
-    record = record_of(cell, run, call, report) if cell is not None else None
-    if record is not None:
-        if expectations or accept:
-            from pytest_t2n.judging import judge
+) -> str:
+    """Put the record of a cell on the report of the phase that decides it, and judge both by what is expected.
 
-            record = judge(report, record, expectations, accept)
-        contents = run.decisive_contents() if run is not None else Contents()
-        graph = contents.graph_line
-        record = _described(record, contents, dict(report.user_properties))
-        record = _relative(record, root)
-        lines: list[Record] = [record] if graph is None else [graph, record]
-        report.user_properties.append((PROPERTY, "\n".join(map(encode, lines))))
+    Gives the text that was put there, empty if this phase decides nothing.
+    """
+    record = record_of(cell, run, call, report) if cell is not None else None
+    if record is None:
+        return ""
+    if expectations or accept:
+        from pytest_t2n.judging import judge
+
+        record = judge(report, record, expectations, accept)
+    contents = run.decisive_contents() if run is not None else Contents()
+    graph = contents.graph_line
+    record = _described(record, contents, dict(report.user_properties))
+    record = _relative(record, root)
+    lines: list[Record] = [record] if graph is None else [graph, record]
+    text = "\n".join(map(encode, lines))
+    report.user_properties.append((PROPERTY, text))
+    return text
 
 
 def _described(record: CellLine, contents: Contents, properties: Mapping[str, object]) -> CellLine:

@@ -144,16 +144,32 @@ class Ledger:
             return
         if texts:
             try:
-                for line in decode_lines(str(texts[-1])):
-                    if isinstance(line, GraphLine):
-                        self._note_graph(line)
-                    elif isinstance(line, CellLine):
-                        self._note(line)
+                self._take(decode_lines(str(texts[-1])))
             except msgspec.DecodeError as exc:
                 self.problems.append(f"unreadable record of {report.nodeid}: {exc}")
         elif report.failed and report.when not in ("setup", "call", "teardown") and report.nodeid in self.plan:
             # xdist says of a dead worker only which test it was running.
             self._note(simple_record(self.plan[report.nodeid], "crash", "run", "WorkerCrash", str(report.longrepr)))
+
+    def recover(self, texts: Iterable[str]) -> None:
+        """Take the records, one per text, of planned cells whose report did not arrive."""
+        before = len(self.cells)
+        for text in texts:
+            try:
+                lines = decode_lines(text)
+            except msgspec.DecodeError:
+                continue  # a worker that was killed while it wrote
+            self._take(one for one in lines if not isinstance(one, CellLine) or one.nodeid in self.plan)
+        count = len(self.cells) - before
+        if count:
+            self.notes.append(f"{count} records were read from files of workers: their reports did not arrive")
+
+    def _take(self, lines: Iterable[Record]) -> None:
+        for line in lines:
+            if isinstance(line, GraphLine):
+                self._note_graph(line)
+            elif isinstance(line, CellLine):
+                self._note(line)
 
     def finish(self, why_missing: str) -> None:
         """Give every planned cell without a record the status `not_run`, close the file, write the report."""

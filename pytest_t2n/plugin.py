@@ -113,7 +113,7 @@ def pytest_runtest_makereport(
         from pytest_t2n.evidence import attach_record, make_portable
 
         config = item.config
-        attach_record(
+        text = attach_record(
             report,
             item.stash.get(CELL, None),
             item.stash.get(t2n.RUN, None),
@@ -122,7 +122,8 @@ def pytest_runtest_makereport(
             config.rootpath,
             accept=config.stash[t2n.SETTINGS].accept,
         )
-        if t2n.is_worker(item.config):
+        if t2n.is_worker(config):
+            t2n.keep_record(config, text)
             make_portable(report)
     return report
 

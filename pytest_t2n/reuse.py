@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from filelock import FileLock, Timeout
 
 from pytest_t2n.evidence import REUSED
 
@@ -88,6 +91,25 @@ def keep_result(cache_dir: Path, material: Material, outcome: Outcome) -> None:
         return
 
 
+@contextmanager
+def turn(cache_dir: Path, material: Material, seconds: float) -> Iterator[None]:
+    """Hold the key while its cell runs: workers with equal cells run one of them and reuse it for the others.
+
+    Whoever waits longer than `seconds`, or cannot write there, goes on alone.
+    """
+    lock = FileLock(_path(cache_dir, key_of(material)).with_suffix(".lock"))
+    try:
+        Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=seconds)
+    except (OSError, Timeout):
+        yield
+        return
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def _path(cache_dir: Path, key: str) -> Path:
     return cache_dir / "results" / key[:2] / f"{key}.json"
 
@@ -103,4 +125,4 @@ def _numbers(fields: dict[str, Any]) -> dict[str, Any]:
             for name, value in fields.items()}  # fmt: skip
 
 
-__all__ = ["find_result", "keep_result", "key_of"]
+__all__ = ["find_result", "keep_result", "key_of", "turn"]

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -25,6 +26,8 @@ CONTROLLER = pytest.StashKey["Controller"]()
 EXPECTATIONS = pytest.StashKey[Expectations]()
 RUN = pytest.StashKey[CellRun]()
 WORKER_INPUT = "t2n"
+_KEPT = ".records.jsonl"
+"""End of the name of a worker's file of records."""
 
 
 class Controller:
@@ -87,6 +90,7 @@ class Controller:
         stopped = _why_stopped(session)
         self.judge_expectations(session)
         self.finish_bundle()
+        self.ledger.recover(self._read_kept())
         self.ledger.finish(stopped or "no report of it arrived")
         lost = bool(self.ledger.missing) and not stopped
         settled = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
@@ -110,6 +114,17 @@ class Controller:
         if self._plans is not None:
             shutil.rmtree(self._plans, ignore_errors=True)
             self._plans = None
+
+    def _read_kept(self) -> list[str]:
+        """What workers wrote beside sending it: an interrupt leaves reports behind that are on their way."""
+        lines: list[str] = []
+        for path in sorted(self._plans.glob(f"*{_KEPT}")) if self._plans is not None else ():
+            try:
+                # Behind the last line end stands what a killed worker did not finish.
+                lines += path.read_text(encoding="utf-8").split("\n")[:-1]
+            except (OSError, ValueError):
+                continue
+        return lines
 
     def _read_plan(self, worker_id: str, nodeids: Sequence[str]) -> Selection:
         if self._plans is not None:
@@ -179,6 +194,22 @@ def write_plan(config: pytest.Config) -> None:
         return
 
 
+def keep_record(config: pytest.Config, text: str) -> None:
+    """Write a record down in this worker, in case its report does not arrive; costs nothing but the record if it fails.
+
+    A controller that is interrupted stops reading, and takes what is on the wire with it.
+    """
+    given = worker_input(config)
+    if not text or "plans" not in given:
+        return
+    try:
+        name = f"{config.workerinput['workerid']}{_KEPT}"  # type: ignore[attr-defined]
+        with (Path(given["plans"]) / name).open("a", encoding="utf-8") as sink:
+            sink.write(f"{text}\n")
+    except OSError:
+        return
+
+
 def worker_input(config: pytest.Config) -> dict[str, Any]:
     return getattr(config, "workerinput", {}).get(WORKER_INPUT, {})  # type: ignore[no-any-return]
 
@@ -200,10 +231,12 @@ def _why_stopped(session: pytest.Session) -> str:
 def _progress(config: pytest.Config) -> Any:
     """Say what is downloaded: the first session of a machine would else seem to hang."""
     reporter = config.pluginmanager.getplugin("terminalreporter")
+    turn = Lock()  # engines are fetched by several threads, and a line is two writes
 
     def say(version: str, event: str) -> None:
         if reporter is not None and event != "ready":
-            reporter.write_line(f"t2n: {event} tract {version}")
+            with turn:
+                reporter.write_line(f"t2n: {event} tract {version}")
 
     return say
 
@@ -218,6 +251,7 @@ __all__ = [
     "WORKER_INPUT",
     "Controller",
     "is_worker",
+    "keep_record",
     "select",
     "start",
     "start_worker",

@@ -27,7 +27,7 @@ from t2n_core.check.parity import check_parity
 from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.engine.resolved import ResolvedEngine
-from t2n_core.errors import EngineResolveError, LowerError, Origin, UnsupportedOpsError
+from t2n_core.errors import EngineResolveError, InputError, LowerError, Origin, UnsupportedOpsError
 
 RELEASES = ["0.21.13", "0.21.19", "0.22.4", "0.23.9"]
 LOG = Path(__file__).with_name("log.txt")
@@ -92,6 +92,8 @@ class Result:
 class ModelExport:
     def __init__(self, model, args, kwargs=None, **options):
         note(f"capture {model}")
+        if model == "refused":
+            raise InputError("these inputs do not fit")
         self.model, self.options = model, options
 
     def to(self, target, path):
@@ -123,6 +125,8 @@ pytest_t2n.engines.load_resolver = lambda: resolve
 pytest_t2n.running.load_converter = lambda: pytest_t2n.running.Converter(ModelExport, tract, khronos)
 '''
 
+EVERYWHERE = ("n0", "n2", "no_xdist")
+"""How a fault is tried: in one process, with two workers, and where xdist is not there at all."""
 MODES = {"plain": (), "n0": ("-n", "0"), "n2": ("-n", "2"), "no_xdist": ("-p", "no:xdist")}
 
 _PATIENCE = 120.0
@@ -143,7 +147,7 @@ class Suite:
         """Run the suite: in this process where that is possible, which is faster, unless it is to be `alone`."""
         select = [f"--t2n-tract={engines}"] if engines else []
         given = (*select, *MODES[mode], *OTHER_PLUGINS, *arguments)
-        if alone or mode != "plain":
+        if alone or mode in ("n2", "no_xdist"):
             return self.pytester.runpytest_subprocess(*given, timeout=_PATIENCE)
         return self.pytester.runpytest_inprocess(*given)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.plugin.conftest import EVERYWHERE
+
 SIX = """
     import pytest
 
@@ -61,6 +63,10 @@ def test_lost_reports_are_named_and_fail_the_session(suite, mode):
         )
     result = suite.run("--t2n-report=site", mode=mode)
     result.assert_outcomes(passed=6)
+    if mode == "n2":  # the worker wrote it down, too
+        result.stdout.fnmatch_lines(["1 records were read from files of workers: their reports did not arrive"])
+        assert set(suite.statuses.values()) == {"pass"}
+        return
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         ["1 planned cells did not run: no report of it arrived", "  *test_model[[]0-tract-0.22.4[]]"]
@@ -68,7 +74,8 @@ def test_lost_reports_are_named_and_fail_the_session(suite, mode):
     assert suite.statuses.pop("test_model[0-tract-0.22.4]") == "not_run"
 
 
-def test_user_properties_that_xdist_cannot_carry_cost_nothing(suite):
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_user_properties_that_xdist_cannot_carry_cost_nothing(suite, where):
     suite.pytester.makepyfile(
         """
         import pathlib
@@ -86,7 +93,7 @@ def test_user_properties_that_xdist_cannot_carry_cost_nothing(suite):
             return "pass", (1,)
         """
     )
-    result = suite.run("--t2n-report=site", "--junitxml=junit.xml", mode="n2")
+    result = suite.run("--t2n-report=site", "--junitxml=junit.xml", mode=where)
     result.assert_outcomes(passed=15)
     assert set(suite.statuses.values()) == {"pass"}
     # The function of a case is called once for all its engines.
@@ -117,11 +124,11 @@ def test_reports_that_xdist_cannot_carry_are_named(suite):
     result = suite.run("--t2n-report=site", mode="n2")
     assert result.ret == pytest.ExitCode.INTERNAL_ERROR
     assert len(suite.cells) == 24
-    assert suite.statuses["test_model[3-tract-0.21.19]"] == "not_run"
+    assert suite.statuses["test_model[3-tract-0.21.19]"] == "pass", "the worker wrote it down before it sent it"
     result.stdout.fnmatch_lines(["*planned cells did not run: *"])
 
 
-@pytest.mark.parametrize(("where", "status"), [("plain", 1), ("n2", 2)])
+@pytest.mark.parametrize(("where", "status"), [("n0", 1), ("n2", 2), ("no_xdist", 1)])
 def test_stopping_at_the_first_failure_is_the_users_choice(suite, where, status):
     suite.pytester.makepyfile(
         """
@@ -143,7 +150,7 @@ def test_stopping_at_the_first_failure_is_the_users_choice(suite, where, status)
     )
 
 
-@pytest.mark.parametrize("where", ["plain", "n2"])
+@pytest.mark.parametrize("where", EVERYWHERE)
 def test_ctrl_c_keeps_what_was_done(suite, where):
     suite.pytester.makepyfile(
         """
@@ -169,11 +176,12 @@ def test_ctrl_c_keeps_what_was_done(suite, where):
     assert (suite.path / "site" / "index.html").exists()
 
 
-def test_a_full_disk_costs_the_file_and_not_the_results(suite):
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_a_full_disk_costs_the_file_and_not_the_results(suite, where):
     write(suite, "pass", "pass")
     (suite.path / "site").mkdir()
     (suite.path / "site" / "matrix.jsonl").symlink_to("/dev/full")
-    result = suite.run("--t2n-report=site")
+    result = suite.run("--t2n-report=site", mode=where)
     result.assert_outcomes(passed=6)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["tract 0.23.9 * 2 *exact 2", "problem: *matrix.jsonl: No space left on device*"])
@@ -190,7 +198,7 @@ def test_a_full_disk_costs_the_file_and_not_the_results(suite):
         ("-p", "no:logging"),
     ],
 )
-@pytest.mark.parametrize("where", ["plain", "n2"])
+@pytest.mark.parametrize("where", EVERYWHERE)
 def test_with_other_parts_of_pytest_switched(suite, arguments, where):
     write(suite, "pass", "mismatch")
     result = suite.run("--t2n-report=site", *arguments, mode=where, alone=True)
@@ -199,7 +207,7 @@ def test_with_other_parts_of_pytest_switched(suite, arguments, where):
     assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
 
 
-@pytest.mark.parametrize("where", ["plain", "n2"])
+@pytest.mark.parametrize("where", EVERYWHERE)
 def test_an_empty_selection(suite, where):
     write(suite, "pass", "pass")
     result = suite.run("-k", "nothing", "--t2n-report=site", mode=where)
@@ -208,12 +216,43 @@ def test_an_empty_selection(suite, where):
     assert (suite.path / "site" / "index.html").exists()
 
 
-def test_lf_runs_the_failed_versions_only(suite):
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_lf_runs_the_failed_versions_only(suite, where):
     write(suite, "pass", "mismatch@0.22.4")
     suite.run()
-    result = suite.run("--lf", "--t2n-report=site")
+    result = suite.run("--lf", "--t2n-report=site", mode=where)
     result.assert_outcomes(failed=1)
     assert set(suite.statuses) == {"test_model[1-tract-0.22.4]"}
+
+
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_k_runs_what_it_says(suite, where):
+    write(suite, "pass", "mismatch")
+    result = suite.run("-k", "model and 1 and 0.22.4", "--t2n-report=site", mode=where)
+    result.assert_outcomes(failed=1, **({} if where == "n2" else {"deselected": 5}))
+    assert suite.statuses == {"test_model[1-tract-0.22.4]": "mismatch"}
+
+
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_collect_only_runs_nothing_and_leaves_the_last_report(suite, where):
+    write(suite, "pass", "mismatch")
+    suite.run("--t2n-report=site")
+    before = suite.matrix
+    result = suite.run("--collect-only", "-q", "--t2n-report=site", mode=where)
+    assert result.ret == 0
+    assert len([line for line in result.outlines if "::test_model[" in line]) == 6
+    assert suite.matrix == before
+    assert len(suite.runs) == 6
+
+
+def test_a_capture_that_fails_is_tried_once_per_case(suite, mode):
+    write(suite, "pass", "refused")
+    result = suite.run("--t2n-report=site", mode=mode)
+    result.assert_outcomes(passed=3, failed=3)
+    refused = [cell for cell in suite.cells.values() if cell["status"] != "pass"]
+    assert len(refused) == 3
+    assert all("these inputs do not fit" in cell["error"]["message"] for cell in refused)
+    assert len([line for line in suite.log if line.endswith("capture refused")]) == 1
 
 
 def test_a_collection_error_elsewhere_leaves_no_cell_unaccounted(suite):

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from t2n_core.engine.store import default_cache_dir
+from tests.plugin.conftest import EVERYWHERE
 from tests.plugin.test_real import GRAPHS
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
@@ -16,7 +17,7 @@ HANGS = "relu(" * 60 + "x * 2.0" + ")" * 60
 """tract reads nested calls in time exponential in their depth."""
 
 
-@pytest.mark.parametrize("where", ["plain", "n2"])
+@pytest.mark.parametrize("where", EVERYWHERE)
 def test_an_engine_that_hangs_or_eats_memory_is_one_cell(suite, where):
     suite.pytester.makeconftest(GRAPHS)
     suite.pytester.makepyfile(

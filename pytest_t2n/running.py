@@ -37,6 +37,10 @@ _GRAVITY = {"mismatch": 0, "crash": 1, "timeout": 2, "oom": 3, "error": 4}
 """Of several failures in one test the worst is its outcome; wrong numbers nobody notices come first."""
 
 
+_BEFORE_GRAPHS = ("setup", "capture")
+"""Stages at which there is nothing to tell of an export yet, and asking would capture again."""
+
+
 class Converter(NamedTuple):
     """The classes of the converter that the plugin uses."""
 
@@ -98,7 +102,8 @@ class CellRun:
     def add(self, outcome: Outcome, export: Any = None, archive: Path | None = None) -> None:
         """Note an outcome, with what was exported."""
         self.outcomes.append(outcome)
-        self.contents.append(contents_of(export, archive) if export is not None else Contents())
+        captured = export is not None and outcome.stage.value not in _BEFORE_GRAPHS
+        self.contents.append(contents_of(export, archive) if captured else Contents())
 
     def decisive_contents(self) -> Contents:
         """The graph of the decisive export, and the operators of all."""

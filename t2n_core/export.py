@@ -21,7 +21,7 @@ from t2n_core.check.outcome import Outcome, Stage
 from t2n_core.check.parity import check_parity
 from t2n_core.check.samples import Sample
 from t2n_core.check.tolerance import TractCheckTolerance
-from t2n_core.errors import InputError, RewriteError, UnsupportedOpsError
+from t2n_core.errors import CaptureError, InputError, RewriteError, UnsupportedOpsError
 from t2n_core.inference_target import InferenceTarget
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.graph import Graph
@@ -128,15 +128,22 @@ class ModelExport:
         known = self._captures.find(selection, target)
         if known is not None:
             return known
+        refusal = self._captures.find_refusal(selection)
+        if refusal is not None:
+            raise refusal
         session = self._session(target)
-        with _timed(self.times, "capture"), rewriting(self.model, selection, session) as rewritten:
-            captured = TorchModuleTracer(
-                rewritten.model,
-                inputs_of_replacement(self.model, rewritten.model, self.inputs),
-                self.dynamic_axes,
-                ModuleInfoExtractor.get_by_module,
-                rewritten.modes,
-            ).trace()
+        try:
+            with _timed(self.times, "capture"), rewriting(self.model, selection, session) as rewritten:
+                captured = TorchModuleTracer(
+                    rewritten.model,
+                    inputs_of_replacement(self.model, rewritten.model, self.inputs),
+                    self.dynamic_axes,
+                    ModuleInfoExtractor.get_by_module,
+                    rewritten.modes,
+                ).trace()
+        except CaptureError as error:
+            self._captures.keep_refusal(error, selection, session)
+            raise
         if selection.modules:
             restore_labels(captured.graph, self.model)
         return self._captures.keep(captured, selection, session)

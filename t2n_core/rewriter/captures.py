@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from t2n_core.errors import T2NError
 from t2n_core.rewriter.context import Session
 from t2n_core.rewriter.selection import Selection
 from t2n_core.rewriter.specs import Rewriter
@@ -31,6 +32,7 @@ class Captures:
     """One per set of rewriters that act on capture. Those for one target only do not pile up."""
 
     known: list[Capture] = field(default_factory=list)
+    refusals: list[tuple[object, T2NError]] = field(default_factory=list)
 
     @property
     def latest(self) -> CapturedModel | None:
@@ -40,6 +42,14 @@ class Captures:
         wanted = selection.of_capture
         fitting = (c for c in self.known if c.rewriters == wanted and (c.only_for is None or c.only_for is target))
         return next(fitting, None)
+
+    def find_refusal(self, selection: Selection) -> T2NError | None:
+        """Why capture failed before with the same rewriters: it would take as long again, and end the same way."""
+        return next((error for wanted, error in self.refusals if wanted == selection.of_capture), None)
+
+    def keep_refusal(self, error: T2NError, selection: Selection, session: Session) -> None:
+        if not session.target.asked:  # what a rewriter does for one target says nothing of another
+            self.refusals.append((selection.of_capture, error))
 
     def keep(self, model: CapturedModel, selection: Selection, session: Session) -> Capture:
         target = session.target.get() if session.target.asked else None

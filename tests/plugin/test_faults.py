@@ -124,7 +124,7 @@ def test_reports_that_xdist_cannot_carry_are_named(suite):
     result = suite.run("--t2n-report=site", mode="n2")
     assert result.ret == pytest.ExitCode.INTERNAL_ERROR
     assert len(suite.cells) == 24
-    assert suite.statuses["test_model[3-tract-0.21.19]"] == "pass", "the worker wrote it down before it sent it"
+    assert suite.statuses["test_model[3-tract-0.21.19]"] == "not_run"
     result.stdout.fnmatch_lines(["*planned cells did not run: *"])
 
 

@@ -206,6 +206,23 @@ def test_a_python_loop_over_the_size_is_caught(x: torch.Tensor, tmp_path: Path) 
         ModelExport(Loop(), (x,), dynamic_axes={"x": {0: "T"}}).to(TractNNEF(TARGET), tmp_path / "m.tgz")
 
 
+def test_a_capture_that_failed_is_not_tried_again(tmp_path: Path) -> None:
+    calls = []
+
+    class Refused(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            calls.append(1)
+            return x + float(x.sum())
+
+    export = ModelExport(Refused(), (torch.randn(3, 4),))
+    messages = []
+    for version in ("0.19.15", "0.21.19", TARGET):
+        with pytest.raises(CaptureError) as caught:
+            export.to(TractNNEF(version), tmp_path / "m.tgz")
+        messages.append((str(caught.value), len(calls)))
+    assert len(set(messages)) == 1, "neither another answer nor another call"
+
+
 def test_a_stateful_model_is_refused(x: torch.Tensor, tmp_path: Path) -> None:
     class Counting(nn.Module):
         def __init__(self) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from conformance.benchmarks import engine_speed, startup
 from conformance.benchmarks.machine import ROOT, describe_machine
-from conformance.benchmarks.nets import CHAIN_LENGTHS
+from conformance.benchmarks.nets import CHAIN_LENGTHS, EXPORTED
 from conformance.benchmarks.peer import NAME, Peer
 from conformance.benchmarks.tables import markdown
 
@@ -36,17 +36,33 @@ def export_times(folder: Path, peer: Peer | None, longest: int) -> dict[str, Any
     command += ["--benchmark-only", f"--benchmark-json={path}", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     subprocess.run(command, cwd=ROOT, check=True, stdout=sys.stderr)
     found: dict[str, Any] = {"ours": {}, "torch.export": {}}
+    nets: dict[str, dict[str, Any]] = {net: {} for net in EXPORTED}
     for entry in json.loads(path.read_text(encoding="utf-8"))["benchmarks"]:
         who = "ours" if entry["name"].startswith("test_ours") else "torch.export"
-        found[who][entry["params"]["length"]] = entry["stats"]["median"]
+        if "net" in entry["params"]:
+            nets[entry["params"]["net"]][who] = entry["stats"]["median"]
+        else:
+            found[who][entry["params"]["length"]] = entry["stats"]["median"]
     if peer is not None:
         found["peer"] = {}
         for n in (n for n in CHAIN_LENGTHS if n <= longest):
             say(f"the peer's export of {n} layers")
-            job = {"chain": n, "repeats": 3 if n <= 50 else 1, "version": "0.23.9"}
-            answer = peer.ask(job, 600.0 if n > 200 else BUDGET)
-            found["peer"][n] = answer.get("error") or sorted(answer["seconds"])[len(answer["seconds"]) // 2]
-    return found
+            found["peer"][n] = _seconds(
+                peer, {"chain": n, "repeats": 3 if n <= 50 else 1}, 600.0 if n > 200 else BUDGET
+            )
+        for net in EXPORTED:
+            say(f"the peer's export of {net}")
+            known = found["peer"].get(400) if net.startswith("400 x") else _seconds(peer, {"export": net, "repeats": 1})
+            nets[net]["peer"] = known or "not run"
+    return {**found, "nets": nets}
+
+
+def _seconds(peer: Peer, job: dict[str, Any], budget: float = BUDGET) -> float | str:
+    """The median, or why there is none."""
+    answer = peer.ask({**job, "version": "0.23.9"}, budget)
+    return (
+        str(answer["error"]) if answer.get("error") else float(sorted(answer["seconds"])[len(answer["seconds"]) // 2])
+    )
 
 
 def main() -> None:

@@ -1,7 +1,8 @@
 """torch-to-nnef at work, in its own environment: `python -m conformance.benchmarks.peer_export < jobs > answers`.
 
-One job per line, as JSON: {"chain": 50, "repeats": 3} or {"net": "lstm-64-l1-uni", "version": …, "path": …}; one answer
-per line. The archives are not checked here: that is done for both exporters alike, in the engine.
+One job per line, as JSON: {"chain": 50, "repeats": 3}, {"export": "speech encoder", "repeats": 1} or
+{"net": "lstm-64-l1-uni", "version": …, "path": …}; one answer per line. The archives are not checked here: that is done
+for both exporters alike, in the engine.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 from torch_to_nnef import TractNNEF, export_model_to_nnef
 
-from conformance.benchmarks.nets import RECURRENT, chain
+from conformance.benchmarks.nets import RECURRENT, build, chain
 
 
 def target(version: str, folder: Path, **options: Any) -> TractNNEF:
@@ -31,10 +32,11 @@ def target(version: str, folder: Path, **options: Any) -> TractNNEF:
 
 
 def work(job: dict[str, Any], folder: Path) -> dict[str, Any]:
-    if "chain" in job:
+    if "chain" in job or "export" in job:
         seconds = []
         for _ in range(job["repeats"]):
-            model, x = chain(job["chain"])  # a new one each time: the exporter changes the model
+            # a new one each time: the exporter changes the model
+            model, x = chain(job["chain"]) if "chain" in job else build(job["export"])
             started = time.perf_counter()
             path = folder / "chain.nnef.tgz"
             export_model_to_nnef(

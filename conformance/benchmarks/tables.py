@@ -68,6 +68,17 @@ def export_table(export: dict[str, dict[str, Any]]) -> str:
     return text + (f", n^{growth(measured):.2f} (peer)." if len(measured) > 1 else ".")
 
 
+def nets_table(nets: dict[str, dict[str, Any]]) -> str:
+    """Seconds of one export, medians; the floor is torch.export alone."""
+    rows = []
+    for name, times in nets.items():
+        ours, floor, peer = times["ours"], times["torch.export"], times.get("peer", "not run")
+        known = isinstance(peer, float)
+        shown = [f"{peer:.2f}", f"{peer / ours:.0f} x"] if known else [str(peer), ""]
+        rows.append([name, f"{ours:.2f}", f"{floor:.2f}", f"{ours / floor:.2f} x", *shown])
+    return table(["net", "ours, s", "torch.export, s", "ours / floor", "peer, s", "peer / ours"], rows)
+
+
 def _ms(figures: dict[str, Any] | None) -> str:
     if not figures:
         return "-"
@@ -134,6 +145,7 @@ def markdown(results: Results) -> str:
         parts.append(f"The peer is {results['peer']}, in an environment of its own, with the same torch.")
     if "export" in results:
         parts += ["## Export of n times (Linear + ReLU)", export_table(results["export"])]
+        parts += ["## Export of whole nets", nets_table(results["export"]["nets"])]
         if results.get("peer_note"):
             parts.append(results["peer_note"])
     if "engine" in results:

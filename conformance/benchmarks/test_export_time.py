@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from conformance.benchmarks.nets import CHAIN_LENGTHS, chain
+from conformance.benchmarks.nets import CHAIN_LENGTHS, EXPORTED, build, chain
 from t2n_core import TractNNEF, export_model_to_nnef
 
 VERSION = "0.23.9"
@@ -39,3 +39,20 @@ def test_ours(length: int, benchmark: Any, tmp_path: Path) -> None:
 def test_torch_export(length: int, benchmark: Any) -> None:
     model, x = chain(length)
     benchmark.pedantic(lambda: torch.export.export(model, (x,), strict=False), rounds=5, warmup_rounds=1)
+
+
+@pytest.mark.parametrize("net", EXPORTED)
+def test_ours_of_net(net: str, benchmark: Any, tmp_path: Path) -> None:
+    model, x = build(net)
+    path = tmp_path / "net.nnef.tar"
+
+    def export() -> None:
+        export_model_to_nnef(model, (x,), path, TractNNEF(VERSION, check_io=False))
+
+    benchmark.pedantic(export, rounds=3, warmup_rounds=1)
+
+
+@pytest.mark.parametrize("net", EXPORTED)
+def test_torch_export_of_net(net: str, benchmark: Any) -> None:
+    model, x = build(net)
+    benchmark.pedantic(lambda: torch.export.export(model, (x,), strict=False), rounds=3, warmup_rounds=1)

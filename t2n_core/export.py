@@ -10,12 +10,10 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-
-import torch
 
 from t2n_core.check.outcome import Outcome, Stage
 from t2n_core.check.parity import check_parity
@@ -41,9 +39,11 @@ from t2n_core.rewriter.selection import Selection, select
 from t2n_core.rewriter.specs import Rewriter
 from t2n_core.torch_graph.bfloat16 import without_bfloat16
 from t2n_core.torch_graph.dynamic_axes import normalise
+from t2n_core.torch_graph.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.ir import TorchModuleIRGraph
 from t2n_core.torch_graph.passes import simplify
-from t2n_core.torch_graph.tracer import CapturedModel, ModelInputs, TorchModuleTracer, bind_inputs
+from t2n_core.torch_graph.sources import CAPTURE_WAYS, CaptureWay, Model, Source, source_of
+from t2n_core.torch_graph.tracer import CapturedModel, TorchModuleTracer
 
 
 @dataclass(slots=True)
@@ -51,9 +51,12 @@ class ModelExport:
     """One model with example inputs, captured once and exported to any number of targets.
 
     Args:
-        model: in evaluation mode; it is never changed. bfloat16 is exported as a copy in float32, with a warning.
-        args: a tensor, a tuple of arguments, or a dict of named tensors.
-        kwargs: further keyword arguments of `forward`.
+        model: a module in evaluation mode, which is never changed (bfloat16 is exported as a copy in float32,
+            with a warning); an ExportedProgram; a ScriptModule; or the path of
+            a saved one of the last two.
+        args: a tensor, a tuple of arguments, or a dict of named tensors; arguments may be nested. An ExportedProgram
+            brings its own.
+        kwargs: further keyword arguments of the method.
         input_names, output_names: of the archive; taken from `forward` and numbered if not given.
         dynamic_axes: {input name: {axis: symbol}} or {input name: [axes]}.
         extra_inputs: further arguments like `args`, checked on the same archive.
@@ -61,10 +64,13 @@ class ModelExport:
         rewriters: of functions, modules and rules; see `t2n_core.rewriter`.
         strict_rewrites: a rewriter that fits the target and never applies is an error, not a warning.
         builtin_rewriters: also use those of this package for known libraries.
+        fn_name: the method of a module that is exported.
+        capture: "export" (torch.export), or "trace" (torch.jit.trace) for what that refuses: decisions that the model
+            takes in Python on tensors' numbers are frozen then, with a FrozenDecision warning for each line.
     """
 
-    model: torch.nn.Module
-    args: Any
+    model: Any
+    args: Any = None
     kwargs: Mapping[str, Any] | None = None
     input_names: Sequence[str] | None = None
     output_names: Sequence[str] | None = None
@@ -74,18 +80,25 @@ class ModelExport:
     rewriters: Sequence[Rewriter] = ()
     strict_rewrites: bool = False
     builtin_rewriters: bool = True
+    fn_name: str = "forward"
+    capture: CaptureWay = "export"
     times: dict[str, float] = field(default_factory=dict)
     """Seconds of the stages that are shared by all targets."""
+    source: Source = field(init=False, repr=False)
     inputs: ModelInputs = field(init=False, repr=False)
     _captures: Captures = field(default_factory=Captures, init=False, repr=False)
     _samples: list[Sample] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model, torch.nn.Module):
-            raise InputError(f"the model must be a torch.nn.Module, not {type(self.model).__name__}")
-        calls = [self.args, self.kwargs, list(self.extra_inputs)]
-        self.model, (self.args, self.kwargs, self.extra_inputs) = without_bfloat16(self.model, calls)
-        self.inputs = bind_inputs(self.model, self.args, self.kwargs, self.input_names)
+        if self.capture not in CAPTURE_WAYS:
+            raise InputError(f"capture={self.capture!r} is none of {', '.join(CAPTURE_WAYS)}")
+        self.source = source_of(self.model, self.fn_name)
+        self.model = self.source.module
+        if self.source.program is None:
+            calls = [self.args, self.kwargs, list(self.extra_inputs)]
+            self.model, (self.args, self.kwargs, self.extra_inputs) = without_bfloat16(self.model, calls)
+            self.source = replace(self.source, module=self.model)
+        self.inputs = bind_inputs(self.source, self.args, self.kwargs, self.input_names)
 
     @property
     def captured(self) -> CapturedModel:
@@ -102,11 +115,11 @@ class ModelExport:
         """What PyTorch computes, at the traced sizes and at others. Raises InputError."""
         if self._samples is None:
             captured = self.captured
-            extra = [bind_inputs(self.model, more, self.kwargs, self.inputs.names) for more in self.extra_inputs]
+            extra = [bind_inputs(self.source, more, self.kwargs, self.inputs.names) for more in self.extra_inputs]
             shapes = [v.shape for v in captured.graph.inputs]
             with as_it_is(), _timed(self.times, "reference"):
                 dims = {extent for node in captured.graph.data_nodes for extent in node.shape}
-                self._samples = reference_samples(self.model, self.inputs, shapes, captured.symbols, extra, dims)
+                self._samples = reference_samples(self.source, self.inputs, shapes, captured.symbols, extra, dims)
         return self._samples
 
     def lower(self, target: InferenceTarget) -> Graph:
@@ -135,11 +148,12 @@ class ModelExport:
         try:
             with _timed(self.times, "capture"), rewriting(self.model, selection, session) as rewritten:
                 captured = TorchModuleTracer(
-                    rewritten.model,
+                    replace(self.source, module=rewritten.model),
                     inputs_of_replacement(self.model, rewritten.model, self.inputs),
                     self.dynamic_axes,
                     ModuleInfoExtractor.get_by_module,
                     rewritten.modes,
+                    self.capture,
                 ).trace()
         except CaptureError as error:
             self._captures.keep_refusal(error, selection, session)
@@ -228,7 +242,9 @@ class ModelExport:
     def _output_names(self, captured: CapturedModel) -> list[str]:
         count = len(captured.graph.outputs)
         if self.output_names is None:
-            names = ["output"] if count == 1 else [f"output_{i}" for i in range(count)]
+            names = list(captured.result_names)
+            if len(set(names)) != count:
+                names = [f"output_{i}" for i in range(count)]
             return [f"{n}_of_model" if n in self.inputs.names else n for n in names]
         if len(self.output_names) != count:
             raise InputError(f"{len(self.output_names)} output names for {count} outputs")
@@ -279,7 +295,7 @@ class ExportResult:
 
 
 def export_model_to_nnef(
-    model: torch.nn.Module,
+    model: Model,
     args: Any,
     file_path_export: str | Path,
     inference_target: InferenceTarget,
@@ -293,17 +309,18 @@ def export_model_to_nnef(
     rewriters: Sequence[Rewriter] = (),
     strict_rewrites: bool = False,
     builtin_rewriters: bool = True,
+    fn_name: str = "forward",
+    capture: CaptureWay = "export",
 ) -> ExportResult:
     """Exports a model, and unless the target says otherwise proves the archive in the target's engine.
 
     Args:
-        model: a module in evaluation mode; never changed.
-        args: a tensor, a tuple of arguments, or a dict of named tensors.
+        model, args: see `ModelExport`; a module is never changed.
         file_path_export: a folder, `.tar`, `.tgz` or `.tar.gz`.
         inference_target: `TractNNEF("0.21")`, `KhronosNNEF()`.
         input_names, output_names: names in the archive.
         compression_level: of `.tgz`: 0 to 3.
-        rewriters, strict_rewrites, builtin_rewriters: see `ModelExport`.
+        rewriters, strict_rewrites, builtin_rewriters, fn_name, capture: see `ModelExport`.
 
     Raises:
         InputError, RewriteError, CaptureError, UnsupportedOpsError, SpecError, WriteError: nothing is written then.
@@ -322,6 +339,8 @@ def export_model_to_nnef(
         rewriters,
         strict_rewrites,
         builtin_rewriters,
+        fn_name,
+        capture,
     )
     result = export.to(inference_target, file_path_export, compression_level=compression_level)
     if inference_target.check_io:

@@ -9,19 +9,20 @@ from typing import Any
 import numpy as np
 import sympy
 import torch
-from torch.utils import _pytree as pytree
 
 from t2n_core.check.samples import Sample, resized_input, size_assignments
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.dims import Dim, Shape, evaluate
-from t2n_core.torch_graph.tracer import ModelInputs
+from t2n_core.torch_graph.inputs import ModelInputs
+from t2n_core.torch_graph.sources import Source
+from t2n_core.torch_graph.structure import leaves
 
 _GROWTH = 24
 """How many larger sizes are tried where the model itself cannot run at a small one."""
 
 
 def reference_samples(
-    model: torch.nn.Module,
+    model: Source,
     inputs: ModelInputs,
     shapes: Sequence[Shape],
     symbols: dict[str, int],
@@ -66,9 +67,7 @@ def _larger(sizes: dict[str, int], traced: dict[str, int]) -> list[dict[str, int
     return [{n: min(s + step, traced[n]) if n in small else s for n, s in sizes.items()} for step in steps]
 
 
-def _resized(
-    model: torch.nn.Module, inputs: ModelInputs, shapes: Sequence[Shape], sizes: dict[str, int]
-) -> Sample | None:
+def _resized(model: Source, inputs: ModelInputs, shapes: Sequence[Shape], sizes: dict[str, int]) -> Sample | None:
     digest = hashlib.sha256(repr(sorted(sizes.items())).encode()).digest()
     rng = np.random.default_rng(int.from_bytes(digest[:8], "little"))
     tensors = []
@@ -82,20 +81,20 @@ def _resized(
 
 
 def _sample(
-    model: torch.nn.Module, inputs: ModelInputs, tensors: Sequence[torch.Tensor], sizes: dict[str, int], label: str
+    model: Source, inputs: ModelInputs, tensors: Sequence[torch.Tensor], sizes: dict[str, int], label: str
 ) -> Sample:
     args, kwargs = inputs.replaced([t.detach().clone() for t in tensors])  # a model may write into its inputs
     try:
         with torch.no_grad():
-            outputs = model(*args, **kwargs)
+            outputs = model.run(args, kwargs)
     except Exception as cause:
-        raise InputError(f"{type(model).__name__} cannot run on its inputs ({label}): {cause}") from cause
+        raise InputError(f"{model.name} cannot run on its inputs ({label}): {cause}") from cause
     return Sample(tuple(_array(t) for t in tensors), tuple(map(_array, tensors_of(outputs))), sizes, label)
 
 
 def tensors_of(outputs: Any) -> list[torch.Tensor]:
     """The tensors among a model's results, in the order of the exported outputs."""
-    return [leaf for leaf in pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
+    return [leaf for leaf in leaves(outputs) if isinstance(leaf, torch.Tensor)]
 
 
 def _array(tensor: torch.Tensor) -> Any:

@@ -8,9 +8,9 @@ import warnings
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from t2n_core.errors import InputError
+from t2n_core.torch_graph.structure import leaves, mapped
 
 
 def without_bfloat16(model: torch.nn.Module, calls: list[Any]) -> tuple[torch.nn.Module, list[Any]]:
@@ -20,7 +20,7 @@ def without_bfloat16(model: torch.nn.Module, calls: list[Any]) -> tuple[torch.nn
     model that cannot be copied.
     """
     weights = [t for t in itertools.chain(model.parameters(), model.buffers()) if t.dtype == torch.bfloat16]
-    inputs = [t for t in pytree.tree_leaves(calls) if isinstance(t, torch.Tensor) and t.dtype == torch.bfloat16]
+    inputs = [t for t in leaves(calls) if isinstance(t, torch.Tensor) and t.dtype == torch.bfloat16]
     if not weights and not inputs:
         return model, calls
     warnings.warn(
@@ -43,7 +43,7 @@ def without_bfloat16(model: torch.nn.Module, calls: list[Any]) -> tuple[torch.nn
         for module in model.modules():
             for name, buffer in list(module.named_buffers(recurse=False)):
                 setattr(module, name, _widened(buffer))
-    return model, pytree.tree_map_only(torch.Tensor, _widened, calls)
+    return model, mapped(calls, lambda leaf: _widened(leaf) if isinstance(leaf, torch.Tensor) else leaf)
 
 
 def _widened(tensor: torch.Tensor) -> torch.Tensor:

@@ -73,6 +73,11 @@ class SymbolTable:
             )
         self.symints.setdefault(name, size)
 
+    def name_of(self, size: Any) -> str | None:
+        """What the user calls a free size of capture, if it is known already."""
+        known = self._names.get(str(size.node.expr)) if isinstance(size, torch.SymInt) else None
+        return None if known is None else str(known.name)
+
     def assume(self, condition: Any) -> None:
         """Learns from what the captured program asserts of its sizes; to be told before any size is translated.
 

@@ -35,7 +35,7 @@ def build_graph(
         elif node.op == "get_attr":
             reader.env[node.name] = _attribute(program, node)
         elif node.op == "output":
-            graph.outputs = _outputs(program, reader)
+            graph.outputs = _outputs(program, reader, input_names)
     return graph
 
 
@@ -49,7 +49,7 @@ def _placeholders(
     shared: dict[tuple[Any, ...], TensorVariable] = {}
     for name, data in program.state_dict.items():
         if isinstance(data, torch.Tensor) and place_of(data) not in shared:
-            shared[place_of(data)] = TensorVariable(name, tuple(data.shape), data.dtype, data.detach(), name)
+            shared[place_of(data)] = _constant(name, data, None)
     weights += shared.values()
     for spec in program.graph_signature.input_specs:
         if isinstance(spec.arg, ConstantArgument):
@@ -85,8 +85,9 @@ def _weight(program: torch.export.ExportedProgram, name: str) -> torch.Tensor:
     return found
 
 
-def _constant(name: str, data: torch.Tensor, node: torch.fx.Node) -> TensorVariable:
-    return TensorVariable(name, tuple(data.shape), data.dtype, data.detach(), name, node.meta.get("val"))
+def _constant(name: str, data: torch.Tensor, node: torch.fx.Node | None) -> TensorVariable:
+    name, fake = naming.without_root(name), None if node is None else node.meta.get("val")
+    return TensorVariable(name, tuple(data.shape), data.dtype, data.detach(), name, fake)
 
 
 def _attribute(program: torch.export.ExportedProgram, node: torch.fx.Node) -> TensorVariable:
@@ -101,16 +102,21 @@ def _attribute(program: torch.export.ExportedProgram, node: torch.fx.Node) -> Te
     )
 
 
-def _outputs(program: torch.export.ExportedProgram, reader: NodeReader) -> list[TensorVariable]:
+def _outputs(
+    program: torch.export.ExportedProgram, reader: NodeReader, input_names: Sequence[str]
+) -> list[TensorVariable]:
     outputs: list[TensorVariable] = []
     for spec in program.graph_signature.output_specs:
         if spec.kind is OutputKind.BUFFER_MUTATION:
+            name = naming.without_root(str(spec.target))
             raise CaptureError(
-                f"the model writes its buffer `{spec.target}` while it runs; an exported graph has no state",
+                f"the model writes its buffer `{name}` while it runs; an exported graph has no state",
                 hint="call model.eval() if it is a training statistic, else return the new value instead",
             )
         if spec.kind is OutputKind.USER_INPUT_MUTATION:
-            raise CaptureError(f"the model writes into its input `{spec.target}`; an exported graph cannot")
+            known = dict(zip(program.graph_signature.user_inputs, input_names, strict=False))
+            name = known.get(str(spec.target), str(spec.target))
+            raise CaptureError(f"the model writes into its input `{name}`; an exported graph cannot")
         if spec.kind is not OutputKind.USER_OUTPUT or isinstance(spec.arg, ConstantArgument):
             continue
         if not isinstance(spec.arg, TensorArgument):

@@ -8,6 +8,15 @@ from typing import Any
 from t2n_core.errors import Origin
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
+ROOT = "t2n_model"
+"""Where the model hangs in what is captured; taken off all names again."""
+ORIGIN = "t2n_origin"
+"""Key of an annotation that gives (module path, source line), for nodes whose Python stack is not the model's."""
+
+
+def without_root(name: str) -> str:
+    """A name as the user's model has it."""
+    return "" if name == ROOT else name.removeprefix(f"{ROOT}.")
 
 
 def kind_of(target: Any) -> str:
@@ -19,11 +28,14 @@ def kind_of(target: Any) -> str:
 def module_path_of(meta: dict[str, Any]) -> str:
     stack = meta.get("nn_module_stack") or {}
     paths = [path for path, _ in stack.values() if not path.startswith("_empty_nn_module_stack")]
-    return str(paths[-1]) if paths else ""
+    return without_root(str(paths[-1])) if paths else ""
 
 
 def origin_of(kind: str, meta: dict[str, Any]) -> Origin:
     """Where a node of the captured graph comes from: the innermost line outside PyTorch itself, if there is one."""
+    known = (meta.get("custom") or {}).get(ORIGIN)
+    if known is not None:
+        return Origin(kind, *known)
     frames = list(_FRAME.finditer(trace := meta.get("stack_trace") or ""))
     source = ""
     if frames:

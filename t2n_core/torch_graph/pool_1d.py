@@ -27,10 +27,19 @@ def _wants_indices(*args: Any, return_indices: bool = False, **kwargs: Any) -> b
     return bool(args[6] if len(args) > 6 else return_indices)
 
 
+def _is_free(*args: Any, **kwargs: Any) -> bool:
+    input = args[0] if args else kwargs.get("input", kwargs.get("self"))
+    return isinstance(input, torch.Tensor) and isinstance(input.shape[-1], torch.SymInt)
+
+
+_POOLS = (torch.max_pool1d, functional.max_pool1d, torch.ops.aten.max_pool1d.default)
+
+
 class DynamicMaxPool1d(TorchFunctionMode):
     """While active, the length of what is pooled may stay symbolic."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in (torch.max_pool1d, functional.max_pool1d) and not _wants_indices(*args, **(kwargs or {})):
-            return _max_pool1d(*args, **(kwargs or {}))
-        return func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        if func in _POOLS and _is_free(*args, **kwargs) and not _wants_indices(*args, **kwargs):
+            return _max_pool1d(*args, **kwargs)
+        return func(*args, **kwargs)

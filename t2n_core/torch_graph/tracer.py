@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
+import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -10,37 +11,25 @@ from typing import Any
 
 import torch
 from torch._guards import detect_fake_mode
+from torch.export.graph_signature import OutputKind, TensorArgument
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.torch_graph import dynamic_axes as axes_of
+from t2n_core.torch_graph.calls import FlatCall
 from t2n_core.torch_graph.capture_mode import OpaqueRecurrent
 from t2n_core.torch_graph.dynamic_axes import DynamicAxes, SymbolTable
 from t2n_core.torch_graph.from_export import build_graph
+from t2n_core.torch_graph.inputs import ModelInputs, bind_inputs, result_names
 from t2n_core.torch_graph.ir import TorchModuleIRGraph
 from t2n_core.torch_graph.module_calls import Extractor, whole_modules
 from t2n_core.torch_graph.pool_1d import DynamicMaxPool1d
 from t2n_core.torch_graph.quiet import quiet
-
-
-@dataclass(frozen=True, slots=True)
-class ModelInputs:
-    """The example call of a model: positional and keyword arguments, and the tensors in them, named."""
-
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    names: tuple[str, ...]
-    """One per tensor, in the order of the flattened arguments."""
-
-    @property
-    def tensors(self) -> list[torch.Tensor]:
-        return [leaf for leaf in pytree.tree_leaves((self.args, self.kwargs)) if isinstance(leaf, torch.Tensor)]
-
-    def replaced(self, tensors: Sequence[torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """(args, kwargs) with these tensors in place of the example's."""
-        supply = iter(tensors)
-        return pytree.tree_map_only(torch.Tensor, lambda _: next(supply), (self.args, self.kwargs))  # type: ignore[no-any-return]
+from t2n_core.torch_graph.script import ScriptCall
+from t2n_core.torch_graph.sources import CAPTURE_WAYS, CaptureWay, Source, source_of
+from t2n_core.torch_graph.structure import Path, leaves_with_path
+from t2n_core.torch_graph.traces import FrozenDecision, traced
 
 
 @dataclass(slots=True)
@@ -50,144 +39,147 @@ class CapturedModel:
     graph: TorchModuleIRGraph
     symbols: dict[str, int] = field(default_factory=dict)
     """Symbol -> traced size."""
+    result_names: tuple[str, ...] = ()
+    """Of the outputs: what the model calls them, else numbered."""
 
 
 @dataclass(slots=True)
 class TorchModuleTracer:
-    """Captures one model. Nothing of the model is changed, also when capture fails."""
+    """Captures one model. Nothing of the model is changed, also when capture fails.
 
-    model: torch.nn.Module
+    `model` is a module, an exported program, TorchScript, the path of one of the two, or a Source of these.
+    """
+
+    model: Any
     inputs: ModelInputs
     dynamic_axes: DynamicAxes | None = None
     find_extractor: Callable[[torch.nn.Module], Extractor | None] = field(default=lambda _: None)
     """Which modules stay whole, and by what."""
     modes: Sequence[TorchFunctionMode] = ()
     """Of the caller: they see the model's calls before those of capture."""
+    capture: CaptureWay = "export"
+    """`trace` freezes what the model decides in Python, where torch.export refuses it."""
+    source: Source = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.source = self.model if isinstance(self.model, Source) else source_of(self.model)
+        if self.capture not in CAPTURE_WAYS:
+            raise InputError(f"capture={self.capture!r} is none of {', '.join(CAPTURE_WAYS)}")
 
     def trace(self) -> CapturedModel:
         """Raises InputError for axes that do not exist, CaptureError for what torch.export refuses."""
         tensors = self.inputs.tensors
         shapes = {n: tuple(t.shape) for n, t in zip(self.inputs.names, tensors, strict=True)}
         axes = axes_of.normalise(self.dynamic_axes, shapes)
-        with whole_modules(self.model, self.find_extractor):
-            return self._read(self._export(axes), axes)
-
-    def _read(self, program: torch.export.ExportedProgram, axes: Mapping[str, Mapping[int, str]]) -> CapturedModel:
-        tensors = self.inputs.tensors
-        table, traced = SymbolTable(), {}
-        fakes = _user_fakes(program)
-        table.fake_mode = detect_fake_mode(fakes)
-        for name, example, fake in zip(self.inputs.names, tensors, fakes, strict=True):
-            for axis, symbol in axes.get(name, {}).items():
-                table.learn(fake.shape[axis], symbol)
-                traced[symbol] = int(example.shape[axis])
-        graph = build_graph(program, self.inputs.names, table)
-        return CapturedModel(graph, dict(sorted(traced.items())))
-
-    def _export(self, axes: Mapping[str, Mapping[int, str]]) -> torch.export.ExportedProgram:
-        from torch.fx.experimental import _config as symbolic_config
-
+        if self.source.program is not None:
+            return self._read(_functional(self.source.program), axes, _paths_of(self.source.program))
+        call = FlatCall(self.source, self.inputs)
+        decisions: list[FrozenDecision] = []
         with ExitStack() as stack:
             stack.enter_context(quiet())
             stack.enter_context(torch.no_grad())
-            # sizes are then never assumed to differ from 0 and 1, so that one graph serves them all
-            stack.enter_context(symbolic_config.patch(backed_size_oblivious=True))  # type: ignore[attr-defined]
+            if self.source.is_script:
+                script: Any = self.source.module
+                scripted = ScriptCall(script, self.source.fn_name, lambda given: self.inputs.replaced(given)[0])
+                captured = self._read(self._export(scripted, axes, ()), axes, scripted.results.paths)
+            elif self.capture == "trace":
+                with whole_modules(self.source.module, self.find_extractor):
+                    script, decisions = self._traced(call)
+                captured = self._read(self._export(ScriptCall(script), axes, ()), axes, call.results.paths)
+            else:
+                stack.enter_context(whole_modules(self.source.module, self.find_extractor))
+                captured = self._read(self._export(call, axes, self.modes), axes, call.results.paths)
+        for decision in decisions:
+            warnings.warn(decision, stacklevel=2)
+        return captured
+
+    def _traced(self, call: FlatCall) -> tuple[torch.jit.ScriptModule, list[FrozenDecision]]:
+        try:
+            return traced(call, self.inputs.tensors, self.modes)
+        except Exception as cause:
+            raise CaptureError(f"torch.jit.trace cannot capture {self.source.name}: {_first_lines(cause)}") from cause
+
+    def _read(
+        self, program: torch.export.ExportedProgram, axes: Mapping[str, Mapping[int, str]], paths: Sequence[Path]
+    ) -> CapturedModel:
+        tensors = self.inputs.tensors
+        table, traced_sizes = SymbolTable(), {}
+        fakes = _user_fakes(program)
+        if len(fakes) != len(tensors):
+            raise InputError(f"{self.source.name} has {len(fakes)} input tensors, the example has {len(tensors)}")
+        table.fake_mode = detect_fake_mode(fakes)
+        for name, example, fake in zip(self.inputs.names, tensors, fakes, strict=True):
+            for axis, symbol in {**_free_axes(name, fake, self.source), **axes.get(name, {})}.items():
+                known = table.name_of(fake.shape[axis])
+                if known is not None and axis not in axes.get(name, {}):
+                    continue  # free in a program that was made elsewhere, and named by another input
+                table.learn(fake.shape[axis], symbol)
+                traced_sizes[symbol] = int(example.shape[axis])
+        graph = build_graph(program, self.inputs.names, table)
+        return CapturedModel(graph, dict(sorted(traced_sizes.items())), result_names(paths))
+
+    def _export(
+        self,
+        captured: torch.nn.Module,
+        axes: Mapping[str, Mapping[int, str]],
+        modes: Sequence[TorchFunctionMode],
+    ) -> torch.export.ExportedProgram:
+        from torch.fx.experimental import _config as symbolic_config
+
+        # sizes are then never assumed to differ from 0 and 1, so that one graph serves them all
+        with symbolic_config.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
             try:
                 with ExitStack() as while_capturing:
-                    for mode in (OpaqueRecurrent(), DynamicMaxPool1d(), *self.modes):
+                    for mode in (OpaqueRecurrent(), DynamicMaxPool1d(), *modes):
                         while_capturing.enter_context(mode)
                     program = torch.export.export(
-                        self.model,
-                        self.inputs.args,
-                        self.inputs.kwargs,
+                        captured,
+                        tuple(self.inputs.tensors),
                         dynamic_shapes=self._dynamic_shapes(axes),
                         strict=False,
                         prefer_deferred_runtime_asserts_over_guards=True,
                     )
-                if _mutates(program):
-                    program = program.run_decompositions({})
-                return program
+                return _functional(program)
+            except CaptureError:
+                raise
             except Exception as cause:
-                raise CaptureError(
-                    f"torch.export cannot capture {type(self.model).__name__}: {_first_lines(cause)}",
-                    hint="the model must run on the example inputs and have no data-dependent Python control flow",
-                ) from cause
+                problem = _TENSORS.sub(lambda m: f"input `{self.inputs.names[int(m[1])]}`", _first_lines(cause))
+                hint = "the model must run on the example inputs and have no data-dependent Python control flow"
+                if self.capture == "export" and not self.source.is_script:
+                    hint += '; capture="trace" freezes such decisions as the example inputs make them'
+                raise CaptureError(f"torch.export cannot capture {self.source.name}: {problem}", hint=hint) from cause
 
     def _dynamic_shapes(self, axes: Mapping[str, Mapping[int, str]]) -> dict[str, Any] | None:
         if not any(axes.values()):
             return None
-        names = iter(self.inputs.names)
-        args, kwargs = pytree.tree_map(
-            lambda leaf: (
-                dict.fromkeys(axes.get(next(names), {}), torch.export.Dim.DYNAMIC) or None
-                if isinstance(leaf, torch.Tensor)
-                else None
-            ),
-            (self.inputs.args, self.inputs.kwargs),
-        )
-        bound = inspect.signature(self.model.forward).bind(*args, **kwargs)
-        return dict(bound.arguments)
+        free = torch.export.Dim.DYNAMIC
+        return {"tensors": tuple(dict.fromkeys(axes.get(name, {}), free) or None for name in self.inputs.names)}
 
 
-def bind_inputs(
-    model: torch.nn.Module,
-    args: Any,
-    kwargs: Mapping[str, Any] | None = None,
-    input_names: Sequence[str] | None = None,
-) -> ModelInputs:
-    """The call that `args` means: a tensor, a sequence of arguments, or a dict of named tensors.
-
-    A dict whose keys are parameters of `forward` is passed by keyword, any other dict in its order, its keys being the
-    names of the inputs. Raises InputError for what forward cannot take.
-    """
-    keywords = dict(kwargs or {})
-    given_names: list[str] | None = None
-    if isinstance(args, torch.Tensor):
-        positional: tuple[Any, ...] = (args,)
-    elif isinstance(args, Mapping):
-        given_names = [str(k) for k in args]
-        parameters = inspect.signature(model.forward).parameters
-        if all(k in parameters for k in given_names):
-            positional, keywords = (), {**args, **keywords}
-        else:
-            positional = tuple(args.values())
-    else:
-        positional = tuple(args)
-    try:
-        bound = inspect.signature(model.forward).bind(*positional, **keywords)
-    except TypeError as wrong:
-        raise InputError(f"{type(model).__name__}.forward cannot take these arguments: {wrong}") from wrong
-    leaves = pytree.tree_leaves_with_path((positional, keywords))
-    tensors = [path for path, leaf in leaves if isinstance(leaf, torch.Tensor)]
-    if not tensors:
-        raise InputError("the example inputs hold no tensor", hint="pass at least one tensor")
-    names = list(input_names) if input_names is not None else None
-    if names is None and given_names is not None and len(given_names) == len(tensors):
-        names = given_names
-    if names is None:
-        by_position = _parameter_names(bound, len(positional))
-        names = [_leaf_name(path, by_position) for path in tensors]
-    if len(names) != len(tensors):
-        raise InputError(f"{len(names)} input names for {len(tensors)} input tensors: {', '.join(names)}")
-    if len(set(names)) != len(names):
-        raise InputError(f"input names are not unique: {', '.join(names)}")
-    return ModelInputs(positional, keywords, tuple(names))
+_TENSORS = re.compile(r"inputs\['tensors'\]\[(\d+)\]")
 
 
-def _parameter_names(bound: inspect.BoundArguments, count: int) -> list[str]:
-    names: list[str] = []
-    for name, parameter in bound.signature.parameters.items():
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            names += [f"{name}_{i}" for i in range(len(bound.arguments.get(name, ())))]
-        else:
-            names.append(name)
-    return names[:count]
+def _functional(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    return program.run_decompositions({}) if _mutates(program) else program
 
 
-def _leaf_name(path: tuple[Any, ...], by_position: Sequence[str]) -> str:
-    keys: list[Any] = [getattr(k, "idx", getattr(k, "key", getattr(k, "name", None))) for k in path]
-    first = by_position[keys[1]] if keys[0] == 0 else str(keys[1])
-    return "_".join([first, *(str(k) for k in keys[2:])])
+def _free_axes(name: str, fake: torch.Tensor, source: Source) -> dict[int, str]:
+    """The axes that an exported program leaves free, named as if they were declared without a name."""
+    if source.program is None:
+        return {}
+    free = [axis for axis, size in enumerate(fake.shape) if isinstance(size, torch.SymInt)]
+    return {axis: f"{name}_dim{axis}" for axis in free}
+
+
+def _paths_of(program: torch.export.ExportedProgram) -> list[Path]:
+    """Where the program's tensors are in what it returns."""
+    form = program.call_spec.out_spec
+    if form is None:
+        return []
+    specs = [s for s in program.graph_signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
+    results = pytree.tree_unflatten(list(range(form.num_leaves)), form)
+    paths = [path for path, _ in leaves_with_path(results)]
+    return [path for path, spec in zip(paths, specs, strict=False) if isinstance(spec.arg, TensorArgument)]
 
 
 def _user_fakes(program: torch.export.ExportedProgram) -> list[torch.Tensor]:
@@ -211,3 +203,6 @@ def _mutates(program: torch.export.ExportedProgram) -> bool:
 def _first_lines(cause: BaseException, most: int = 6) -> str:
     lines = [line for line in str(cause).strip().splitlines() if line.strip()]
     return "\n".join(lines[:most]) or type(cause).__name__
+
+
+__all__ = ["CapturedModel", "ModelInputs", "TorchModuleTracer", "bind_inputs"]

@@ -1,0 +1,106 @@
+"""What TorchScript computes beside tensors: numbers, lists, strings. In Python here, so that sizes stay symbolic."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+_torch: Any = torch
+
+
+def _added(a: Any, b: Any, alpha: Any = 1) -> Any:
+    return a + (b if alpha == 1 else alpha * b)
+
+
+def _subtracted(a: Any, b: Any, alpha: Any = 1) -> Any:
+    return a - (b if alpha == 1 else alpha * b)
+
+
+def _divided(a: Any, b: Any, rounding_mode: str | None = None) -> Any:
+    if rounding_mode is None:
+        return a / b
+    if rounding_mode == "floor":
+        return a // b
+    return _torch.sym_int(a / b) if isinstance(a, torch.SymInt) else int(a / b)
+
+
+def _sliced(items: Any, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+    return items[start:end:step]
+
+
+def _whole(number: Any) -> Any:
+    return _torch.sym_int(number) if isinstance(number, torch.SymFloat) else number if _is_size(number) else int(number)
+
+
+def _real(number: Any) -> Any:
+    return _torch.sym_float(number) if isinstance(number, torch.SymInt | torch.SymFloat) else float(number)
+
+
+def _is_size(number: Any) -> bool:
+    return isinstance(number, torch.SymInt)
+
+
+def _append(items: list[Any], item: Any) -> list[Any]:
+    items.append(item)
+    return items
+
+
+def _set_item(items: Any, key: Any, item: Any) -> Any:
+    items[key] = item
+    return items
+
+
+CALCULATE: dict[str, Callable[..., Any]] = {
+    "add": _added, "sub": _subtracted, "rsub": lambda a, b, alpha=1: _subtracted(b, a, alpha), "mul": operator.mul,
+    "div": _divided, "true_divide": operator.truediv, "floordiv": operator.floordiv, "floor_divide": operator.floordiv,
+    "remainder": operator.mod, "neg": operator.neg, "pow": operator.pow, "abs": abs,
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "__and__": operator.and_, "__or__": operator.or_, "__not__": operator.not_, "__xor__": operator.xor,
+    "__is__": lambda a, b: a is b, "__isnot__": lambda a, b: a is not b, "__contains__": operator.contains,
+    "logical_and": lambda a, b: bool(a) and bool(b), "logical_or": lambda a, b: bool(a) or bool(b),
+    "Int": _whole, "IntImplicit": _whole, "Float": _real, "FloatImplicit": _real, "Bool": bool,
+    "ScalarImplicit": lambda n: n, "floor": lambda n: _whole(_torch.sym_int(n)) if _is_size(n) else math.floor(n),
+    "ceil": math.ceil, "round": round, "sqrt": math.sqrt, "log": math.log, "exp": math.exp,
+    "len": len, "__getitem__": lambda items, key: items[key], "append": _append, "_set_item": _set_item,
+    "slice": _sliced, "list": list, "copy": lambda items: items.copy(), "keys": lambda d: list(d.keys()),
+    "values": lambda d: list(d.values()), "items": lambda d: list(d.items()), "get": lambda d, *a: d.get(*a),
+    "extend": lambda a, b: a.extend(b), "insert": lambda a, i, x: a.insert(i, x), "pop": lambda a, *i: a.pop(*i),
+    "reverse": lambda a: a.reverse(), "clear": lambda a: a.clear(),
+    "__range_length": lambda low, high, step: len(range(low, high, step)),
+    "__derive_index": lambda index, start, step: start + index * step,
+    "format": lambda text, *values: text.format(*values), "str": str, "lower": lambda s: s.lower(),
+    "upper": lambda s: s.upper(), "startswith": lambda s, *a: s.startswith(*a), "index": lambda a, x: a.index(x),
+    "warn": lambda *_: None, "dict": lambda *a: dict(*a), "percentFormat": lambda text, *v: text % v,
+    "min": lambda *a: _torch.sym_min(*a) if len(a) == 2 else min(*a),
+    "max": lambda *a: _torch.sym_max(*a) if len(a) == 2 else max(*a), "device": torch.device,
+}  # fmt: skip
+"""`aten::` operators whose arguments hold no tensor, and operators of lists, which may."""
+
+OF_TENSORS: dict[str, Callable[..., Any]] = {
+    "aten::size": lambda t, axis=None: list(t.shape) if axis is None else t.shape[axis],
+    "aten::sym_size": lambda t, axis=None: list(t.shape) if axis is None else t.shape[axis],
+    "aten::dim": lambda t: t.dim(),
+    "aten::numel": lambda t: t.numel(),
+    "aten::len": len,
+    "aten::is_floating_point": lambda t: t.is_floating_point(),
+    "aten::is_complex": lambda t: t.is_complex(),
+    "aten::stride": lambda t, axis=None: t.stride() if axis is None else t.stride(axis),
+    "aten::Int": int, "aten::Float": float, "aten::Bool": bool, "aten::item": lambda t: t.item(),
+    "aten::ScalarImplicit": lambda t: t.item(), "aten::IntImplicit": int, "aten::FloatImplicit": float,
+    "aten::__is__": lambda a, b: a is b, "aten::__isnot__": lambda a, b: a is not b,
+    "aten::requires_grad_": lambda t, *_: t,
+    "prim::dtype": lambda t: t.dtype,
+    "prim::device": lambda t: t.device,
+    "prim::layout": lambda t: t.layout,
+    "prim::shape": lambda t: list(t.shape),
+    "prim::is_cuda": lambda t: t.is_cuda,
+    "prim::requires_grad": lambda t: False,
+    "prim::is_nested": lambda t: False,
+    "prim::tolist": lambda t, *_: t.tolist(),
+    "prim::data": lambda t: t.detach(),
+}  # fmt: skip
+"""Questions about a tensor whose answer is no tensor."""

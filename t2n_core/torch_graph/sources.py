@@ -1,0 +1,94 @@
+"""What a user hands in, as one thing: a module and one of its methods, an exported program, TorchScript, or a file."""
+
+from __future__ import annotations
+
+import inspect
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import torch
+
+from t2n_core.errors import InputError
+
+Model: TypeAlias = torch.nn.Module | torch.export.ExportedProgram | str | Path
+CaptureWay: TypeAlias = Literal["export", "trace"]
+CAPTURE_WAYS = ("export", "trace")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A model that can be run and captured."""
+
+    module: torch.nn.Module
+    """What computes the reference; for an exported program, its graph as a module."""
+    fn_name: str = "forward"
+    program: torch.export.ExportedProgram | None = None
+
+    @property
+    def name(self) -> str:
+        called = "" if self.fn_name == "forward" else f".{self.fn_name}"
+        return f"{type(self.module).__name__ if self.program is None else 'the exported program'}{called}"
+
+    @property
+    def is_script(self) -> bool:
+        return isinstance(self.module, torch.jit.ScriptModule)
+
+    @property
+    def example(self) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        """The arguments that an exported program was made with."""
+        return None if self.program is None else self.program.example_inputs
+
+    def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        return self.module(*args, **kwargs) if self.fn_name == "forward" else self.method(*args, **kwargs)
+
+    @property
+    def method(self) -> Any:
+        return getattr(self.module, self.fn_name)
+
+    def signature(self) -> inspect.Signature:
+        if not self.is_script:
+            return inspect.signature(self.method)
+        arguments = self.method.schema.arguments[1:]
+        kind, empty = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
+        return inspect.Signature(
+            [
+                inspect.Parameter(a.name, kind, default=a.default_value if a.has_default_value() else empty)
+                for a in arguments
+            ]
+        )
+
+
+def source_of(model: Any, fn_name: str = "forward") -> Source:
+    """Reads a file if it is one. Raises InputError for what is no model, and for a method that it does not have."""
+    if isinstance(model, str | Path):
+        model = _read(Path(model))
+    if isinstance(model, torch.export.ExportedProgram):
+        if fn_name != "forward":
+            raise InputError(f"an exported program has no method `{fn_name}`, it holds one graph")
+        return Source(model.module(check_guards=False), program=model)
+    if not isinstance(model, torch.nn.Module):
+        raise InputError(
+            f"the model must be a torch.nn.Module, not {type(model).__name__}",
+            hint="also an ExportedProgram, a ScriptModule, or the path of a saved one",
+        )
+    if not callable(getattr(model, fn_name, None)):
+        raise InputError(f"{type(model).__name__} has no method `{fn_name}`")
+    return Source(model, fn_name)
+
+
+def _read(path: Path) -> Any:
+    if not path.is_file():
+        raise InputError(f"there is no file {path}")
+    names = zipfile.ZipFile(path).namelist() if zipfile.is_zipfile(path) else []
+    if any(name.endswith("/constants.pkl") for name in names) and any("/code/" in name for name in names):
+        load: Any = torch.jit.load
+        return load(str(path), map_location="cpu")
+    if any(name.endswith("archive_format") for name in names):
+        return torch.export.load(str(path))
+    raise InputError(
+        f"{path} holds neither an exported program nor TorchScript",
+        hint="weights alone (torch.save) are no model: load them into the module and pass that",
+    )

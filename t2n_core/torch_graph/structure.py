@@ -1,0 +1,59 @@
+"""Nested arguments and results: what PyTorch's pytrees know (dicts, tuples, ModelOutput), and any dataclass besides."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch.utils import _pytree as pytree
+
+Path = tuple[Any, ...]
+"""Keys, places and field names from the outside in."""
+
+
+def leaves_with_path(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Everything that is no container, with its place."""
+    parts = _parts(value)
+    if parts is None:
+        yield path, value
+        return
+    for key, part in parts[0]:
+        yield from leaves_with_path(part, (*path, key))
+
+
+def leaves(value: Any) -> list[Any]:
+    return [leaf for _, leaf in leaves_with_path(value)]
+
+
+def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """`value` with every leaf passed through `change`, in order."""
+    parts = _parts(value)
+    if parts is None:
+        return change(value)
+    items, rebuild = parts
+    return rebuild([mapped(part, change) for _, part in items])
+
+
+def _parts(value: Any) -> tuple[list[tuple[Any, Any]], Callable[[list[Any]], Any]] | None:
+    """The next inner level of a container, and how to build the container from new parts; None for a leaf."""
+    if _is_dataclass(value):
+        names = [f.name for f in dataclasses.fields(value) if f.init]
+        return [(n, getattr(value, n)) for n in names], lambda parts: dataclasses.replace(
+            value, **dict(zip(names, parts, strict=True))
+        )
+    if value is None:
+        return None
+    items, form = pytree.tree_flatten_with_path(value, is_leaf=lambda inner: inner is not value)
+    if len(items) == 1 and items[0][0] == ():
+        return None
+    return [(_key(path[-1]), part) for path, part in items], lambda parts: pytree.tree_unflatten(parts, form)
+
+
+def _is_dataclass(value: Any) -> bool:
+    known = type(value) in pytree.SUPPORTED_NODES
+    return dataclasses.is_dataclass(value) and not isinstance(value, type) and not known
+
+
+def _key(key: Any) -> Any:
+    return getattr(key, "idx", getattr(key, "key", getattr(key, "name", None)))

@@ -40,6 +40,7 @@ def check_result(cell: Cell, settings: Settings, result: ExportResult, required:
             if outcome is None:
                 outcome = result.check_parity(required, timeout=timeout)
                 _keep(settings, material, outcome)
+                outcome = _measured(settings, result, outcome, timeout)
     except Exception as exc:
         outcome = Outcome.from_error(exc, "compare")
     if not outcome.engine:
@@ -77,6 +78,15 @@ def _turn(settings: Settings, material: Material | None, timeout: float) -> Abst
     from pytest_t2n.reuse import turn
 
     return turn(cache_folder(settings), material, timeout)
+
+
+def _measured(settings: Settings, result: ExportResult, outcome: Outcome, timeout: float) -> Outcome:
+    if not settings.benchmark or not outcome.passed:
+        return outcome
+    from pytest_t2n.benchmarking import FACT, measure
+
+    found = measure(result, outcome, timeout, settings.benchmark_rounds)
+    return outcome if found is None else replace(outcome, facts={**outcome.facts, FACT: found})
 
 
 def _keep(settings: Settings, material: Material | None, outcome: Outcome) -> None:

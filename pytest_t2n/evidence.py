@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from pytest_t2n.benchmarking import FACT
 from pytest_t2n.cells import Cell
 from pytest_t2n.contents import Contents
 from pytest_t2n.expectations import Expectations
@@ -116,7 +117,12 @@ def outcome_record(cell: Cell, outcome: Outcome, *, expected: str = "") -> CellL
     fields = outcome.to_dict()
     del fields["engine"]
     facts: dict[str, Any] = dict(outcome.facts)
-    more = {"expected": expected, "reused": bool(facts.pop(REUSED, False)), "facts": plain(facts)}
+    more: dict[str, Any] = {
+        "expected": expected,
+        "reused": bool(facts.pop(REUSED, False)),
+        "benchmark": facts.pop(FACT, None),
+    }
+    more["facts"] = plain(facts)
     return msgspec.convert({"type": "cell", **_identity(cell), **fields, **more}, CellLine)
 
 

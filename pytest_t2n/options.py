@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_t2n.benchmarking import check_available, rounds_of
 from pytest_t2n.shard import Shard
 from t2n_core.check.level import DEFAULT_LEVEL, LEVELS, TractCheckTolerance
 from t2n_core.errors import InputError
@@ -36,6 +37,8 @@ class Settings:
     resume: bool = False
     reuse: bool = False
     junit_properties: bool = False
+    benchmark: bool = False
+    benchmark_rounds: int = 0
     bisect: bool = False
 
     @property
@@ -140,6 +143,12 @@ def add_options(parser: pytest.Parser) -> None:
         default=None,
         help="Give the test cells of --junitxml properties with status, stage and level; strict schemas refuse them",
     )
+    group.addoption(
+        "--t2n-benchmark",
+        action="store_true",
+        help="Measure export, load and run of what passes, and hand it to pytest-benchmark: its table, "
+        "--benchmark-json, --benchmark-autosave and --benchmark-compare",
+    )
     parser.addini("t2n_reuse", "as --t2n-reuse", type="bool", default=False)
     parser.addini("t2n_bisect", "as --t2n-bisect", type="bool", default=False)
     parser.addini("t2n_junit_properties", "as --t2n-junit-properties", type="bool", default=False)
@@ -183,6 +192,8 @@ def read_settings(config: pytest.Config) -> Settings:
         resume=_resume(config),
         reuse=_flag(config, "t2n_reuse"),
         junit_properties=_flag(config, "t2n_junit_properties"),
+        benchmark=_benchmark(config),
+        benchmark_rounds=rounds_of(config),
         bisect=_flag(config, "t2n_bisect"),
     )
 
@@ -223,6 +234,13 @@ def _expect(config: pytest.Config) -> tuple[Path, ...]:
     if given:
         return tuple(config.invocation_params.dir / Path(one).expanduser() for one in given)
     return tuple(config.rootpath / Path(one).expanduser() for one in config.getini("t2n_expect"))
+
+
+def _benchmark(config: pytest.Config) -> bool:
+    wanted = bool(config.getoption("t2n_benchmark"))
+    if wanted:
+        check_available(config)
+    return wanted
 
 
 def _accept(config: pytest.Config) -> bool:

@@ -73,6 +73,18 @@ class ErrorLine(msgspec.Struct, frozen=True, omit_defaults=True):
     details: str = ""
 
 
+class BenchmarkLine(msgspec.Struct, frozen=True):
+    """Seconds per round, for `--t2n-benchmark`."""
+
+    export: list[float]
+    """Capture, lower and write; capture is shared by all engines of a case."""
+    load: list[float]
+    """Load and optimise."""
+    run: list[float]
+    """Of `runs` runs on the first inputs."""
+    runs: int
+
+
 class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="cell"):
     """The one outcome of a cell."""
 
@@ -109,6 +121,7 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     """What the case computes in: of its first input of floating point, else of its first input."""
     graph: str = ""
     """Key of the graph line with what the engine was given."""
+    benchmark: BenchmarkLine | None = None
 
     @property
     def engine(self) -> str:
@@ -220,6 +233,7 @@ def graphs_of(records: Iterable[Record]) -> dict[str, str]:
 
 __all__ = [
     "SCHEMA",
+    "BenchmarkLine",
     "CellLine",
     "EngineLine",
     "ErrorLine",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -83,6 +83,17 @@ class Controller:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A hook of this object and not of the plugin's module, because it is not told whose session it is."""
         self.ledger.take_report(report)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
+        """In front of pytest-benchmark's own wrapper, which saves and compares."""
+        if self.config.stash[SETTINGS].benchmark and not self.config.getoption("collectonly", False):
+            from pytest_t2n.benchmarking import add_benchmarks, is_shared
+
+            count = add_benchmarks(self.config, self.ledger.cells.values())
+            if count and is_shared(self.config):
+                self.ledger.notes.append("--t2n-benchmark: workers shared the processors, the times are indicative")
+        yield
 
     def finish(self, session: pytest.Session) -> None:
         """Settle the book; the session fails if a planned cell is missing without the user having stopped it."""

@@ -63,10 +63,17 @@ def columns_of(matrix: Matrix) -> list[Column]:
 
 
 def run_seconds(cell: CellLine | None) -> float | None:
-    """What running all samples of a cell took; None if it did not run here and now."""
+    """What a cell took to run: once if that was measured, else all its samples; None if it did not run here and now."""
     if cell is None or cell.status != "pass" or cell.reused:
         return None
+    if cell.benchmark is not None:
+        return median(cell.benchmark.run) / cell.benchmark.runs
     return cell.times.get("run")
+
+
+def is_measured(matrix: Matrix) -> bool:
+    """The times are those of `--t2n-benchmark`."""
+    return any(cell.benchmark is not None for cell in matrix.cells)
 
 
 def _common_times(matrix: Matrix) -> dict[int, list[float]]:
@@ -91,4 +98,4 @@ def _latency(own: Sequence[float], before: Sequence[float] | None) -> Latency:
     return Latency(len(own), low, median(own), high, median(ratios) if ratios else None)
 
 
-__all__ = ["Column", "Latency", "columns_of", "run_seconds"]
+__all__ = ["Column", "Latency", "columns_of", "is_measured", "run_seconds"]

@@ -9,7 +9,7 @@ from collections import Counter
 import jinja2
 
 from pytest_t2n.report.causes import find_causes
-from pytest_t2n.report.columns import columns_of
+from pytest_t2n.report.columns import columns_of, is_measured
 from pytest_t2n.report.matrix import Matrix, is_surprise
 from pytest_t2n.report.payload import payload_of
 from pytest_t2n.report.support import op_support
@@ -45,6 +45,7 @@ def matrix_page(matrix: Matrix, baseline: Matrix | None = None) -> str:
         support=op_support(matrix),
         baseline=baseline,
         parallel=_is_parallel(matrix),
+        measured=is_measured(matrix),
         payload=payload_of(matrix, causes, baseline),
         style=style,
         script=script,

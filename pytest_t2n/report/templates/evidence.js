@@ -85,6 +85,7 @@ class Evidence {
     if (error.message) parts.push(element("pre", { class: "message" }, error.message));
     if (facts.outputs && facts.outputs.length) parts.push(element("h3", {}, "Outputs"), this.outputs(facts.outputs));
     if (facts.times && Object.keys(facts.times).length) parts.push(element("h3", {}, "Time by stage"), this.times(facts.times));
+    if (facts.benchmark) parts.push(element("h3", {}, "Benchmark"), this.benchmark(facts.benchmark));
     const command = `pytest ${quoted(facts.nodeid)} ${this.data.columns[column].select}`;
     parts.push(element("h3", {}, "Reproduce"), this.command(command));
     if (error.details) parts.push(element("h3", {}, "Details"), element("pre", {}, error.details));
@@ -122,6 +123,14 @@ class Evidence {
       bar.style.width = `${Math.max(0.5, 100 * seconds / most)}%`;
       return element("tr", {}, element("th", { scope: "row" }, stage), element("td", { class: "n" }, milliseconds(seconds)), element("td", { class: "chart", "aria-hidden": "true" }, bar));
     })));
+  }
+
+  benchmark({ export: exports, load, run, runs }) {
+    const middle = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
+    const line = (name, values) => element("tr", {}, element("th", { scope: "row" }, name), ...[Math.min(...values), middle(values), Math.max(...values)].map((one) => element("td", { class: "n" }, milliseconds(one))), element("td", { class: "n" }, String(values.length)));
+    return element("table", { class: "plain times" },
+      element("thead", {}, element("tr", {}, ...["", "least", "middle", "most", "rounds"].map((head) => element("th", { scope: "col", class: head && "n" }, head)))),
+      element("tbody", {}, line("export", exports), line("load", load), line("one run", run.map((one) => one / runs))));
   }
 
   command(text) {

@@ -1,0 +1,73 @@
+"""`--t2n-benchmark`: times of real engines in pytest-benchmark's own table, JSON and comparison."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from t2n_core.engine.store import default_cache_dir
+from tests.plugin.conftest import MODES
+
+CACHE = f"--t2n-cache-dir={default_cache_dir()}"
+"""Looked up now: pytester gives each test a home without engines."""
+
+MODEL = """
+    import pytest
+    import torch
+
+    @pytest.mark.nnef_export
+    @pytest.mark.parametrize("width", [4, 6])
+    def test_linear(width):
+        return torch.nn.Linear(width, 3).eval(), torch.randn(5, width)
+
+    @pytest.mark.nnef_export
+    def test_wrong():
+        return torch.nn.Dropout(0.5), torch.randn(3, 4)  # in training mode: refused, and so not measured
+"""
+
+
+def run(suite, where, *arguments):
+    given = ("--t2n-tract=0.21.19,0.23.9", "--t2n-benchmark", "--t2n-report=site", CACHE, "-p", "no:hypothesispytest")
+    return suite.pytester.runpytest_subprocess(*given, *MODES[where], *arguments, timeout=120.0)
+
+
+@pytest.mark.parametrize("where", ["n0", "n2", "no_xdist"])
+def test_export_load_and_run_are_measured(suite, where):
+    suite.pytester.makeconftest("")
+    suite.pytester.makepyfile(test_it=MODEL)
+    result = run(suite, where, "--benchmark-json=times.json", "--benchmark-autosave", "--benchmark-min-rounds=3")
+    result.assert_outcomes(passed=4, failed=2)
+    found = json.loads((suite.path / "times.json").read_text())
+    names = {bench["name"]: bench for bench in found["benchmarks"]}
+    assert sorted(names) == sorted(
+        f"{what} test_linear[{width}] tract {version}"
+        for what in ("export", "load", "run")
+        for width in (4, 6)
+        for version in ("0.21.19", "0.23.9")
+    )
+    for name, bench in names.items():
+        assert len(bench["stats"]["data"]) == (1 if name.startswith("export") else 3)
+        assert 0 < bench["stats"]["min"] < 30
+        assert bench["group"] == name.rpartition(" tract")[0]
+        assert bench["extra_info"]["indicative"] == (where == "n2")
+        assert bench["fullname"].startswith("test_it.py::test_linear[")
+    run_of = names["run test_linear[4] tract 0.23.9"]["stats"]
+    assert run_of["iterations"] > 1
+    assert run_of["max"] < 0.1, "seconds of one run, not of a round"
+    assert ("the times are indicative" in result.stdout.str()) == (where == "n2")
+    result.stdout.fnmatch_lines(["*benchmark 'run test_linear[[]4[]]': 2 tests*"])
+    line = suite.cells["test_linear[4-tract-0.23.9]"]["benchmark"]
+    assert len(line["run"]) == len(line["load"]) == 3
+    assert line["runs"] == run_of["iterations"]
+    assert line["export"] == pytest.approx(names["export test_linear[4] tract 0.23.9"]["stats"]["data"])
+    if where == "n0":
+        again = run(suite, where, "--benchmark-compare", "--benchmark-compare-fail=min:100000%")
+        again.stdout.fnmatch_lines(["*run test_linear[[]4[]] tract 0.23.9 (0001_*", "*(NOW)*"])
+
+
+def test_without_the_plugin_it_is_a_usage_error(suite):
+    suite.pytester.makepyfile("def test_it(): pass")
+    result = suite.run("--t2n-benchmark", engines="0.23")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --t2n-benchmark: the plugin pytest-benchmark is not loaded*"])

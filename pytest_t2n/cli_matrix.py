@@ -19,6 +19,7 @@ from t2n_core.errors import T2NError
 
 MATRIX_FILE = "matrix.jsonl"
 _SHOWN = 200
+_FILE = "a file instead of the standard output"
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -51,9 +52,10 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         made = command(name, _RENDER[name], text)
         if name in ("html", "md"):
             made.add_argument("--baseline", type=Path, help="matrix.jsonl of an earlier run: what changed stands first")
-        if name in ("html", "badge"):
-            made.add_argument("-o", "--output", type=Path, required=True, help="directory")
-    command("schema", _schema, "print the JSON Schema of a line of matrix.jsonl", file=False)
+        directory = name in ("html", "badge")
+        made.add_argument("-o", "--output", type=Path, required=directory, help="directory" if directory else _FILE)
+    schema = command("schema", _schema, "print the JSON Schema of a line of matrix.jsonl", file=False)
+    schema.add_argument("-o", "--output", type=Path, help=_FILE)
 
     querying = command("query", _query, "list the cells that fit")
     querying.add_argument("--case", metavar="GLOB", help="of the node id without the engine")
@@ -126,7 +128,8 @@ def _merge(options: argparse.Namespace) -> int:
     if directory:
         from pytest_t2n.report import write_report
 
-        write_report(merged, options.output)
+        with Console(stderr=True).status("writing the report"):
+            write_report(merged, options.output)
     Console().print(f"{len(cells_of(merged))} cells of {len(options.files)} files in {options.output}", soft_wrap=True)
     return 0
 
@@ -162,37 +165,45 @@ def _html(options: argparse.Namespace) -> int:
     from pytest_t2n.report import write_report
 
     records = load(options.file)
-    write_report(records, options.output, load(options.baseline) if options.baseline else None)
+    with Console(stderr=True).status("writing the report"):
+        write_report(records, options.output, load(options.baseline) if options.baseline else None)
     Console().print(f"report: {options.output / 'index.html'}", soft_wrap=True)
     return 0
+
+
+def _put(options: argparse.Namespace, text: str) -> None:
+    if options.output is None:
+        print(text, end="")
+    else:
+        options.output.write_text(text, encoding="utf-8")
 
 
 def _md(options: argparse.Namespace) -> int:
     from pytest_t2n.report.markdown import summary_markdown
 
     before = Matrix.of(load(options.baseline)) if options.baseline else None
-    print(summary_markdown(Matrix.of(load(options.file)), before), end="")
+    _put(options, summary_markdown(Matrix.of(load(options.file)), before))
     return 0
 
 
 def _csv(options: argparse.Namespace) -> int:
     from pytest_t2n.report.exports import matrix_csv
 
-    print(matrix_csv(Matrix.of(load(options.file))), end="")
+    _put(options, matrix_csv(Matrix.of(load(options.file))))
     return 0
 
 
 def _ctrf(options: argparse.Namespace) -> int:
     from pytest_t2n.report.exports import matrix_ctrf
 
-    print(matrix_ctrf(Matrix.of(load(options.file))), end="")
+    _put(options, matrix_ctrf(Matrix.of(load(options.file))))
     return 0
 
 
 def _schema(options: argparse.Namespace) -> int:
     from pytest_t2n.report.exports import records_schema
 
-    print(records_schema(), end="")
+    _put(options, records_schema())
     return 0
 
 

@@ -35,6 +35,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def test_aten(
     case: Any, nnef_export: Any, t2n_engine: Any, request: pytest.FixtureRequest, record_property: Any
 ) -> None:
+    record_property("t2n_op", case.name)
+    record_property("t2n_dtype", case.dtype)
     start = time.perf_counter()
     exports, left_out = _exports(case, request.config.getoption("complete"))
     lines = []

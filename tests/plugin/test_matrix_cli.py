@@ -121,6 +121,26 @@ def test_renderings(matrix, tmp_path, capsys):
     assert (crash["status"], crash["rawStatus"], crash["trace"]) == ("failed", "crash", "trace")
 
 
+def test_what_is_printed_can_be_a_file(matrix, tmp_path, capsys):
+    for name in ("md", "csv", "ctrf", "schema"):
+        given = () if name == "schema" else (matrix,)
+        assert main(["matrix", name, *given]) == 0
+        printed = capsys.readouterr().out
+        assert main(["matrix", name, *given, "-o", str(tmp_path / name)]) == 0
+        assert capsys.readouterr().out == ""
+        assert (tmp_path / name).read_text() == printed
+
+
+def test_a_baseline_of_another_file(matrix, tmp_path, capsys):
+    before = write(tmp_path / "before.jsonl", run_line(OLD), cell("a.py::test_a[x]", OLD, "crash"))
+    assert main(["matrix", "md", matrix, "--baseline", before]) == 0
+    assert "Since the baseline: 5 new, 1 fix" in capsys.readouterr().out
+    assert main(["matrix", "html", matrix, "--baseline", before, "-o", str(tmp_path / "site")]) == 0
+    assert "Since the baseline: 5 new, 1 fix" in (tmp_path / "site" / "summary.md").read_text()
+    assert main(["matrix", "html", matrix, "--baseline", "nowhere", "-o", str(tmp_path / "site")]) == 1
+    assert "nowhere" in capsys.readouterr().err
+
+
 def test_the_schema_describes_every_line(matrix, capsys):
     assert main(["matrix", "schema"]) == 0
     schema = json.loads(capsys.readouterr().out)

@@ -336,3 +336,53 @@ def test_the_terminal_shows_the_matrix_of_suites_and_engines(suite):
             "recurrent            2/2           1/2",
         ]
     )
+
+
+def test_a_test_says_itself_what_it_is_about(suite, mode):
+    suite.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.nnef_export
+        @pytest.mark.parametrize("op", ["relu", "crash@0.22.4"])
+        def test_op(op, nnef_export, record_property):
+            record_property("t2n_op", op)
+            record_property("t2n_dtype", "float16")
+            nnef_export("pass" if op == "relu" else op, (1,)).assert_parity()
+        """
+    )
+    suite.run("--t2n-report=site", mode=mode)
+    assert len(suite.cells) == 6
+    assert {cell["op"] for name, cell in suite.cells.items() if "relu" in name} == {"relu"}
+    assert {cell["dtype"] for cell in suite.cells.values()} == {"float16"}
+
+
+def test_changes_since_a_baseline(suite):
+    model = "import pytest\n@pytest.mark.nnef_export\ndef test_it(): return {!r}, (1,)"
+    suite.pytester.makepyfile(test_it=model.format("pass"))
+    suite.run("--t2n-report=site", engines="0.22,0.23").assert_outcomes(passed=2)
+    suite.pytester.makepyfile(test_it=model.format("crash@0.23.9"))
+    result = suite.run("--t2n-report=site", "--t2n-baseline=site", engines="0.22,0.23")
+    result.stdout.fnmatch_lines(["since the baseline: 1 regression"])
+    summary = (suite.path / "site" / "summary.md").read_text()
+    assert "| regression | test\\_it.py::test\\_it | tract 0.23.9 | pass exact | crash at optimise |" in summary
+    result = suite.run("--t2n-report=site", "--t2n-baseline=nowhere.jsonl")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --t2n-baseline: *nowhere.jsonl*"])
+
+
+def test_paths_of_the_machine_are_not_in_the_records(suite):
+    suite.pytester.makepyfile(
+        """
+        import pathlib
+        import pytest
+
+        @pytest.mark.nnef_export
+        def test_it(nnef_export):
+            raise ValueError(f"in {pathlib.Path(__file__)}")
+        """
+    )
+    suite.run("--t2n-report=site", engines="0.23")
+    (cell,) = suite.cells.values()
+    assert cell["error"]["message"] == "in test_paths_of_the_machine_are_not_in_the_records.py"
+    assert str(suite.path) not in json.dumps(cell)

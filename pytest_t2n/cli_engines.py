@@ -71,12 +71,13 @@ def _list(options: argparse.Namespace) -> int:
 
 def _fetch(options: argparse.Namespace) -> int:
     console = Console(highlight=False)
-    engines = resolve_engines(
-        options.spec,
-        offline=options.offline,
-        cache_dir=options.cache_dir,
-        progress=lambda version, event: console.print(f"tract {version}: {event}"),
-    )
+    with console.status(f"engines of {options.spec}"):  # asks the index before there is anything to say
+        engines = resolve_engines(
+            options.spec,
+            offline=options.offline,
+            cache_dir=options.cache_dir,
+            progress=lambda version, event: console.print(f"tract {version}: {event}"),
+        )
     console.print(f"{len(engines)} engine{'s' if len(engines) != 1 else ''} ready")
     return 0
 

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_t2n.engines import version_items
 from pytest_t2n.rewriters import checked_rewriters
+from t2n_core.check.drawn import is_strategy
 from t2n_core.check.level import TractCheckTolerance
 from t2n_core.errors import InputError
 
@@ -31,7 +32,7 @@ CASE_ARGUMENTS: Mapping[str, str] = {
     "tolerance": "level that must hold",
     "input_names": "names of the graph's inputs",
     "output_names": "names of the graph's outputs",
-    "inputs": "more input sets to check the export with",
+    "inputs": "more input sets to check the export with, or a strategy of hypothesis that gives them",
     "rewriters": "what adapts the model while it is exported",
     "strict_rewrites": "a rewriter that never applies is an error",
 }
@@ -79,7 +80,7 @@ class CaseOptions:
     tolerance: TractCheckTolerance | None = None
     input_names: Sequence[str] | None = None
     output_names: Sequence[str] | None = None
-    inputs: Sequence[Any] = ()
+    inputs: Any = ()
     rewriters: tuple[Any, ...] = ()
     strict_rewrites: bool = False
     target_options: Mapping[str, Any] = field(default_factory=dict)
@@ -224,11 +225,14 @@ def _rewriters(value: Any) -> tuple[Any, ...]:
         raise MarkerError(str(exc)) from None
 
 
-def _inputs(value: Any) -> Sequence[Any]:
+def _inputs(value: Any) -> Any:
+    """A list, or a strategy of hypothesis as it is."""
     if value is None:
         return ()
+    if is_strategy(value):
+        return value
     if not isinstance(value, list | tuple):
-        raise MarkerError("inputs is a list of input sets, each as the test returns it")
+        raise MarkerError("inputs is a list of input sets, each as the test returns it, or a strategy of hypothesis")
     return tuple(value)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from t2n_core.check.drawn import draw_inputs, is_strategy
 from t2n_core.check.outcome import Outcome, Stage
 from t2n_core.check.parity import check_parity
 from t2n_core.check.samples import Sample
@@ -59,7 +60,8 @@ class ModelExport:
         kwargs: further keyword arguments of the method.
         input_names, output_names: of the archive; taken from `forward` and numbered if not given.
         dynamic_axes: {input name: {axis: symbol}} or {input name: [axes]}.
-        extra_inputs: further arguments like `args`, checked on the same archive.
+        extra_inputs: further arguments like `args`, checked on the same archive; or a strategy of hypothesis that
+            gives such arguments (arrays of NumPy become tensors), of which ten are drawn.
         rules: the operators' rules, if not the default ones.
         rewriters: of functions, modules and rules; see `t2n_core.rewriter`.
         strict_rewrites: a rewriter that fits the target and never applies is an error, not a warning.
@@ -75,7 +77,7 @@ class ModelExport:
     input_names: Sequence[str] | None = None
     output_names: Sequence[str] | None = None
     dynamic_axes: Any = None
-    extra_inputs: Sequence[Any] = ()
+    extra_inputs: Any = ()
     rules: Registry | None = None
     rewriters: Sequence[Rewriter] = ()
     strict_rewrites: bool = False
@@ -92,6 +94,8 @@ class ModelExport:
     def __post_init__(self) -> None:
         if self.capture not in CAPTURE_WAYS:
             raise InputError(f"capture={self.capture!r} is none of {', '.join(CAPTURE_WAYS)}")
+        if is_strategy(self.extra_inputs):
+            self.extra_inputs = draw_inputs(self.extra_inputs)
         self.source = source_of(self.model, self.fn_name)
         self.model = self.source.module
         if self.source.program is None:
@@ -304,7 +308,7 @@ def export_model_to_nnef(
     *,
     kwargs: Mapping[str, Any] | None = None,
     compression_level: int | None = None,
-    extra_inputs: Sequence[Any] = (),
+    extra_inputs: Any = (),
     rules: Registry | None = None,
     rewriters: Sequence[Rewriter] = (),
     strict_rewrites: bool = False,

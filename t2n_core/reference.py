@@ -38,7 +38,7 @@ def reference_samples(
     clipped = {e for d in captured_dims if isinstance(d, sympy.Expr) for e in d.atoms(sympy.Max, sympy.Min)}
     samples = [_sample(model, inputs, inputs.tensors, dict(symbols), "example")]
     for index, more in enumerate(extra_inputs):
-        samples.append(_sample(model, more, more.tensors, {}, f"inputs[{index}]"))
+        samples.append(_sample(model, more, more.tensors, _sizes_of(shapes, more.tensors), f"inputs[{index}]"))
     seen = {tuple(sorted(symbols.items()))}
     for wanted in size_assignments(symbols):
         for sizes in _larger(wanted, symbols):
@@ -53,6 +53,16 @@ def reference_samples(
                 samples.append(sample)
                 break
     return samples
+
+
+def _sizes_of(shapes: Sequence[Shape], tensors: Sequence[torch.Tensor]) -> dict[str, int]:
+    """What the symbols that stand alone in a shape are for these tensors."""
+    return {
+        extent.name: int(size)
+        for shape, tensor in zip(shapes, tensors, strict=True)
+        for extent, size in zip(shape, tensor.shape, strict=False)
+        if isinstance(extent, sympy.Symbol)
+    }
 
 
 def _as_captured(clipped: sympy.Expr, traced: dict[str, int], sizes: dict[str, int]) -> bool:

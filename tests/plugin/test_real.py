@@ -250,3 +250,26 @@ def test_bisect_names_the_first_wrong_node(suite):
             "*raw: wrong, declutter: wrong, optimise: wrong*",
         ]
     )
+
+
+DRAWN = """
+import numpy as np
+import pytest, torch
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+frames = st.integers(1, 9).flatmap(lambda t: hnp.arrays(np.float32, (t, 5), elements=st.floats(-9, 9, width=32)))
+
+
+@pytest.mark.nnef_export(dynamic_axes={"input": {0: "T"}}, inputs=frames)
+def test_linear():
+    return torch.nn.Linear(5, 3).eval(), {"input": torch.randn(4, 5)}
+"""
+
+
+def test_inputs_can_be_a_strategy_of_hypothesis(suite):
+    suite.pytester.makeconftest("")
+    suite.pytester.makepyfile(test_drawn=DRAWN)
+    suite.run("--t2n-report=site", CACHE, engines="0.23.9", mode="plain", alone=True).assert_outcomes(passed=1)
+    (cell,) = suite.cells.values()
+    assert len(cell["sizes"]) >= 9

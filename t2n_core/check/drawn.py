@@ -1,0 +1,46 @@
+"""Input sets drawn by hypothesis, where a strategy stands in place of a list of them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+EXAMPLES = 10
+"""Drawn from a strategy; each is one more run of the archive, none of the capture."""
+
+
+def is_strategy(value: object) -> bool:
+    """Whether this is a strategy of hypothesis, which is not imported for the question."""
+    strategies = sys.modules.get("hypothesis.strategies")
+    return strategies is not None and isinstance(value, strategies.SearchStrategy)
+
+
+def draw_inputs(strategy: Any, count: int = EXAMPLES) -> list[Any]:
+    """At most `count` different values, the same in each session; arrays of NumPy as tensors.
+
+    Raises what the strategy raises.
+    """
+    import numpy as np
+    import torch
+    from hypothesis import HealthCheck, Phase, given, settings
+    from torch.utils._pytree import tree_map_only
+
+    found: list[Any] = []
+
+    @settings(
+        max_examples=count,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def collect(value: Any) -> None:
+        found.append(value)
+
+    collect()
+    return [tree_map_only(np.ndarray, torch.from_numpy, value) for value in found]
+
+
+__all__ = ["draw_inputs", "is_strategy"]

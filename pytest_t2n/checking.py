@@ -57,7 +57,7 @@ def _material(cell: Cell, result: ExportResult, required: Any) -> Material | Non
     from t2n_core.check.level import TractCheckTolerance
 
     try:
-        samples = result.export.samples
+        samples = result.samples
     except Exception:
         return None  # the check says why PyTorch cannot compute them
     level = TractCheckTolerance.parse(required).value

@@ -47,6 +47,7 @@ TARGET_OPTIONS: dict[str, dict[str, str]] = {
         "force_norm_in_f32": "batch norms of halves are computed in float32",
         "reify_sdpa_operator": "attention as the engine's own operator where it has one",
         "upsample_with_debox": "nearest upsampling as `debox` where the engine has it",
+        "weight_compression": "store weights in blocks of 4 bits",
         "custom_extensions": "further `extension` lines of the graph",
         "custom_fragments": "fragments that rules can call",
     },

@@ -104,7 +104,7 @@ def find_first_wrong_node(
         raise InputError("the archive passes: there is no wrong node")
     if outcome.stage not in (Stage.LOAD, Stage.OPTIMISE, Stage.RUN, Stage.COMPARE):
         outcome.raise_for_failure()
-    samples = result.export.samples
+    samples = result.samples
     failed = [one for one in samples if dict(one.sizes) in [dict(sizes) for sizes in outcome.failed_sizes]]
     if not failed and outcome.status is Status.MISMATCH:
         failed = list(samples)

@@ -25,10 +25,11 @@ from t2n_core.inference_target import InferenceTarget
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.legality import check_graph
+from t2n_core.op.compression import DequantisedSource, Q40Weight, compressible
 from t2n_core.op.custom_extractors import ModuleInfoExtractor
 from t2n_core.op.lower import has_rule, lower
 from t2n_core.op.registry import Registry, load_default
-from t2n_core.reference import reference_samples
+from t2n_core.reference import Runnable, reference_samples
 from t2n_core.rewriter.activation import rewriting
 from t2n_core.rewriter.builtin import builtin_rewriters
 from t2n_core.rewriter.captures import Capture, Captures
@@ -90,6 +91,7 @@ class ModelExport:
     inputs: ModelInputs = field(init=False, repr=False)
     _captures: Captures = field(default_factory=Captures, init=False, repr=False)
     _samples: list[Sample] | None = field(default=None, repr=False)
+    _compressed_samples: dict[frozenset[str], list[Sample]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.capture not in CAPTURE_WAYS:
@@ -118,13 +120,24 @@ class ModelExport:
     def samples(self) -> list[Sample]:
         """What PyTorch computes, at the traced sizes and at others. Raises InputError."""
         if self._samples is None:
-            captured = self.captured
-            extra = [bind_inputs(self.source, more, self.kwargs, self.inputs.names) for more in self.extra_inputs]
-            shapes = [v.shape for v in captured.graph.inputs]
-            with as_it_is(), _timed(self.times, "reference"):
-                dims = {extent for node in captured.graph.data_nodes for extent in node.shape}
-                self._samples = reference_samples(self.source, self.inputs, shapes, captured.symbols, extra, dims)
+            self._samples = self._sampled(self.source)
         return self._samples
+
+    def samples_with(self, compressed: frozenset[str]) -> list[Sample]:
+        """What PyTorch computes with these weights as they come out of their blocks. Raises InputError."""
+        if not compressed:
+            return self.samples
+        if compressed not in self._compressed_samples:
+            self._compressed_samples[compressed] = self._sampled(DequantisedSource(self.source, compressed))
+        return self._compressed_samples[compressed]
+
+    def _sampled(self, model: Runnable) -> list[Sample]:
+        captured = self.captured
+        extra = [bind_inputs(self.source, more, self.kwargs, self.inputs.names) for more in self.extra_inputs]
+        shapes = [v.shape for v in captured.graph.inputs]
+        dims = {extent for node in captured.graph.data_nodes for extent in node.shape}
+        with as_it_is(), _timed(self.times, "reference"):
+            return reference_samples(model, self.inputs, shapes, captured.symbols, extra, dims)
 
     def lower(self, target: InferenceTarget) -> Graph:
         """The NNEF graph for a target, legal there.
@@ -181,6 +194,7 @@ class ModelExport:
     def _simplified(self, target: InferenceTarget, selection: Selection, session: Session) -> TorchModuleIRGraph:
         traced = self._capture(target, selection).model.graph.copy()  # a hook's changes must not reach other targets
         target.post_trace(traced)
+        traced.compressible = compressible(traced, target.writing)
         has_form = has_rule(self._rules(selection, session), target.spec, target.writing)
         return simplify(traced, has_form, operator_bodies(selection, session))
 
@@ -278,6 +292,13 @@ class ExportResult:
     def output_names(self) -> list[str]:
         return [v.name for v in self.graph.outputs]
 
+    @property
+    def samples(self) -> list[Sample]:
+        """What PyTorch computes with the weights that the archive holds. Raises InputError."""
+        variables = self.graph.variables()
+        compressed = frozenset(op.arguments["label"] for op, v in variables if isinstance(v.weight, Q40Weight))
+        return self.export.samples_with(compressed)
+
     def check_parity(self, tolerance: str | TractCheckTolerance | None = None, *, timeout: float = 60.0) -> Outcome:
         """Runs the archive in the target's engine on all samples. What fails is in the outcome, never raised.
 
@@ -285,7 +306,7 @@ class ExportResult:
         """
         level = TractCheckTolerance.parse(tolerance if tolerance is not None else self.target.check_io_tolerance)
         try:
-            samples, engine = self.export.samples, self.target.engine()
+            samples, engine = self.samples, self.target.engine()
         except Exception as cause:
             return Outcome.from_error(cause, Stage.SETUP)
         found = check_parity(

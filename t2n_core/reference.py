@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import sympy
@@ -14,15 +14,23 @@ from t2n_core.check.samples import Sample, resized_input, size_assignments
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.dims import Dim, Shape, evaluate
 from t2n_core.torch_graph.inputs import ModelInputs
-from t2n_core.torch_graph.sources import Source
 from t2n_core.torch_graph.structure import leaves
 
 _GROWTH = 24
 """How many larger sizes are tried where the model itself cannot run at a small one."""
 
 
+class Runnable(Protocol):
+    """What can be run as the reference."""
+
+    @property
+    def name(self) -> str: ...
+
+    def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any: ...
+
+
 def reference_samples(
-    model: Source,
+    model: Runnable,
     inputs: ModelInputs,
     shapes: Sequence[Shape],
     symbols: dict[str, int],
@@ -77,7 +85,7 @@ def _larger(sizes: dict[str, int], traced: dict[str, int]) -> list[dict[str, int
     return [{n: min(s + step, traced[n]) if n in small else s for n, s in sizes.items()} for step in steps]
 
 
-def _resized(model: Source, inputs: ModelInputs, shapes: Sequence[Shape], sizes: dict[str, int]) -> Sample | None:
+def _resized(model: Runnable, inputs: ModelInputs, shapes: Sequence[Shape], sizes: dict[str, int]) -> Sample | None:
     digest = hashlib.sha256(repr(sorted(sizes.items())).encode()).digest()
     rng = np.random.default_rng(int.from_bytes(digest[:8], "little"))
     tensors = []
@@ -91,7 +99,7 @@ def _resized(model: Source, inputs: ModelInputs, shapes: Sequence[Shape], sizes:
 
 
 def _sample(
-    model: Source, inputs: ModelInputs, tensors: Sequence[torch.Tensor], sizes: dict[str, int], label: str
+    model: Runnable, inputs: ModelInputs, tensors: Sequence[torch.Tensor], sizes: dict[str, int], label: str
 ) -> Sample:
     args, kwargs = inputs.replaced([t.detach().clone() for t in tensors])  # a model may write into its inputs
     try:

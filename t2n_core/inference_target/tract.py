@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from packaging.version import InvalidVersion, Version
 
@@ -20,7 +20,7 @@ from t2n_core.inference_target.base import InferenceTarget
 from t2n_core.nnef.graph import Fragment, Graph
 from t2n_core.nnef.signatures import fragment_of
 from t2n_core.nnef.spec import Spec, spec_for
-from t2n_core.nnef.writing_options import WritingOptions
+from t2n_core.nnef.writing_options import WeightCompression, WritingOptions
 
 _EXACT = re.compile(r"\d+\.\d+\.\d+([.a-z]+\d+)*")
 
@@ -58,6 +58,9 @@ class TractNNEF(InferenceTarget):
             are, as in PyTorch.)
         reify_sdpa_operator: attention as `tract_transformers_sdpa` (0.22.0 and later) where that can express the call.
         upsample_with_debox: nearest upsampling by whole factors as `debox` (0.23.0 and later).
+        weight_compression: `q4_0` stores the weights of linear layers in blocks of 4 bits (0.21.6 and later),
+            `q4_0_with_embeddings` those of embeddings too (0.21.11 and later). Only matrices whose rows are a multiple
+            of 32 long, and that nothing else reads. The check is against the model with these weights dequantised.
         custom_extensions: further `extension` lines, such as `tract_assert T >= 1`.
         custom_fragments: fragments, as NNEF text or `Fragment`, that are in the archive and that rules can call.
         engine: an engine that was resolved before; no index is asked then.
@@ -86,6 +89,7 @@ class TractNNEF(InferenceTarget):
         force_norm_in_f32: bool = False,
         reify_sdpa_operator: bool = False,
         upsample_with_debox: bool = False,
+        weight_compression: WeightCompression | None = None,
         custom_extensions: Sequence[str] = (),
         custom_fragments: Sequence[str | Fragment] = (),
         engine: ResolvedEngine | None = None,
@@ -94,6 +98,9 @@ class TractNNEF(InferenceTarget):
         super().__init__(version, check_io=check_io, dynamic_axes=dynamic_axes, check_io_tolerance=check_io_tolerance)
         if engine is not None and specific_tract_binary_path is not None:
             raise InputError("give either an engine or specific_tract_binary_path")
+        if weight_compression not in (None, *get_args(WeightCompression)):
+            known = ", ".join(get_args(WeightCompression))
+            raise InputError(f"weight_compression={weight_compression!r} is none of {known}")
         self._resolved = engine
         self._binary = None if specific_tract_binary_path is None else Path(specific_tract_binary_path)
         self._offline = offline
@@ -106,6 +113,7 @@ class TractNNEF(InferenceTarget):
             norm_in_f32=force_norm_in_f32,
             reify_sdpa=reify_sdpa_operator,
             upsample_with_debox=upsample_with_debox,
+            weight_compression=weight_compression,
         )
         self.custom_extensions = tuple(_extension(line) for line in custom_extensions)
         self._fragments = tuple(_fragment(one) for one in custom_fragments)

@@ -99,7 +99,7 @@ def _write_tar(part: Path, text: str, weights: dict[str, WeightSource], level: i
         content = text.encode()
         _add(out, GRAPH, len(content), [content])
         for label, source in weights.items():
-            size = dat.HEADER_SIZE + dat.data_size(source.dtype, source.shape)
+            size = dat.HEADER_SIZE + dat.stored_size(source)
             _add(out, f"{label}.dat", size, dat.pieces(source))
         out.write(bytes(2 * tarfile.BLOCKSIZE))  # the end
 

@@ -10,13 +10,14 @@ from typing import Any, Final
 import numpy as np
 
 from t2n_core.errors import WriteError
-from t2n_core.nnef.graph import WeightSource
+from t2n_core.nnef.graph import BLOCK_BYTES, BLOCK_ELEMENTS, BlockLayout, WeightSource
 
 HEADER_SIZE: Final = 128
 MAX_RANK: Final = 8
 _LIMIT: Final = 2**32
 """Extents and the number of bytes are stored in 32 bits."""
 _HEADER: Final = struct.Struct("<2sBBII8III76x")
+_TRACT_VENDOR: Final = 0x5452
 _KINDS: Final = {"f": 0, "u": 1, "i": 4, "b": 5}
 """Item types of the standard. Booleans are packed into bits, the only form that all tract versions read."""
 
@@ -27,6 +28,28 @@ def data_size(dtype: np.dtype[Any], shape: tuple[int, ...]) -> int:
     if dtype.kind == "b":
         return max((count + 7) // 8, 1)  # tract refuses an empty tensor of booleans that has no byte at all
     return count * dtype.itemsize
+
+
+def stored_size(source: WeightSource) -> int:
+    """Bytes behind the header of a weight, which may be in blocks."""
+    if _layout(source) is not None:
+        return math.prod(source.shape) // BLOCK_ELEMENTS * BLOCK_BYTES
+    return data_size(source.dtype, source.shape)
+
+
+def _layout(source: WeightSource) -> BlockLayout | None:
+    return getattr(source, "layout", None)
+
+
+def block_header(layout: BlockLayout, shape: tuple[int, ...]) -> bytes:
+    """The header of a matrix in blocks, which is tract's own. Raises WriteError for what has no blocks."""
+    if len(shape) != 2 or shape[1] % BLOCK_ELEMENTS:
+        raise WriteError(f"a tensor of shape {list(shape)} cannot be stored in blocks of {BLOCK_ELEMENTS} in a row")
+    size = math.prod(shape) // BLOCK_ELEMENTS * BLOCK_BYTES
+    if size >= _LIMIT:
+        raise WriteError(f"a tensor of shape {list(shape)} cannot be stored: NNEF files hold less than 4 GiB")
+    item_type = _TRACT_VENDOR << 16 | layout
+    return _HEADER.pack(b"N\xef", 1, 0, size, 2, *shape, *[0] * 6, _LIMIT - 1, item_type)
 
 
 def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
@@ -50,9 +73,9 @@ def pieces(source: WeightSource) -> Iterator[bytes | memoryview]:
 
     Raises WriteError for a tensor that the format cannot hold, and if the source gives more or less than it promised.
     """
-    dtype, shape = source.dtype, source.shape
-    yield header(dtype, shape)
-    expected = math.prod(shape) * dtype.itemsize
+    dtype, shape, layout = source.dtype, source.shape, _layout(source)
+    yield header(dtype, shape) if layout is None else block_header(layout, shape)
+    expected = math.prod(shape) * dtype.itemsize if layout is None else stored_size(source)
     given = 0
     rest = b""
     for chunk in source.chunks():

@@ -11,7 +11,7 @@ from packaging.version import Version
 from t2n_core.errors import LowerError
 from t2n_core.nnef.dims import Dim, Shape, as_dim, floor_div, is_static, product, same
 from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter, Expected, Operand
-from t2n_core.nnef.graph import Operation, Value, is_known
+from t2n_core.nnef.graph import BlockLayout, Operation, Value, is_known
 from t2n_core.nnef.shapes import BROADCASTING, UNARY, broadcast, is_mixed, is_stretched
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
@@ -37,6 +37,9 @@ SUMS_OF_HALVES = (Version("0.21.8"), Version("0.21.13"))
 REWRITTEN_PRODUCTS = Version("0.21.12")
 """From then on the engine takes a `tile` off a product's operand although the result then lacks the size, and folds
 a `reshape` of one operand's batch into the other operand although that has one element there."""
+
+BLOCKS, BLOCKS_IN_HALVES = Version("0.21.6"), Version("0.21.11")
+"""The first releases that read Q4_0 in tract's own layout, and in that of llama.cpp."""
 
 SWAPPED_SUB = (Version("0.21.8"), Version("0.21.11"))
 """From the first to before the second, `sub` of few elements minus many gives the negative."""
@@ -217,6 +220,16 @@ class TractEmitter(Emitter):
         if self.spec.version >= REWRITTEN_PRODUCTS and _is_tiled(input):
             input = self._kept(input)
         return self.call("conv", input, *args, outs=None if out is None else [out], **attributes)[0]
+
+    def tract_core_einsum(self, inputs: Sequence[Value], out: Expected, **attributes: Any) -> Value:
+        """The statement of that name, with operands that the engine would misread behind a barrier."""
+        kept = [self._kept(v) if _is_tiled(v) else v for v in inputs]
+        return self.call("tract_core_einsum", kept, outs=[out], **attributes)[0]
+
+    def block_layout(self) -> BlockLayout:
+        if self.spec.version < BLOCKS:
+            raise self.fail(f"weights in blocks of 4 bits (Q4_0) are read since tract {BLOCKS}")
+        return BlockLayout.NEIGHBOURS if self.spec.version < BLOCKS_IN_HALVES else BlockLayout.HALVES
 
     def _batched(self, value: Value, other: Value) -> Value:
         if not is_known(other) or not is_stretched(value.shape[:-2], other.shape[:-2]):

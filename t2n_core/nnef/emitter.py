@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from t2n_core.errors import LowerError, Origin, SpecError
 from t2n_core.nnef import shapes
 from t2n_core.nnef.dims import Dim, Shape, as_dim, same, shape_text, symbols_of
-from t2n_core.nnef.graph import ArrayWeight, Fragment, Graph, Operation, Value, WeightSource, values_in
+from t2n_core.nnef.graph import ArrayWeight, BlockLayout, Fragment, Graph, Operation, Value, WeightSource, values_in
 from t2n_core.nnef.identifiers import identifier_problem
 from t2n_core.nnef.signatures import fragment_signature
 from t2n_core.nnef.spec import Signature, Spec
@@ -63,6 +63,8 @@ class Emitter(ABC):
         self.options = options
         self.graph = Graph(name=name)
         self.node = NodeContext("graph", None, ())
+        self.compressed: frozenset[str] = frozenset()
+        """Labels of the weights that are stored in blocks of 4 bits."""
         self._names: set[str] = set(spec.names())
         self._constants: dict[tuple[str, tuple[int, ...], bytes], Value] = {}
         self._variables: dict[str, Value] = {}
@@ -242,9 +244,13 @@ class Emitter(ABC):
         return FLOAT32 if dtype == FLOAT16 and self.options.linear_accumulation_in_f32 else dtype
 
     # ---------------------------------------------------------------------------------------------------- constants
-    def variable(self, label: str, weight: WeightSource, source: object = None) -> Value:
-        """A weight under its label; the same label gives the same value."""
-        known = self._variables.get(label)
+    def block_layout(self) -> BlockLayout:
+        """How weights in blocks of 4 bits are stored. Raises LowerError where they cannot be read."""
+        raise self.fail("weights in blocks of 4 bits have no form in NNEF")
+
+    def variable(self, label: str, weight: WeightSource, *, form: str = "") -> Value:
+        """A weight under its label; the same label, in the same form, gives the same value."""
+        known = self._variables.get(label + form)
         if known is not None:
             return known
         value = Value(self.unique(label), weight.dtype, weight.shape, weight=weight)
@@ -253,7 +259,7 @@ class Emitter(ABC):
         )
         value.producer = operation
         self.graph.operations.append(operation)
-        self._variables[label] = value
+        self._variables[label + form] = value
         return value
 
     def variable_dtype(self, dtype: np.dtype[Any]) -> str:

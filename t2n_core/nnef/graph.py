@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -11,6 +12,19 @@ from numpy.typing import NDArray
 
 from t2n_core.errors import Origin
 from t2n_core.nnef.dims import Dim, Shape
+
+BLOCK_ELEMENTS = 32
+BLOCK_BYTES = 18
+"""Of a block of 4-bit numbers with its scale."""
+
+
+class BlockLayout(IntEnum):
+    """How the 4-bit numbers of a block lie in its bytes; the value is the item type of the file."""
+
+    NEIGHBOURS = 0x2040
+    """Two neighbours in a byte."""
+    HALVES = 0x3040
+    """A number and the one 16 places behind it in a byte, as in llama.cpp."""
 
 
 class WeightSource(Protocol):

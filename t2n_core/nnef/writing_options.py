@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+WeightCompression: TypeAlias = Literal["q4_0", "q4_0_with_embeddings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +22,14 @@ class WritingOptions:
     """Attention as the engine's own operator, where the version has it and the operator can express the call."""
     upsample_with_debox: bool = False
     """Nearest upsampling by whole factors as `debox`, where the version has it."""
+    weight_compression: WeightCompression | None = None
+    """Weights of linear layers in blocks of 4 bits."""
+
+    @property
+    def compresses_embeddings(self) -> bool:
+        return self.weight_compression == "q4_0_with_embeddings"
 
 
 PLAIN = WritingOptions()
 
-__all__ = ["PLAIN", "WritingOptions"]
+__all__ = ["PLAIN", "WeightCompression", "WritingOptions"]

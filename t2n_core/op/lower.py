@@ -47,6 +47,7 @@ class _Lowering:
     ) -> None:
         self.graph, self.spec, self.registry = graph, spec, registry
         self.g: Emitter = emitter_for(spec, options=options)
+        self.g.compressed = graph.compressible
         for fragment in fragments:
             self.g.fragment(fragment)
         self.values: dict[int, Value] = {}

@@ -100,11 +100,15 @@ class TorchModuleIRGraph:
     weights: list[TensorVariable]
     table: SymbolTable = field(repr=False)
     """Size expressions of PyTorch and ours, both ways."""
+    compressible: frozenset[str] = frozenset()
+    """Labels of the weights that may be stored in blocks; said of the whole model, before constants are folded."""
 
     def copy(self) -> TorchModuleIRGraph:
         """The same tensors, with lists and operators of its own."""
         ops = [replace(op, arguments=dict(op.arguments)) for op in self.op_nodes]
-        return TorchModuleIRGraph(list(self.inputs), list(self.outputs), ops, list(self.weights), self.table)
+        return replace(
+            self, inputs=list(self.inputs), outputs=list(self.outputs), op_nodes=ops, weights=list(self.weights)
+        )
 
     @property
     def data_nodes(self) -> list[TensorVariable]:

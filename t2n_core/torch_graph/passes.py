@@ -57,7 +57,7 @@ def simplify(
                 swaps[id(old)] = new
         pending.extend((step, done_with) for step in reversed(steps))
     outputs = [_final(v, swaps) for v in graph.outputs]
-    simplified = TorchModuleIRGraph(graph.inputs, outputs, done, [*graph.weights, *folded], graph.table)
+    simplified = replace(graph, outputs=outputs, op_nodes=done, weights=[*graph.weights, *folded])
     simplified.op_nodes = simplified.used_ops()
     return simplified
 

@@ -1,0 +1,134 @@
+"""Weights in blocks of 4 bits (Q4_0): 32 neighbours of a row share a scale, each is a whole number from -8 to 7 of it.
+
+The scale is that of llama.cpp's format: the number of largest size becomes -8. The scale itself is kept as a half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.func import functional_call
+
+from t2n_core.errors import InputError
+from t2n_core.nnef.graph import BLOCK_ELEMENTS, BlockLayout
+from t2n_core.nnef.writing_options import WritingOptions
+from t2n_core.torch_graph.ir import TensorVariable, TorchModuleIRGraph, tensors_in
+from t2n_core.torch_graph.sources import Source
+
+_ROWS_AT_A_TIME = 1 << 20
+"""Elements that are compressed together, for memory."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Q40Weight:
+    """A matrix as the source of a variable; the engine sees float32, the archive holds blocks."""
+
+    tensor: torch.Tensor
+    layout: BlockLayout
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.float32)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.tensor.shape)
+
+    def chunks(self) -> Iterator[memoryview]:
+        rows = max(1, _ROWS_AT_A_TIME // self.shape[1])
+        for start in range(0, self.shape[0], rows):
+            numbers, scales = _blocks(self.tensor[start : start + rows])
+            if self.layout is BlockLayout.NEIGHBOURS:
+                nibbles = numbers[:, 0::2] | (numbers[:, 1::2] << 4)
+            else:
+                nibbles = numbers[:, :16] | (numbers[:, 16:] << 4)
+            packed = np.concatenate([scales.astype("<f2").view(np.uint8).reshape(-1, 2), nibbles], axis=1)
+            yield packed.reshape(-1).data
+
+
+def _blocks(rows: torch.Tensor) -> tuple[NDArray[np.uint8], NDArray[np.float16]]:
+    """[blocks, 32] numbers from 0 to 15, which stand for -8 to 7, and [blocks] scales.
+
+    Of a tensor of halves the scales have 8 significant bits, so that every product with a number is a half itself, and
+    PyTorch can hold what the engine computes with.
+    """
+    blocks = rows.detach().cpu().to(torch.float32).numpy().reshape(-1, BLOCK_ELEMENTS)
+    largest = np.take_along_axis(blocks, np.abs(blocks).argmax(axis=1)[:, None], axis=1)
+    scales = (largest / -8).astype(np.float16)
+    if rows.dtype == torch.float16:
+        scales = (scales.view(np.uint16) & 0xFFF8).view(np.float16)
+    wide = scales.astype(np.float32)
+    steps = np.divide(blocks, wide, out=np.zeros_like(blocks), where=wide != 0)
+    return np.clip(np.floor(steps + 8.5), 0, 15).astype(np.uint8), scales[:, 0]
+
+
+def dequantised(tensor: torch.Tensor) -> torch.Tensor:
+    """What the engine makes of the blocks, in the tensor's own dtype."""
+    numbers, scales = _blocks(tensor)
+    values = (numbers.astype(np.float32) - 8) * scales.astype(np.float32)[:, None]
+    return torch.from_numpy(values.reshape(tuple(tensor.shape))).to(tensor.dtype)
+
+
+class _Called(torch.nn.Module):
+    """A source as a module, whose weights can be replaced for one call."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self.inner = source.module
+        self.source = source
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.source.run(args, kwargs)
+
+
+class DequantisedSource:
+    """A model to run with some of its weights as they come out of their blocks; the model itself stays as it is."""
+
+    def __init__(self, source: Source, labels: frozenset[str]) -> None:
+        """Raises InputError for a label that is no weight of the model."""
+        model = source.module
+        known = {**dict(model.named_parameters(remove_duplicate=False)), **dict(model.named_buffers())}
+        missing = sorted(labels - known.keys())
+        if missing:
+            raise InputError(f"compressed weights that are not the model's own: {', '.join(missing)}")
+        self.name = f"{source.name} with dequantised weights"
+        self._called = _Called(source)
+        self._weights = {f"inner.{label}": dequantised(known[label]) for label in labels}
+
+    def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        return functional_call(self._called, self._weights, args, dict(kwargs))
+
+
+def compressible(graph: TorchModuleIRGraph, options: WritingOptions) -> frozenset[str]:
+    """Labels of the weights that only linear layers read (and embeddings, if wanted): matrices of whole blocks."""
+    if options.weight_compression is None:
+        return frozenset()
+    wanted: set[str] = set()
+    others = {v.label for v in graph.outputs if v.data is not None}
+    for op in graph.op_nodes:
+        packet = op.kind.split(".")[0]
+        fits = packet == "aten::linear" or (packet == "aten::embedding" and options.compresses_embeddings)
+        for name, argument in op.arguments.items():
+            for variable in tensors_in([argument]):
+                suits = fits and name == "weight" and _is_matrix_of_blocks(variable)
+                (wanted if suits else others).add(variable.label)
+    return frozenset(wanted - others - {""})
+
+
+def _is_matrix_of_blocks(variable: TensorVariable) -> bool:
+    data = variable.data
+    return (
+        data is not None
+        and data.dtype in (torch.float16, torch.float32)
+        and data.dim() == 2
+        and data.shape[1] % BLOCK_ELEMENTS == 0
+        and data.numel() > 0
+    )
+
+
+__all__ = ["DequantisedSource", "Q40Weight", "compressible", "dequantised"]

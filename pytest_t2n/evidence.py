@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 PROPERTY = "t2n"
 """Name of the one user property of a report: lines of JSON text, a cell behind its graph. Text, because anything else
 that is not a builtin type makes execnet drop the report and all that follow."""
+_PACKAGES = tuple(sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib"))
 OP_PROPERTY, DTYPE_PROPERTY = "t2n_op", "t2n_dtype"
 """Properties by which a test says itself which operator, and which type, it is about."""
 REUSED = "t2n_reused"
@@ -77,8 +79,9 @@ def _relative(record: CellLine, root: Path) -> CellLine:
     """With paths as the project says them: those of a machine mean nothing on another, and are nobody's business."""
     if record.error is None:
         return record
-    prefix = f"{root}{os.sep}"
-    texts = {name: getattr(record.error, name).replace(prefix, "") for name in ("message", "source", "details")}
+    texts = {name: getattr(record.error, name) for name in ("message", "source", "details")}
+    for folder in (str(root), *_PACKAGES):
+        texts = {name: text.replace(f"{folder}{os.sep}", "") for name, text in texts.items()}
     return msgspec.structs.replace(record, error=msgspec.structs.replace(record.error, **texts))
 
 

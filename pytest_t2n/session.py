@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Generator, Sequence
@@ -38,7 +39,9 @@ class Controller:
 
         self.config = config
         self.engines = engines
-        self.ledger = Ledger(config.stash[SETTINGS], engines, config.invocation_params.args)
+        # As the project says them: a published report shall not show where it lies on one machine.
+        arguments = [str(one).replace(f"{config.rootpath}{os.sep}", "") for one in config.invocation_params.args]
+        self.ledger = Ledger(config.stash[SETTINGS], engines, arguments)
         self._plans: Path | None = None
 
     def worker_input(self) -> dict[str, Any]:

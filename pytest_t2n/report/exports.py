@@ -15,7 +15,8 @@ from pytest_t2n.report.matrix import Matrix, is_surprise
 
 _COLUMNS = (
     "nodeid", "case", "target", "version", "label", "status", "stage", "level", "required", "expected", "reused",
-    "error_class", "message", "fingerprint", "max_abs", "max_rel", "seconds", "archive_bytes", "archive_sha256",
+    "op", "dtype", "error_class", "message", "fingerprint", "max_abs", "max_rel", "seconds", "archive_bytes",
+    "archive_sha256",
 )  # fmt: skip
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -25,9 +26,12 @@ def matrix_csv(matrix: Matrix) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(_COLUMNS)
-    for cell in matrix.cells:
+    lines = [(row, cell) for row in matrix.rows for cell in row.cells if cell is not None]
+    for row, cell in lines:
         error = cell.error
         own: dict[str, Any] = {
+            "op": row.op,
+            "dtype": row.dtype,
             "error_class": error.error_class if error else "",
             "message": error.message.split("\n", 1)[0] if error else "",
             "fingerprint": error.fingerprint if error else "",

@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.torch_graph import dynamic_axes as axes_of
+from t2n_core.torch_graph.as_eager import AsEager, padded_encoders
 from t2n_core.torch_graph.calls import FlatCall
 from t2n_core.torch_graph.capture_mode import OpaqueRecurrent
 from t2n_core.torch_graph.dynamic_axes import DynamicAxes, SymbolTable
@@ -130,7 +131,8 @@ class TorchModuleTracer:
         with symbolic_config.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
             try:
                 with ExitStack() as while_capturing:
-                    for mode in (OpaqueRecurrent(), DynamicMaxPool1d(), *modes):
+                    while_capturing.enter_context(padded_encoders(self.source.module))
+                    for mode in (OpaqueRecurrent(), DynamicMaxPool1d(), AsEager(), *modes):
                         while_capturing.enter_context(mode)
                     program = torch.export.export(
                         captured,

@@ -1,0 +1,88 @@
+"""Calls of which torch.export captures something else than eager PyTorch computes: mended, or refused."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.nn._reduction import legacy_get_string
+from torch.overrides import TorchFunctionMode
+
+from t2n_core.errors import CaptureError
+
+
+class AsEager(TorchFunctionMode):
+    """While active, these functions give what eager PyTorch gives."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        instead = multilabel_margin_loss if func is functional.multilabel_margin_loss else func
+        return instead(*args, **(kwargs or {}))
+
+
+def multilabel_margin_loss(
+    input: torch.Tensor, target: torch.Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+) -> torch.Tensor:
+    """PyTorch's decomposition counts the places behind the first -1 too, and keeps an axis for the loss of a vector.
+
+    `input` and `target` are [N, C] or [C]. The formula is that of torch.nn.MultiLabelMarginLoss.
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_get_string(size_average, reduce, emit_warning=False)
+    x, y = torch.atleast_2d(input), torch.atleast_2d(target)
+    classes = x.shape[1]
+    valid = (y == -1).to(torch.int64).cumsum(1) == 0  # [N, T]: in front of the first -1
+    chosen = torch.where(valid, y, 0)
+    named = valid.unsqueeze(2) & (chosen.unsqueeze(2) == torch.arange(classes))  # [N, T, C]
+    margins = (1 - x.gather(1, chosen).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0)
+    counted = valid.unsqueeze(2) & ~named.any(1, keepdim=True)
+    loss: torch.Tensor = torch.where(counted, margins, 0).sum((1, 2)) / classes
+    if reduction == "none":
+        return loss.reshape(input.shape[:-1])
+    return loss.mean() if reduction == "mean" else loss.sum()
+
+
+@contextmanager
+def padded_encoders(model: nn.Module) -> Iterator[None]:
+    """While active, nn.TransformerEncoder refuses a padding mask where eager PyTorch would use nested tensors."""
+    guarded = [m for m in model.modules() if _nests(m)]
+    try:
+        for module in guarded:
+            vars(module)["forward"] = _guarded(module.forward)
+        yield
+    finally:
+        for module in guarded:
+            vars(module).pop("forward", None)
+
+
+def _nests(module: nn.Module) -> bool:
+    return (
+        isinstance(module, nn.TransformerEncoder)
+        and type(module).forward is nn.TransformerEncoder.forward
+        and "forward" not in vars(module)
+        and bool(getattr(module, "use_nested_tensor", False))
+        and torch.backends.mha.get_fastpath_enabled()
+    )
+
+
+def _guarded(forward: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(forward)
+    def checked(
+        src: torch.Tensor, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool | None = None
+    ) -> Any:
+        if src.dim() == 3 and mask is None and src_key_padding_mask is not None:
+            raise CaptureError(
+                "nn.TransformerEncoder with a padding mask gives zeros at padded places if all padding is at the end, "
+                "and other numbers if not: PyTorch's nested tensors, which no graph has",
+                hint="build it with enable_nested_tensor=False, or call torch.backends.mha.set_fastpath_enabled(False)",
+            )
+        return forward(src, mask, src_key_padding_mask, is_causal)
+
+    return checked
+
+
+__all__ = ["AsEager", "multilabel_margin_loss", "padded_encoders"]

@@ -1,0 +1,55 @@
+"""What torch.export would capture differently is as in eager PyTorch, or refused."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from t2n_core.errors import CaptureError
+from t2n_core.export import ModelExport
+from t2n_core.inference_target import TractNNEF
+
+PADDED = torch.tensor([[False, False, False], [False, False, True]])
+
+
+class Encoder(nn.Module):
+    def __init__(self, nested: bool) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dropout=0.0)
+        self.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=nested)
+
+    def forward(self, x: torch.Tensor, padded: torch.Tensor) -> torch.Tensor:
+        return self.encoder(x, src_key_padding_mask=padded)
+
+
+def test_a_padding_mask_of_nested_tensors_is_refused():
+    export = ModelExport(Encoder(nested=True).eval(), (torch.randn(2, 3, 4), PADDED))
+    with pytest.raises(CaptureError, match="zeros at padded places") as caught:
+        _ = export.captured
+    assert "enable_nested_tensor=False" in str(caught.value)
+
+
+def test_a_padding_mask_without_nested_tensors_passes(tmp_path):
+    torch.manual_seed(5)
+    export = ModelExport(Encoder(nested=False).eval(), (torch.randn(2, 3, 4), PADDED))
+    assert export.to(TractNNEF("0.23.9"), tmp_path / "a.tar").check_parity().passed
+
+
+class Loss(nn.Module):
+    def __init__(self, reduction: str) -> None:
+        super().__init__()
+        self.reduction = reduction
+
+    def forward(self, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return functional.multilabel_margin_loss(x, target, reduction=self.reduction)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("targets", [[3, 0, -1, 1, 1], [[3, 0, -1, 1, 1], [0, 1, 2, 3, 4], [-1, 2, 3, 4, 0]]])
+def test_the_margins_of_many_labels(targets, reduction, tmp_path):
+    torch.manual_seed(7)
+    target = torch.tensor(targets)
+    export = ModelExport(Loss(reduction).eval(), (torch.randn(target.shape), target))
+    assert export.to(TractNNEF("0.23.9"), tmp_path / "a.tar").check_parity("approximate").passed

@@ -33,7 +33,7 @@ def multilabel_margin_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce, emit_warning=False)
-    x, y = torch.atleast_2d(input), torch.atleast_2d(target)
+    x, y = torch.atleast_2d(input, target)  # type: ignore[no-untyped-call]
     classes = x.shape[1]
     valid = (y == -1).to(torch.int64).cumsum(1) == 0  # [N, T]: in front of the first -1
     chosen = torch.where(valid, y, 0)

@@ -16,6 +16,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="Run the whole product of every suite instead of the selection in which every pair of settings occurs",
     )
+    parser.addoption(
+        "--capture-way",
+        choices=("export", "trace"),
+        default="export",
+        help="How the suite `recurrent` captures its nets: torch.export, or torch.jit.trace",
+    )
     parser.addoption("--aten-outcomes", metavar="FILE", help="Write what became of each sample of the suite `aten`")
 
 

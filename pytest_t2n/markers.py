@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -18,11 +18,13 @@ from t2n_core.errors import InputError
 MARKER = "nnef_export"
 MARKER_HELP = (
     f'{MARKER}(target="tract", *, versions=None, dynamic_axes=None, tolerance=None, input_names=None, '
-    "output_names=None, inputs=None, rewriters=None, strict_rewrites=False, **target_options): the test returns "
+    'output_names=None, inputs=None, fn_name="forward", capture="export", nnef_variable_naming_scheme="natural", '
+    "rewriters=None, strict_rewrites=False, **target_options): the test returns "
     "(model, inputs); the model is exported to NNEF and must compute the same numbers in every selected engine. "
     "target: tract, khronos or a list of both; versions: narrows the selected tract versions (grammar of --t2n-tract); "
-    'dynamic_axes: {"input": {axis: "symbol"}}; tolerance: a level; inputs: more input sets to check; rewriters: what '
-    "adapts the model while it is exported; others: options of the target"
+    'dynamic_axes: {"input": {axis: "symbol"}}; tolerance: a level; inputs: more input sets to check; fn_name: the '
+    "method to export; capture: export, or trace for what torch.export refuses; nnef_variable_naming_scheme: natural, "
+    "raw or numeric; rewriters: what adapts the model while it is exported; others: options of the target"
 )
 
 CASE_ARGUMENTS: Mapping[str, str] = {
@@ -33,6 +35,9 @@ CASE_ARGUMENTS: Mapping[str, str] = {
     "input_names": "names of the graph's inputs",
     "output_names": "names of the graph's outputs",
     "inputs": "more input sets to check the export with, or a strategy of hypothesis that gives them",
+    "fn_name": "the method of the model that is exported",
+    "capture": "export (torch.export) or trace (torch.jit.trace)",
+    "nnef_variable_naming_scheme": "names of the tensors in the text: natural, raw or numeric",
     "rewriters": "what adapts the model while it is exported",
     "strict_rewrites": "a rewriter that never applies is an error",
 }
@@ -64,6 +69,9 @@ ELSEWHERE = {
     "engine": "the engine of a test comes from --t2n-tract",
 }
 
+CHOICES = {"capture": ("export", "trace"), "nnef_variable_naming_scheme": ("natural", "raw", "numeric")}
+"""As the converter has them, which is not imported while tests are collected; the first one is the default."""
+
 _NOT_IN_A_CALL = ("target", "versions")
 
 
@@ -82,6 +90,9 @@ class CaseOptions:
     input_names: Sequence[str] | None = None
     output_names: Sequence[str] | None = None
     inputs: Any = ()
+    fn_name: str = "forward"
+    capture: Literal["export", "trace"] = "export"
+    nnef_variable_naming_scheme: Literal["natural", "raw", "numeric"] = "natural"
     rewriters: tuple[Any, ...] = ()
     strict_rewrites: bool = False
     target_options: Mapping[str, Any] = field(default_factory=dict)
@@ -135,6 +146,9 @@ def _validated(given: Mapping[str, Any]) -> CaseOptions:
         input_names=_names("input_names", given.get("input_names")),
         output_names=_names("output_names", given.get("output_names")),
         inputs=_inputs(given.get("inputs")),
+        fn_name=_method(given.get("fn_name", "forward")),
+        capture=_choice("capture", given),
+        nnef_variable_naming_scheme=_choice("nnef_variable_naming_scheme", given),
         rewriters=_rewriters(given.get("rewriters")),
         strict_rewrites=bool(given.get("strict_rewrites", False)),
         target_options=options,
@@ -217,6 +231,19 @@ def _names(argument: str, value: Any) -> Sequence[str] | None:
     if isinstance(value, str) or not all(isinstance(name, str) for name in value):
         raise MarkerError(f"{argument}={value!r} is not a list of names")
     return tuple(value)
+
+
+def _method(value: Any) -> str:
+    if not isinstance(value, str) or not value.isidentifier():
+        raise MarkerError(f"fn_name={value!r} is not the name of a method")
+    return value
+
+
+def _choice(name: str, given: Mapping[str, Any]) -> Any:
+    value = given.get(name, CHOICES[name][0])
+    if value not in CHOICES[name]:
+        raise MarkerError(f"{name}={value!r} is unknown{_near(str(value), CHOICES[name])}")
+    return value
 
 
 def _rewriters(value: Any) -> tuple[Any, ...]:

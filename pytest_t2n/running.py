@@ -227,6 +227,9 @@ class CellRun:
             extra_inputs=options.inputs,
             rewriters=rewriters_of(self.item, options.rewriters),
             strict_rewrites=options.strict_rewrites,
+            fn_name=options.fn_name,
+            capture=options.capture,
+            nnef_variable_naming_scheme=options.nnef_variable_naming_scheme,
         )
 
     def _to_archive(self, export: ModelExport, options: CaseOptions) -> ExportResult:

@@ -43,6 +43,7 @@ from t2n_core.torch_graph.bfloat16 import without_bfloat16
 from t2n_core.torch_graph.dynamic_axes import normalise
 from t2n_core.torch_graph.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.ir import TorchModuleIRGraph
+from t2n_core.torch_graph.naming import NAMING_SCHEMES, NamingScheme
 from t2n_core.torch_graph.passes import simplify
 from t2n_core.torch_graph.sources import CAPTURE_WAYS, CaptureWay, Model, Source, source_of
 from t2n_core.torch_graph.tracer import CapturedModel, TorchModuleTracer
@@ -70,6 +71,8 @@ class ModelExport:
         fn_name: the method of a module that is exported.
         capture: "export" (torch.export), or "trace" (torch.jit.trace) for what that refuses: decisions that the model
             takes in Python on tensors' numbers are frozen then, with a FrozenDecision warning for each line.
+        nnef_variable_naming_scheme: of the tensors in the archive's text: "natural" (module path and operator), "raw"
+            (as in the torch graph) or "numeric" (v0, v1, …). Inputs, outputs and the weights' labels stay the same.
     """
 
     model: Any
@@ -85,6 +88,7 @@ class ModelExport:
     builtin_rewriters: bool = True
     fn_name: str = "forward"
     capture: CaptureWay = "export"
+    nnef_variable_naming_scheme: NamingScheme = "natural"
     times: dict[str, float] = field(default_factory=dict)
     """Seconds of the stages that are shared by all targets."""
     source: Source = field(init=False, repr=False)
@@ -96,6 +100,9 @@ class ModelExport:
     def __post_init__(self) -> None:
         if self.capture not in CAPTURE_WAYS:
             raise InputError(f"capture={self.capture!r} is none of {', '.join(CAPTURE_WAYS)}")
+        if self.nnef_variable_naming_scheme not in NAMING_SCHEMES:
+            wanted = self.nnef_variable_naming_scheme
+            raise InputError(f"nnef_variable_naming_scheme={wanted!r} is none of {', '.join(NAMING_SCHEMES)}")
         if is_strategy(self.extra_inputs):
             self.extra_inputs = draw_inputs(self.extra_inputs)
         self.source = source_of(self.model, self.fn_name)
@@ -216,7 +223,8 @@ class ModelExport:
         session: Session,
     ) -> Graph:
         rules = self._rules(selection, session)
-        graph = lower(simple, target.spec, rules, list(names), target.writing, target.custom_fragments)
+        options, fragments, scheme = target.writing, target.custom_fragments, self.nnef_variable_naming_scheme
+        graph = lower(simple, target.spec, rules, list(names), options, fragments, scheme)
         for fragment in target.specific_fragments(graph):
             graph.fragments.setdefault(fragment.name, fragment)
         target.post_export(graph)
@@ -336,6 +344,7 @@ def export_model_to_nnef(
     builtin_rewriters: bool = True,
     fn_name: str = "forward",
     capture: CaptureWay = "export",
+    nnef_variable_naming_scheme: NamingScheme = "natural",
 ) -> ExportResult:
     """Exports a model, and unless the target says otherwise proves the archive in the target's engine.
 
@@ -345,7 +354,8 @@ def export_model_to_nnef(
         inference_target: `TractNNEF("0.21")`, `KhronosNNEF()`.
         input_names, output_names: names in the archive.
         compression_level: of `.tgz`: 0 to 3.
-        rewriters, strict_rewrites, builtin_rewriters, fn_name, capture: see `ModelExport`.
+        rewriters, strict_rewrites, builtin_rewriters, fn_name, capture,
+            nnef_variable_naming_scheme: see `ModelExport`.
 
     Raises:
         InputError, RewriteError, CaptureError, UnsupportedOpsError, SpecError, WriteError: nothing is written then.
@@ -366,6 +376,7 @@ def export_model_to_nnef(
         builtin_rewriters,
         fn_name,
         capture,
+        nnef_variable_naming_scheme,
     )
     result = export.to(inference_target, file_path_export, compression_level=compression_level)
     if inference_target.check_io:

@@ -36,11 +36,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize(argument, cases, ids=[c.id for c in cases])
 
 
+@pytest.fixture(autouse=True)
+def capture_way(request: pytest.FixtureRequest) -> None:
+    """`--capture-way=trace` proves all nets of this suite by way of torch.jit.trace."""
+    _Way.capture = request.config.getoption("capture_way")
+
+
+class _Way:
+    capture: Any = "export"
+
+
+def _export(model: nn.Module, inputs: Any, **options: Any) -> ModelExport:
+    return ModelExport(model, inputs, capture=_Way.capture, **options)
+
+
 @lru_cache(maxsize=2)
 def export_of(case: RecurrentCase) -> ModelExport:
     """Captured once for all engines: they follow each other. So for the functions below."""
     model, inputs, dynamic_axes = case.build()
-    return ModelExport(model, inputs, dynamic_axes=dynamic_axes)
+    return _export(model, inputs, dynamic_axes=dynamic_axes)
 
 
 def test_recurrent(case: RecurrentCase, nnef_export: Any) -> None:
@@ -102,12 +116,12 @@ def cell_export(kind: str, way: str) -> ModelExport:
     cell = CELLS[kind]()
     batch = () if way == "single" else (BATCH,)
     if way == "loop":
-        return ModelExport(Loop(cell), (torch.randn(TIME, BATCH, INPUT),))
+        return _export(Loop(cell), (torch.randn(TIME, BATCH, INPUT),))
     inputs = {"x": torch.randn(*batch, INPUT)}
     if way != "plain":
         inputs.update({n: torch.randn(*batch, HIDDEN) for n in (("h", "c") if kind == "lstm" else ("h",))})
     axes = {name: {0: "B"} for name in inputs} if way == "dynamic" else None
-    return ModelExport(Cell(cell), inputs, dynamic_axes=axes)
+    return _export(Cell(cell), inputs, dynamic_axes=axes)
 
 
 class LastStep(nn.Module):
@@ -153,7 +167,7 @@ def reading_export(reader: Callable[[nn.Module], nn.Module], kind: str, dynamic:
     torch.manual_seed(12)
     model = reader(NETS[kind](INPUT, HIDDEN, bidirectional=True, batch_first=True))
     axes = {"x": {0: "B", 1: "T"}} if dynamic else None
-    return ModelExport(model, {"x": torch.randn(BATCH, TIME, INPUT)}, dynamic_axes=axes)
+    return _export(model, {"x": torch.randn(BATCH, TIME, INPUT)}, dynamic_axes=axes)
 
 
 @pytest.mark.parametrize("kind", list(NETS))
@@ -171,7 +185,7 @@ def test_two_calls(kind: str, nnef_export: Any) -> None:
 def flattened_export(kind: str) -> ModelExport:
     case = RecurrentCase(kind, 2, False, False, True, "none", True, "f32", 0.0, "static")
     torch.manual_seed(case.seed)
-    return ModelExport(Flattened(case.net()).eval(), {"x": torch.randn(BATCH, TIME, INPUT)})
+    return _export(Flattened(case.net()).eval(), {"x": torch.randn(BATCH, TIME, INPUT)})
 
 
 @BOTH
@@ -200,7 +214,7 @@ def packed_export(kind: str, lengths: tuple[int, ...], first: bool, total: int |
     case = RecurrentCase(kind, 2, True, first, True, "none", True, "f32", 0.0, "static")
     torch.manual_seed(case.seed)
     shape = (BATCH, TIME, INPUT) if first else (TIME, BATCH, INPUT)
-    return ModelExport(Packed(case.net(), list(lengths), total).eval(), {"x": torch.randn(shape)})
+    return _export(Packed(case.net(), list(lengths), total).eval(), {"x": torch.randn(shape)})
 
 
 @BOTH

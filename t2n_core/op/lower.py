@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from t2n_core.errors import LowerError, SpecError, T2NError, UnsupportedOpsError
 from t2n_core.nnef.dialects import emitter_for
 from t2n_core.nnef.dims import symbols_of
 from t2n_core.nnef.emitter import Emitter, Expected, expressions_in
-from t2n_core.nnef.graph import Fragment, Graph, Value
+from t2n_core.nnef.graph import Fragment, Graph, Operation, Value
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 from t2n_core.op.dtypes import numpy_dtype
@@ -28,12 +29,13 @@ def lower(
     output_names: list[str],
     options: WritingOptions = PLAIN,
     fragments: Sequence[Fragment] = (),
+    scheme: naming.NamingScheme = "natural",
 ) -> Graph:
     """The NNEF graph of a simplified torch graph. Raises UnsupportedOpsError with all problems at once.
 
-    `fragments` are in the graph from the beginning, so that rules can call them by name.
+    `fragments` are in the graph from the beginning, so that rules can call them by name. `scheme` names the tensors.
     """
-    return _Lowering(graph, spec, registry, options, fragments).run(output_names)
+    return _Lowering(graph, spec, registry, options, fragments, scheme).run(output_names)
 
 
 class _Lowering:
@@ -44,7 +46,9 @@ class _Lowering:
         registry: Registry,
         options: WritingOptions,
         fragments: Sequence[Fragment],
+        scheme: naming.NamingScheme,
     ) -> None:
+        self.scheme = scheme
         self.graph, self.spec, self.registry = graph, spec, registry
         self.g: Emitter = emitter_for(spec, options=options)
         self.g.compressed = graph.compressible
@@ -66,6 +70,8 @@ class _Lowering:
             raise UnsupportedOpsError(self.problems, target=str(self.spec))
         self._outputs(output_names)
         _prune(self.g.graph)
+        if self.scheme == "numeric":
+            _number(self.g.graph, {*symbols, *output_names})
         return self.g.graph
 
     def _extensions(self, symbols: list[str]) -> None:
@@ -81,7 +87,9 @@ class _Lowering:
             if rule is None:
                 raise self._no_rule(op)
             expected = [None if o is None else Expected(o.shape, numpy_dtype(o.dtype)) for o in op.outputs]
-            self.g.begin(naming.scope_name(op.kind, op.module_path), op.origin, [e for e in expected if e is not None])
+            stem = op.scope if self.scheme == "raw" else naming.scope_name(op.kind, op.module_path)
+            self.g.begin(stem, op.origin, [e for e in expected if e is not None])
+            written = len(self.g.graph.operations)
             refused = rule.takes(op)
             if refused:
                 raise LowerError(refused, origin=op.origin)
@@ -89,6 +97,8 @@ class _Lowering:
             found = rule.function(self.g, **arguments)
             results = list(found) if isinstance(found, list | tuple) else [found]
             self._accept(op, results, expected)
+            if self.scheme == "raw":
+                self._name_as_torch(op, self.g.graph.operations[written:])
         except (LowerError, SpecError) as problem:
             if problem.origin is None:
                 problem.origin, problem.op = op.origin, op.kind
@@ -118,6 +128,15 @@ class _Lowering:
                 continue
             self.g.expect(value, wanted, f"result {index}" if len(results) > 1 else "result")
             self.values[id(variable)] = value
+
+    def _name_as_torch(self, op: TorchOp, operations: Sequence[Operation]) -> None:
+        """The results that were written just now get the names of the torch graph."""
+        new = {id(value) for operation in operations for value in operation.outputs if value.weight is None}
+        for variable in op.outputs:
+            value = self.values.get(id(variable)) if variable is not None else None
+            if variable is not None and value is not None and id(value) in new:
+                new.discard(id(value))
+                self.g.rename(value, variable.name)
 
     def _argument(self, argument: Any) -> Any:
         if isinstance(argument, TensorVariable):
@@ -172,6 +191,17 @@ def _prune(graph: Graph) -> None:
             wanted.update(id(v) for v in operation.inputs())
             sizes |= symbols_of(expressions_in(operation.arguments.values()))
     graph.operations = kept[::-1]
+
+
+def _number(graph: Graph, kept: set[str]) -> None:
+    """Calls the tensors v0, v1, … but for inputs, outputs and the sizes of dynamic axes."""
+    kept |= {v.name for v in graph.inputs}
+    numbers = (f"v{i}" for i in itertools.count())
+    names = (name for name in numbers if name not in kept)
+    for operation in graph.operations:
+        for value in operation.outputs:
+            if value.name not in kept:
+                value.name = next(names)
 
 
 def has_rule(registry: Registry, spec: Spec, options: WritingOptions = PLAIN) -> Any:

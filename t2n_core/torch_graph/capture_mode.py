@@ -36,15 +36,14 @@ class OpaqueRecurrent(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if isinstance(func, torch._ops.OpOverload):
             namespace, _, name = func._schema.name.partition("::")
-            if namespace == "aten" and name in NAMES:
-                return self._recurrent(name, args, kwargs)
-        else:
-            if name in NAMES:
-                return self._recurrent(name, args, kwargs)
-            if name == "_pack_padded_sequence":
-                return self._pack(*args, **kwargs)
-            if name == "_pad_packed_sequence":
-                return self._pad(*args, **kwargs)
+            if namespace != "aten":
+                return func(*args, **kwargs)
+        if name in NAMES:
+            return self._recurrent(name, args, kwargs)
+        if name == "_pack_padded_sequence":
+            return self._pack(*args, **kwargs)
+        if name == "_pad_packed_sequence":
+            return self._pad(*args, **kwargs)
         if self._twins or name in _MAKERS:
             return self._followed(func, name, args, kwargs)
         return func(*args, **kwargs)

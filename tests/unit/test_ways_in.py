@@ -291,3 +291,54 @@ def test_control_flow_of_a_script_is_followed() -> None:
     direct = ModelExport(Looping(), torch.randn(2, 6), dynamic_axes={"x": {0: "B"}})
     assert outline(export.lower(TARGET)) == outline(direct.lower(TARGET))
     assert "test_ways_in.py" in str(export.captured.graph.op_nodes[-1])
+
+
+class Packed(nn.Module):
+    """Sequences of known lengths."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.GRU(4, 5, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        packed = nn.utils.rnn.pack_padded_sequence(x, torch.tensor([5, 7, 2]), True, enforce_sorted=False)
+        return nn.utils.rnn.pad_packed_sequence(self.net(packed)[0], batch_first=True)[0]
+
+
+def test_packed_sequences_come_through_a_trace() -> None:
+    torch.manual_seed(5)
+    model, args = Packed().eval(), (torch.randn(3, 7, 4),)
+    assert outline(ModelExport(model, args, capture="trace").lower(TARGET)) == outline(
+        ModelExport(model, args).lower(TARGET)
+    )
+
+
+def test_naming_schemes() -> None:
+    def names(scheme: Any) -> list[str]:
+        torch.manual_seed(0)
+        export = ModelExport(Attention().eval(), torch.randn(2, 5, 8), nnef_variable_naming_scheme=scheme)
+        graph = export.lower(TARGET)
+        assert {o.arguments["label"] for o in graph.operations if o.name == "variable"} >= {"qkv.weight", "qkv.bias"}
+        assert (graph.inputs[0].name, graph.outputs[0].name) == ("x", "output")
+        return [v.name for o in graph.operations for v in o.outputs if o.name not in ("external", "variable")]
+
+    assert "qkv_linear_matmul" in names("natural")
+    assert {"chunk_0", "chunk_1", "scaled_dot_product_attention"} <= set(names("raw"))
+    numeric = names("numeric")
+    assert numeric[-1] == "output"
+    assert all(name[0] == "v" and name[1:].isdigit() for name in numeric[:-1])
+    assert len(set(numeric)) == len(numeric) == len(names("natural")) == len(names("raw"))
+    with pytest.raises(InputError, match="none of natural, raw, numeric"):
+        names("camel")
+
+
+def test_names_do_not_change_the_numbers(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    for scheme in ("raw", "numeric"):
+        export = ModelExport(
+            Attention().eval(),
+            torch.randn(2, 5, 8),
+            dynamic_axes={"x": {1: "v0"}},
+            nnef_variable_naming_scheme=scheme,  # type: ignore[arg-type]
+        )
+        export.to(TractNNEF("0.23.9"), tmp_path / f"{scheme}.tar").assert_parity("approximate")

@@ -173,7 +173,7 @@ class ModelExport:
             with _timed(self.times, "capture"), rewriting(self.model, selection, session) as rewritten:
                 captured = TorchModuleTracer(
                     replace(self.source, module=rewritten.model),
-                    inputs_of_replacement(self.model, rewritten.model, self.inputs),
+                    inputs_of_replacement(self.source, rewritten.model, self.inputs),
                     self.dynamic_axes,
                     ModuleInfoExtractor.get_by_module,
                     rewritten.modes,

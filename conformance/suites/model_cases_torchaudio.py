@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torchaudio
 import torchaudio.models as ta
 from torch import nn
 
@@ -61,6 +62,15 @@ CASES = {
     ),
     "hdemucs": ModelCase(
         lambda: ta.HDemucs(["voice", "rest"], channels=8, depth=3, nfft=256), lambda: _wave(1, 2, 2048, name="input")
+    ),
+    "mel_spectrogram": ModelCase(
+        lambda: torchaudio.transforms.MelSpectrogram(16000, 128, hop_length=50, n_mels=20),
+        lambda: _wave(2, 900, name="waveform"),
+        {"waveform": {1: "T"}},
+    ),
+    "mfcc": ModelCase(
+        lambda: torchaudio.transforms.MFCC(16000, 12, melkwargs={"n_fft": 128, "hop_length": 50, "n_mels": 20}),
+        lambda: _wave(2, 900, name="waveform"),
     ),
     "squim_objective": ModelCase(
         lambda: ta.squim_objective_model(16, 8, 16, 2, 8, 1, "LSTM", 20, 10), lambda: _wave(1, 400, name="x")

@@ -227,6 +227,9 @@ CASES = {
     "fnet": _encoder(
         "FNet", vocab_size=WORDS, hidden_size=32, num_hidden_layers=2, intermediate_size=48, max_position_embeddings=64
     ),
+    "longformer": ModelCase(
+        _model("LongformerModel", "LongformerConfig", **ENCODER, attention_window=[4, 4]), tokens(WORDS, 2, 9)
+    ),
     # encoder and decoder
     "t5": ModelCase(
         _model(
@@ -366,6 +369,21 @@ CASES = {
             )().encoder
         ),
         lambda: {"hidden_states": torch.randn(1, 1, 160)},
+    ),
+    "mimi": ModelCase(
+        lambda: (
+            _model(
+                "MimiModel",
+                "MimiConfig",
+                num_filters=4,
+                hidden_size=16,
+                num_hidden_layers=1,
+                upsampling_ratios=[4, 2],
+                upsample_groups=16,
+                codebook_size=16,
+            )().encoder
+        ),
+        lambda: {"hidden_states": torch.randn(1, 1, 162)},
     ),
     # vision
     "vit": _vision("ViT", "ForImageClassification", **VISION),

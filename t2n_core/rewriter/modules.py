@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,8 +14,9 @@ from t2n_core.errors import RewriteError
 from t2n_core.rewriter.context import Session
 from t2n_core.rewriter.specs import Rewriter
 from t2n_core.torch_graph.from_export import place_of
+from t2n_core.torch_graph.inputs import ModelInputs
 from t2n_core.torch_graph.ir import TorchModuleIRGraph
-from t2n_core.torch_graph.tracer import ModelInputs
+from t2n_core.torch_graph.sources import Source
 
 Undo = list[Callable[[], None]]
 
@@ -37,14 +37,14 @@ def exchanged(
             step()
 
 
-def inputs_of_replacement(model: torch.nn.Module, replacement: torch.nn.Module, inputs: ModelInputs) -> ModelInputs:
+def inputs_of_replacement(source: Source, replacement: torch.nn.Module, inputs: ModelInputs) -> ModelInputs:
     """The example call for what replaces the whole model, whose parameters may have other names: by position.
 
     It stays as it is where that would change the order of the archive's inputs.
     """
-    if replacement is model:
+    if replacement is source.module:
         return inputs
-    bound = inspect.signature(model.forward).bind(*inputs.args, **inputs.kwargs)
+    bound = source.signature().bind(*inputs.args, **inputs.kwargs)
     found = ModelInputs(bound.args, bound.kwargs, inputs.names)
     same_order = [id(t) for t in found.tensors] == [id(t) for t in inputs.tensors]
     return found if same_order else inputs

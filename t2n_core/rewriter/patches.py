@@ -111,11 +111,17 @@ def _trampoline(code: types.CodeType, enter: Callable[..., Any]) -> types.CodeTy
     text = f"def outer({free}):\n  def inner(*args, **kwargs):\n    return {_MARK!r}(*args, **kwargs)\n    ({free})\n"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a text is not callable, and will not be one
-        outer = compile(text, f"<rewriting {code.co_qualname}>", "exec")
+        outer = compile(text, code.co_filename, "exec")
     for _ in range(2):
         outer = next(c for c in outer.co_consts if isinstance(c, types.CodeType))
     constants = tuple(enter if c == _MARK else c for c in outer.co_consts)
-    return outer.replace(co_consts=constants, co_name=code.co_name, co_qualname=code.co_qualname)
+    return outer.replace(
+        co_consts=constants,
+        co_name=code.co_name,
+        co_qualname=code.co_qualname,
+        co_filename=code.co_filename,
+        co_firstlineno=code.co_firstlineno,  # what is reported of a call is the place of the function
+    )
 
 
 def _replace_names(subject: Any, dispatch: Dispatch) -> _Patch:

@@ -34,6 +34,8 @@ class Writer(Protocol):
 
     def write(self, g: Any, node: WholeCall, inputs: Any, params: Any) -> Any: ...
 
+    def compute(self, *args: Any, **kwargs: Any) -> Any: ...
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WholeCall:
@@ -52,6 +54,11 @@ class WholeCall:
         for place, tensor in zip(self.places, tensors, strict=True):
             leaves[place] = tensor
         return pytree.tree_unflatten(leaves, self.structure)  # type: ignore[no-any-return]
+
+    def compute(self, tensors: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], pytree.TreeSpec]:
+        """What the call itself gives for these tensors, and the structure of that."""
+        args, kwargs = self.filled(tensors)
+        return pytree.tree_flatten(self.writer.compute(*args, **kwargs))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +80,9 @@ class ModuleCall:
         params = [t for _, t in [*self.module.named_parameters(), *self.module.named_buffers()]]
         return write_node(self, params, partial(self.extractor.declare_outputs, self.module), args, kwargs)
 
+    def compute(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
     def write(self, g: Any, node: WholeCall, inputs: Any, params: Any) -> Any:
         return self.extractor.write_node(g, self, node, inputs, dict(zip(self.parameter_names, params, strict=True)))
 
@@ -91,31 +101,40 @@ def write_node(
     node = WholeCall(writer, kept, places, structure)
     declared: list[Any] = []
 
-    def shapes(given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        new_args, new_kwargs = node.filled(given)
-        results, form = pytree.tree_flatten(declare(*new_args, **new_kwargs))
+    def run(given: Sequence[torch.Tensor], fake: bool) -> list[torch.Tensor]:
+        if fake:
+            new_args, new_kwargs = node.filled(given)
+            results, form = pytree.tree_flatten(declare(*new_args, **new_kwargs))
+        else:
+            results, form = node.compute(given)
         declared.append(form)
         # an operator's result is never its argument, whatever the declaration made of it
-        return [torch.empty_like(r) if any(r is g for g in given) else r for r in results]
+        return [r.clone() if any(r is g for g in given) else r for r in results]
 
     key = next(_keys)
-    _shapes[key], calls[key] = shapes, node
+    _runs[key], calls[key] = run, node
     results = torch.ops.t2n_capture.module_call([leaves[i] for i in places], list(params), key)
     return pytree.tree_unflatten(results, declared[-1])
 
 
 _keys = itertools.count()
-_shapes: dict[int, Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]] = {}
+_runs: dict[int, Callable[[Sequence[torch.Tensor], bool], list[torch.Tensor]]] = {}
 calls: dict[int, WholeCall] = {}
 """Node key -> call, while a capture runs; the graph keeps the call itself."""
 
 
 def _declared(inputs: Sequence[torch.Tensor], params: Sequence[torch.Tensor], key: int) -> list[torch.Tensor]:
-    return _shapes[key](inputs)
+    return _runs[key](inputs, True)
+
+
+def _computed(inputs: Sequence[torch.Tensor], params: Sequence[torch.Tensor], key: int) -> list[torch.Tensor]:
+    """In a trace, which runs on numbers."""
+    return _runs[key](inputs, False)
 
 
 library.define("module_call(Tensor[] inputs, Tensor[] params, int key) -> Tensor[]")  # type: ignore[no-untyped-call]
 library.impl("module_call", _declared, "Meta")  # type: ignore[no-untyped-call]
+library.impl("module_call", _computed, "CPU")  # type: ignore[no-untyped-call]
 MODULE_CALL = f"{NAMESPACE}::module_call"
 
 
@@ -138,7 +157,7 @@ def whole_modules(
         for call in replaced:
             del vars(call.module)["forward"]
         for key in [k for k in calls if k >= first]:
-            del _shapes[key], calls[key]
+            del _runs[key], calls[key]
 
 
 def _entry(call: ModuleCall) -> Callable[..., Any]:

@@ -140,7 +140,7 @@ class _Run:
             result: Any = OF_TENSORS[kind](*given)
         elif name in CALCULATE and (lists or not tensors):
             result = CALCULATE[name](*given)
-        elif kind.startswith("aten::"):
+        elif not kind.startswith("prim::"):  # also of other libraries, and modules kept whole
             result = _operator(node.schema(), given)
         else:
             raise CaptureError(f"the script holds {kind}, which has no form in a graph")

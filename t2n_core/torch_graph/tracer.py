@@ -84,8 +84,9 @@ class TorchModuleTracer:
                 scripted = ScriptCall(script, self.source.fn_name, lambda given: self.inputs.replaced(given)[0])
                 captured = self._read(self._export(scripted, axes, ()), axes, scripted.results.paths)
             elif self.capture == "trace":
-                with whole_modules(self.source.module, self.find_extractor):
-                    script, decisions = self._traced(call)
+                # until the trace is read: its nodes for whole modules are known by then
+                stack.enter_context(whole_modules(self.source.module, self.find_extractor))
+                script, decisions = self._traced(call)
                 captured = self._read(self._export(ScriptCall(script), axes, ()), axes, call.results.paths)
             else:
                 stack.enter_context(whole_modules(self.source.module, self.find_extractor))

@@ -21,4 +21,4 @@ def _of(library: str) -> tuple[Rewriter, ...]:
     return tuple(value for value in vars(file).values() if isinstance(value, Rewriter))
 
 
-_LIBRARIES = tuple(m.name.removeprefix("for_") for m in pkgutil.iter_modules(__path__))
+_LIBRARIES = tuple(m.name.removeprefix("for_") for m in pkgutil.iter_modules(__path__) if m.name.startswith("for_"))

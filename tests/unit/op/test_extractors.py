@@ -220,3 +220,14 @@ def test_every_way_in_gives_the_same_bytes(make: Any, dynamic: Any, tmp_path: Pa
         archives[way] = result.archive.read_bytes()
         result.assert_parity("approximate")
     assert len(set(archives.values())) == 1, {way: len(data) for way, data in archives.items()}
+
+
+@pytest.mark.parametrize("dynamic", [None, {"x": {0: "B"}}], ids=["static", "dynamic"])
+def test_a_users_extractor_in_a_trace(
+    scaled_extractor: type[ModuleInfoExtractor], tmp_path: Path, dynamic: Any
+) -> None:
+    torch.manual_seed(0)
+    export = ModelExport(Net(Scaled(5)).eval(), (torch.randn(3, 5),), dynamic_axes=dynamic, capture="trace")
+    assert [op.kind for op in export.captured.graph.op_nodes].count(MODULE_CALL) == 1
+    for version in ("0.21.19", TARGET):
+        export.to(TractNNEF(version), tmp_path / "m.tar").assert_parity("approximate")

@@ -1,0 +1,94 @@
+"""transformers: what torch.export refuses or NNEF has no numbers for."""
+
+from __future__ import annotations
+
+import inspect
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from t2n_core.errors import CaptureError
+from t2n_core.rewriter.builtin import spectral
+from t2n_core.rewriter.builtin.marks import builtin_function
+from t2n_core.rewriter.context import RewriteContext
+
+MODELS = "transformers.models"
+
+
+@builtin_function(f"{MODELS}.fnet.modeling_fnet.FNetBasicFourierTransform.forward")
+def fnet_fourier(ctx: RewriteContext, self: Any, hidden_states: Tensor) -> Any:
+    """Only the real part of the transform over both axes is used: two products of real matrices."""
+    if getattr(self.fourier_transform, "func", None) is not torch.fft.fftn:
+        return ctx.original(self, hidden_states)
+    real, imaginary = spectral.dft(hidden_states, 2)
+    # the real part of a transform of complex numbers: cos of their real part, sin of their imaginary one
+    return (spectral.dft(real, 1)[0] - spectral.dft(imaginary, 1)[1],)
+
+
+# ------------------------------------------------------------- convolutions that keep their padding in tensors
+def _padded(convolution: Any, hidden_states: Tensor) -> Tensor:
+    """The arithmetic of the module, in numbers: stride, kernel and padding are sizes and not data."""
+    conv = convolution.conv
+    stride, kernel = conv.stride[0], (conv.kernel_size[0] - 1) * conv.dilation[0] + 1
+    total, length = kernel - stride, hidden_states.shape[-1]
+    frames = -((kernel - total - length) // stride)
+    extra = frames * stride + kernel - total - length
+    sides = (total, extra) if convolution.causal else (total - total // 2, total // 2 + extra)
+    padded: Tensor = convolution._pad1d(hidden_states, sides, mode=convolution.pad_mode)
+    return padded
+
+
+@builtin_function(f"{MODELS}.encodec.modeling_encodec.EncodecConv1d.forward")
+def encodec_convolution(ctx: RewriteContext, self: Any, hidden_states: Tensor) -> Tensor:
+    convolved: Tensor = self.conv(_padded(self, hidden_states))
+    return self.norm(convolved) if self.norm_type == "time_group_norm" else convolved
+
+
+@builtin_function(f"{MODELS}.mimi.modeling_mimi.MimiConv1d.forward")
+def mimi_convolution(ctx: RewriteContext, self: Any, hidden_states: Tensor, padding_cache: Any = None) -> Any:
+    if padding_cache is not None:
+        return ctx.original(self, hidden_states, padding_cache)
+    return self.conv(_padded(self, hidden_states))
+
+
+# --------------------------------------------------------------------- attention with tokens that all others see
+_windowed: ContextVar[bool] = ContextVar("t2n_windowed_attention", default=False)
+"""True while a model runs that was given no global tokens."""
+
+
+def _without_global_attention(ctx: RewriteContext, self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Which tokens are global is data, and the model computes other shapes for it: only none at all can be exported."""
+    given = inspect.signature(ctx.original).bind(self, *args, **kwargs).arguments
+    if given.get("global_attention_mask") is not None:
+        raise CaptureError(
+            f"{type(self).__name__} is given a global_attention_mask, and the shapes inside depend on its numbers",
+            hint="export the model without it: windowed attention only",
+        )
+    token = _windowed.set(True)
+    try:
+        return ctx.original(self, *args, **kwargs)
+    finally:
+        _windowed.reset(token)
+
+
+def _windowed_attention(ctx: RewriteContext, self: Any, *args: Any, **kwargs: Any) -> Any:
+    """The encoder asks its mask in Python whether any token is global; its model knows that none is."""
+    known = {"is_global_attn": False} if _windowed.get() and "is_global_attn" in kwargs else {}
+    return ctx.original(self, *args, **{**kwargs, **known})
+
+
+def _chunks(ctx: RewriteContext, hidden_states: Tensor, window_overlap: int, onnx_export: bool = False) -> Any:
+    """The library's own other way: windows by `unfold`, not by the memory behind a view."""
+    return ctx.original(hidden_states, window_overlap, True)
+
+
+_LONGFORMER, _LED = f"{MODELS}.longformer.modeling_longformer", f"{MODELS}.led.modeling_led"
+
+longformer_model = builtin_function(f"{_LONGFORMER}.LongformerModel.forward")(_without_global_attention)
+longformer_attention = builtin_function(f"{_LONGFORMER}.LongformerSelfAttention.forward")(_windowed_attention)
+longformer_chunks = builtin_function(f"{_LONGFORMER}.LongformerSelfAttention._chunk")(_chunks)
+led_model = builtin_function(f"{_LED}.LEDModel.forward")(_without_global_attention)
+led_attention = builtin_function(f"{_LED}.LEDEncoderSelfAttention.forward")(_windowed_attention)
+led_chunks = builtin_function(f"{_LED}.LEDEncoderSelfAttention._chunk")(_chunks)

@@ -1,0 +1,18 @@
+"""The decorator of built-in rewriters: those of users come before them, and they are not reported where unused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from t2n_core.rewriter.specs import Rewriter, function
+
+
+def builtin_function(path: str) -> Callable[[Any], Rewriter]:
+    """Replaces the function or method of an import path, for all targets."""
+
+    def decorate(replacement: Any) -> Rewriter:
+        return replace(function(path)(replacement), builtin=True)
+
+    return decorate

@@ -1,0 +1,189 @@
+"""Built-in rewriters on the models that need them. Skipped without the library: `tox -e models` has them all."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from t2n_core import ModelExport, TractNNEF
+from t2n_core.errors import CaptureError, T2NError
+from t2n_core.rewriter.builtin import _of, builtin_rewriters
+from t2n_core.rewriter.resolve import resolve
+
+
+def library(name: str) -> Any:
+    """The package, next to a CPU build of torch; the test is skipped without it."""
+    if importlib.util.find_spec(name) is None:
+        pytest.skip(f"{name} is not installed; `tox -e models` has it")
+    importlib.import_module("conformance.suites.model_libraries")
+    return importlib.import_module(name)
+
+
+SMALL = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+WINDOWS = {
+    "vocab_size": 50, "d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "attention_window": [4],
+    "max_encoder_position_embeddings": 40, "max_decoder_position_embeddings": 40,
+}  # fmt: skip
+
+
+class First(nn.Module):
+    """The first result only, of a model that takes token ids."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids: torch.Tensor) -> Any:
+        return self.model(input_ids)[0]
+
+
+def fnet(t: Any) -> nn.Module:
+    return First(t.FNetModel(t.FNetConfig(vocab_size=50, hidden_size=16, num_hidden_layers=2, intermediate_size=24)))
+
+
+def encodec(t: Any, **more: Any) -> nn.Module:
+    config = t.EncodecConfig(
+        num_filters=4, num_residual_layers=1, upsampling_ratios=[4, 2], hidden_size=8, codebook_size=16, **more
+    )
+    encoder: nn.Module = t.EncodecModel(config).encoder
+    return encoder
+
+
+def mimi(t: Any) -> nn.Module:
+    config = t.MimiConfig(
+        num_filters=4, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2,
+        intermediate_size=24, upsampling_ratios=[4, 2], codebook_dim=8, codebook_size=16, num_quantizers=2,
+        num_semantic_quantizers=1, vector_quantization_hidden_dimension=8, upsample_groups=16,
+    )  # fmt: skip
+    encoder: nn.Module = t.MimiModel(config).encoder
+    return encoder
+
+
+def longformer(t: Any) -> nn.Module:
+    return First(t.LongformerModel(t.LongformerConfig(**SMALL, attention_window=[4, 4], max_position_embeddings=40)))
+
+
+def led(t: Any) -> nn.Module:
+    return First(t.LEDModel(t.LEDConfig(**WINDOWS)))
+
+
+def tokens() -> dict[str, torch.Tensor]:
+    return {"input_ids": torch.randint(3, 50, (2, 8))}
+
+
+def wave(*shape: int, name: str = "waveform") -> Any:
+    return lambda: {name: torch.randn(shape)}
+
+
+CASES = {
+    "transformers fnet": (fnet, tokens, {"input_ids": {0: "B"}}),
+    "transformers encodec": (encodec, wave(1, 1, 77, name="hidden_states"), None),
+    "transformers encodec symmetric": (
+        lambda t: encodec(t, use_causal_conv=False, norm_type="time_group_norm"),
+        wave(1, 1, 96, name="hidden_states"),
+        None,
+    ),
+    "transformers mimi": (mimi, wave(1, 1, 77, name="hidden_states"), None),
+    "transformers longformer": (longformer, tokens, None),
+    "transformers led": (led, tokens, None),
+    "torchaudio power": (lambda a: a.transforms.Spectrogram(64, hop_length=20), wave(2, 500), {"waveform": {1: "T"}}),
+    "torchaudio magnitude": (
+        lambda a: a.transforms.Spectrogram(64, 50, pad=3, power=1.0, normalized=True),
+        wave(2, 3, 400),
+        None,
+    ),
+    "torchaudio cube": (
+        lambda a: a.transforms.Spectrogram(63, center=False, power=3.0, normalized="frame_length", onesided=False),
+        wave(400),
+        None,
+    ),
+    "torchaudio mel": (lambda a: a.transforms.MelSpectrogram(16000, n_fft=128, n_mels=12), wave(2, 900), None),
+    "torchaudio mfcc": (
+        lambda a: a.transforms.MFCC(16000, n_mfcc=5, melkwargs={"n_fft": 128, "hop_length": 50, "n_mels": 12}),
+        wave(2, 900),
+        None,
+    ),
+    "torchaudio hdemucs": (
+        lambda a: a.models.HDemucs(["voice", "rest"], audio_channels=1, channels=4, nfft=64, depth=3),
+        wave(2, 1, 700, name="input"),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_they_export_with_the_built_in_rewriters_only(case: str, proven: Any, tmp_path: Any) -> None:
+    make, inputs, axes = CASES[case]
+    package = library(case.split()[0])
+    torch.manual_seed(5)
+    model, args = make(package).eval(), inputs()
+    result = proven(model, args, dynamic_axes=axes)
+    assert result.rewrites.applied
+    with pytest.raises(T2NError):
+        ModelExport(model, args, dynamic_axes=axes, builtin_rewriters=False).lower(TractNNEF("0.23.9"))
+
+
+@pytest.mark.parametrize("name", ["transformers", "torchaudio"])
+def test_every_path_of_a_library_exists(name: str) -> None:
+    library(name)
+    rewriters = _of(name)
+    assert rewriters
+    assert set(rewriters) <= set(builtin_rewriters())
+    for one in rewriters:
+        resolve(one)
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_global_attention_is_refused(by_name: bool) -> None:
+    class Global(First):
+        def forward(self, input_ids: torch.Tensor) -> Any:
+            mask = torch.zeros_like(input_ids)
+            mask[:, 0] = 1
+            if by_name:
+                return self.model(input_ids, global_attention_mask=mask)[0]
+            return self.model(input_ids, None, mask)[0]
+
+    model = Global(longformer(library("transformers")).model).eval()
+    with pytest.raises(CaptureError, match="global_attention_mask"):
+        _ = ModelExport(model, tokens()).captured
+
+
+def test_an_encoder_alone_is_not_assumed_to_be_without_global_tokens() -> None:
+    class Encoder(nn.Module):
+        def __init__(self, encoder: nn.Module) -> None:
+            super().__init__()
+            self.encoder = encoder
+
+        def forward(self, x: torch.Tensor, mask: torch.Tensor) -> Any:
+            return self.encoder(x, attention_mask=mask)[0]
+
+    encoder = longformer(library("transformers")).model.encoder  # type: ignore[union-attr]
+    mask = torch.zeros(1, 8)
+    mask[:, 2] = 1.0
+    with pytest.raises(CaptureError):
+        _ = ModelExport(Encoder(encoder).eval(), (torch.randn(1, 8, 16), mask)).captured
+
+
+def test_a_complex_spectrogram_stays_one() -> None:
+    package = library("torchaudio")
+    model = package.transforms.Spectrogram(64, power=None)
+    with pytest.raises(T2NError, match=r"complex|stft"):
+        ModelExport(model, (torch.randn(400),)).lower(TractNNEF("0.23.9"))
+
+
+def test_libraries_that_are_not_loaded_cost_nothing() -> None:
+    code = (
+        "import sys; from t2n_core.rewriter.builtin import builtin_rewriters\n"
+        "assert builtin_rewriters() == ()\n"
+        "assert not {'transformers', 'torchaudio', 'timm', 'torchvision'} & set(sys.modules)\n"
+        "assert not [m for m in sys.modules if 'builtin.for_' in m]\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

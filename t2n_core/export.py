@@ -40,6 +40,7 @@ from t2n_core.rewriter.report import RewriteReport, RewriteWarning
 from t2n_core.rewriter.selection import Selection, select
 from t2n_core.rewriter.specs import Rewriter
 from t2n_core.torch_graph.bfloat16 import without_bfloat16
+from t2n_core.torch_graph.decisions import flipped
 from t2n_core.torch_graph.dynamic_axes import normalise
 from t2n_core.torch_graph.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.ir import TorchModuleIRGraph
@@ -320,7 +321,19 @@ class ExportResult:
         found = check_parity(
             engine, self.archive, samples, tolerance=level, output_names=self.output_names, timeout=timeout
         )
-        return found.with_times(self.times)
+        return self._explained(found).with_times(self.times)
+
+    def _explained(self, outcome: Outcome) -> Outcome:
+        """With the lines of the model that were decided for the traced size, where it fails at others."""
+        if outcome.error is None or not outcome.failed_sizes or outcome.sizes[0] in outcome.failed_sizes:
+            return outcome
+        decided = flipped(self.export.captured.decisions, outcome.failed_sizes)
+        if not decided:
+            return outcome
+        first = decided[0].decision.origin
+        lines = "; ".join(str(one) for one in decided[:3])
+        hint = f"the graph holds only where {lines}"
+        return replace(outcome, error=replace(outcome.error, hint=hint, op=first.op, source=first.source))
 
     def assert_parity(self, tolerance: str | TractCheckTolerance | None = None, *, timeout: float = 60.0) -> Outcome:
         """Like check_parity, but raises the T2NError of a failure (ParityError, EngineCrash, …)."""

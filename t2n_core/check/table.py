@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from t2n_core.check.comparison import OutputComparison
 
-_HEAD = ("output", "shape", "level", "required", "max abs", "max rel", "max ulp", "worst at", "expected", "actual")
+_HEAD = (
+    *("output", "shape", "level", "required", "outside"),
+    *("max abs", "max rel", "max ulp", "worst at", "expected", "actual"),
+)
 _SHOWN = 12
 """Rows of a table; a model with a hundred outputs fails in a readable way too."""
 
@@ -41,6 +44,7 @@ def _row(output: OutputComparison) -> tuple[str, ...]:
         f"{output.dtype}[{','.join(map(str, output.shape))}]",
         output.level.value if output.level else "none",
         output.required.value,
+        f"{output.outliers.get(output.required.value, 0.0):.3%}" if compared else "-",
         _number(output.max_abs) if compared else "-",
         _number(output.max_rel) if compared else "-",
         "-" if output.max_ulp is None or not compared else str(output.max_ulp),

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from packaging.version import InvalidVersion, Version
 
-from t2n_core.engine.death import explain_death
+from t2n_core.engine.death import explain_death, first_panic
 from t2n_core.engine.excerpt import Excerpt
 from t2n_core.engine.process import single_threaded_environment
 from t2n_core.engine.protocol import Array, EngineReply, EngineStage
@@ -158,6 +158,8 @@ class CliEngine:
             if exit_code or killed:
                 death = explain_death(exit_code, stderr, killed_by_us=killed)
                 return EngineReply(death.status, reached, death.message, stderr)
+            if panic := first_panic(stderr):  # whatever its status says
+                return EngineReply("crash", reached, f"it ended with status 0 after a panic: {panic}", stderr)
             try:
                 with np.load(got, allow_pickle=False) as bundle:
                     outputs = tuple(bundle[name] for name in bundle.files)

@@ -97,6 +97,11 @@ class SymbolTable:
                 return
 
     @property
+    def user_names(self) -> dict[str, str]:
+        """PyTorch's symbol -> the user's."""
+        return {theirs: ours.name for theirs, ours in self._names.items()}
+
+    @property
     def names(self) -> list[str]:
         return sorted({s.name for s in self._names.values()})
 

@@ -20,6 +20,7 @@ from t2n_core.torch_graph import dynamic_axes as axes_of
 from t2n_core.torch_graph.as_eager import AsEager, padded_encoders
 from t2n_core.torch_graph.calls import FlatCall
 from t2n_core.torch_graph.capture_mode import OpaqueRecurrent
+from t2n_core.torch_graph.decisions import Decisions, SizeDecision
 from t2n_core.torch_graph.dynamic_axes import DynamicAxes, SymbolTable
 from t2n_core.torch_graph.from_export import build_graph
 from t2n_core.torch_graph.inputs import ModelInputs, bind_inputs, result_names
@@ -42,6 +43,8 @@ class CapturedModel:
     """Symbol -> traced size."""
     result_names: tuple[str, ...] = ()
     """Of the outputs: what the model calls them, else numbered."""
+    decisions: tuple[SizeDecision, ...] = ()
+    """What the graph takes for granted about its sizes."""
 
 
 @dataclass(slots=True)
@@ -61,6 +64,7 @@ class TorchModuleTracer:
     capture: CaptureWay = "export"
     """`trace` freezes what the model decides in Python, where torch.export refuses it."""
     source: Source = field(init=False)
+    _decisions: Decisions = field(default_factory=Decisions, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.source = self.model if isinstance(self.model, Source) else source_of(self.model)
@@ -118,7 +122,8 @@ class TorchModuleTracer:
                 table.learn(fake.shape[axis], symbol)
                 traced_sizes[symbol] = int(example.shape[axis])
         graph = build_graph(program, self.inputs.names, table)
-        return CapturedModel(graph, dict(sorted(traced_sizes.items())), result_names(paths))
+        decisions = self._decisions.named(table.user_names)
+        return CapturedModel(graph, dict(sorted(traced_sizes.items())), result_names(paths), decisions)
 
     def _export(
         self,
@@ -132,6 +137,7 @@ class TorchModuleTracer:
         with symbolic_config.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
             try:
                 with ExitStack() as while_capturing:
+                    while_capturing.enter_context(self._decisions.recording())
                     while_capturing.enter_context(padded_encoders(self.source.module))
                     for mode in (OpaqueRecurrent(), DynamicMaxPool1d(), AsEager(), *modes):
                         while_capturing.enter_context(mode)
@@ -150,7 +156,15 @@ class TorchModuleTracer:
                 hint = "the model must run on the example inputs and have no data-dependent Python control flow"
                 if self.capture == "export" and not self.source.is_script:
                     hint += '; capture="trace" freezes such decisions as the example inputs make them'
-                raise CaptureError(f"torch.export cannot capture {self.source.name}: {problem}", hint=hint) from cause
+                fixing = self._decisions.fixing() if "static shape" in problem else []
+                if fixing:
+                    problem += "".join(f"\nThe size is {d.fixes()} because of {d.origin}." for d in fixing[:_SHOWN])
+                    hint = "compute with the input's size (x.shape[1]) in place of the number, or keep the axis static"
+                raise CaptureError(
+                    f"torch.export cannot capture {self.source.name}: {problem}",
+                    op=fixing[0].origin.op if fixing else None,
+                    hint=hint,
+                ) from cause
 
     def _dynamic_shapes(self, axes: Mapping[str, Mapping[int, str]]) -> dict[str, Any] | None:
         if not any(axes.values()):
@@ -159,6 +173,8 @@ class TorchModuleTracer:
         return {"tensors": tuple(dict.fromkeys(axes.get(name, {}), free) or None for name in self.inputs.names)}
 
 
+_SHOWN = 3
+"""Lines of the model that an error names."""
 _TENSORS = re.compile(r"inputs\['tensors'\]\[(\d+)\]")
 
 

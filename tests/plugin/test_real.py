@@ -150,6 +150,10 @@ def test_the_first_example_of_the_documentation(suite):
         encoder = cells["test_encoder[True-tract-0.21.19]"]
         assert [one["T"] for one in encoder["sizes"]][:2] == [9, 1]
         assert len(encoder["sizes"]) >= 4
+        assert (encoder["ops"], encoder["dtype"]) == (["aten::gru.input", "aten::relu"], "float32")
+        graphs = {line["key"]: line["text"] for line in suite.matrix if line["type"] == "graph"}
+        assert "audio = external(shape = [2, T, 6]);" in graphs[encoder["graph"]]
+        assert {cell["graph"] for cell in cells.values() if "graph" in cell} == set(graphs), "each once"
         assert "call model.eval() before exporting" in result.stdout.str()
         assert "torch.__trace" not in result.stdout.str()
         archives.append({name: cell.get("archive_sha256") for name, cell in cells.items() if "encoder" in name})

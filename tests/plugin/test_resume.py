@@ -33,7 +33,7 @@ CTRL_C = STOP.format(whom="os.getppid() if 'PYTEST_XDIST_WORKER' in os.environ e
 KILL = STOP.format(whom="os.getpid()", signal="SIGKILL")
 
 
-@pytest.mark.parametrize(("where", "stop"), [("plain", CTRL_C), ("plain", KILL), ("n2", CTRL_C)])
+@pytest.mark.parametrize(("where", "stop"), [("n0", CTRL_C), ("n0", KILL), ("n2", CTRL_C), ("no_xdist", CTRL_C)])
 def test_what_was_done_is_kept_and_not_run_again(suite, where, stop):
     suite.pytester.makepyfile(MODELS.format(stop=stop))
     suite.run("--t2n-report=site", mode=where, engines="0.23", alone=True)

@@ -33,7 +33,7 @@ from t2n_core.reference import Runnable, reference_samples
 from t2n_core.rewriter.activation import rewriting
 from t2n_core.rewriter.builtin import builtin_rewriters
 from t2n_core.rewriter.captures import Capture, Captures
-from t2n_core.rewriter.context import Session, Target, as_it_is
+from t2n_core.rewriter.context import CAPTURE_LOCK, Session, Target, as_it_is
 from t2n_core.rewriter.functions import RulesOfAnExport, operator_bodies
 from t2n_core.rewriter.modules import inputs_of_replacement, restore_labels
 from t2n_core.rewriter.report import RewriteReport, RewriteWarning
@@ -159,7 +159,7 @@ class ModelExport:
         return select([*self.rewriters, *builtin], target)
 
     def _session(self, target: InferenceTarget | None) -> Session:
-        names = ("input_names", "output_names", "dynamic_axes", "strict_rewrites")
+        names = ("input_names", "output_names", "dynamic_axes", "fn_name", "capture", "strict_rewrites")
         return Session(Target(target), MappingProxyType({name: getattr(self, name) for name in names}))
 
     def _capture(self, target: InferenceTarget | None, selection: Selection) -> Capture:
@@ -204,7 +204,8 @@ class ModelExport:
         target.post_trace(traced)
         traced.compressible = compressible(traced, target.writing)
         has_form = has_rule(self._rules(selection, session), target.spec, target.writing)
-        return simplify(traced, has_form, operator_bodies(selection, session))
+        with CAPTURE_LOCK:  # decompositions are traced like models
+            return simplify(traced, has_form, operator_bodies(selection, session))
 
     def _lower(self, target: InferenceTarget) -> tuple[Graph, RewriteReport]:
         selection, session = self._selection(target), self._session(target)

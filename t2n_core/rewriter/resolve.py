@@ -109,6 +109,8 @@ def _member(rewriter: Rewriter, owner: Any, name: str) -> Site:
     if not isinstance(owner, type):
         raise RewriteError(f"{rewriter.place}: {owner!r} is no class, so it has no method {name}")
     home = next((base for base in owner.__mro__ if name in vars(base)), None)
+    if home is None and rewriter.builtin:
+        raise Absent(f"{owner.__qualname__} has no {name}")
     if home is None:
         raise RewriteError(f"{rewriter.place}: {owner.__qualname__} has no method {name!r}{_near(name, dir(owner))}")
     held = vars(home)[name]
@@ -134,21 +136,27 @@ def _member(rewriter: Rewriter, owner: Any, name: str) -> Site:
 def _imported(rewriter: Rewriter, path: str) -> tuple[Any, str]:
     """The object of an import path; for a member of a class, the class and the member's name.
 
-    A built-in rewriter's package is looked at only if the program has it loaded already.
+    A built-in rewriter's module is looked at only if the program has it loaded already: nothing is imported for it, and
+    a version of the library that lacks the name is left alone.
     """
+    named, _, rest_of_path = path.partition(":")
     parts = path.replace(":", ".").split(".")
     package = parts[0]
-    if package not in sys.modules:
-        if rewriter.builtin:
-            raise Absent(f"{package} is not loaded")
-        if importlib.util.find_spec(package) is None:
+    if rewriter.builtin:
+        if named not in sys.modules:
+            raise Absent(f"{named} is not loaded")
+        holder, rest = sys.modules[named], rest_of_path.split(".")
+    else:
+        if package not in sys.modules and importlib.util.find_spec(package) is None:
             raise Absent(f"{package} is not installed")
-    holder, rest = _longest_module(parts, rewriter)
+        holder, rest = _longest_module(parts, rewriter)
     for index, part in enumerate(rest):
         if isinstance(holder, type) and index == len(rest) - 1:
             return holder, part
         if not hasattr(holder, part):
             words = ".".join(parts[: len(parts) - len(rest) + index]) or package
+            if rewriter.builtin:
+                raise Absent(f"{words} has no {part}: another version of {package}")
             raise RewriteError(f"{rewriter.place}: {words} has no {part!r}{_near(part, dir(holder))}")
         holder = getattr(holder, part)
     return holder, ""

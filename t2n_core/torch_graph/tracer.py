@@ -20,6 +20,7 @@ from t2n_core.torch_graph import dynamic_axes as axes_of
 from t2n_core.torch_graph.as_eager import AsEager, padded_encoders
 from t2n_core.torch_graph.calls import FlatCall
 from t2n_core.torch_graph.capture_mode import OpaqueRecurrent
+from t2n_core.torch_graph.containers import containers_kept
 from t2n_core.torch_graph.decisions import Decisions, SizeDecision
 from t2n_core.torch_graph.dynamic_axes import DynamicAxes, SymbolTable
 from t2n_core.torch_graph.from_export import build_graph
@@ -83,6 +84,7 @@ class TorchModuleTracer:
         with ExitStack() as stack:
             stack.enter_context(quiet())
             stack.enter_context(torch.no_grad())
+            stack.enter_context(containers_kept(self.source.module))
             if self.source.is_script:
                 script: Any = self.source.module
                 scripted = ScriptCall(script, self.source.fn_name, lambda given: self.inputs.replaced(given)[0])

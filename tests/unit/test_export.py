@@ -28,6 +28,7 @@ class Net(nn.Module):
         self.register_buffer("scale", torch.randn(5))
         self.first.bias.requires_grad_(False)
         self.calls = 0
+        self.sizes, self.pairs = [1, [2]], {"a": ([3],)}
         self.first.register_forward_hook(lambda *_: None)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -39,7 +40,10 @@ class Net(nn.Module):
 def snapshot(model: nn.Module) -> list[object]:
     facts: list[object] = [type(model), sorted(model.__dict__)]
     for name, module in model.named_modules():
-        facts.append((name, type(module), module.training, len(module._forward_hooks), sorted(vars(module))))
+        own = {
+            key: (id(held), list(map(id, held)) if isinstance(held, list) else 0) for key, held in vars(module).items()
+        }
+        facts.append((name, type(module), module.training, len(module._forward_hooks), own))
     for name, tensor in [*model.named_parameters(remove_duplicate=False), *model.named_buffers()]:
         digest = hashlib.sha256(tensor.detach().numpy().tobytes()).hexdigest()
         facts.append((name, type(tensor), id(tensor), tensor.requires_grad, tensor.dtype, digest, tensor.grad))

@@ -13,10 +13,10 @@ from t2n_core.rewriter.builtin import spectral
 from t2n_core.rewriter.builtin.marks import builtin_function
 from t2n_core.rewriter.context import RewriteContext
 
-HDEMUCS = "torchaudio.models._hdemucs.HDemucs"
+HDEMUCS = "torchaudio.models._hdemucs:HDemucs"
 
 
-@builtin_function("torchaudio.functional.functional.spectrogram")
+@builtin_function("torchaudio.functional.functional:spectrogram")
 def spectrogram(
     ctx: RewriteContext, waveform: Tensor, pad: int, window: Tensor, n_fft: int, hop_length: int, win_length: int,
     power: float | None, normalized: bool | str, center: bool = True, pad_mode: str = "reflect", onesided: bool = True,

@@ -17,7 +17,7 @@ from t2n_core.rewriter.context import RewriteContext
 MODELS = "transformers.models"
 
 
-@builtin_function(f"{MODELS}.fnet.modeling_fnet.FNetBasicFourierTransform.forward")
+@builtin_function(f"{MODELS}.fnet.modeling_fnet:FNetBasicFourierTransform.forward")
 def fnet_fourier(ctx: RewriteContext, self: Any, hidden_states: Tensor) -> Any:
     """Only the real part of the transform over both axes is used: two products of real matrices."""
     if getattr(self.fourier_transform, "func", None) is not torch.fft.fftn:
@@ -40,13 +40,13 @@ def _padded(convolution: Any, hidden_states: Tensor) -> Tensor:
     return padded
 
 
-@builtin_function(f"{MODELS}.encodec.modeling_encodec.EncodecConv1d.forward")
+@builtin_function(f"{MODELS}.encodec.modeling_encodec:EncodecConv1d.forward")
 def encodec_convolution(ctx: RewriteContext, self: Any, hidden_states: Tensor) -> Tensor:
     convolved: Tensor = self.conv(_padded(self, hidden_states))
     return self.norm(convolved) if self.norm_type == "time_group_norm" else convolved
 
 
-@builtin_function(f"{MODELS}.mimi.modeling_mimi.MimiConv1d.forward")
+@builtin_function(f"{MODELS}.mimi.modeling_mimi:MimiConv1d.forward")
 def mimi_convolution(ctx: RewriteContext, self: Any, hidden_states: Tensor, padding_cache: Any = None) -> Any:
     if padding_cache is not None:
         return ctx.original(self, hidden_states, padding_cache)
@@ -86,9 +86,9 @@ def _chunks(ctx: RewriteContext, hidden_states: Tensor, window_overlap: int, onn
 
 _LONGFORMER, _LED = f"{MODELS}.longformer.modeling_longformer", f"{MODELS}.led.modeling_led"
 
-longformer_model = builtin_function(f"{_LONGFORMER}.LongformerModel.forward")(_without_global_attention)
-longformer_attention = builtin_function(f"{_LONGFORMER}.LongformerSelfAttention.forward")(_windowed_attention)
-longformer_chunks = builtin_function(f"{_LONGFORMER}.LongformerSelfAttention._chunk")(_chunks)
-led_model = builtin_function(f"{_LED}.LEDModel.forward")(_without_global_attention)
-led_attention = builtin_function(f"{_LED}.LEDEncoderSelfAttention.forward")(_windowed_attention)
-led_chunks = builtin_function(f"{_LED}.LEDEncoderSelfAttention._chunk")(_chunks)
+longformer_model = builtin_function(f"{_LONGFORMER}:LongformerModel.forward")(_without_global_attention)
+longformer_attention = builtin_function(f"{_LONGFORMER}:LongformerSelfAttention.forward")(_windowed_attention)
+longformer_chunks = builtin_function(f"{_LONGFORMER}:LongformerSelfAttention._chunk")(_chunks)
+led_model = builtin_function(f"{_LED}:LEDModel.forward")(_without_global_attention)
+led_attention = builtin_function(f"{_LED}:LEDEncoderSelfAttention.forward")(_windowed_attention)
+led_chunks = builtin_function(f"{_LED}:LEDEncoderSelfAttention._chunk")(_chunks)

@@ -96,3 +96,7 @@ def scripted_if_tracing(x: torch.Tensor) -> torch.Tensor:
 
 def caller_of_scripted(x: torch.Tensor) -> Any:
     return scripted_if_tracing(x)
+
+
+def to_be_scripted(x: torch.Tensor) -> torch.Tensor:
+    return x * 2.0

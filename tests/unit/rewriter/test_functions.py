@@ -247,6 +247,13 @@ def test_what_has_no_python_code_is_replaced_by_name(library: Any, proven: Any, 
     assert library.cached(2) == 1.0
 
 
+def test_a_scripted_function_is_replaced_by_name(library: Any, proven: Any, x: torch.Tensor) -> None:
+    library.scripted = scripted = torch.jit.script(library.to_be_scripted)
+    rewrite = doubling(scripted)
+    assert proven(Calling(lambda x: library.scripted(x)), (x,), rewrite).rewrites.applied == {rewrite: 1}
+    assert library.scripted is scripted
+
+
 def test_functions_under_script_if_tracing(library: Any, proven: Any, x: torch.Tensor) -> None:
     with pytest.raises(CaptureError):
         proven(Calling(library.caller_of_scripted), (x,))

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import subprocess
 import sys
+import types
 from typing import Any
 
 import pytest
@@ -15,7 +16,9 @@ from torch import nn
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import CaptureError, T2NError
 from t2n_core.rewriter.builtin import _of, builtin_rewriters
+from t2n_core.rewriter.builtin.marks import builtin_function
 from t2n_core.rewriter.resolve import resolve
+from t2n_core.rewriter.selection import select
 
 
 def library(name: str) -> Any:
@@ -138,7 +141,17 @@ def test_every_path_of_a_library_exists(name: str) -> None:
     assert rewriters
     assert set(rewriters) <= set(builtin_rewriters())
     for one in rewriters:
+        importlib.import_module(one.subject.partition(":")[0])
         resolve(one)
+
+
+def test_another_version_of_a_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = types.ModuleType("t2n_other_version")
+    package.Net = type("Net", (), {})  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, package.__name__, package)
+    for path in (":f", ":Net.f", ":Old.f", ".inner:f"):
+        one = builtin_function(f"t2n_other_version{path}")(lambda ctx, *args: None)
+        assert list(select([one], None).absent) == [one]
 
 
 @pytest.mark.parametrize("by_name", [True, False])

@@ -52,6 +52,9 @@ class NodeReader:
         arguments = bind_schema(target, self.resolve(list(node.args)), self.resolve(dict(node.kwargs)))
         if kind == MODULE_CALL:
             arguments["key"] = calls[arguments["key"]]
+        if _is_useless(kind, arguments, value):
+            self.env[node.name] = arguments["input" if "input" in arguments else "self"]
+            return
         op = TorchOp(kind, arguments, results, target, self._origin(kind, node), node.name, isinstance(value, list))
         for result in results:
             if result is not None:
@@ -85,6 +88,22 @@ class NodeReader:
         if isinstance(argument, dict):
             return {k: self.resolve(v) for k, v in argument.items()}
         return self.table.dim(argument) if isinstance(argument, torch.SymInt) else argument
+
+
+_SAME = frozenset({"aten::detach", "aten::alias", "aten::lift_fresh_copy"})
+_COPIES = frozenset({"aten::clone", "aten::contiguous"})
+_DROPOUTS = frozenset(f"aten::{name}dropout" for name in ("", "feature_", "alpha_", "feature_alpha_"))
+
+
+def _is_useless(kind: str, arguments: dict[str, Any], value: Any) -> bool:
+    """True for what gives its argument back: copies (that keep the strides, which views read) and dropout at rest."""
+    if kind in _DROPOUTS:
+        return not arguments["train"] or arguments["p"] == 0
+    if kind in _COPIES:
+        source = arguments["self"]
+        fake = source.fake if isinstance(source, TensorVariable) else None
+        return fake is not None and repr(fake.stride()) == repr(value.stride())
+    return kind in _SAME and isinstance(arguments["self"], TensorVariable)
 
 
 def bind_schema(target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from t2n_core.errors import Origin
@@ -13,6 +14,7 @@ NAMING_SCHEMES = ("natural", "raw", "numeric")
 """How tensors are called: by module path and operator, as in the torch graph, or v0, v1, …"""
 ROOT = "t2n_model"
 """Where the model hangs in what is captured; taken off all names again."""
+_HERE = str(Path(__file__).parent)
 ORIGIN = "t2n_origin"
 """Key of an annotation that gives (module path, source line), for nodes whose Python stack is not the model's."""
 
@@ -39,7 +41,8 @@ def origin_of(kind: str, meta: dict[str, Any]) -> Origin:
     known = (meta.get("custom") or {}).get(ORIGIN)
     if known is not None:
         return Origin(kind, *known)
-    frames = list(_FRAME.finditer(trace := meta.get("stack_trace") or ""))
+    found = _FRAME.finditer(trace := meta.get("stack_trace") or "")
+    frames = [f for f in found if not f["file"].startswith(_HERE)]
     source = ""
     if frames:
         own = [f for f in frames if "/torch/nn/modules/" not in f["file"] and "/torch/nn/functional" not in f["file"]]

@@ -78,6 +78,8 @@ class _Path:
     def attribute(self, name: str, weight: Callable[[str], Any]) -> Any:
         found, path = getattr(self.module, name), f"{self.path}.{name}" if self.path else name
         if isinstance(found, torch.Tensor):
+            if found.dim() == 0 and not found.is_floating_point() and not found.is_complex():
+                return found.item()  # a setting of the model: what becomes of it must be known
             known = weight(path)
             return found if known is None else known
         return _Path(found, path) if isinstance(found, torch.jit.ScriptModule | torch._C.ScriptObject) else found

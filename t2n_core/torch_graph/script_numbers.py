@@ -28,6 +28,14 @@ def _divided(a: Any, b: Any, rounding_mode: str | None = None) -> Any:
     return _torch.sym_int(a / b) if isinstance(a, torch.SymInt) else int(a / b)
 
 
+def _converted(number: Any, dtype: Any, *_: Any) -> Any:
+    if not isinstance(dtype, torch.dtype | int):
+        return number  # to another device
+    if dtype in (torch.bool, 11):  # TorchScript writes dtypes as the numbers of c10::ScalarType
+        return bool(number)
+    return _real(number) if dtype in (torch.float16, torch.float32, torch.float64, 5, 6, 7) else _whole(number)
+
+
 def _sliced(items: Any, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
     return items[start:end:step]
 
@@ -62,7 +70,7 @@ CALCULATE: dict[str, Callable[..., Any]] = {
     "__and__": operator.and_, "__or__": operator.or_, "__not__": operator.not_, "__xor__": operator.xor,
     "__is__": lambda a, b: a is b, "__isnot__": lambda a, b: a is not b, "__contains__": operator.contains,
     "logical_and": lambda a, b: bool(a) and bool(b), "logical_or": lambda a, b: bool(a) or bool(b),
-    "Int": _whole, "IntImplicit": _whole, "Float": _real, "FloatImplicit": _real, "Bool": bool,
+    "to": _converted, "Int": _whole, "IntImplicit": _whole, "Float": _real, "FloatImplicit": _real, "Bool": bool,
     "ScalarImplicit": lambda n: n, "floor": lambda n: _whole(_torch.sym_int(n)) if _is_size(n) else math.floor(n),
     "ceil": math.ceil, "round": round, "sqrt": math.sqrt, "log": math.log, "exp": math.exp,
     "len": len, "__getitem__": lambda items, key: items[key], "append": _append, "_set_item": _set_item,

@@ -9,17 +9,16 @@ from t2n_core.nnef.graph import Value
 from t2n_core.op.registry import op
 
 
-@op("aten::clone", "aten::detach", "aten::alias", "aten::contiguous", "aten::lift_fresh_copy",
-    "aten::positive", "aten::resolve_conj", "aten::resolve_neg")  # fmt: skip
+@op("aten::clone", "aten::contiguous", "aten::positive", "aten::resolve_conj", "aten::resolve_neg")
 def clone(g: Emitter, self: Value) -> Value:
+    """Copies that keep their strides are dropped on capture already."""
     return self
 
 
 @op("aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout")
 def dropout(g: Emitter, input: Value, p: float, train: bool) -> Value:
-    if train and p > 0:
-        raise g.fail("dropout is active: the module is in training mode", hint="call model.eval() before exporting")
-    return input
+    """Only the active one: at rest it is dropped on capture."""
+    raise g.fail("dropout is active: the module is in training mode", hint="call model.eval() before exporting")
 
 
 @op("aten::to", "aten::_to_copy")

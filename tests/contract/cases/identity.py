@@ -24,7 +24,15 @@ CASES = [
     case("identity", torch.nn.Identity(), randn(2, 3)),
     case("the same twice", lambda x: (x, x, x + 1), randn(2, 3)),
     *(case(name, lambda x, n=name: getattr(aten, n)(x, 0.5, False) + 1, randn(2, 3)) for name in DROPOUTS),
-    case("dropout in training", F.dropout, randn(2, 3), 0.5, True).refused("training mode"),
+    *(
+        case(f"{name} in training", lambda x, n=name: getattr(aten, n)(x, 0.5, True), randn(2, 3)).refused(
+            "training mode"
+        )
+        for name in DROPOUTS
+    ),
+    case("dropout of nothing in training", F.dropout, randn(2, 3), 0.0, True),
+    case("clone to other strides", lambda x: x.t().clone(memory_format=torch.contiguous_format) + 1, randn(2, 3)),
+    case("strides of a copy", lambda x: x.t().contiguous().as_strided((2, 2), (3, 1)), randn(3, 2)),
     *(case(f"to {_name(d)}", lambda x, d=d: x.to(d), HALVES) for d in DTYPES),
     *(case(f"from {_name(d)}", lambda x: x.to(torch.float32), randint(0, 2, 3, 4, dtype=d)) for d in DTYPES),
     case("to int of negatives", lambda x: x.to(torch.int64), tensor([-0.5, -1.5, -2.7, -99.9])),

@@ -65,6 +65,14 @@ def _seconds(peer: Peer, job: dict[str, Any], budget: float = BUDGET) -> float |
     )
 
 
+def save(results: dict[str, Any], output: Path) -> str:
+    """Writes what is there; after each part, so that what fails later does not take it along. Returns the tables."""
+    (output / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    text = markdown(results)
+    (output / "results.md").write_text(text, encoding="utf-8")
+    return text
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=ROOT / "benchmark-results", help="folder of the results")
@@ -95,18 +103,17 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             if "export" in parts:
                 results["export"] = export_times(Path(folder), peer, 400 if arguments.peer_400 else 200)
+                save(results, output)
             if "engine" in parts:
                 results["engine"] = engine_speed.measure(arguments.tract, Path(folder), peer, arguments.rounds, say)
+                save(results, output)
             if "startup" in parts:
                 say("starts of processes")
                 results["startup"] = startup.measure()
     finally:
         if peer is not None:
             peer.close()
-    (output / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    text = markdown(results)
-    (output / "results.md").write_text(text, encoding="utf-8")
-    print(text)
+    print(save(results, output))
 
 
 if __name__ == "__main__":

@@ -40,8 +40,12 @@ class Peer:
             self.process.stdin.write(json.dumps(job) + "\n")
             self.process.stdin.flush()
             line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
         finally:
             end.cancel()
+        if not line:  # until it is gone it would seem to be there for the next job
+            self.close()
         found: dict[str, Any] = json.loads(line) if line else {"error": f"no answer within {budget:.0f} s"}
         return found
 

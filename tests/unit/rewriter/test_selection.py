@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,12 @@ def test_the_most_specific_wins_whatever_the_order() -> None:
         assert chosen(order, OLD) is tract
         assert chosen(order, KhronosNNEF()) is khronos
         assert chosen(order, None) is plain
+
+
+def test_a_users_one_comes_before_a_built_in_one() -> None:
+    builtin, mine = replace(gelu(target="tract", versions=">=0.20"), builtin=True), gelu()
+    assert chosen([builtin, mine], NEW) is mine
+    assert chosen([builtin], NEW) is builtin
 
 
 def test_versions_count_pre_releases() -> None:

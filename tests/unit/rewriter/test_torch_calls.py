@@ -27,6 +27,15 @@ def passing_on(subject: Any, **options: Any) -> Any:
     return rewriter.function(subject, **options)(lambda ctx, *args, **kwargs: ctx.original(*args, **kwargs))
 
 
+torch.manual_seed(3)
+ATTENTION = nn.MultiheadAttention(6, 2, batch_first=True).eval()
+
+
+def attend(x: torch.Tensor) -> torch.Tensor:
+    attended: torch.Tensor = ATTENTION(x, x, x)[0]
+    return attended
+
+
 SPELLINGS = {
     "matmul": (torch.matmul, 4, lambda x: torch.linalg.matmul(torch.matmul(x, x.mT), x) + (x @ x.mT).matmul(x)),
     "add": (torch.Tensor.add, 3, lambda x: torch.add(x, 1) + x.add(2)),
@@ -38,6 +47,12 @@ SPELLINGS = {
     "sigmoid": (torch.sigmoid, 3, lambda x: torch.sigmoid(x) + x.sigmoid() + F.sigmoid(x)),
     "softmax through python": (torch.softmax, 2, lambda x: F.softmax(x, -1) + x.softmax(-1)),
     "pooling through a choice": (torch.max_pool1d, 1, lambda x: F.max_pool1d(x, 2)),
+    "einsum": (torch.einsum, 1, lambda x: torch.einsum("btf,bsf->bts", x, x)),
+    "interpolate": (F.interpolate, 1, lambda x: F.interpolate(x, scale_factor=2)),
+    "a choice of two": (F.max_pool1d, 1, lambda x: F.max_pool1d(x, 2)),
+    "attention as a whole": (F.multi_head_attention_forward, 1, lambda x: attend(x)),
+    "its projection": (F.linear, 3, lambda x: attend(x)),
+    "indexing": (torch.Tensor.__getitem__, 3, lambda x: x[0] + x[:, 1:4][0, 0]),
     "a python function": (F.softmax, 1, lambda x: F.softmax(x, -1) + x.softmax(-1)),
     "a given spelling": (F.silu, 2, lambda x: F.silu(x) + F.mish(x)),
 }  # fmt: skip

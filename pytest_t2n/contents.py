@@ -41,7 +41,10 @@ def contents_of(export: Any, archive: Path | None = None) -> Contents:
         captured = export.captured.graph
     except Exception:
         return Contents(graph=graph)  # that capture failed is told elsewhere
-    kinds = dict.fromkeys(op.origin.op if op.origin else op.kind for op in captured.op_nodes)
+    nodes = list(captured.op_nodes)
+    # What has no tensor to compute from only makes constants, such as the first state of a recurrent net.
+    computing = [op for op in nodes if op.inputs] or nodes
+    kinds = dict.fromkeys(op.origin.op if op.origin else op.kind for op in computing)
     ops = tuple(kind for kind in kinds if not kind.startswith(_STAND_INS))
     return Contents(ops, _dtype(value.dtype for value in captured.inputs), graph)
 

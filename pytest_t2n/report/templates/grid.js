@@ -15,6 +15,8 @@ class Grid {
     this.at = { line: 0, column: 0 };
     this.sort = "";
     this.rendered = "";
+    this.drawn = new Map();
+    [this.above, this.below] = [0, 1].map(() => element("tr", { "aria-hidden": "true", class: "spacer" }, element("td", { colspan: data.columns.length + 4 })));
     this.drawHead();
     this.scroller.addEventListener("scroll", () => this.schedule(), { passive: true });
     addEventListener("resize", () => this.schedule());
@@ -57,6 +59,9 @@ class Grid {
     this.table.setAttribute("aria-rowcount", this.lines.length + 1);
     this.at.line = Math.min(this.at.line, Math.max(this.lines.length - 1, 0));
     this.rendered = "";
+    this.drawn.clear();
+    this.body.replaceChildren(this.above, this.below);
+    if (!this.lines.length) this.body.append(element("tr", {}, element("td", { class: "empty", colspan: this.data.columns.length + 4 }, "No case fits these filters.")));
     this.render();
   }
 
@@ -97,6 +102,7 @@ class Grid {
     this.pending = requestAnimationFrame(() => { this.pending = 0; this.render(); });
   }
 
+  // Rows that stay in view stay as they are: a press that began on one ends on it, and it keeps the focus.
   render() {
     const height = this.scroller.clientHeight || 600;
     const first = Math.max(0, Math.floor(this.scroller.scrollTop / LINE) - SPARE);
@@ -104,28 +110,28 @@ class Grid {
     const key = `${first} ${last}`;
     if (key === this.rendered) return;
     this.rendered = key;
-    const focused = this.body.contains(document.activeElement);
-    const spacer = (lines) => {
-      const row = element("tr", { "aria-hidden": "true", class: "spacer" }, element("td", { colspan: this.data.columns.length + 4 }));
-      row.style.height = `${lines * LINE}px`;
-      return row;
-    };
-    const drawn = [];
-    for (let index = first; index < last; index++) drawn.push(this.draw(this.lines[index], index));
-    this.body.replaceChildren(spacer(first), ...drawn, spacer(this.lines.length - last));
-    if (!this.lines.length) this.body.replaceChildren(element("tr", {}, element("td", { class: "empty", colspan: this.data.columns.length + 4 }, "No case fits these filters.")));
-    this.mark(focused);
+    for (const [index, row] of this.drawn) if (index < first || index >= last) { row.remove(); this.drawn.delete(index); }
+    let before = this.above;
+    for (let index = first; index < last; index++) {
+      if (!this.drawn.has(index)) {
+        this.drawn.set(index, this.draw(this.lines[index], index));
+        before.after(this.drawn.get(index));
+      }
+      before = this.drawn.get(index);
+    }
+    this.above.style.height = `${first * LINE}px`;
+    this.below.style.height = `${(this.lines.length - last) * LINE}px`;
+    this.mark();
   }
 
   // One cell of the grid is in the tab order; where it scrolled away, the first that is there.
-  mark(focus) {
+  mark() {
     const old = this.body.querySelector('[tabindex="0"]');
     if (old) old.tabIndex = -1;
     const wanted = this.body.querySelector(`[data-line="${this.at.line}"][data-column="${this.at.column}"]`);
     const target = wanted || this.body.querySelector("[data-line]");
     if (!target) return;
     target.tabIndex = 0;
-    if (focus && wanted) wanted.focus({ preventScroll: true });
   }
 
   draw(line, index) {
@@ -205,7 +211,7 @@ class Grid {
     if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
     else if (top > this.scroller.scrollTop + room) this.scroller.scrollTop = top - room;
     this.render();
-    this.mark(false);
+    this.mark();
     const target = this.body.querySelector(`[data-line="${line}"][data-column="${column}"]`);
     if (target) { target.focus({ preventScroll: true }); target.scrollIntoView({ block: "nearest", inline: "nearest" }); }
   }

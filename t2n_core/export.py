@@ -16,12 +16,12 @@ from types import MappingProxyType
 from typing import Any
 
 from t2n_core.check.drawn import draw_inputs, is_strategy
-from t2n_core.check.outcome import Outcome, Stage
+from t2n_core.check.outcome import Outcome, Stage, Status
 from t2n_core.check.parity import check_parity
 from t2n_core.check.samples import Sample
 from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.errors import CaptureError, InputError, RewriteError, UnsupportedOpsError
-from t2n_core.inference_target import InferenceTarget
+from t2n_core.inference_target import InferenceTarget, KhronosNNEF
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.legality import check_graph
@@ -39,6 +39,7 @@ from t2n_core.rewriter.modules import inputs_of_replacement, restore_labels
 from t2n_core.rewriter.report import RewriteReport, RewriteWarning
 from t2n_core.rewriter.selection import Selection, select
 from t2n_core.rewriter.specs import Rewriter
+from t2n_core.rounding import compared_in_double
 from t2n_core.torch_graph.bfloat16 import without_bfloat16
 from t2n_core.torch_graph.decisions import flipped
 from t2n_core.torch_graph.dynamic_axes import normalise
@@ -326,6 +327,10 @@ class ExportResult:
 
     def _explained(self, outcome: Outcome) -> Outcome:
         """With the lines of the model that were decided for the traced size, where it fails at others."""
+        if outcome.status is Status.MISMATCH and isinstance(self.target, KhronosNNEF):
+            return compared_in_double(
+                outcome, self.archive, self.samples[0].inputs, self.export.source, self.export.inputs
+            )
         if outcome.error is None or not outcome.failed_sizes or outcome.sizes[0] in outcome.failed_sizes:
             return outcome
         decided = flipped(self.export.captured.decisions, outcome.failed_sizes)

@@ -14,6 +14,7 @@ from t2n_core.check.samples import Sample, resized_input, size_assignments
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.dims import Dim, Shape, evaluate
 from t2n_core.torch_graph.inputs import ModelInputs
+from t2n_core.torch_graph.sources import Source
 from t2n_core.torch_graph.structure import leaves
 
 _GROWTH = 24
@@ -61,6 +62,18 @@ def reference_samples(
                 samples.append(sample)
                 break
     return samples
+
+
+def double_outputs(source: Source, inputs: ModelInputs) -> list[Any]:
+    """What the model computes of its example in float64, to tell rounding from a wrong graph."""
+
+    def wide(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.detach().double() if tensor.is_floating_point() else tensor.detach()
+
+    args, kwargs = inputs.replaced([wide(t) for t in inputs.tensors])
+    with torch.no_grad():
+        outputs = source.run_with({name: wide(weight) for name, weight in source.weights.items()}, args, kwargs)
+    return [_array(t) for t in tensors_of(outputs)]
 
 
 def _sizes_of(shapes: Sequence[Shape], tensors: Sequence[torch.Tensor]) -> dict[str, int]:

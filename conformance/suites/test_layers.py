@@ -91,16 +91,23 @@ def _trained(layer: nn.Module) -> nn.Module:
 
 
 @lru_cache(maxsize=2)
-def export_of(name: str) -> ModelExport:
+def export_of(name: str, fixed: bool = False) -> ModelExport:
     """Captured once for all engines: they follow each other."""
     make, shape, axes = LAYERS[name]
     torch.manual_seed(sum(map(ord, name)))
     layer = make().eval()
     x = torch.randint(0, 11, shape) if name == "embedding" else torch.randn(shape)
-    return ModelExport(layer, (x,), input_names=["x"], dynamic_axes={"x": axes} if axes else None)
+    return ModelExport(layer, (x,), input_names=["x"], dynamic_axes={"x": axes} if axes and not fixed else None)
 
 
 @pytest.mark.nnef_export(target="tract")
 @pytest.mark.parametrize("name", list(LAYERS))
 def test_layer(name: str, nnef_export: Any) -> None:
     nnef_export(export_of(name)).assert_parity("approximate")
+
+
+@pytest.mark.nnef_export(target="khronos")
+@pytest.mark.parametrize("name", list(LAYERS))
+def test_layer_in_the_standard(name: str, nnef_export: Any) -> None:
+    """With fixed sizes, in operators of the standard alone."""
+    nnef_export(export_of(name, fixed=True)).assert_parity("approximate")

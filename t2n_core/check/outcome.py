@@ -119,6 +119,9 @@ class Outcome:
                     lines.append(f"  {label}: {value}")
         if self.outputs:
             lines.append(comparison_table(self.outputs))
+        if judges := self.facts.get("judged_by"):
+            reason = self.facts.get("session")
+            lines.append(f"judged by: {', '.join(judges)}" + (f" ({reason})" if reason else ""))
         if self.sizes and any(self.sizes):
             lines.append(f"sizes checked: {sizes_text(self.sizes)}")
         if self.failed_sizes and any(self.failed_sizes):

@@ -11,9 +11,18 @@ from typing import Any, Final
 import nnef
 import numpy as np
 
+from t2n_core.nnef.spec import spec_for
+
 _LABEL: Final = re.compile(r"[A-Za-z0-9_\-./\\]+")
 _INTEGER: Final = re.compile(r"(?<![\w.\"])-?\d+(?![\w.\"])")
 _STRING: Final = re.compile(r"\"[^\"]*\"|'[^']*'|#[^\n]*")
+_EXTENSION: Final = re.compile(r"^\s*extension[^;]*", re.MULTILINE)
+_FRAGMENT: Final = re.compile(r"\bfragment\s+\w+")
+_NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
+_CALL: Final = re.compile(r"\s*(\w+)\s*(?:<[^>]*>)?\s*\(")
+_NESTED: Final = re.compile(r"([A-Za-z_]\w*)\s*\(")
+_OPERATION: Final = re.compile(r"[\w)\]]\s*(?:[-+*/^<>]|==|!=|<=|>=|&&|\|\|)\s*[\w(]")
+_ARGUMENT: Final = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)")
 _BORDERS: Final = frozenset(["ignore", "constant", "replicate", "reflect", "reflect-even"])
 _STORED_AS: Final = {"scalar": "f", "integer": "iu", "logical": "b"}
 _READING: Final = (nnef.Error, ValueError, OSError, TypeError, AssertionError)
@@ -39,7 +48,7 @@ def load(folder: Path) -> Any:
         text = (folder / "graph.nnef").read_text(encoding="ascii")
     except _READING as wrong:
         raise IllegalFileError(f"{type(wrong).__name__}: {wrong}") from wrong
-    problems = [*_wrapped_integers(text), *_problems(graph)]
+    problems = [*_wrapped_integers(text), *_forms(text), *_problems(graph)]
     try:
         nnef.infer_shapes(graph)
     except _READING as wrong:
@@ -55,7 +64,44 @@ def _wrapped_integers(text: str) -> Iterator[str]:
             yield f"the integer {literal} wraps around in the parser (32 bits)"
 
 
+def _forms(text: str) -> Iterator[str]:
+    """What is not flat: extensions, fragments, calls inside of calls, operators between operands, tensors by name."""
+    plain = _STRING.sub("''", text)
+    body = plain.partition("{")[2]
+    yield from (f"the statement `{word.strip()}`: strict NNEF has none" for word in _EXTENSION.findall(plain))
+    if _FRAGMENT.search(plain):
+        yield "a fragment: strict NNEF is flat"
+        return
+    for statement in body.rpartition("}")[0].split(";"):
+        _, _, call = statement.partition("=")
+        found = _CALL.match(call)
+        if not found:
+            if call.strip():
+                yield f"`{statement.strip()}` is not a call of an operator"
+            continue
+        inside = call[found.end() :]
+        nested = _NESTED.search(inside)
+        if nested:
+            yield f"`{nested[1]}` is called inside of `{found[1]}`: strict NNEF is flat"
+        if _OPERATION.search(_NUMBER.sub("0", inside)):
+            yield f"an expression among the arguments of `{found[1]}`: strict NNEF is flat"
+        for name in _named(found[1], inside):
+            yield f"the tensor `{name}` of `{found[1]}` is given by name, which is deprecated"
+
+
+def _named(operator: str, inside: str) -> list[str]:
+    spec = spec_for("khronos", "1.0.5")
+    if not spec.has(operator):
+        return []
+    signature = spec.operator(operator)
+    names = _ARGUMENT.findall(inside)
+    return [name for name in names if (p := signature.parameter(name)) is not None and p.is_tensor]
+
+
 def _problems(graph: Any) -> Iterator[str]:
+    labels: set[str] = set()
+    if len(set(graph.outputs)) != len(graph.outputs) or set(graph.outputs) & set(graph.inputs):
+        yield "an output is given twice, or is an input"
     for op in graph.operations:
         if op.name not in nnef.StandardOperations or op.name == "softabs":
             yield f"{op.name} is not in the standard"
@@ -68,6 +114,9 @@ def _problems(graph: Any) -> Iterator[str]:
             label, tensor = op.attribs["label"], graph.tensors[op.outputs["output"]]
             if not _LABEL.fullmatch(label):
                 yield f"{label!r} is not a label"
+            if label in labels:
+                yield f"two variables have the label {label!r}"
+            labels.add(label)
             if not tensor.quantization and tensor.data.dtype.kind not in _STORED_AS[op.dtype]:
                 yield f"the variable {label!r} is declared {op.dtype} and stored as {tensor.data.dtype}"
         if op.attribs.get("border", "constant") not in _BORDERS:

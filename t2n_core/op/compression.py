@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.func import functional_call
 
 from t2n_core.errors import InputError
 from t2n_core.nnef.graph import BLOCK_ELEMENTS, BlockLayout
@@ -74,34 +73,21 @@ def dequantised(tensor: torch.Tensor) -> torch.Tensor:
     return torch.from_numpy(values.reshape(tuple(tensor.shape))).to(tensor.dtype)
 
 
-class _Called(torch.nn.Module):
-    """A source as a module, whose weights can be replaced for one call."""
-
-    def __init__(self, source: Source) -> None:
-        super().__init__()
-        self.inner = source.module
-        self.source = source
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self.source.run(args, kwargs)
-
-
 class DequantisedSource:
     """A model to run with some of its weights as they come out of their blocks; the model itself stays as it is."""
 
     def __init__(self, source: Source, labels: frozenset[str]) -> None:
         """Raises InputError for a label that is no weight of the model."""
-        model = source.module
-        known = {**dict(model.named_parameters(remove_duplicate=False)), **dict(model.named_buffers())}
+        known = source.weights
         missing = sorted(labels - known.keys())
         if missing:
             raise InputError(f"compressed weights that are not the model's own: {', '.join(missing)}")
         self.name = f"{source.name} with dequantised weights"
-        self._called = _Called(source)
-        self._weights = {f"inner.{label}": dequantised(known[label]) for label in labels}
+        self._source = source
+        self._weights = {label: dequantised(known[label]) for label in labels}
 
     def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        return functional_call(self._called, self._weights, args, dict(kwargs))
+        return self._source.run_with(self._weights, args, kwargs)
 
 
 def compressible(graph: TorchModuleIRGraph, options: WritingOptions) -> frozenset[str]:

@@ -67,7 +67,25 @@ def sigmoid(g: Emitter, x: Value) -> Value:
 
 def erf(g: Emitter, x: Value) -> Value:
     """Of float64 with the precision of float32: no version has more."""
+    if not g.spec.has("tract_core_erf"):
+        return _erf_of_primitives(g, x)
     return g.cast(g.tract_core_erf(g.cast(x, FLOAT32)), x.dtype)
+
+
+ERF = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
+"""Abramowitz and Stegun, 7.1.26; the error is below 1.5e-7."""
+
+
+def _erf_of_primitives(g: Emitter, x: Value) -> Value:
+    """1 - (a1 t + … + a5 t^5) exp(-x^2) with t = 1 / (1 + 0.3275911 |x|), with the sign of x."""
+    size = absolute(g, x)
+    t = g.div(1.0, g.add(g.mul(size, 0.3275911), 1.0))
+    series: Value | None = None
+    for factor in reversed(ERF):
+        series = g.mul(t, factor) if series is None else g.mul(t, g.add(series, factor))
+    assert series is not None
+    positive = g.sub(1.0, g.mul(series, g.exp(g.neg(g.mul(size, size)))))
+    return g.select(g.lt(x, 0.0), g.neg(positive), positive)
 
 
 def product(g: Emitter, a: Value, b: Operand) -> Value:

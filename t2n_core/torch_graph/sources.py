@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import torch
+from torch.func import functional_call
 
 from t2n_core.errors import InputError
 
@@ -44,6 +45,16 @@ class Source:
     def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         return self.module(*args, **kwargs) if self.fn_name == "forward" else self.method(*args, **kwargs)
 
+    def run_with(self, weights: Mapping[str, torch.Tensor], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """As `run`, with other weights for this one call; the module stays as it is."""
+        return functional_call(_Called(self), {f"inner.{n}": w for n, w in weights.items()}, args, dict(kwargs))
+
+    @property
+    def weights(self) -> dict[str, torch.Tensor]:
+        """Parameters and buffers under all their names."""
+        parameters = dict(self.module.named_parameters(remove_duplicate=False))
+        return {**parameters, **dict(self.module.named_buffers(remove_duplicate=False))}
+
     @property
     def method(self) -> Any:
         return getattr(self.module, self.fn_name)
@@ -59,6 +70,18 @@ class Source:
                 for a in arguments
             ]
         )
+
+
+class _Called(torch.nn.Module):
+    """A source as a module, whose weights can be replaced for one call."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self.inner = source.module
+        self.source = source
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.source.run(args, kwargs)
 
 
 def source_of(model: Any, fn_name: str = "forward") -> Source:

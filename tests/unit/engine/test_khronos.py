@@ -170,6 +170,9 @@ def test_rounding_is_no_disagreement(engine: KhronosEngine, write: Write, monkey
         ("y = reshape(x, shape = [2, 3, 6]);", "the shapes cannot be inferred"),
         ("c = constant(shape = [0], value = [1.0]); y = add(x, c);", "constant has shape [0]"),
         ("y = add(x, 1);", "Parse error"),
+        ("y = relu(copy(x));", "`copy` is called inside of `relu`"),
+        ("t = neg(x); y = add(t, y = x);", "the tensor `y` of `add` is given by name"),
+        ("w = variable(shape = [1], label = ''); y = add(x, w);", ".dat"),
         ("w = variable(shape = [1], label = 'w'); y = add(x, w);", "w.dat"),
     ],
 )
@@ -177,6 +180,28 @@ def test_lint(body: str, message: str, engine: KhronosEngine, write: Write) -> N
     reply = engine.run(write(body), [[X]])
     assert (reply.status, reply.stage) == ("error", "load")
     assert message in reply.message
+
+
+def test_what_is_not_flat_is_named(engine: KhronosEngine, tmp_path: Path) -> None:
+    """The parser takes these once the file declares an extension of the standard."""
+    body = "{ x = external(shape = [2]); %s }\n"
+    head = "version 1.0;\n%s\ngraph g(x) -> (y)\n"
+    expression = head % "extension KHR_enable_operator_expressions;" + body % "y = x * 2.0;"
+    inside = head % "extension KHR_enable_operator_expressions;" + body % "y = relu(x + 2.0);"
+    fragment = (
+        "version 1.0;\nextension KHR_enable_fragment_definitions;\n"
+        "fragment f(x: tensor<scalar>) -> (y: tensor<scalar>) { y = relu(x); }\ngraph g(x) -> (y)\n"
+    ) + body % "y = f(x);"
+    for text, words in (
+        (expression, "the statement `extension KHR_enable_operator_expressions`"),
+        (expression, "`y = x * 2.0` is not a call of an operator"),
+        (inside, "an expression among the arguments of `relu`"),
+        (fragment, "a fragment: strict NNEF is flat"),
+    ):
+        (tmp_path / "graph.nnef").write_text(text)
+        reply = engine.run(tmp_path, [[np.ones(2, np.float32)]])
+        assert (reply.status, reply.stage) == ("error", "load")
+        assert words in reply.message
 
 
 def test_all_problems_of_a_file_are_told(engine: KhronosEngine, write: Write) -> None:

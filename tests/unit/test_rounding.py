@@ -1,0 +1,53 @@
+"""A mismatch of the khronos target says who judged, and whether float64 clears the graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from t2n_core import KhronosNNEF, ModelExport
+from t2n_core.check.outcome import Status
+from t2n_core.nnef.graph import Graph
+
+
+def test_rounding_is_told_from_a_wrong_graph(tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    result = ModelExport(nn.LayerNorm(300).eval(), torch.randn(3, 300) * 100).to(KhronosNNEF(), tmp_path / "m.tgz")
+    outcome = result.check_parity("exact")
+    assert outcome.status is Status.MISMATCH
+    assert "the graph is right, and what differs is rounding" in outcome.describe()
+    assert "judged by: interpreter" in outcome.describe()
+
+
+class Spoiled(KhronosNNEF):
+    """Writes a graph that computes something else."""
+
+    def post_export(self, graph: Graph) -> None:
+        for operation in graph.operations:
+            if operation.name == "mul":
+                operation.arguments["y"] = operation.arguments["y"] * 1.01
+
+
+def test_a_wrong_graph_is_wrong_in_float64_too(tmp_path: Path) -> None:
+    torch.manual_seed(1)
+
+    class Scaled(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.tanh(x) * 0.5
+
+    result = ModelExport(Scaled(), torch.randn(3, 5)).to(Spoiled(), tmp_path / "m.tgz")
+    outcome = result.check_parity()
+    assert outcome.status is Status.MISMATCH
+    assert "in float64 too graph and model differ, by 0.0" in outcome.describe()
+    assert "judged by: interpreter, session" in outcome.describe()
+
+
+def test_the_model_keeps_its_dtype(tmp_path: Path) -> None:
+    model = nn.Linear(300, 3).eval()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(KhronosNNEF, "post_export", Spoiled.post_export)
+        ModelExport(model, torch.randn(2, 300)).to(KhronosNNEF(), tmp_path / "m.tgz").check_parity("exact")
+    assert model.weight.dtype == torch.float32

@@ -53,6 +53,7 @@ TARGET_OPTIONS: dict[str, dict[str, str]] = {
         "reify_sdpa_operator": "attention as the engine's own operator where it has one",
         "upsample_with_debox": "nearest upsampling as `debox` where the engine has it",
         "weight_compression": "store weights in blocks of 4 bits",
+        "pulse": "also run the archive as a stream, this many steps at a time",
         "custom_extensions": "further `extension` lines of the graph",
         "custom_fragments": "fragments that rules can call",
     },

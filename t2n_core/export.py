@@ -29,7 +29,7 @@ from t2n_core.op.compression import DequantisedSource, Q40Weight, compressible
 from t2n_core.op.custom_extractors import ModuleInfoExtractor
 from t2n_core.op.lower import has_rule, lower
 from t2n_core.op.registry import Registry, load_default
-from t2n_core.reference import Runnable, reference_samples
+from t2n_core.reference import Runnable, reference_samples, resized_sample
 from t2n_core.rewriter.activation import rewriting
 from t2n_core.rewriter.builtin import builtin_rewriters
 from t2n_core.rewriter.captures import Capture, Captures
@@ -139,6 +139,16 @@ class ModelExport:
         if compressed not in self._compressed_samples:
             self._compressed_samples[compressed] = self._sampled(DequantisedSource(self.source, compressed))
         return self._compressed_samples[compressed]
+
+    def sample_at(self, sizes: Mapping[str, int], compressed: frozenset[str] = frozenset()) -> Sample:
+        """Random inputs with these sizes of all dynamic axes, and what PyTorch computes of them.
+
+        Raises InputError if the model cannot run at these sizes.
+        """
+        model = DequantisedSource(self.source, compressed) if compressed else self.source
+        shapes = [v.shape for v in self.captured.graph.inputs]
+        with as_it_is():
+            return resized_sample(model, self.inputs, shapes, dict(sizes))
 
     def _sampled(self, model: Runnable) -> list[Sample]:
         captured = self.captured
@@ -306,9 +316,16 @@ class ExportResult:
     @property
     def samples(self) -> list[Sample]:
         """What PyTorch computes with the weights that the archive holds. Raises InputError."""
+        return self.export.samples_with(self._compressed)
+
+    def sample_at(self, sizes: Mapping[str, int]) -> Sample:
+        """As `samples`, at these sizes of all dynamic axes. Raises InputError if the model cannot run there."""
+        return self.export.sample_at(sizes, self._compressed)
+
+    @property
+    def _compressed(self) -> frozenset[str]:
         variables = self.graph.variables()
-        compressed = frozenset(op.arguments["label"] for op, v in variables if isinstance(v.weight, Q40Weight))
-        return self.export.samples_with(compressed)
+        return frozenset(op.arguments["label"] for op, v in variables if isinstance(v.weight, Q40Weight))
 
     def check_parity(self, tolerance: str | TractCheckTolerance | None = None, *, timeout: float = 60.0) -> Outcome:
         """Runs the archive in the target's engine on all samples. What fails is in the outcome, never raised.
@@ -323,6 +340,8 @@ class ExportResult:
         found = check_parity(
             engine, self.archive, samples, tolerance=level, output_names=self.output_names, timeout=timeout
         )
+        if found.passed and self.target.pulse is not None:
+            return self.check_streaming(self.target.pulse, level, timeout=timeout)
         return self._explained(found).with_times(self.times)
 
     def _explained(self, outcome: Outcome) -> Outcome:
@@ -340,6 +359,22 @@ class ExportResult:
         lines = "; ".join(str(one) for one in decided[:3])
         hint = f"the graph holds only where {lines}"
         return replace(outcome, error=replace(outcome.error, hint=hint, op=first.op, source=first.source))
+
+    def check_streaming(
+        self,
+        pulse: int,
+        tolerance: str | TractCheckTolerance | None = None,
+        *,
+        symbol: str | None = None,
+        timeout: float = 60.0,
+    ) -> Outcome:
+        """Runs the archive as a stream, `pulse` steps of the time axis at a time; see `t2n_core.streaming`.
+
+        Raises InputError for an unknown level, a pulse below 1, or a model without one dynamic axis to stream.
+        """
+        from t2n_core.streaming import check_streaming
+
+        return check_streaming(self, pulse, tolerance, symbol=symbol, timeout=timeout)
 
     def assert_parity(self, tolerance: str | TractCheckTolerance | None = None, *, timeout: float = 60.0) -> Outcome:
         """Like check_parity, but raises the T2NError of a failure (ParityError, EngineCrash, …)."""

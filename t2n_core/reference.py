@@ -56,11 +56,12 @@ def reference_samples(
                 break
             if not all(_as_captured(e, symbols, sizes) for e in clipped):
                 continue
-            sample = _resized(model, inputs, shapes, sizes)
-            if sample is not None:
-                seen.add(key)
-                samples.append(sample)
-                break
+            try:
+                samples.append(resized_sample(model, inputs, shapes, sizes))
+            except InputError:
+                continue
+            seen.add(key)
+            break
     return samples
 
 
@@ -98,17 +99,15 @@ def _larger(sizes: dict[str, int], traced: dict[str, int]) -> list[dict[str, int
     return [{n: min(s + step, traced[n]) if n in small else s for n, s in sizes.items()} for step in steps]
 
 
-def _resized(model: Runnable, inputs: ModelInputs, shapes: Sequence[Shape], sizes: dict[str, int]) -> Sample | None:
+def resized_sample(model: Runnable, inputs: ModelInputs, shapes: Sequence[Shape], sizes: dict[str, int]) -> Sample:
+    """Random inputs at these sizes, the same ones each time. Raises InputError if the model cannot run at them."""
     digest = hashlib.sha256(repr(sorted(sizes.items())).encode()).digest()
     rng = np.random.default_rng(int.from_bytes(digest[:8], "little"))
     tensors = []
     for tensor, shape in zip(inputs.tensors, shapes, strict=True):
         wanted = tuple(evaluate(d, sizes) for d in shape)
         tensors.append(torch.from_numpy(np.array(resized_input(tensor.detach().cpu().numpy(), wanted, rng))))
-    try:
-        return _sample(model, inputs, tensors, sizes, ", ".join(f"{k}={v}" for k, v in sizes.items()))
-    except InputError:
-        return None
+    return _sample(model, inputs, tensors, sizes, ", ".join(f"{k}={v}" for k, v in sizes.items()))
 
 
 def _sample(

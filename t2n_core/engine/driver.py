@@ -210,6 +210,26 @@ class TractModel:
         if declutter := self._driver.find("tract_model_declutter"):
             self._driver.check(declutter(self._pointer), EngineOptimiseError)
 
+    def pulse(self, symbol: str, size: int) -> None:
+        """Make the graph take `size` steps of the streamed axis `symbol` at a time. Raises EngineOptimiseError."""
+        driver = self._driver
+        if simple := driver.find("tract_model_pulse_simple"):
+            failed = simple(c.byref(self._pointer), symbol.encode(), str(size).encode())
+        else:
+            transform = json.dumps({"name": "pulse", "symbol": symbol, "pulse": str(size)})
+            failed = driver.function("tract_model_transform")(self._pointer, transform.encode())
+        driver.check(failed, EngineOptimiseError)
+
+    def numbers(self, name: str) -> list[int]:
+        """A property, as `pulse.delay`: one number for each input or output. Raises EngineOptimiseError."""
+        driver, tensor = self._driver, c.c_void_p()
+        get = driver.function("tract_model_property")
+        driver.check(get(self._pointer, name.encode(), c.byref(tensor)), EngineOptimiseError)
+        try:
+            return [int(number) for number in driver.read_tensor(tensor).reshape(-1)]
+        finally:
+            driver.drop_tensors([tensor])
+
     def into_runnable(self, *, optimise: bool) -> TractRunnable:
         """Consumes the model. Raises EngineOptimiseError; also when `optimise` is off and this version always does."""
         driver = self._driver
@@ -240,6 +260,18 @@ class TractRunnable:
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Inputs and outputs in graph order. Raises EngineRunError."""
+        return self._call("tract_runnable_run", self._pointer, arrays)
+
+    def run_steps(self, steps: Sequence[Sequence[Array]]) -> list[list[Array]]:
+        """One run after the other with the state that each leaves. Raises EngineRunError."""
+        driver, state = self._driver, c.c_void_p()
+        driver.check(driver.function("tract_runnable_spawn_state")(self._pointer, c.byref(state)), EngineRunError)
+        try:
+            return [self._call("tract_state_run", state, arrays) for arrays in steps]
+        finally:
+            driver.function("tract_state_destroy")(c.byref(state))
+
+    def _call(self, function: str, pointer: c.c_void_p, arrays: Sequence[Array]) -> list[Array]:
         driver = self._driver
         if len(arrays) != self.inputs:  # the C side reads as many pointers as it wants, whatever is given
             raise EngineRunError(f"{len(arrays)} inputs given, the model takes {self.inputs}")
@@ -248,7 +280,7 @@ class TractRunnable:
             tensors.extend(map(driver.make_tensor, arrays))  # those made before a failure are dropped below
             given = (c.c_void_p * self.inputs)(*[tensor.value for tensor in tensors])
             got = (c.c_void_p * self.outputs)()
-            driver.check(driver.function("tract_runnable_run")(self._pointer, given, got), EngineRunError)
+            driver.check(driver.function(function)(pointer, given, got), EngineRunError)
             results = [c.c_void_p(value) for value in got]
             tensors += results
             return [driver.read_tensor(result) for result in results]

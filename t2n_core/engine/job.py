@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from t2n_core.engine.driver import TractDriver
 from t2n_core.engine.protocol import Array
+from t2n_core.engine.stream import Stream
 from t2n_core.engine.wire import Frame
 from t2n_core.errors import EngineError
 
@@ -52,10 +53,13 @@ def _run(driver: TractDriver, job: Frame, send: Send, entered: Callable[[str], A
     with entered("optimise"):
         if header["symbols"]:
             model.set_symbols(header["symbols"])
-        if header["stage"] == "declutter":
+        if header["stage"] == "declutter" or header["pulse"]:
             model.declutter()
+        if header["pulse"]:
+            stream = Stream.of(model, header["pulse"])
         runnable = model.into_runnable(optimise=header["stage"] == "optimise")
     arrays = iter(job.arrays())
     with entered("run"):
         for size in header["batches"]:
-            send({"event": "outputs"}, runnable.run([next(arrays) for _ in range(size)]))
+            batch = [next(arrays) for _ in range(size)]
+            send({"event": "outputs"}, stream.run(runnable, batch) if header["pulse"] else runnable.run(batch))

@@ -63,13 +63,16 @@ class TractEngine:
         memory_limit: int | None = None,
         symbols: Mapping[str, int] | None = None,
         stage: GraphStage = "optimise",
+        pulse: tuple[str, int] | None = None,
     ) -> EngineReply:
         """Load `archive` (directory, .tar or .tgz) once and run each batch, inputs in graph order.
 
         `timeout` is in seconds for the whole job, `memory_limit` in bytes beyond the worker's own size (default
         MEMORY_LIMIT; not enforced where jobs are not forked, nor on macOS). `symbols` gives symbolic sizes a value
         before optimising. The stages `raw` and `declutter` run the graph before later steps, up to tract 0.22; newer
-        versions answer with an error. No batches: only load and optimise.
+        versions answer with an error. No batches: only load and optimise. `pulse` gives the symbol of the time axis and
+        how many steps the graph then takes at a time; batches are whole sequences of such pulses, and outputs what is
+        known of them at the end.
 
         Whatever the engine does is in the reply. Raises InputError for arrays that cannot be sent to any engine.
         """
@@ -84,6 +87,7 @@ class TractEngine:
             "memory_limit": MEMORY_LIMIT if memory_limit is None else memory_limit,
             "symbols": dict(symbols or {}),
             "stage": stage,
+            "pulse": None if pulse is None else {"symbol": pulse[0], "size": pulse[1]},
         }
         with self._lock:
             answer = self._ask(header, arrays, timeout)

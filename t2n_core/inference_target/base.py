@@ -29,6 +29,8 @@ class InferenceTarget(ABC):
     """
 
     name: ClassVar[str]
+    pulse: int | None = None
+    """Steps of the time axis that the check streams at a time; None for a target or export without streams."""
 
     def __init__(
         self,

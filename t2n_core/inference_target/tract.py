@@ -61,6 +61,7 @@ class TractNNEF(InferenceTarget):
         weight_compression: `q4_0` stores the weights of linear layers in blocks of 4 bits (0.21.6 and later),
             `q4_0_with_embeddings` those of embeddings too (0.21.11 and later). Only matrices whose rows are a multiple
             of 32 long, and that nothing else reads. The check is against the model with these weights dequantised.
+        pulse: the check also runs the archive as a stream, this many steps of its one dynamic axis at a time.
         custom_extensions: further `extension` lines, such as `tract_assert T >= 1`.
         custom_fragments: fragments, as NNEF text or `Fragment`, that are in the archive and that rules can call.
         engine: an engine that was resolved before; no index is asked then.
@@ -90,6 +91,7 @@ class TractNNEF(InferenceTarget):
         reify_sdpa_operator: bool = False,
         upsample_with_debox: bool = False,
         weight_compression: WeightCompression | None = None,
+        pulse: int | None = None,
         custom_extensions: Sequence[str] = (),
         custom_fragments: Sequence[str | Fragment] = (),
         engine: ResolvedEngine | None = None,
@@ -101,6 +103,9 @@ class TractNNEF(InferenceTarget):
         if weight_compression not in (None, *get_args(WeightCompression)):
             known = ", ".join(get_args(WeightCompression))
             raise InputError(f"weight_compression={weight_compression!r} is none of {known}")
+        if pulse is not None and pulse < 1:
+            raise InputError(f"pulse={pulse}: a pulse has one step or more")
+        self.pulse = pulse
         self._resolved = engine
         self._binary = None if specific_tract_binary_path is None else Path(specific_tract_binary_path)
         self._offline = offline

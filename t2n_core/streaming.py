@@ -1,0 +1,117 @@
+"""Streaming: the engine's pulsed form of an archive gives, after its delay, what the model gives for the whole.
+
+outcome = check_streaming(result, pulse=8)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from t2n_core.check.outcome import Outcome
+from t2n_core.check.parity import check_parity
+from t2n_core.check.tolerance import TractCheckTolerance
+from t2n_core.engine.protocol import Array, EngineReply
+from t2n_core.engine.tract import TractEngine
+from t2n_core.errors import InputError
+
+if TYPE_CHECKING:
+    from t2n_core.export import ExportResult
+
+PULSES = 8
+"""At least as many are run; more where the outputs are late by more than half of them."""
+MOST = 256
+ENOUGH = 0.5
+"""Share of each output that must be known at the end of the sequence."""
+
+
+def check_streaming(
+    result: ExportResult,
+    pulse: int,
+    tolerance: str | TractCheckTolerance | None = None,
+    *,
+    symbol: str | None = None,
+    timeout: float = 60.0,
+) -> Outcome:
+    """Runs the archive as a stream, `pulse` steps at a time, and compares with PyTorch on the whole sequence.
+
+    `symbol` is the time axis, if the model has several dynamic ones; the others keep their traced size. What the
+    engine cannot stream is an outcome that says which node, never an exception; `timeout` is in seconds.
+
+    Raises InputError for a model without such an axis, a pulse below 1, or a target that has no streams.
+    """
+    level = TractCheckTolerance.parse(tolerance if tolerance is not None else result.target.check_io_tolerance)
+    engine, symbols = result.target.engine(), result.export.captured_for(result.target).symbols
+    if not isinstance(engine, TractEngine):
+        raise InputError(f"{engine.name} {engine.version} runs no streams here", hint="pulse= is for releases of tract")
+    if pulse < 1:
+        raise InputError(f"pulse={pulse}: a pulse has one step or more")
+    name = symbol or (next(iter(symbols)) if len(symbols) == 1 else None)
+    if name not in symbols:
+        known = ", ".join(symbols) or "none"
+        raise InputError(
+            f"which dynamic axis is streamed? This model has {known}", hint="give dynamic_axes, and symbol="
+        )
+    count = PULSES
+    while True:
+        sample = result.sample_at({**symbols, name: pulse * count})
+        others = {other: size for other, size in symbols.items() if other != name}
+        reply = engine.run(result.archive, [sample.inputs], timeout=timeout, symbols=others, pulse=(name, pulse))
+        got = reply.outputs[0] if reply.outputs else ()
+        shares = [_known(want, have) for want, have in zip(sample.expected, got, strict=False)]
+        if reply.status != "ok" or min(shares, default=1.0) >= ENOUGH:
+            break
+        if count >= MOST:
+            raise InputError(
+                f"after {pulse * count} steps less than half of the outputs is known: too late to be checked"
+            )
+        count *= 2
+    if got:
+        pairs = [_common(want, have) for want, have in zip(sample.expected, got, strict=True)]
+        sample = replace(sample, expected=tuple(want for want, _ in pairs))
+        reply = replace(reply, outputs=(tuple(have for _, have in pairs),))
+    outcome = check_parity(
+        _Answered(engine.version, reply),
+        result.archive,
+        [sample],
+        tolerance=level,
+        output_names=result.output_names,
+        timeout=timeout,
+    )
+    return replace(outcome, facts={**outcome.facts, "pulse": pulse}).with_times(result.times)
+
+
+def _known(expected: Array, got: Array) -> float:
+    """Share of the expected elements that have come."""
+    return min(got.size / expected.size, 1.0) if expected.size else 1.0
+
+
+def _common(expected: Array, got: Array) -> tuple[Array, Array]:
+    """Both up to the end of the shorter one, along the one axis in which they differ."""
+    axes = [axis for axis, (a, b) in enumerate(zip(expected.shape, got.shape, strict=False)) if a != b]
+    if expected.ndim != got.ndim or len(axes) != 1:
+        return expected, got
+    until = range(min(expected.shape[axes[0]], got.shape[axes[0]]))
+    first, second = (np.ascontiguousarray(np.take(array, until, axes[0])) for array in (expected, got))
+    return first, second
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """An engine that has run."""
+
+    version: str
+    reply: EngineReply
+    name: str = "tract"
+
+    def run(self, archive: Path, batches: Any, *, timeout: float = 60.0) -> EngineReply:
+        return self.reply
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+__all__ = ["check_streaming"]

@@ -1,0 +1,97 @@
+"""Streams in real engines: the pulsed archive against PyTorch on the whole sequence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from t2n_core.check.outcome import Outcome
+from t2n_core.errors import InputError
+from t2n_core.export import ExportResult, ModelExport
+from t2n_core.inference_target import KhronosNNEF, TractNNEF
+
+VERSIONS = ["0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.9"]
+
+
+def strided() -> nn.Module:
+    return nn.Sequential(nn.Conv1d(3, 5, 4), nn.ReLU(), nn.Conv1d(5, 2, 3, stride=2), nn.Sigmoid())
+
+
+MODELS = {
+    "causal": lambda: nn.Sequential(nn.ConstantPad1d((3, 0), 0.0), nn.Conv1d(3, 5, 4), nn.Tanh()),
+    "centred": lambda: nn.Conv1d(3, 5, 3, padding=1),
+    "strided": strided,
+}
+
+
+def exported(model: nn.Module, target: TractNNEF, folder: Path, steps: int = 33) -> ExportResult:
+    torch.manual_seed(11)
+    export = ModelExport(model.eval(), {"input": torch.randn(1, 3, steps)}, dynamic_axes={"input": {2: "S"}})
+    return export.to(target, folder / "model.nnef.tar")
+
+
+def streamed(name: str, version: str, folder: Path, pulse: int) -> Outcome:
+    torch.manual_seed(11)
+    return exported(MODELS[name](), TractNNEF(version, pulse=pulse), folder).check_parity("approximate")
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_stream_gives_the_numbers_of_the_whole(version, name, tmp_path):
+    outcome = streamed(name, version, tmp_path, 4)
+    assert outcome.passed, outcome.describe()
+    assert outcome.facts["pulse"] == 4
+    assert outcome.sizes == ({"S": 32},), "the stream was checked last, in whole pulses"
+
+
+def test_other_numbers_in_the_stream_are_a_mismatch(tmp_path, monkeypatch):
+    result = exported(MODELS["causal"](), TractNNEF("0.21.19"), tmp_path)
+    engine = result.target.engine()
+    plain = type(engine).run
+
+    def late(self, archive, batches, **options):
+        reply = plain(self, archive, batches, **options)
+        if options.get("pulse"):  # one step too late
+            reply = type(reply)("ok", "run", outputs=tuple(tuple(y[..., 1:] for y in b) for b in reply.outputs))
+        return reply
+
+    monkeypatch.setattr(type(engine), "run", late)
+    assert result.check_parity().passed
+    assert result.check_streaming(4).status.value == "mismatch"
+
+
+class Whole(nn.Module):
+    """Looks at all steps at once."""
+
+    def __init__(self, function: str) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return input.softmax(2) if self.function == "softmax" else input.flip(2)
+
+
+def test_a_softmax_over_time_is_computed_pulse_by_pulse_and_caught(tmp_path):
+    outcome = exported(Whole("softmax"), TractNNEF("0.21.19", pulse=4), tmp_path).check_parity()
+    assert outcome.status.value == "mismatch"
+
+
+def test_what_the_engine_cannot_stream_is_its_error(tmp_path):
+    outcome = exported(Whole("flip"), TractNNEF("0.21.19", pulse=4), tmp_path).check_parity()
+    assert (outcome.status.value, outcome.stage.value) in {("error", "optimise"), ("crash", "optimise")}
+    assert outcome.error is not None
+    assert "ulse" in outcome.error.message
+
+
+def test_a_bad_pulse_is_refused(tmp_path):
+    with pytest.raises(InputError, match="one step or more"):
+        TractNNEF("0.23.9", pulse=0)
+    fixed = ModelExport(nn.Tanh().eval(), torch.randn(2, 3)).to(TractNNEF("0.23.9"), tmp_path / "a.tar")
+    with pytest.raises(InputError, match="which dynamic axis is streamed"):
+        fixed.check_streaming(4)
+    khronos = ModelExport(nn.Tanh().eval(), torch.randn(2, 3)).to(KhronosNNEF(), tmp_path / "b.tar")
+    with pytest.raises(InputError, match="runs no streams"):
+        khronos.check_streaming(4)

@@ -61,7 +61,8 @@ class TractNNEF(InferenceTarget):
         weight_compression: `q4_0` stores the weights of linear layers in blocks of 4 bits (0.21.6 and later),
             `q4_0_with_embeddings` those of embeddings too (0.21.11 and later). Only matrices whose rows are a multiple
             of 32 long, and that nothing else reads. The check is against the model with these weights dequantised.
-        pulse: the check also runs the archive as a stream, this many steps of its one dynamic axis at a time.
+        pulse: the check also runs the archive as a stream, this many steps of its one dynamic axis at a time; operators
+            that the engine cannot stream are not used.
         custom_extensions: further `extension` lines, such as `tract_assert T >= 1`.
         custom_fragments: fragments, as NNEF text or `Fragment`, that are in the archive and that rules can call.
         engine: an engine that was resolved before; no index is asked then.
@@ -119,6 +120,7 @@ class TractNNEF(InferenceTarget):
             reify_sdpa=reify_sdpa_operator,
             upsample_with_debox=upsample_with_debox,
             weight_compression=weight_compression,
+            streaming=pulse is not None,
         )
         self.custom_extensions = tuple(_extension(line) for line in custom_extensions)
         self._fragments = tuple(_fragment(one) for one in custom_fragments)

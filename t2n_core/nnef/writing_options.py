@@ -24,6 +24,8 @@ class WritingOptions:
     """Nearest upsampling by whole factors as `debox`, where the version has it."""
     weight_compression: WeightCompression | None = None
     """Weights of linear layers in blocks of 4 bits."""
+    streaming: bool = False
+    """Only forms that the engine can also run as a stream."""
 
     @property
     def compresses_embeddings(self) -> bool:

@@ -47,6 +47,24 @@ def test_a_stream_gives_the_numbers_of_the_whole(version, name, tmp_path):
     assert outcome.sizes == ({"S": 32},), "the stream was checked last, in whole pulses"
 
 
+class Recurrent(nn.Module):
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.rnn = getattr(nn, kind)(3, 4, num_layers=2, batch_first=True)
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return self.rnn(input.transpose(1, 2))[0]
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("version", ["0.21.19", "0.22.4", "0.23.9"])
+def test_recurrent_nets_stream(version, kind, tmp_path):
+    torch.manual_seed(13)
+    outcome = exported(Recurrent(kind), TractNNEF(version, pulse=4), tmp_path).check_parity("approximate")
+    assert outcome.passed, outcome.describe()
+    assert outcome.sizes == ({"S": 32},)
+
+
 def test_other_numbers_in_the_stream_are_a_mismatch(tmp_path, monkeypatch):
     result = exported(MODELS["causal"](), TractNNEF("0.21.19"), tmp_path)
     engine = result.target.engine()

@@ -129,7 +129,7 @@ def emit_gru_cell_via_fragment(g: Emitter, x: Value, weights: CellWeights) -> St
     scan = _scan("gru_step", gates)
 
     def whole(initial: Sequence[Value], mask: Value | None, backwards: bool) -> tuple[Value, list[Value]]:
-        found = None if mask is not None else _gru_sequence(gates, initial[0], backwards)
+        found = None if mask is not None or g.options.streaming else _gru_sequence(gates, initial[0], backwards)
         return found or scan(initial, mask, backwards)
 
     def once(states: Sequence[Value]) -> list[Value]:

@@ -1,25 +1,67 @@
-"""A model's lists and dicts stay the very objects they are: torch.export leaves equal copies in their places."""
+"""A model's lists and dicts stay the very objects they are, with what they held: torch.export leaves copies instead."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
 
 @contextmanager
 def containers_kept(model: torch.nn.Module) -> Iterator[None]:
-    """Afterwards every attribute that held a list, tuple, dict or set holds that object again."""
+    """Afterwards every attribute that held a list, tuple, dict or set holds that object again, with its contents.
+
+    A model that caches in a dict what it computes would otherwise keep the fake tensors of capture in it.
+    """
     held = [
         (vars(module), name, value)
         for module in model.modules()
         for name, value in vars(module).items()
         if isinstance(value, list | tuple | dict | set)
     ]
+    contents: dict[int, tuple[Any, Any]] = {}
+    for _, name, value in held:
+        if name not in _OWN:
+            _note(value, contents)
     try:
         yield
     finally:
         for attributes, name, value in held:
             if name in attributes and attributes[name] is not value:
                 attributes[name] = value
+        for container, before in contents.values():
+            _restore(container, before)
+
+
+_OWN = frozenset({"_parameters", "_buffers", "_modules", *(n for n in vars(torch.nn.Module()) if "hook" in n)})
+"""Of torch.nn.Module itself, which capture puts back."""
+
+
+def _note(value: Any, contents: dict[int, tuple[Any, Any]]) -> None:
+    if not isinstance(value, list | tuple | dict | set) or id(value) in contents:
+        return
+    if not isinstance(value, tuple):
+        contents[id(value)] = (value, list(value.items()) if isinstance(value, dict) else list(value))
+    for item in value.values() if isinstance(value, dict) else value:
+        _note(item, contents)
+
+
+def _restore(container: Any, before: list[Any]) -> None:
+    """In place, and only what has changed."""
+    if isinstance(container, dict):
+        now = list(container.items())
+        if len(now) != len(before) or any(
+            a[0] is not b[0] or a[1] is not b[1] for a, b in zip(now, before, strict=True)
+        ):
+            container.clear()
+            container.update(before)
+        return
+    if len(container) == len(before) and all(a is b for a, b in zip(container, before, strict=True)):
+        return
+    if isinstance(container, set):
+        container.clear()
+        container.update(before)
+    else:
+        container[:] = before

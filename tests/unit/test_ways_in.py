@@ -345,3 +345,31 @@ def test_names_do_not_change_the_numbers(tmp_path: Path) -> None:
             nnef_variable_naming_scheme=scheme,  # type: ignore[arg-type]
         )
         export.to(TractNNEF("0.23.9"), tmp_path / f"{scheme}.tar").assert_parity("approximate")
+
+
+class Caching(nn.Module):
+    """Keeps what it computes in a dict, as some libraries do in evaluation mode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Linear(3, 3)
+        self.cache: dict[str, torch.Tensor] = {}
+        self.seen: list[list[int]] = [[]]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if "w" not in self.cache:
+            self.cache["w"] = self.table.weight.exp()
+        self.seen[0].append(x.shape[0])
+        return x @ self.cache["w"]
+
+
+@pytest.mark.parametrize("capture", ["export", "trace"])
+def test_what_a_model_caches_while_it_is_captured_is_taken_out_again(capture: Any) -> None:
+    model = Caching().eval()
+    cache, seen = model.cache, model.seen
+    export = ModelExport(model, torch.randn(2, 3), dynamic_axes={"x": {0: "B"}}, capture=capture)
+    export.lower(TARGET)
+    assert model.cache is cache
+    assert model.seen is seen
+    assert (cache, seen) == ({}, [[]])
+    assert export.samples[0].expected[0].shape == (2, 3)

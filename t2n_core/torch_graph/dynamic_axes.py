@@ -181,4 +181,8 @@ class SymbolTable:
 
 
 def _holds(condition: Any, size: Any, *numbers: int) -> bool:
-    return all(condition.subs(size, n) == sympy.true for n in numbers)
+    """False also where PyTorch's expressions have no value: a remainder of a negative number."""
+    try:
+        return all(condition.subs(size, n) == sympy.true for n in numbers)
+    except (AssertionError, ZeroDivisionError):
+        return False

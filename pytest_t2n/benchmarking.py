@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_t2n.records import CellLine
-
 if TYPE_CHECKING:
+    from pytest_t2n.records import CellLine
     from t2n_core.check.outcome import Outcome
     from t2n_core.export import ExportResult
 

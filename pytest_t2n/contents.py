@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_t2n.records import SCHEMA, GraphLine
+if TYPE_CHECKING:
+    from pytest_t2n.records import GraphLine
 
 GRAPH_FILE = "graph.nnef"
 _KEPT = 20_000
@@ -31,6 +32,8 @@ class Contents:
     def graph_line(self) -> GraphLine | None:
         if not self.graph:
             return None
+        from pytest_t2n.records import SCHEMA, GraphLine  # msgspec, which a session without cells does not need
+
         return GraphLine(SCHEMA, sha256(self.graph.encode()).hexdigest()[:_KEY], self.graph)
 
 

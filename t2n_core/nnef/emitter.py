@@ -239,6 +239,10 @@ class Emitter(ABC):
         """The sequence that a scan gives, ready for what follows."""
         return value
 
+    def stacked_product(self, x: Value, w: Value) -> Value:
+        """`x` [..., I] times `w` [O, I], which is the same for all: [..., O]."""
+        return self.matmul(x, self.lift(w, x.rank), transposeB=True)
+
     def accumulator(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """What products of this dtype have to be computed in."""
         return FLOAT32 if dtype == FLOAT16 and self.options.linear_accumulation_in_f32 else dtype

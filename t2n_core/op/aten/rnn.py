@@ -82,7 +82,7 @@ class Gates:
         # without the axis it is one product in every version, not T of them; 0.21.11 and 0.21.12 cannot pack float64
         single = x.rank == 3 and x.shape[1] == 1 and x.dtype != np.float64
         flat = g.squeeze(x, axes=[1]) if single else x
-        out = g.matmul(flat, g.lift(self.rows(w.w_ih, gates), flat.rank), transposeB=True)
+        out = g.stacked_product(flat, self.rows(w.w_ih, gates))
         known = [self.rows(b, gates) for b in (w.b_ih, None if gates[0] in apart else w.b_hh) if b is not None]
         if known:
             out = g.add(out, known[0] if len(known) == 1 else g.add(known[0], known[1]))

@@ -69,3 +69,13 @@ def test_float16_is_summed_up_in_float32(net: nn.Module, version: str, casts: bo
     graph = ModelExport(model, (torch.randn(6, 5).half(),)).lower(TractNNEF(version, check_io=False))
     targets = {o.arguments["to"] for o in graph.operations if o.name == "tract_core_cast"}
     assert targets == ({"f16", "f32"} if casts else set())
+
+
+@pytest.mark.parametrize(("version", "rank"), [("0.19.15", 2), ("0.20.3", 3)])
+def test_steps_of_a_dynamic_axis_are_one_product(version: str, rank: int) -> None:
+    """The releases before 0.20 would multiply once per step."""
+    export = ModelExport(nn.GRU(5, 7).eval(), (torch.randn(6, 4, 5),), dynamic_axes={"input": {0: "T"}})
+    graph = export.lower(TractNNEF(version, check_io=False))
+    products = [o for o in graph.operations if o.name == "matmul"]
+    assert products
+    assert {o.outputs[0].rank for o in products} == {rank}

@@ -11,17 +11,14 @@ import atexit
 import dataclasses
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
-from t2n_core.engine.answer import Answer
-from t2n_core.engine.process import WorkerDied, WorkerProcess
+from t2n_core.engine.employer import Employer
 from t2n_core.engine.protocol import Array, EngineReply
-from t2n_core.engine.wire import plain_array
-from t2n_core.errors import InputError
 
 VERSION: Final = "1.0.5"
 """Of the NNEF standard."""
@@ -33,16 +30,15 @@ SESSION_TIMEOUT: Final = 20.0
 _CHILD: Final = "t2n_core.engine.khronos_child"
 
 
-class _Oracle:
-    """One Khronos tool in a persistent process; a job that kills it has it replaced. Implements `Engine`."""
+class _Oracle(Employer):
+    """One Khronos tool in a persistent process. Implements `Engine`."""
 
     name: ClassVar[str]
     role: ClassVar[str]
     version = VERSION
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._worker: WorkerProcess | None = None
+        super().__init__(_CHILD, self.role)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -54,58 +50,7 @@ class _Oracle:
         reply. Integer outputs come as int64 (interpreter) or int32 (session). Raises InputError for arrays that cannot
         be sent to any engine.
         """
-        return self._run(archive, batches, {}, timeout)
-
-    def close(self) -> None:
-        with self._lock:
-            if self._worker:
-                self._worker.close()
-                self._worker = None
-
-    def abandon(self) -> None:
-        """In a forked process: forget the worker, which belongs to the process that started it."""
-        self._lock = threading.Lock()
-        if self._worker:
-            self._worker.abandon()
-            self._worker = None
-
-    def _run(
-        self, archive: Path, batches: Sequence[Sequence[Array]], options: Mapping[str, Any], timeout: float
-    ) -> EngineReply:
-        try:
-            arrays = [plain_array(array) for batch in batches for array in batch]
-        except TypeError as cause:
-            raise InputError(str(cause)) from cause
-        header = {"archive": str(archive.absolute()), "batches": [len(batch) for batch in batches], **options}
-        with self._lock:
-            answer = self._ask(header, arrays, timeout)
-            if answer.lost:
-                # the process was ended from outside between two jobs, which says nothing about this one
-                answer = self._ask(header, arrays, timeout)
-        return answer.reply()
-
-    def _ask(self, header: Mapping[str, Any], arrays: Sequence[Array], timeout: float) -> Answer:
-        answer = Answer()
-        try:
-            worker = self._ready_worker()
-            answer.take_end(worker.converse(header, arrays, timeout=timeout, on_event=answer.take))
-        except WorkerDied as death:
-            self._worker = None
-            answer.take_death(death.exit_code, death.stderr, killed_by_us=death.killed_by_us)
-            answer.lost = not answer.started and not death.killed_by_us
-        except BaseException:
-            self._worker = None
-            raise
-        return answer
-
-    def _ready_worker(self) -> WorkerProcess:
-        if self._worker and not self._worker.usable:
-            self._worker.abandon()
-            self._worker = None
-        if self._worker is None:
-            self._worker = WorkerProcess(_CHILD, self.role)
-            self._worker.wait_ready()
-        return self._worker
+        return self._work(archive, batches, {}, timeout)
 
 
 class KhronosInterpreter(_Oracle):
@@ -119,7 +64,7 @@ class KhronosInterpreter(_Oracle):
 
         Literals of the text stay float32 numbers, so expect about 1e-8 of the references in float64.
         """
-        return self._run(archive, batches, {"double": True}, timeout)
+        return self._work(archive, batches, {"double": True}, timeout)
 
 
 class KhronosSession(_Oracle):

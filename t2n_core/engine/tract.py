@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from packaging.version import Version
 
-from t2n_core.engine.answer import Answer
-from t2n_core.engine.process import WorkerDied, WorkerProcess
+from t2n_core.engine.employer import Employer
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.engine.resolved import ResolvedEngine
-from t2n_core.engine.wire import plain_array
-from t2n_core.errors import InputError
 
 GraphStage = Literal["raw", "declutter", "optimise"]
 
@@ -27,20 +23,16 @@ _GRACE = 10.0
 """Seconds that a forking worker gets beyond the job's own time to report that it killed the job."""
 
 
-class TractEngine:
-    """One version of tract in a worker of its own; implements `Engine`.
-
-    Jobs of several threads run one after the other. The worker starts with the first job, and again after a death.
-    """
+class TractEngine(Employer):
+    """One version of tract in a worker of its own; implements `Engine`."""
 
     name = "tract"
 
     def __init__(self, resolved: ResolvedEngine, *, fork: bool = hasattr(os, "fork")) -> None:
         """With `fork` off the jobs run in the worker itself, which is replaced when one kills it."""
+        inline = [] if fork else ["--inline"]
+        super().__init__(_WORKER, str(resolved.library), *inline, grace=_GRACE if fork else 0.0)
         self.resolved = resolved
-        self._fork = fork
-        self._lock = threading.Lock()
-        self._worker: WorkerProcess | None = None
 
     @property
     def version(self) -> str:
@@ -76,66 +68,11 @@ class TractEngine:
 
         Whatever the engine does is in the reply. Raises InputError for arrays that cannot be sent to any engine.
         """
-        try:
-            arrays = [plain_array(array) for batch in batches for array in batch]
-        except TypeError as cause:
-            raise InputError(str(cause)) from cause
-        header = {
-            "archive": str(archive.absolute()),
-            "batches": [len(batch) for batch in batches],
+        options = {
             "timeout": timeout,
             "memory_limit": MEMORY_LIMIT if memory_limit is None else memory_limit,
             "symbols": dict(symbols or {}),
             "stage": stage,
             "pulse": None if pulse is None else {"symbol": pulse[0], "size": pulse[1]},
         }
-        with self._lock:
-            answer = self._ask(header, arrays, timeout)
-            if answer.lost:
-                # the worker was ended from outside between two jobs, which says nothing about this job
-                answer = self._ask(header, arrays, timeout)
-        return answer.reply()
-
-    def close(self) -> None:
-        with self._lock:
-            if self._worker:
-                self._worker.close()
-                self._worker = None
-
-    def abandon(self) -> None:
-        """In a forked process: forget the worker, which belongs to the process that started it."""
-        self._lock = threading.Lock()
-        if self._worker:
-            self._worker.abandon()
-            self._worker = None
-
-    def _ask(self, header: Mapping[str, Any], arrays: Sequence[Array], timeout: float) -> Answer:
-        answer = Answer()
-        try:
-            worker = self._ready_worker(answer)
-            if worker:
-                allowed = timeout + _GRACE if self._fork else timeout
-                answer.take_end(worker.converse(header, arrays, timeout=allowed, on_event=answer.take))
-        except WorkerDied as death:
-            self._worker = None
-            answer.take_death(death.exit_code, death.stderr, killed_by_us=death.killed_by_us)
-            answer.lost = not answer.started and not death.killed_by_us
-        except BaseException:
-            self._worker = None
-            raise
-        return answer
-
-    def _ready_worker(self, answer: Answer) -> WorkerProcess | None:
-        """None, with the reason in `answer`, when the library cannot be loaded."""
-        if self._worker and not self._worker.usable:
-            self._worker.abandon()
-            self._worker = None
-        if self._worker is None:
-            self._worker = WorkerProcess(_WORKER, str(self.resolved.library), *([] if self._fork else ["--inline"]))
-            first = self._worker.wait_ready()
-            if first.header["event"] == "failed":
-                self._worker.close()
-                self._worker = None
-                answer.take(first)
-                return None
-        return self._worker
+        return self._work(archive, batches, options, timeout)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from t2n_core.nnef.dims import as_dim, floor_div, product
 from t2n_core.nnef.emitter import Emitter, Expected
@@ -255,48 +255,33 @@ def _spaced(g: Emitter, value: Value, stride: Sequence[int]) -> Value:
     return value
 
 
-@op("aten::convolution", "aten::_convolution", target="tract")
-def convolution_tract(
-    g: Emitter,
-    input: Value,
-    weight: Value,
-    bias: Value | None,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    transposed: bool,
-    output_padding: Sequence[int],
-    groups: int,
-    benchmark: bool = False,
-    deterministic: bool = False,
-    cudnn_enabled: bool = False,
-    allow_tf32: bool = False,
-) -> Value:
-    if transposed:
-        return conv_transpose_tract(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
-    return conv(g, input, weight, bias, stride, padding, dilation, groups)
+def _register_convolution(
+    straight: Callable[..., Value], *, since: str | None = None, before: str | None = None
+) -> None:
+    @op("aten::convolution", "aten::_convolution", target="tract", since=since, before=before)
+    def convolution_tract(
+        g: Emitter,
+        input: Value,
+        weight: Value,
+        bias: Value | None,
+        stride: Sequence[int],
+        padding: Sequence[int],
+        dilation: Sequence[int],
+        transposed: bool,
+        output_padding: Sequence[int],
+        groups: int,
+        benchmark: bool = False,
+        deterministic: bool = False,
+        cudnn_enabled: bool = False,
+        allow_tf32: bool = False,
+    ) -> Value:
+        if transposed:
+            return conv_transpose_tract(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
+        return straight(g, input, weight, bias, stride, padding, dilation, groups)
 
 
-@op("aten::convolution", "aten::_convolution", target="tract", since="0.20.19", before="0.21.0")
-def convolution_cut(
-    g: Emitter,
-    input: Value,
-    weight: Value,
-    bias: Value | None,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    transposed: bool,
-    output_padding: Sequence[int],
-    groups: int,
-    benchmark: bool = False,
-    deterministic: bool = False,
-    cudnn_enabled: bool = False,
-    allow_tf32: bool = False,
-) -> Value:
-    if transposed:
-        return conv_transpose_tract(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
-    return conv_cut(g, input, weight, bias, stride, padding, dilation, groups)
+_register_convolution(conv)
+_register_convolution(conv_cut, since="0.20.19", before="0.21.0")
 
 
 @op("aten::convolution", "aten::_convolution", target="khronos")

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 from t2n_core.engine import ResolvedEngine, close_all, engine_for
-from t2n_core.engine import tract as tract_module
 from t2n_core.engine.tract import TractEngine
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -145,7 +144,7 @@ def test_a_signal_to_the_job_is_named(
 def test_a_worker_that_does_not_answer_is_ended_by_the_parent(
     engine: TractEngine, good: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tract_module, "_GRACE", 0.3)
+    monkeypatch.setattr(engine, "_grace", 0.3)
     assert_good(engine, good)
     first = worker_pid(engine)
     os.kill(first, signal.SIGSTOP)

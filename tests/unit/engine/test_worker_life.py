@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import t2n_core
 from t2n_core.engine import ResolvedEngine, close_all, engine_for
 from t2n_core.engine.tract import TractEngine
 
@@ -199,7 +200,7 @@ PARENT = """
 def start_parent(then: str, *arguments: object) -> tuple[subprocess.Popen[str], int]:
     script = textwrap.dedent(PARENT).format(then=then)
     command = [sys.executable, "-c", script, *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(tract_module.__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(t2n_core.__file__).parents[1])}
     parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     assert parent.stdout is not None
     return parent, int(parent.stdout.readline())
@@ -377,7 +378,7 @@ def test_only_frames_get_on_the_channel() -> None:
         capture_output=True,
         timeout=60,
         check=True,
-        env={**os.environ, "PYTHONPATH": str(Path(tract_module.__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(t2n_core.__file__).parents[1])},
     )
     assert done.stdout == b"".join(map(bytes, encode_frame({"got": 5})))
     assert b"engine prints" in done.stderr

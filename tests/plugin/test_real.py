@@ -277,3 +277,37 @@ def test_inputs_can_be_a_strategy_of_hypothesis(suite):
     suite.run("--t2n-report=site", CACHE, engines="0.23.9", mode="plain", alone=True).assert_outcomes(passed=1)
     (cell,) = suite.cells.values()
     assert len(cell["sizes"]) >= 9
+
+
+WAYS_IN = """
+import pytest, torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def encode(self, x):
+        return x * 2 if x.sum() > 0 else x
+
+
+@pytest.mark.nnef_export(fn_name="encode", capture="trace", nnef_variable_naming_scheme="numeric")
+def test_marked():
+    return Net(), torch.ones(2, 3)
+
+
+@pytest.mark.nnef_export(fn_name="encode")
+def test_called(nnef_export):
+    result = nnef_export(Net(), torch.ones(2, 3), capture="trace", nnef_variable_naming_scheme="numeric")
+    result.assert_parity()
+
+
+@pytest.mark.nnef_export
+def test_program():
+    program = torch.export.export(nn.Linear(3, 2), (torch.ones(4, 3),))
+    return program, torch.ones(4, 3)
+"""
+
+
+def test_ways_in_are_options_of_marker_and_fixture(suite):
+    suite.pytester.makeconftest("")
+    suite.pytester.makepyfile(test_ways=WAYS_IN)
+    suite.run("--t2n-report=site", CACHE, engines="0.23.9", mode="plain", alone=True).assert_outcomes(passed=3)

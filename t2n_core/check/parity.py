@@ -106,7 +106,7 @@ def _compared(
     worst: list[OutputComparison] = []
     failed: list[Mapping[str, int]] = []
     for sample, got in zip(samples, reply.outputs, strict=True):
-        if reply.widened_halves:
+        if reply.widened:
             got = (
                 tuple(_narrowed(*pair) for pair in zip(sample.expected, got, strict=False))
                 + got[len(sample.expected) :]
@@ -139,12 +139,14 @@ def _compared(
 
 
 def _narrowed(expected: Array, got: Array) -> Array:
-    """float32 as the float16 it was, if every value of it is one; else as it came, which is a mismatch."""
-    if expected.dtype != np.float16 or got.dtype != np.float32:
+    """float32 as float16, or int64 as the integer wanted, if every value is one; else as it came: a mismatch."""
+    halves = expected.dtype == np.float16 and got.dtype == np.float32
+    integers = expected.dtype.kind in "iu" and got.dtype == np.int64
+    if not halves and not integers:
         return got
     with np.errstate(over="ignore"):
-        half = got.astype(np.float16)
-    return half if np.array_equal(half.astype(np.float32), got, equal_nan=True) else got
+        narrow = got.astype(expected.dtype)
+    return narrow if np.array_equal(narrow.astype(got.dtype), got, equal_nan=halves) else got
 
 
 def _badness(output: OutputComparison) -> tuple[bool, bool, int, float]:

@@ -133,7 +133,7 @@ class CliEngine:
             if reply.status != "ok":
                 return EngineReply(reply.status, reply.stage, reply.message, reply.stderr, tuple(outputs))
         times = {"run": time.monotonic() - start}
-        return EngineReply("ok", "run", outputs=tuple(outputs), times=times, widened_halves=True)
+        return EngineReply("ok", "run", outputs=tuple(outputs), times=times, widened=True)
 
     def _accepted_registries(self) -> tuple[str, ...]:
         if self._registries is None:

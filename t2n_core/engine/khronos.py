@@ -111,7 +111,7 @@ class KhronosEngine:
         interpreter at most; `session`, why it could not judge, or empty. `timeout` is in seconds, for each of them;
         an executor that needs more than SESSION_TIMEOUT is no judge.
         """
-        reply = self.interpreter.run(archive, batches, timeout=timeout)
+        reply = dataclasses.replace(self.interpreter.run(archive, batches, timeout=timeout), widened=True)
         if reply.status != "ok":
             return reply
         facts = {**reply.facts, "judged_by": ["interpreter"], "session": reply.facts["session_objection"]}

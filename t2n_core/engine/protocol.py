@@ -30,8 +30,9 @@ class EngineReply:
     """Seconds: `load`, `optimise`, and `run` for all batches together."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What the engine says of the model: input and output facts as text."""
-    widened_halves: bool = False
-    """Outputs of float16 came as float32, since the way they took has no halves."""
+    widened: bool = False
+    """Outputs of a narrow dtype came in a wider one, since the way they took has no other: halves as float32 out of a
+    command line, all integers as int64 out of the Khronos tools."""
 
 
 class Engine(Protocol):

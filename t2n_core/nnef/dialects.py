@@ -363,6 +363,10 @@ class KhronosEmitter(Emitter):
         repeats = [1 if same(have, want) else want for have, want in zip(value.shape, shape, strict=True)]
         return value if all(r == 1 for r in repeats) else self.tile(value, repeats=repeats)
 
+    def recip(self, x: Value) -> Value:
+        """1 / x, by the standard's own name."""
+        return self.call("rcp", x)[0]
+
     def pick(self, value: Value, indices: Value, axis: int) -> Value:
         return self.gather(value, indices, axis=axis)
 

@@ -74,7 +74,7 @@ CASES: dict[str, Case] = {
     "matmul broadcast": ("matmul(a, b)", {"a": A[:1], "b": B[:, :1]}, lambda: A[:1] @ B[:, :1], False),
     "linear": ("linear(x, w, b)", {"x": FLAT, "w": MATRIX, "b": BIAS}, lambda: F.linear(FLAT, MATRIX, BIAS[0]), True),
     "leading axes": ("mul(x, c)", {"x": X, "c": COLUMN}, lambda: X * COLUMN[..., None, None], True),
-    "select": ("select(lt(x, o), 0.5, x)", {"x": X, "o": OTHER}, lambda: torch.where(X < OTHER, 0.5, X), True),
+    "select": ("lt(x, o); y = select(c, 0.5, x)", {"x": X, "o": OTHER}, lambda: torch.where(X < OTHER, 0.5, X), True),
     "prelu": ("prelu(x, s)", {"x": X, "s": SLOPE}, lambda: F.prelu(X, SLOPE.flatten()), True),
     "batch_normalization": ("batch_normalization(x, m, v, m, v, epsilon = 0.01)",
                             {"x": X, "m": COLUMN, "v": SPREAD},
@@ -127,7 +127,8 @@ def test_oracles(name: str, engine: KhronosEngine, tmp_path: Path) -> None:
     kinds = {n: "scalar" if t.is_floating_point() else "integer" for n, t in tensors.items()}
     body = "".join(f"  {n} = external<{kinds[n]}>(shape = {list(t.shape)});\n" for n, t in tensors.items())
     inputs = ", ".join(tensors)
-    text = f"version 1.0;\n\ngraph g({inputs}) -> (y)\n{{\n{body}  y = {statement};\n}}\n"
+    first = "c" if "; y =" in statement else "y"
+    text = f"version 1.0;\n\ngraph g({inputs}) -> (y)\n{{\n{body}  {first} = {statement};\n}}\n"
     (tmp_path / "graph.nnef").write_text(text)
     reply = engine.run(tmp_path, [[t.numpy() for t in tensors.values()]])
     assert reply.status == "ok", reply.message

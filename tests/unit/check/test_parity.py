@@ -116,6 +116,23 @@ def test_what_no_tolerance_mends(archive, samples, spoil, words):
     assert words in outcome.describe()
 
 
+@pytest.mark.parametrize(
+    ("expected", "got", "passes"),
+    [
+        (np.array([1, -7], np.int8), np.array([1, -7]), True),
+        (np.array([1, -7], np.int8), np.array([1, 249]), False),
+        (np.array([0.5, np.nan], np.float16), np.array([0.5, np.nan], np.float32), True),
+        (np.array([0.5, 0.1], np.float16), np.array([0.5, 0.1], np.float32), False),
+    ],
+)
+def test_what_came_wider_is_compared_by_value(archive, expected, got, passes):
+    samples = [Sample((expected,), (expected,))]
+    reply = EngineReply("ok", "run", outputs=((got,),), widened=True)
+    assert check_parity(FakeEngine(None, reply), archive, samples, tolerance="ultra").passed == passes
+    plain = EngineReply("ok", "run", outputs=((got,),))
+    assert not check_parity(FakeEngine(None, plain), archive, samples, tolerance="ultra").passed
+
+
 def test_a_success_with_too_few_batches_is_an_error(archive, samples):
     outcome = check(archive, samples, reply=EngineReply("ok", "run", outputs=(double(samples[0].inputs),)))
     assert outcome.status is Status.ERROR

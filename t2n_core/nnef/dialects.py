@@ -349,6 +349,13 @@ class KhronosEmitter(Emitter):
             return self.ne(value, 0.0)
         if dtype.kind == "f" and value.dtype.kind == "b":
             return self.select(value, self.constant(np.ones(value.rank * (1,), dtype)), 0.0)
+        if (
+            dtype.kind in "iu"
+            and dtype.itemsize < 4
+            and value.dtype.kind in "iu"
+            and not np.can_cast(value.dtype, dtype)
+        ):
+            raise self.fail(f"NNEF 1.0 has one integer type: a cast that wraps around to {dtype} has no form")
         if dtype == FLOAT32 or dtype.kind in "iub":
             results = [Expected(value.shape, dtype)]
             return self.write("cast", {"input": value}, results, self.variable_dtype(dtype))[0]

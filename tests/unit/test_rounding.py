@@ -10,6 +10,7 @@ from torch import nn
 
 from t2n_core import KhronosNNEF, ModelExport
 from t2n_core.check.outcome import Status
+from t2n_core.errors import LowerError
 from t2n_core.nnef.graph import Graph
 
 
@@ -51,3 +52,13 @@ def test_the_model_keeps_its_dtype(tmp_path: Path) -> None:
         patch.setattr(KhronosNNEF, "post_export", Spoiled.post_export)
         ModelExport(model, torch.randn(2, 300)).to(KhronosNNEF(), tmp_path / "m.tgz").check_parity("exact")
     assert model.weight.dtype == torch.float32
+
+
+def test_a_cast_that_wraps_around_has_no_form_in_the_standard(tmp_path: Path) -> None:
+    class Narrow(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.to(torch.uint8)
+
+    with pytest.raises(LowerError, match="one integer type: a cast that wraps around to uint8"):
+        ModelExport(Narrow(), torch.tensor([1, 300])).to(KhronosNNEF(), tmp_path / "m.tgz")
+    ModelExport(Narrow(), torch.tensor([1.5, 200.0])).to(KhronosNNEF(), tmp_path / "m.tgz").assert_parity("exact")

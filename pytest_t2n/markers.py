@@ -11,8 +11,8 @@ import pytest
 
 from pytest_t2n.engines import version_items
 from pytest_t2n.rewriters import checked_rewriters
-from t2n_core.check.drawn import is_strategy
 from t2n_core.check.level import TractCheckTolerance
+from t2n_core.drawn import is_strategy
 from t2n_core.errors import InputError
 
 MARKER = "nnef_export"

@@ -15,11 +15,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from t2n_core.check.drawn import draw_inputs, is_strategy
 from t2n_core.check.outcome import Outcome, Stage, Status
 from t2n_core.check.parity import check_parity
 from t2n_core.check.samples import Sample
 from t2n_core.check.tolerance import TractCheckTolerance
+from t2n_core.drawn import draw_inputs, is_strategy
 from t2n_core.errors import CaptureError, InputError, RewriteError, UnsupportedOpsError
 from t2n_core.inference_target import InferenceTarget, KhronosNNEF
 from t2n_core.nnef.archive import write_archive

@@ -19,9 +19,13 @@ ORDER = [
     "check",
     "inference_target",
     "reference",
+    "drawn",
+    "rounding",
+    "streaming",
     "export",
+    "bisect",
 ]
-MAY_IMPORT_TORCH = {"torch_graph", "op", "rewriter", "inference_target", "reference", "export"}
+MAY_IMPORT_TORCH = {"torch_graph", "op", "rewriter", "inference_target", "reference", "drawn", "export", "bisect"}
 
 
 def modules(package: str) -> Iterator[Path]:

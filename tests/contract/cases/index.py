@@ -58,6 +58,13 @@ CASES = [
         per_sample_weights=randn(3, 5),
     ),
     case(
+        "embedding_bag of the plain overload",
+        lambda w, i, o: aten.embedding_bag.default(w, i, o)[0],
+        randn(7, 4),
+        randint(0, 7, 9),
+        tensor([0, 4]),
+    ),
+    case(
         "_embedding_bag", lambda w, i, o: aten._embedding_bag(w, i, o)[0], randn(7, 4), randint(0, 7, 9), tensor([0, 4])
     ),
 ]

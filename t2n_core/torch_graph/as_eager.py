@@ -9,19 +9,9 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn import functional
 from torch.nn._reduction import legacy_get_string
-from torch.overrides import TorchFunctionMode
 
 from t2n_core.errors import CaptureError
-
-
-class AsEager(TorchFunctionMode):
-    """While active, these functions give what eager PyTorch gives."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        instead = multilabel_margin_loss if func is functional.multilabel_margin_loss else func
-        return instead(*args, **(kwargs or {}))
 
 
 def multilabel_margin_loss(
@@ -85,4 +75,4 @@ def _guarded(forward: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-__all__ = ["AsEager", "multilabel_margin_loss", "padded_encoders"]
+__all__ = ["multilabel_margin_loss", "padded_encoders"]

@@ -6,16 +6,20 @@ makes from Python data are computed for real beside capture (their twins), and f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils.weak import WeakIdKeyDictionary
 
 from t2n_core.errors import CaptureError
+from t2n_core.torch_graph.as_eager import multilabel_margin_loss
+from t2n_core.torch_graph.pool_1d import POOLS, max_pool1d
 from t2n_core.torch_graph.recurrent import NAMES, NAMESPACE
 
 _MAKERS = ("tensor", "as_tensor", "arange")
@@ -24,7 +28,14 @@ _FACTORIES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "new_
 _LARGEST_TWIN = 1 << 16
 
 
-class OpaqueRecurrent(TorchFunctionMode):
+INSTEAD: dict[Any, Callable[..., Any]] = {
+    functional.multilabel_margin_loss: multilabel_margin_loss,
+    **{pool: functools.partial(max_pool1d, pool) for pool in POOLS},
+}
+"""Functions of which capture would give something else than a call of them does, and what is called in their place."""
+
+
+class CaptureMode(TorchFunctionMode):
     """While active, recurrent calls and packing go to the stand-ins. One object per capture."""
 
     def __init__(self) -> None:
@@ -32,7 +43,9 @@ class OpaqueRecurrent(TorchFunctionMode):
         self._twins: Any = WeakIdKeyDictionary()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """One mode for everything: each one more would add a frame to every traceback that torch.export takes."""
         kwargs = kwargs or {}
+        func = INSTEAD.get(func, func)
         name = getattr(func, "__name__", "")
         if isinstance(func, torch._ops.OpOverload):
             namespace, _, name = func._schema.name.partition("::")

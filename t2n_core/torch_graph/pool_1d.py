@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 
 
-def _max_pool1d(
+def _by_two_axes(
     input: torch.Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
     ceil_mode: bool = False, return_indices: bool = False,
 ) -> torch.Tensor:  # fmt: skip
@@ -32,14 +32,11 @@ def _is_free(*args: Any, **kwargs: Any) -> bool:
     return isinstance(input, torch.Tensor) and isinstance(input.shape[-1], torch.SymInt)
 
 
-_POOLS = (torch.max_pool1d, functional.max_pool1d, torch.ops.aten.max_pool1d.default)
+POOLS = (torch.max_pool1d, functional.max_pool1d, torch.ops.aten.max_pool1d.default)
 
 
-class DynamicMaxPool1d(TorchFunctionMode):
-    """While active, the length of what is pooled may stay symbolic."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if func in _POOLS and _is_free(*args, **kwargs) and not _wants_indices(*args, **kwargs):
-            return _max_pool1d(*args, **kwargs)
-        return func(*args, **kwargs)
+def max_pool1d(pool: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """One of POOLS, whose length may stay symbolic."""
+    if _is_free(*args, **kwargs) and not _wants_indices(*args, **kwargs):
+        return _by_two_axes(*args, **kwargs)
+    return pool(*args, **kwargs)

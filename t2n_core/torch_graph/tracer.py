@@ -17,9 +17,9 @@ from torch.utils import _pytree as pytree
 
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.torch_graph import dynamic_axes as axes_of
-from t2n_core.torch_graph.as_eager import AsEager, padded_encoders
+from t2n_core.torch_graph.as_eager import padded_encoders
 from t2n_core.torch_graph.calls import FlatCall
-from t2n_core.torch_graph.capture_mode import OpaqueRecurrent
+from t2n_core.torch_graph.capture_mode import CaptureMode
 from t2n_core.torch_graph.containers import containers_kept
 from t2n_core.torch_graph.decisions import Decisions, SizeDecision
 from t2n_core.torch_graph.dynamic_axes import DynamicAxes, SymbolTable
@@ -27,7 +27,6 @@ from t2n_core.torch_graph.from_export import build_graph
 from t2n_core.torch_graph.inputs import ModelInputs, bind_inputs, result_names
 from t2n_core.torch_graph.ir import TorchModuleIRGraph
 from t2n_core.torch_graph.module_calls import Extractor, whole_modules
-from t2n_core.torch_graph.pool_1d import DynamicMaxPool1d
 from t2n_core.torch_graph.quiet import quiet
 from t2n_core.torch_graph.script import ScriptCall
 from t2n_core.torch_graph.sources import CAPTURE_WAYS, CaptureWay, Source, source_of
@@ -141,7 +140,7 @@ class TorchModuleTracer:
                 with ExitStack() as while_capturing:
                     while_capturing.enter_context(self._decisions.recording())
                     while_capturing.enter_context(padded_encoders(self.source.module))
-                    for mode in (OpaqueRecurrent(), DynamicMaxPool1d(), AsEager(), *modes):
+                    for mode in (CaptureMode(), *modes):
                         while_capturing.enter_context(mode)
                     program = torch.export.export(
                         captured,

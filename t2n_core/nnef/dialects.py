@@ -190,16 +190,16 @@ class TractEmitter(Emitter):
             and y.dtype.kind in "fi"
             and is_stretched(x.shape if isinstance(x, Value) else (), y.shape)
         ):
-            return self.call("add", self.call("neg", y)[0], x, outs=None if out is None else [out])[0]
-        return self.call("sub", x, y, outs=None if out is None else [out])[0]
+            return self.one("add", self.one("neg", y), x, out=out)
+        return self.one("sub", x, y, out=out)
 
     def mul(self, x: Operand, y: Operand, out: Expected | None = None) -> Value:
         """`x * y`; a second operand that the engine would misread is stretched before."""
-        return self.call("mul", x, self._widened(x, y), outs=None if out is None else [out])[0]
+        return self.one("mul", x, self._widened(x, y), out=out)
 
     def div(self, x: Operand, y: Operand, out: Expected | None = None) -> Value:
         """`x / y`; a second operand that the engine would misread is stretched before."""
-        return self.call("div", x, self._widened(x, y), outs=None if out is None else [out])[0]
+        return self.one("div", x, self._widened(x, y), out=out)
 
     def _widened(self, x: Operand, y: Operand) -> Operand:
         if self.spec.version != MIXED_PRODUCT or not (isinstance(x, Value) and isinstance(y, Value)):
@@ -215,7 +215,7 @@ class TractEmitter(Emitter):
         if self.spec.version >= REWRITTEN_PRODUCTS:
             rewritten = _is_rewritten(x, y), _is_rewritten(y, x)
             x, y = (self._kept(v) if broken else v for v, broken in zip((x, y), rewritten, strict=True))
-        return self.call("matmul", x, y, outs=None if out is None else [out], **transposed)[0]
+        return self.one("matmul", x, y, out=out, **transposed)
 
     def stacked_product(self, x: Value, w: Value) -> Value:
         """One product, three times as fast, where the engine would do many."""
@@ -229,7 +229,7 @@ class TractEmitter(Emitter):
         """The statement of that name; with a window of 1 the engine makes it a product, with the same misreading."""
         if self.spec.version >= REWRITTEN_PRODUCTS and _is_tiled(input):
             input = self._kept(input)
-        return self.call("conv", input, *args, outs=None if out is None else [out], **attributes)[0]
+        return self.one("conv", input, *args, out=out, **attributes)
 
     def tract_core_einsum(self, inputs: Sequence[Value], out: Expected, **attributes: Any) -> Value:
         """The statement of that name, with operands that the engine would misread behind a barrier."""

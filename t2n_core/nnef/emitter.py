@@ -9,6 +9,7 @@ version does not have is a SpecError right here, with the origin of the torch op
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from abc import ABC, abstractmethod
@@ -104,12 +105,11 @@ class Emitter(ABC):
     def __getattr__(self, name: str) -> Callable[..., Value]:
         if name.startswith("__"):
             raise AttributeError(name)
-        operator = name.rstrip("_")  # `and_`, `or_`, `not_` are Python's words
+        return functools.partial(self.one, name.rstrip("_"))  # `and_`, `or_`, `not_` are Python's words
 
-        def call(*args: Any, out: Expected | None = None, **attributes: Any) -> Value:
-            return self.call(operator, *args, outs=None if out is None else [out], **attributes)[0]
-
-        return call
+    def one(self, operator: str, *args: Any, out: Expected | None = None, **attributes: Any) -> Value:
+        """Writes one statement; returns its only, or first, result. `out` as in `call`."""
+        return self.call(operator, *args, outs=None if out is None else [out], **attributes)[0]
 
     def call(
         self, operator: str, *args: Any, outs: Sequence[Expected] | None = None, **attributes: Any

@@ -67,6 +67,8 @@ class Emitter(ABC):
         self.compressed: frozenset[str] = frozenset()
         """Labels of the weights that are stored in blocks of 4 bits."""
         self._names: set[str] = set(spec.names())
+        self._counts: dict[str, int] = {}
+        """Last number that a name was made with: the ones before it are taken."""
         self._constants: dict[tuple[str, tuple[int, ...], bytes], Value] = {}
         self._variables: dict[str, Value] = {}
 
@@ -85,10 +87,11 @@ class Emitter(ABC):
         base = re.sub(r"\W", "_", wanted)
         if identifier_problem(base):
             base = f"v_{base}"
-        name, count = base, 0
+        name, count = base, self._counts.get(base, 0)
         while name in self._names:
             count += 1
             name = f"{base}_{count}"
+        self._counts[base] = count
         self._names.add(name)
         return name
 

@@ -41,6 +41,8 @@ class CaptureMode(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self._twins: Any = WeakIdKeyDictionary()
+        self._following = False
+        """Whether there was a twin yet; most models never make one, and this is asked at every call."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """One mode for everything: each one more would add a frame to every traceback that torch.export takes."""
@@ -57,7 +59,7 @@ class CaptureMode(TorchFunctionMode):
             return self._pack(*args, **kwargs)
         if name == "_pad_packed_sequence":
             return self._pad(*args, **kwargs)
-        if self._twins or name in _MAKERS:
+        if self._following or name in _MAKERS:
             return self._followed(func, name, args, kwargs)
         return func(*args, **kwargs)
 
@@ -99,8 +101,11 @@ class CaptureMode(TorchFunctionMode):
     def _constant(self, numbers: Sequence[int]) -> torch.Tensor:
         tensor = torch.tensor(list(numbers), dtype=torch.int64)
         with _disable_current_modes():
-            self._twins[tensor] = torch.tensor(list(numbers), dtype=torch.int64)
+            self._keep(tensor, torch.tensor(list(numbers), dtype=torch.int64))
         return tensor
+
+    def _keep(self, fake: torch.Tensor, twin: torch.Tensor) -> None:
+        self._twins[fake], self._following = twin, True
 
     def _followed(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         given = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
@@ -124,5 +129,5 @@ class CaptureMode(TorchFunctionMode):
         for fake, twin in zip(pytree.tree_leaves(result), pytree.tree_leaves(real), strict=True):
             small = isinstance(twin, torch.Tensor) and twin.numel() <= _LARGEST_TWIN
             if small and not twin.is_floating_point() and not twin.is_complex():
-                self._twins[fake] = twin
+                self._keep(fake, twin)
         return result

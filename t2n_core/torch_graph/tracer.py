@@ -30,6 +30,7 @@ from t2n_core.torch_graph.module_calls import Extractor, whole_modules
 from t2n_core.torch_graph.quiet import quiet
 from t2n_core.torch_graph.script import ScriptCall
 from t2n_core.torch_graph.sources import CAPTURE_WAYS, CaptureWay, Source, source_of
+from t2n_core.torch_graph.stack_traces import short_stack_traces
 from t2n_core.torch_graph.structure import Path, leaves_with_path
 from t2n_core.torch_graph.traces import FrozenDecision, traced
 
@@ -138,6 +139,7 @@ class TorchModuleTracer:
         with symbolic_config.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
             try:
                 with ExitStack() as while_capturing:
+                    while_capturing.enter_context(short_stack_traces())
                     while_capturing.enter_context(self._decisions.recording())
                     while_capturing.enter_context(padded_encoders(self.source.module))
                     for mode in (CaptureMode(), *modes):

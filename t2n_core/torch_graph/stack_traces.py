@@ -1,0 +1,54 @@
+"""Where in the model a node comes from, without the price of whole tracebacks.
+
+torch.export notes Python's stack at every node that it writes. For that it looks up each frame's file, line and code,
+those of pytest, of this package and of PyTorch too, and then keeps the frames called `forward`; so a capture takes
+longer the deeper the stack is that it is called from. Here the others are passed over at once. The text is the same.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from traceback import FrameSummary, StackSummary
+from types import FrameType
+from typing import Any
+from unittest.mock import patch
+
+from torch.fx import proxy
+
+_KEPT = "forward"
+"""Name of the functions that torch.fx keeps of a stack."""
+
+
+class ForwardFrames:
+    """What torch.fx takes for a `CapturedTraceback`: of the stack only what it would keep of it."""
+
+    def __init__(self, frames: list[FrameSummary]) -> None:
+        self._frames = frames
+
+    @staticmethod
+    def extract(**_: Any) -> ForwardFrames:
+        found: list[FrameSummary] = []
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code.co_name == _KEPT:
+                found.append(FrameSummary(frame.f_code.co_filename, frame.f_lineno, _KEPT, lookup_line=False))
+            frame = frame.f_back
+        return ForwardFrames(found[::-1])
+
+    def summary(self) -> StackSummary:
+        return StackSummary.from_list(self._frames)
+
+
+@contextmanager
+def short_stack_traces() -> Iterator[None]:
+    """While active, nodes get the lines of `forward` functions without a look at all other frames."""
+    if not hasattr(proxy, "CapturedTraceback"):  # another PyTorch, which takes them in another way
+        yield
+        return
+    with patch.object(proxy, "CapturedTraceback", ForwardFrames):
+        yield
+
+
+__all__ = ["short_stack_traces"]

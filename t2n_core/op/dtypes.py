@@ -29,6 +29,8 @@ def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
     """Raises LowerError for a dtype that NNEF archives cannot hold (bfloat16, complex, quantised)."""
     if dtype not in _NUMPY:
         hint = "convert the model with model.float() first" if dtype is torch.bfloat16 else None
+        if dtype.is_complex:
+            hint = "take real numbers as inputs, and make them complex in the model: torch.view_as_complex(x)"
         raise LowerError(f"{dtype} has no form in NNEF", hint=hint)
     return np.dtype(_NUMPY[dtype])
 

@@ -84,7 +84,7 @@ class _Lowering:
             return
         rule = self.registry.find(op.kind, self.spec, self.g.options)
         try:
-            if rule is None:
+            if rule is None or op.refusal:
                 raise self._no_rule(op)
             expected = [None if o is None else Expected(o.shape, numpy_dtype(o.dtype)) for o in op.outputs]
             stem = op.scope if self.scheme == "raw" else naming.scope_name(op.kind, op.module_path)

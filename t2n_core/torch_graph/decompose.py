@@ -7,7 +7,7 @@ up again by the caller. Cost is that of the operator, not of the model.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import sympy
@@ -44,7 +44,25 @@ def decompose(op: TorchOp, table: SymbolTable, other_body: Callable[..., Any] | 
     body = other_body or _body(op.op_ref)
     if body is None:
         return None
-    inputs = list(op.inputs)
+    expansion = expand(op, table, body, op.inputs)
+    if expansion is not None and other_body is None:
+        steps, _ = expansion
+        if len(steps) == 1 and steps[0].op_ref is op.op_ref:  # a decomposition that gives itself
+            return None
+    return expansion
+
+
+def expand(
+    op: TorchOp,
+    table: SymbolTable,
+    body: Callable[..., Any],
+    inputs: Sequence[TensorVariable],
+    joined: Callable[[Iterable[torch.Tensor]], Iterable[Any]] = iter,
+) -> Expansion | None:
+    """The steps of `body`, called with the arguments of `op`. None if it refuses; `op.refusal` says why then.
+
+    `joined` makes what stands for the tensors among the arguments out of `inputs`.
+    """
     mode = table.fake_mode or FakeTensorMode()
     fakes = [_fake(v, mode) for v in inputs]
     symbols = sorted(table.symints)
@@ -53,7 +71,7 @@ def decompose(op: TorchOp, table: SymbolTable, other_body: Callable[..., Any] | 
 
     def call(bearer: torch.Tensor, *tensors: torch.Tensor) -> Any:
         sizes = dict(zip(symbols, bearer.shape, strict=False))
-        supply = iter(tensors)
+        supply = iter(joined(tensors))
         arguments = {k: _argument(replace_tensors(v, lambda _: next(supply)), sizes) for k, v in op.arguments.items()}
         schema = op.op_ref._schema.arguments
         positional = [arguments[a.name] for a in schema if not a.kwarg_only]
@@ -67,10 +85,7 @@ def decompose(op: TorchOp, table: SymbolTable, other_body: Callable[..., Any] | 
         return None
     if any(isinstance(n.target, OpOverload) and n.target._schema.is_mutable for n in traced.graph.nodes):
         traced = _trace(torch.func.functionalize(call), bearer, *fakes)
-    steps, results = _read(traced, op, inputs, table)
-    if other_body is None and len(steps) == 1 and steps[0].op_ref is op.op_ref:  # a decomposition that gives itself
-        return None
-    return steps, results
+    return _read(traced, op, inputs, table)
 
 
 def _body(target: OpOverload) -> Callable[..., Any] | None:
@@ -83,7 +98,7 @@ def _trace(call: Callable[..., Any], *fakes: torch.Tensor) -> torch.fx.GraphModu
         return make_fx(call, tracing_mode="symbolic", _allow_non_fake_inputs=True)(*fakes)
 
 
-def _read(traced: torch.fx.GraphModule, op: TorchOp, inputs: list[TensorVariable], table: SymbolTable) -> Expansion:
+def _read(traced: torch.fx.GraphModule, op: TorchOp, inputs: Sequence[TensorVariable], table: SymbolTable) -> Expansion:
     reader = NodeReader(table, op.origin)
     placeholders = [n for n in traced.graph.nodes if n.op == "placeholder"]
     for node, variable in zip(placeholders[1:], inputs, strict=True):

@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
+from t2n_core.errors import LowerError
 from t2n_core.nnef.dims import product
+from t2n_core.torch_graph.complex_pairs.expansion import ComplexPairs
 from t2n_core.torch_graph.decompose import decompose
 from t2n_core.torch_graph.ir import TensorVariable, TorchModuleIRGraph, TorchOp, is_constant, replace_tensors
 
@@ -35,6 +37,7 @@ def simplify(
     done: list[TorchOp] = []
     folded: list[TensorVariable] = []
     nothing: frozenset[object] = frozenset()
+    pairs = ComplexPairs(graph.table)
     pending = [(op, nothing) for op in reversed(graph.used_ops())]
     while pending:
         op, done_with = pending.pop()
@@ -46,6 +49,8 @@ def simplify(
         elif _fold(op):
             folded += [o for o in op.outputs if o is not None]
             continue
+        elif pairs.concerns(op):
+            expansion = pairs.expand(op)
         else:
             expansion = None if has_rule(op) else decompose(op, graph.table)
         if expansion is None:
@@ -57,6 +62,8 @@ def simplify(
                 swaps[id(old)] = new
         pending.extend((step, done_with) for step in reversed(steps))
     outputs = [_final(v, swaps) for v in graph.outputs]
+    if any(v.dtype.is_complex for v in outputs):
+        raise LowerError("an output is complex, and NNEF has real numbers only", hint="return torch.view_as_real(x)")
     simplified = replace(graph, outputs=outputs, op_nodes=done, weights=[*graph.weights, *folded])
     simplified.op_nodes = simplified.used_ops()
     return simplified

@@ -8,28 +8,39 @@ import pytest
 
 from t2n_core import TractNNEF
 from t2n_core.errors import T2NError
-from t2n_core.torch_graph import decompositions
+from t2n_core.torch_graph import complex_pairs, decompositions
+from t2n_core.torch_graph.complex_pairs import expansion
 from tests.contract.cases import all_cases
 
 FAMILIES = ("linalg/", "special/", "counting/", "matmul/")
 
 
-def test_every_decomposition_has_a_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    used = set()
-    find = decompositions.find
+@pytest.mark.parametrize(
+    ("kept_by", "reader", "families", "all_of_them"),
+    [
+        (decompositions, decompositions, FAMILIES, decompositions.all_decompositions),
+        (complex_pairs, expansion, ("complex_numbers/",), complex_pairs.known_overloads),
+    ],
+    ids=["decompositions", "complex pairs"],
+)
+def test_every_decomposition_has_a_case(
+    kept_by: Any, reader: Any, families: tuple[str, ...], all_of_them: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: set[Any] = set()
+    find = kept_by.find
 
     def recording(target: Any) -> Any:
         found = find(target)
         if found is not None:
-            used.add(found)
+            used.add(target.overloadpacket)
         return found
 
-    monkeypatch.setattr(decompositions, "find", recording)
+    monkeypatch.setattr(reader, "find", recording)
     for case in all_cases():
-        if case.name.startswith(FAMILIES):
+        if case.name.startswith(families):
             try:
                 case.export().lower(TractNNEF("0.23.9"))
             except T2NError:
                 continue  # a refusal; whether it should be one is for test_cases
-    missing = sorted({str(target) for target in decompositions.all_decompositions() if find(target) not in used})
+    missing = sorted({str(target.overloadpacket) for target in all_of_them()} - {str(packet) for packet in used})
     assert not missing, f"decompositions without a case: {', '.join(missing)}"

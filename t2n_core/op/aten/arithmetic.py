@@ -259,9 +259,14 @@ def atan2(g: Emitter, self: Value, other: Tensorlike) -> Value:
 
 @op("aten::hypot", "prims::hypot")
 def hypot(g: Emitter, self: Value, other: Value) -> Value:
-    """sqrt(a^2 + b^2) in float64, where the squares of float32 do not overflow."""
-    a, b = tensor(g, self, FLOAT64), tensor(g, other, FLOAT64)
-    return g.cast(g.sqrt(g.add(g.mul(a, a), g.mul(b, b))), g.output.dtype)
+    """sqrt(a^2 + b^2) with the longer one in front of the root, so that no square overflows or vanishes."""
+    tall, wide = portable.absolute(g, wide_input(g, self)), portable.absolute(g, wide_input(g, other))
+    steep = g.gt(tall, wide)
+    long = g.select(steep, tall, wide)
+    ratio = g.div(g.select(steep, wide, tall), g.select(g.eq(long, 0.0), 1.0, long))
+    length = g.mul(long, g.sqrt(g.add(g.mul(ratio, ratio), 1.0)))
+    endless = g.or_(g.eq(tall, math.inf), g.eq(wide, math.inf))  # beside NaN too
+    return g.cast(g.select(endless, math.inf, length), g.output.dtype)
 
 
 @op("aten::copysign")

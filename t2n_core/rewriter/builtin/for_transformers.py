@@ -6,25 +6,13 @@ import inspect
 from contextvars import ContextVar
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from t2n_core.errors import CaptureError
-from t2n_core.rewriter.builtin import spectral
 from t2n_core.rewriter.builtin.marks import builtin_function
 from t2n_core.rewriter.context import RewriteContext
 
 MODELS = "transformers.models"
-
-
-@builtin_function(f"{MODELS}.fnet.modeling_fnet:FNetBasicFourierTransform.forward")
-def fnet_fourier(ctx: RewriteContext, self: Any, hidden_states: Tensor) -> Any:
-    """Only the real part of the transform over both axes is used: two products of real matrices."""
-    if getattr(self.fourier_transform, "func", None) is not torch.fft.fftn:
-        return ctx.original(self, hidden_states)
-    real, imaginary = spectral.dft(hidden_states, 2)
-    # the real part of a transform of complex numbers: cos of their real part, sin of their imaginary one
-    return (spectral.dft(real, 1)[0] - spectral.dft(imaginary, 1)[1],)
 
 
 # ------------------------------------------------------------- convolutions that keep their padding in tensors

@@ -43,7 +43,7 @@ def decomposition(*keys: str) -> Callable[[Function], Function]:
             if not key.startswith(("aten::", "prims::")):
                 _OF_LIBRARIES[key] = function
                 continue
-            for overload in _overloads(key):
+            for overload in overloads(key):
                 _FOUND[overload] = function
         return function
 
@@ -71,7 +71,8 @@ def static_size(size: Any, what: str) -> int:
     return size
 
 
-def _overloads(key: str) -> list[OpOverload]:
+def overloads(key: str) -> list[OpOverload]:
+    """Of an operator that gives its result (`aten::median`), or the one that is named (`aten::median.dim`)."""
     namespace, _, rest = key.partition("::")
     name, _, overload = rest.partition(".")
     packet = getattr(getattr(torch.ops, namespace), name)

@@ -34,8 +34,9 @@ BATCHED_CONSTANTS = Version("0.20")
 """Before, `matmul` reads beyond an operand whose batch is repeated to that of a constant."""
 PRODUCTS_APART = Version("0.20")
 """Before, a `matmul` over a dynamic axis is one product for each index of the axes in front."""
-SUMS_OF_HALVES = (Version("0.21.8"), Version("0.21.13"))
-"""From the first to before the second, products of float16 are summed up in float16, where PyTorch takes float32."""
+SUMS_IN_SINGLE = Version("0.21.13")
+"""Before, products of float16 are summed up in float16, where PyTorch takes float32: all of them, from 0.21.2 to 0.21.7
+those of a matrix and a vector. Convolutions still are."""
 REWRITTEN_PRODUCTS = Version("0.21.12")
 """From then on the engine takes a `tile` off a product's operand although the result then lacks the size, and folds
 a `reshape` of one operand's batch into the other operand although that has one element there."""
@@ -260,8 +261,8 @@ class TractEmitter(Emitter):
 
     def accumulator(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """Float32 for halves also where the engine itself would sum them up in halves."""
-        first, end = SUMS_OF_HALVES
-        return FLOAT32 if dtype == FLOAT16 and first <= self.spec.version < end else super().accumulator(dtype)
+        in_halves = self.spec.version < SUMS_IN_SINGLE
+        return FLOAT32 if dtype == FLOAT16 and in_halves else super().accumulator(dtype)
 
     def _pick_known(self, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
         indices = self.constant(np.arange(int(begin), int(end), step, dtype=np.int64))

@@ -231,6 +231,14 @@ def test_force_linear_accumulation_in_f32(kind: str, version: str, tmp_path: Pat
     exported(model.half(), x.half(), target, tmp_path).assert_parity("approximate")
 
 
+@every_line
+@pytest.mark.parametrize("rows", [1, 3])
+def test_long_sums_of_halves(rows: int, version: str, tmp_path: Path) -> None:
+    """Are in float32 without being asked, of one row too; engines before 0.21.13 would take halves."""
+    model, x = nn.Linear(1000, 5).half(), torch.randn(rows, 1000).half()
+    exported(model, x, TractNNEF(version), tmp_path).assert_parity("approximate")
+
+
 def test_force_linear_accumulation_in_f32_is_what_helps(tmp_path: Path) -> None:
     model, x = nn.Conv1d(200, 4, 5, padding=2).half(), torch.randn(2, 200, 9).half()
     assert not exported(model, x, TractNNEF("0.23.9"), tmp_path).check_parity("approximate").passed

@@ -60,7 +60,7 @@ def test_forms_say_what_they_use(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "casts"), [("0.21.7", False), ("0.21.8", True), ("0.21.12", True), ("0.21.13", False)]
+    ("version", "casts"), [("0.19.2", True), ("0.20.22", True), ("0.21.7", True), ("0.21.12", True), ("0.21.13", False)]
 )
 @pytest.mark.parametrize("net", [nn.GRU(5, 7), nn.LSTMCell(5, 7)], ids=["net", "cell"])
 def test_float16_is_summed_up_in_float32(net: nn.Module, version: str, casts: bool) -> None:

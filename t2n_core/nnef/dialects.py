@@ -46,6 +46,7 @@ BLOCKS, BLOCKS_IN_HALVES = Version("0.21.6"), Version("0.21.11")
 
 SWAPPED_SUB = (Version("0.21.8"), Version("0.21.11"))
 """From the first to before the second, `sub` of few elements minus many gives the negative."""
+FLOAT64, INT64 = np.dtype(np.float64), np.dtype(np.int64)
 MIXED_PRODUCT = Version("0.21.6")
 """`mul` and `div` of floats misread a second operand whose stretched axes are neither all in front nor all behind."""
 
@@ -202,6 +203,20 @@ class TractEmitter(Emitter):
         """`x / y`; a second operand that the engine would misread is stretched before."""
         return self.one("div", x, self._widened(x, y), out=out)
 
+    def sum_reduce(self, input: Value, *, axes: Sequence[int], out: Expected | None = None) -> Value:
+        """The statement of that name; sums of int64, which no version keeps beyond 32 bits, by two halves in float64.
+
+        Each half is exact up to 2^21 elements, and so is their sum modulo 2^64.
+        """
+        if input.dtype != INT64 or _sum_fits(input, axes):
+            return self.one("sum_reduce", input, axes=axes, out=out)
+        high = self.div(input, 1 << 32)  # towards zero
+        halves = high, self.sub(input, self.mul(high, 1 << 32))
+        upper, lower = (
+            self.cast(self.one("sum_reduce", self.cast(half, FLOAT64), axes=axes), INT64) for half in halves
+        )
+        return self.add(self.mul(upper, 1 << 32), lower)
+
     def _widened(self, x: Operand, y: Operand) -> Operand:
         if self.spec.version != MIXED_PRODUCT or not (isinstance(x, Value) and isinstance(y, Value)):
             return y
@@ -286,6 +301,18 @@ _PASSED = frozenset({"reshape", "transpose", "squeeze", "unsqueeze", "concat", "
 def _is_rewritten(value: Value, other: Value) -> bool:
     """True for an operand of a product that the engine's rewriting would break."""
     return _is_tiled(value) or (value.rank > 2 and _folds_batch(value, other))
+
+
+def _sum_fits(value: Value, axes: Sequence[int]) -> bool:
+    """True if no sum along these axes can leave 32 bits: of conditions, and of few small integers."""
+    cast = value.producer
+    source = cast.arguments.get("input") if cast is not None and cast.name == "tract_core_cast" else None
+    if not isinstance(source, Value) or source.dtype.kind == "f":
+        return False
+    if source.dtype.kind == "b":
+        return True
+    count, limits = product(value.shape[axis] for axis in axes), np.iinfo(source.dtype)
+    return isinstance(count, int) and count * max(-int(limits.min), int(limits.max)) < 1 << 31
 
 
 def _is_tiled(value: Value) -> bool:

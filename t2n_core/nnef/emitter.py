@@ -69,6 +69,7 @@ class Emitter(ABC):
         self._names: set[str] = set(spec.names())
         self._counts: dict[str, int] = {}
         """Last number that a name was made with: the ones before it are taken."""
+        self._written: dict[Any, tuple[Value, ...]] = {}
         self._constants: dict[tuple[str, tuple[int, ...], bytes], Value] = {}
         self._variables: dict[str, Value] = {}
 
@@ -163,13 +164,20 @@ class Emitter(ABC):
     def write(
         self, operator: str, arguments: dict[str, Any], results: Sequence[Expected], dtype: str = ""
     ) -> tuple[Value, ...]:
-        """Appends a statement whose arguments are complete already."""
+        """Appends a statement whose arguments are complete already, or gives the results of an equal one.
+
+        Some engines join equal statements themselves, and from 0.21 on fail over it where they hold integers.
+        """
         self._need_sizes(arguments)
+        key = (operator, dtype, tuple((r.shape, r.dtype) for r in results), _key_of(arguments))
+        if key in self._written:
+            return self._written[key]
         values = tuple(Value(self.unique(f"{self.node.name}_{operator}"), r.dtype, r.shape) for r in results)
         operation = Operation(operator, arguments, values, self.node.origin, dtype)
         for value in values:
             value.producer = operation
         self.graph.operations.append(operation)
+        self._written[key] = values
         return values
 
     def _located(self, wrong: LowerError | SpecError) -> LowerError | SpecError:
@@ -296,6 +304,11 @@ class Emitter(ABC):
         missing = rank - value.rank
         return value if missing <= 0 else self.unsqueeze(value, axes=list(range(missing)))
 
+    def twin(self, value: Value) -> Value:
+        """The same numbers as another value, for a second output."""
+        self._written.clear()
+        return self.squeeze(self.unsqueeze(value, axes=[0]), axes=[0])
+
     def reshape_to(self, value: Value, shape: Sequence[Dim]) -> Value:
         wanted = tuple(as_dim(d) for d in shape)
         if len(wanted) == value.rank and all(same(a, b) for a, b in zip(wanted, value.shape, strict=True)):
@@ -331,6 +344,17 @@ class Emitter(ABC):
                 f"PyTorch says {expected.dtype}{shape_text(expected.shape)}",
                 hint="this is a bug of the exporter, please report it with the model",
             )
+
+
+def _key_of(argument: Any) -> Any:
+    """Equal for arguments that are written alike and mean the same values."""
+    if isinstance(argument, Value):
+        return id(argument)
+    if isinstance(argument, dict):
+        return tuple((name, _key_of(a)) for name, a in argument.items())
+    if isinstance(argument, list | tuple):
+        return tuple(map(_key_of, argument))
+    return argument if isinstance(argument, sympy.Expr) else (type(argument), repr(argument))  # 0.0 is not -0.0
 
 
 def expressions_in(arguments: Iterable[Any]) -> Iterable[sympy.Expr]:

@@ -174,7 +174,7 @@ class _Lowering:
             self.g.begin(name, None, ())
             value = self._value(variable)
             if id(value) in taken or value.weight is not None:
-                value = self.g.squeeze(self.g.unsqueeze(value, axes=[0]), axes=[0])
+                value = self.g.twin(value)
             taken.add(id(value))
             value.name = name
             self.g.graph.outputs.append(value)

@@ -45,7 +45,7 @@ def _ask_all(g: Emitter, base: Value, axis: int, index: Value, source: Value, re
     neutral = _neutral(reduce, base.dtype)
     parts = g.select(meant, g.unsqueeze(source, axes=[axis]), neutral)
     words = {"sum": "sum_reduce", "prod": "tract_core_product_reduce", "amax": "max_reduce", "amin": "min_reduce"}
-    part = g.squeeze(g.call(words[reduce], parts, axes=[axis + 1])[0], axes=[axis + 1])
+    part = g.squeeze(getattr(g, words[reduce])(parts, axes=[axis + 1]), axes=[axis + 1])
     for other, (have, want) in enumerate(zip(part.shape, base.shape, strict=True)):
         if not same(have, want):  # an index may reach a part of the other axes only
             rest = g.fill(neutral, (*part.shape[:other], want - have, *part.shape[other + 1 :]), base.dtype)

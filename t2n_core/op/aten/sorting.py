@@ -53,7 +53,7 @@ def ordered(g: Emitter, value: Value, axis: int, descending: bool, count: Dim) -
     wanted = g.reshape_to(positions(g, count), [*wide[:axis], count, *wide[axis + 1 :]])
     sources = g.reshape_to(positions(g, size), [*wide[: axis + 1], size, *wide[axis + 2 :]])
     found = g.select(g.eq(places, wanted), sources, 0)
-    indices = g.squeeze(g.sum_reduce(found, axes=[axis + 1]), axes=[axis + 1])
+    indices = g.squeeze(g.max_reduce(found, axes=[axis + 1]), axes=[axis + 1])
     return g.tract_core_gather_elements(value, indices, axis=axis), indices
 
 

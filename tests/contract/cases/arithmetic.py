@@ -24,6 +24,8 @@ RIGHT = tensor([b for _ in GRID for b in GRID])
 NONZERO = tensor([-7, -3, -2, -1, 1, 2, 3, 4, 7])
 
 CASES = [
+    case("powers of integers, twice", lambda x: (x**2, x**3, x**2 - 1), randint(-9, 9, 3, 4)),
+    case("quotients of integers, twice", lambda x: (x // 7, x % 7, x // 7 + x % 7), randint(-9, 9, 3, 4)),
     *(case(name, getattr(torch, name), randn(3, 4), randn(4)) for name in PLAIN),
     *(case(f"{name} of corners", getattr(torch, name), LEFT, RIGHT) for name in PLAIN),
     *(case(f"{name} of int64", getattr(torch, name), randint(-20, 21, 7, 9), NONZERO) for name in INTEGER),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tests.contract.cases import case, randint, randn, uniform
+from tests.contract.cases import case, randint, randn, tensor, uniform
 
 BT = {0: {0: "B", 1: "T"}}
 KINDS = "cumsum cumprod logcumsumexp cummax cummin".split()
@@ -18,6 +18,7 @@ CASES = [
     *(case(f"{n} of float16", getattr(torch, n), randn(3, 6, dtype=torch.float16), 1) for n in KINDS),
     case("cumsum long", torch.cumsum, randn(2, 300), 1),
     case("cumsum long of integers", torch.cumsum, randint(-9, 9, 300, 2), 0),
+    case("cumsum of large integers", torch.cumsum, tensor([[2**40 + 7, 3], [5, -(2**33)]]), 0),
     case("cumprod long", torch.cumprod, uniform(0.9, 1.1, 2, 100), 1),
     case("cumprod long of integers", torch.cumprod, randint(-3, 4, 2, 100), 1),
     case("cumsum dtype", lambda x: x.cumsum(1, dtype=torch.float64), randint(-9, 9, 2, 5)),

@@ -21,12 +21,18 @@ INFINITE = tensor(
 )
 HOLES = tensor([[1.0, math.nan, 3.0], [math.nan, math.nan, -2.0], [0.0, 5.0, 4.0]])
 
+LARGE = tensor([[2**53 + 1, -(2**53) - 1, 2**40 + 7], [-(2**62), 3, -(2**33)]])
+
 
 def negative(name: str) -> object:
     return lambda x: getattr(torch, name)(x, -1, keepdim=True)
 
 
 CASES = [
+    *(case(f"sum of large integers over {dim}", torch.sum, LARGE, dim) for dim in (0, 1, (0, 1))),
+    case("sum of large integers, dynamic", torch.sum, LARGE, 1).dynamic({0: {0: "B", 1: "T"}}),
+    case("sum of int32 beyond 32 bits", torch.sum, tensor([2**30, 2**30, 5], i32), 0),
+    case("sum of bytes", torch.sum, randint(0, 256, 7, 9, dtype=u8), 1).dynamic({0: {1: "T"}}),
     *(case(name, getattr(torch, name), randn(2, 3, 4)) for name in WHOLE),
     *(case(f"{name} of rank 0", getattr(torch, name), randn()) for name in ("sum", "mean", "amax", "any", "argmax")),
     *(case(f"{name} of an axis", getattr(torch, name), randn(2, 3, 4), 1) for name in (*DIMS, *ONE, *PAIRS)),

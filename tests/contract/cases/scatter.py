@@ -21,6 +21,13 @@ def written(x: Tensor, index: Any, value: Any) -> Tensor:
 
 
 CASES = [
+    case(
+        "index_add of large integers",
+        lambda x, i, s: x.index_add(0, i, s),
+        tensor([[1, 2], [3, 4]]),
+        tensor([1, 1]),
+        tensor([[2**40 + 7, 3], [5, 2**33]]),
+    ),
     case("scatter", lambda x, i, s: x.scatter(1, i, s), randn(3, 6), ONCE, randn(3, 5)),
     case("scatter a number", lambda x, i: x.scatter(-1, i, 2.5), randn(3, 6, 5), randint(0, 5, 3, 6, 2)),
     case(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import sys
 import tempfile
 import time
@@ -81,24 +80,17 @@ class OnnxEngine:
         self.resolved, self.version = resolved, resolved.version
 
     def run(self, archive: Path, batches: Sequence[Sequence[Any]], *, timeout: float = 60.0) -> EngineReply:
-        import ctypes
-
-        from t2n_core.engine.driver import TractDriver, TractModel
-        from t2n_core.errors import EngineError, EngineLoadError, EngineOptimiseError
+        from conformance.onnx_models import load_onnx
+        from t2n_core.engine.driver import TractDriver
+        from t2n_core.errors import EngineError, EngineOptimiseError
 
         stage: Any = "load"
         try:
-            driver = TractDriver(self.resolved.library)
-            onnx, inference, model = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-            driver.check(driver.function("tract_onnx_create")(ctypes.byref(onnx)), EngineLoadError)
-            load = driver.function("tract_onnx_load", "tract_onnx_model_for_path")
-            driver.check(load(onnx, os.fsencode(archive), ctypes.byref(inference)), EngineLoadError)
-            stage = "optimise"
-            typed = driver.function("tract_inference_model_into_model", "tract_inference_model_into_typed")
-            driver.check(typed(ctypes.byref(inference), ctypes.byref(model)), EngineOptimiseError)
-            runnable = TractModel(driver, model).into_runnable(optimise=True)
+            runnable = load_onnx(TractDriver(self.resolved.library), archive).into_runnable(optimise=True)
             stage = "run"
             return EngineReply("ok", "run", outputs=tuple(tuple(runnable.run(batch)) for batch in batches))
+        except EngineOptimiseError as error:
+            return EngineReply("error", "optimise", error.message)
         except EngineError as error:
             return EngineReply("error", stage, error.message)
 

@@ -20,7 +20,7 @@ from conformance.benchmarks.nets import CHAIN_LENGTHS, EXPORTED
 from conformance.benchmarks.peer import NAME, Peer
 from conformance.benchmarks.tables import markdown
 
-PARTS = ("export", "engine", "startup")
+PARTS = ("export", "engine", "layers", "startup")
 BUDGET = 120.0
 """Seconds for the peer at one length; at 400 it takes about four minutes, with --peer-400 it gets ten."""
 
@@ -77,11 +77,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=ROOT / "benchmark-results", help="folder of the results")
     parser.add_argument("--only", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
-    parser.add_argument("--tract", default="all-minors", metavar="SPEC", help="engines of the recurrent nets")
+    parser.add_argument("--tract", default="all-minors", metavar="SPEC", help="engines of the parts engine and layers")
     parser.add_argument("--rounds", type=int, default=30, help="turns of each archive")
-    parser.add_argument("--no-peer", action="store_true", help="without torch-to-nnef and its environment")
+    parser.add_argument("--no-peer", action="store_true", help="without the other exporters and their environments")
     parser.add_argument("--peer-400", action="store_true", help="the peer at n = 400 too: four minutes and more")
-    parser.add_argument("--peer-folder", type=Path, default=ROOT / ".tox" / "peers", help="where its environment is")
+    parser.add_argument(
+        "--peer-folder", type=Path, default=ROOT / ".tox" / "peers", help="where their environments are"
+    )
     arguments = parser.parse_args()
     parts = arguments.only.split(",")
     if unknown := set(parts) - set(PARTS):
@@ -89,11 +91,14 @@ def main() -> None:
     output = arguments.output.absolute()
     output.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {"machine": describe_machine()}
-    peer = None
-    if not arguments.no_peer and {"export", "engine"} & set(parts):
+    peer = onnx = None
+    if not arguments.no_peer and {"export", "engine", "layers"} & set(parts):
         say(f"the environment of {NAME}")
         peer = Peer(arguments.peer_folder.absolute())
         results["peer"] = NAME
+        if "layers" in parts:
+            say("the environment of torch.onnx")
+            onnx = Peer(arguments.peer_folder.absolute(), "torch-onnx")
         if not arguments.peer_400:
             results["peer_note"] = (
                 "The peer runs once per length (three times at 50), within two minutes each; "
@@ -105,14 +110,24 @@ def main() -> None:
                 results["export"] = export_times(Path(folder), peer, 400 if arguments.peer_400 else 200)
                 save(results, output)
             if "engine" in parts:
-                results["engine"] = engine_speed.measure(arguments.tract, Path(folder), peer, arguments.rounds, say)
+                both = {} if peer is None else {"peer": peer}
+                results["engine"] = engine_speed.measure(
+                    "recurrent", arguments.tract, Path(folder), both, arguments.rounds, say
+                )
+                save(results, output)
+            if "layers" in parts:
+                both = {who: p for who, p in (("peer", peer), ("onnx", onnx)) if p is not None}
+                results["layers"] = engine_speed.measure(
+                    "layers", arguments.tract, Path(folder), both, arguments.rounds, say
+                )
                 save(results, output)
             if "startup" in parts:
                 say("starts of processes")
                 results["startup"] = startup.measure()
     finally:
-        if peer is not None:
-            peer.close()
+        for process in (peer, onnx):
+            if process is not None:
+                process.close()
     print(save(results, output))
 
 

@@ -1,4 +1,4 @@
-"""Speed in the engine of recurrent nets: our archives, the peer's, in the same engines, and PyTorch on one thread."""
+"""Speed in the engine: our archives and those of the peers, in the same engines, and PyTorch on one thread."""
 
 from __future__ import annotations
 
@@ -7,36 +7,40 @@ import re
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from conformance.benchmarks.groups import GROUPS, Net
 from conformance.benchmarks.machine import ROOT
-from conformance.benchmarks.nets import RECURRENT, RecurrentNet
 from conformance.benchmarks.peer import Peer
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine import ResolvedEngine, resolve_engines
+from t2n_core.reference import tensors_of
 
 BUDGET = 60.0
-"""Seconds that the peer gets for one archive."""
+"""Seconds that a peer gets for one archive."""
+ENDINGS = {"peer": ".nnef.tgz", "onnx": ".onnx"}
+"""Of what torch-to-nnef and torch.onnx write."""
 
 
-def save_arrays(net: RecurrentNet, folder: Path) -> Path:
+def save_arrays(net: Net, folder: Path) -> Path:
     """The input and what PyTorch computes."""
     model, x = net.build()
     with torch.inference_mode():
-        y, states = model(x)
-    outputs = [y, *(states if isinstance(states, tuple) else [states])]
+        outputs = tensors_of(model(x))
     path = folder / f"{net.name}.npz"
     np.savez(path, input0=x.numpy(), **{f"output{i}": o.numpy() for i, o in enumerate(outputs)})
     return path
 
 
 def archive_figures(archive: Path) -> dict[str, int]:
-    """Size of the archive and statements of its graph."""
+    """Size of the file; of an NNEF archive, the statements of its graph."""
+    if archive.suffix == ".onnx":
+        return {"bytes": archive.stat().st_size}
     with tarfile.open(archive) as members:
         found = next(m for m in members if m.name.endswith("graph.nnef"))
         text = members.extractfile(found)
@@ -46,20 +50,20 @@ def archive_figures(archive: Path) -> dict[str, int]:
 
 
 def export_all(
-    nets: Sequence[RecurrentNet], engine: ResolvedEngine, folder: Path, peer: Peer | None
+    nets: Sequence[Net], engine: ResolvedEngine, folder: Path, peers: Mapping[str, Peer]
 ) -> dict[str, dict[str, Any]]:
     """{net: {exporter: archive, or error}}."""
     found: dict[str, dict[str, Any]] = {}
     for net in nets:
         model, x = net.build()
         ours = folder / f"{net.name}-ours.nnef.tgz"
-        export = ModelExport(model, (x,), dynamic_axes=net.dynamic_axes("input"))
+        export = ModelExport(model, (x,), input_names=["input"], dynamic_axes=net.dynamic_axes("input"))
         export.to(TractNNEF(engine.version, check_io=False, engine=engine), ours)
         found[net.name] = {"ours": ours}
-        if peer is not None:
-            path = folder / f"{net.name}-peer.nnef.tgz"
+        for who, peer in peers.items():
+            path = folder / f"{net.name}-{who}{ENDINGS[who]}"
             answer = peer.ask({"net": net.name, "version": engine.version, "path": str(path)}, BUDGET)
-            found[net.name]["peer"] = answer.get("error") or path
+            found[net.name][who] = answer.get("error") or path
     return found
 
 
@@ -76,21 +80,22 @@ def time_engine(engine: ResolvedEngine, cases: list[dict[str, Any]], rounds: int
 
 
 def measure(
-    spec: str, folder: Path, peer: Peer | None, rounds: int, say: Callable[[str], None]
+    group: str, spec: str, folder: Path, peers: Mapping[str, Peer], rounds: int, say: Callable[[str], None]
 ) -> list[dict[str, Any]]:
-    """One entry per net and engine: figures of `ours`, `peer` and `torch`, sizes of both archives."""
+    """One entry per net and engine: figures of `ours`, of the `peers` and of `torch`, sizes of the archives."""
+    nets = GROUPS[group]
     child = subprocess.run(
-        [sys.executable, "-m", "conformance.benchmarks.torch_timing"],
+        [sys.executable, "-m", "conformance.benchmarks.torch_timing", group],
         cwd=ROOT, text=True, capture_output=True, check=True,
     )  # fmt: skip
     of_torch = json.loads(child.stdout)
-    arrays = {net.name: save_arrays(net, folder) for net in RECURRENT}
+    arrays = {net.name: save_arrays(net, folder) for net in nets}
     entries = []
     for engine in resolve_engines(spec):
-        say(f"recurrent nets in tract {engine.version}")
-        here = folder / engine.version
-        here.mkdir()
-        archives = export_all(RECURRENT, engine, here, peer)
+        say(f"{group} in tract {engine.version}")
+        here = folder / group / engine.version
+        here.mkdir(parents=True)
+        archives = export_all(nets, engine, here, peers)
         cases = [
             {
                 "name": name,

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from conformance.benchmarks import inventory
 from t2n_core.engine.driver import TractDriver, TractRunnable
 from t2n_core.errors import EngineError, EngineRunError
 
@@ -35,8 +36,9 @@ class TimedArchive:
 
     def __init__(self, driver: TractDriver, archive: Path, inputs: Sequence[np.ndarray[Any, Any]]) -> None:
         started = time.perf_counter()
-        self.runnable: TractRunnable = driver.load(archive).into_runnable(optimise=True)
+        self.runnable: TractRunnable = inventory.load(driver, archive).into_runnable(optimise=True)
         self.load_seconds = time.perf_counter() - started
+        self.operators = inventory.operators(driver, archive)
         self.driver = driver
         self.outputs = self.runnable.run(inputs)
         tensors = [driver.make_tensor(array) for array in inputs]
@@ -51,9 +53,9 @@ class TimedArchive:
         end = time.perf_counter() + seconds
         first = len(self.cpu)
         while len(self.cpu) < first + LEAST_RUNS or time.perf_counter() < end:
-            wall, cpu = time.perf_counter(), time.thread_time()
+            wall, cpu = time.perf_counter(), time.process_time()  # of all threads: some operators start their own
             failed = self.call(self.runnable._pointer, self.given, self.got)
-            self.cpu.append(time.thread_time() - cpu)
+            self.cpu.append(time.process_time() - cpu)
             self.wall.append(time.perf_counter() - wall)
             self.driver.check(failed, EngineRunError)
             self.driver.drop_tensors([c.c_void_p(value) for value in self.got])
@@ -68,6 +70,7 @@ class TimedArchive:
             "turns_ms": [round(1e3 * seconds, 4) for seconds in self.turns],
             "runs": len(self.cpu),
             "load_ms": 1e3 * self.load_seconds,
+            "operators": self.operators,
         }
 
 

@@ -13,14 +13,19 @@ from conformance.benchmarks.machine import ROOT
 from conformance.peers import make_environment
 
 NAME = "torch-to-nnef 0.24.12"
+MODULES = {
+    "torch-to-nnef": "conformance.benchmarks.peer_export",
+    "torch-onnx": "conformance.benchmarks.onnx_export",
+}
+"""What runs in each peer's environment."""
 
 
 class Peer:
-    """One process in the peer's environment; after a job beyond its budget it is started anew."""
+    """One process in a peer's environment; after a job beyond its budget it is started anew."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str = "torch-to-nnef") -> None:
         """Makes the environment under `folder` if it is not there."""
-        self.python = make_environment("torch-to-nnef", folder)
+        self.python, self.module = make_environment(name, folder), MODULES[name]
         self.process: subprocess.Popen[str] | None = None
 
     def ask(self, job: dict[str, Any], budget: float) -> dict[str, Any]:
@@ -28,7 +33,7 @@ class Peer:
         if self.process is None or self.process.poll() is not None:
             environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
             self.process = subprocess.Popen(
-                [str(self.python), "-m", "conformance.benchmarks.peer_export"],
+                [str(self.python), "-m", self.module],
                 cwd=ROOT, env=environment, text=True,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             )  # fmt: skip

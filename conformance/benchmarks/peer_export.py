@@ -20,6 +20,7 @@ from typing import Any
 
 from torch_to_nnef import TractNNEF, export_model_to_nnef
 
+from conformance.benchmarks.layer_nets import LAYERS
 from conformance.benchmarks.nets import RECURRENT, build, chain
 
 
@@ -46,7 +47,7 @@ def work(job: dict[str, Any], folder: Path) -> dict[str, Any]:
             for made in folder.glob("chain*"):  # it may choose another ending
                 made.unlink() if made.is_file() else shutil.rmtree(made)
         return {"seconds": seconds}
-    net = next(n for n in RECURRENT if n.name == job["net"])
+    net = next(n for n in [*RECURRENT, *LAYERS] if n.name == job["net"])
     model, x = net.build()
     options = {"dynamic_axes": net.dynamic_axes("x")} if net.dynamic else {}
     engine = target(job["version"], folder, **options)

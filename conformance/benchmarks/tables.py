@@ -15,9 +15,9 @@ from conformance.benchmarks.startup import ADDED
 Results = dict[str, Any]
 
 _HOW = (
-    "100 steps, batch 1 unless the name says another, input as wide as the net; `dynamic` is exported for any number "
-    "of steps, by both. CPU time of one run on one pinned core, median. The archives of one net run in turns in one "
-    "process, and their numbers are compared with PyTorch's first; peer / ours is the median over the turns."
+    "CPU time of one run on one pinned core, median. The archives of one net run in turns in one process, and their "
+    "numbers are compared with PyTorch's first; a ratio is the median over the turns. `dynamic` is exported for any "
+    "number of steps, by all."
 )
 
 
@@ -94,40 +94,55 @@ def _times(slow: dict[str, Any] | None, fast: dict[str, Any]) -> str:
     return f"{slow['cpu_ms'] / fast['cpu_ms']:.2f} x"
 
 
+EXPORTERS = {"peer": "torch-to-nnef", "onnx": "torch.onnx"}
+"""Key in the results -> name in the tables."""
+
+
 def engine_table(entries: list[dict[str, Any]]) -> str:
     """One table per engine."""
     parts = []
+    others = [who for who in EXPORTERS if any(who in e for e in entries)]
     for engine in dict.fromkeys(e["engine"] for e in entries):
-        of_engine = [e for e in entries if e["engine"] == engine]
-        rows = [
-            [
-                e["net"], _ms(e.get("ours")), _ms(e.get("peer")), _times(e.get("peer"), e.get("ours", {})),
-                _ms(e["torch"]), _times(e["torch"], e.get("ours", {})),
-            ]
-            for e in of_engine
-        ]  # fmt: skip
-        head = ["net", "ours, ms", "peer, ms", "peer / ours", "PyTorch, ms", "PyTorch / ours"]
+        rows = []
+        for e in (e for e in entries if e["engine"] == engine):
+            ours = e.get("ours", {})
+            shown = [text for who in others for text in (_ms(e.get(who)), _times(e.get(who), ours))]
+            rows.append([e["net"], _ms(ours), *shown, _ms(e["torch"]), _times(e["torch"], ours)])
+        heads = [text for who in others for text in (f"{EXPORTERS[who]}, ms", f"{EXPORTERS[who]} / ours")]
+        head = ["net", "ours, ms", *heads, "PyTorch, ms", "PyTorch / ours"]
         parts.append(f"**tract {engine}**\n\n{table(head, rows)}")
     return "\n\n".join(parts)
 
 
-def ratio_table(entries: list[dict[str, Any]]) -> str:
-    """The peer's time over ours, all engines side by side: above 1 ours is faster."""
+def ratio_table(entries: list[dict[str, Any]], who: str = "peer") -> str:
+    """Another's time over ours, all engines side by side: above 1 ours is faster."""
     engines = list(dict.fromkeys(e["engine"] for e in entries))
-    cells = {(e["net"], e["engine"]): _times(e.get("peer"), e.get("ours", {})) or "-" for e in entries}
+    cells = {(e["net"], e["engine"]): _times(e.get(who), e.get("ours", {})) or _why(e.get(who)) for e in entries}
     nets = list(dict.fromkeys(e["net"] for e in entries))
-    return table(["peer / ours", *engines], [[net, *(cells.get((net, v), "") for v in engines)] for net in nets])
+    head = [f"{EXPORTERS.get(who, 'PyTorch')} / ours", *engines]
+    return table(head, [[net, *(cells.get((net, v), "") for v in engines)] for net in nets])
+
+
+def _why(figures: dict[str, Any] | None) -> str:
+    """Why there is no time, in a word."""
+    if not figures:
+        return "-"
+    return "wrong" if str(figures.get("error")).startswith("wrong") else "fails"
 
 
 def size_table(entries: list[dict[str, Any]]) -> str:
-    """In the newest engine of the run."""
+    """In the newest engine of the run; operators are those of the graph that the engine makes of it."""
+    who = [w for w in ("ours", *EXPORTERS) if any(w in e for e in entries)]
     rows = []
     for e in entries:
         if e["engine"] == entries[-1]["engine"]:
-            both = [e.get(name, {}) for name in ("ours", "peer")]
-            sizes = [f"{f['bytes'] / 1024:.0f}" if "bytes" in f else "-" for f in both]
-            rows.append([e["net"], *sizes, *(str(f.get("statements", "-")) for f in both)])
-    return table(["net", "ours, KiB", "peer, KiB", "ours, statements", "peer, statements"], rows)
+            figures = [e.get(name, {}) for name in who]
+            sizes = [f"{f['bytes'] / 1024:.0f}" if "bytes" in f else "-" for f in figures]
+            counts = [str(sum(f["operators"].values())) if "operators" in f else "-" for f in figures]
+            rows.append([e["net"], *sizes, *(str(f.get("statements", "-")) for f in figures[:2]), *counts])
+    names = [EXPORTERS.get(w, w) for w in who]
+    head = ["net", *(f"{n}, KiB" for n in names), *(f"{n}, statements" for n in names[:2])]
+    return table([*head, *(f"{n}, operators" for n in names)], rows)
 
 
 def startup_table(startup: dict[str, dict[str, float]]) -> str:
@@ -151,12 +166,17 @@ def markdown(results: Results) -> str:
     if "engine" in results:
         parts += [
             "## Recurrent nets in the engine",
-            _HOW,
+            "100 steps, batch 1 unless the name says another, input as wide as the net. " + _HOW,
             ratio_table(results["engine"]),
             engine_table(results["engine"]),
             "## The same archives' size",
             size_table(results["engine"]),
         ]
+    if "layers" in results:
+        layers = results["layers"]
+        others = [who for who in EXPORTERS if any(who in e for e in layers)]
+        parts += ["## Other nets in the engine", _HOW, *(ratio_table(layers, who) for who in (*others, "torch"))]
+        parts += [engine_table(layers), "### The same archives' size", size_table(layers)]
     if "startup" in results:
         parts += ["## Start of a process", startup_table(results["startup"])]
     return "\n\n".join(parts) + "\n"

@@ -1,15 +1,16 @@
-"""PyTorch itself on one thread: `python -m conformance.benchmarks.torch_timing > answer.json`."""
+"""PyTorch itself on one thread: `python -m conformance.benchmarks.torch_timing layers > answer.json`."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 
 import numpy as np
 import torch
 
-from conformance.benchmarks.nets import RECURRENT
+from conformance.benchmarks.groups import GROUPS
 
 SECONDS = 0.4
 
@@ -20,15 +21,15 @@ def main() -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     found = {}
     with torch.inference_mode():
-        for net in RECURRENT:
+        for net in GROUPS[sys.argv[1]]:
             model, x = net.build()
             for _ in range(3):
                 model(x)
             times, end = [], time.perf_counter() + SECONDS
             while time.perf_counter() < end or len(times) < 20:
-                started = time.thread_time()
+                started = time.process_time()
                 model(x)
-                times.append(time.thread_time() - started)
+                times.append(time.process_time() - started)
             found[net.name] = {"cpu_ms": 1e3 * float(np.median(times)), "runs": len(times)}
     print(json.dumps(found))
 

@@ -1,0 +1,47 @@
+"""torch.onnx at work, in its own environment: `python -m conformance.benchmarks.onnx_export < jobs > answers`.
+
+One job per line, as JSON: {"net": "softmax", "path": …}; one answer per line. The file is for tract's own reader.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from conformance.benchmarks.layer_nets import LAYERS
+
+
+def work(job: dict[str, Any]) -> dict[str, Any]:
+    net = next(n for n in LAYERS if n.name == job["net"])
+    model, x = net.build()
+    shapes = ({axis: torch.export.Dim(name) for axis, name in net.dynamic.items()},) if net.dynamic else None
+    started = time.perf_counter()
+    torch.onnx.export(
+        model, (x,), Path(job["path"]), dynamo=True, verbose=False, external_data=False, dynamic_shapes=shapes
+    )
+    return {"seconds": [time.perf_counter() - started]}
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what else is printed does not get between the answers
+    for line in sys.stdin:
+        try:
+            answer = work(json.loads(line))
+        except Exception as cause:
+            answer = {"error": f"{type(cause).__name__}: {cause}"[:300]}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -44,8 +44,9 @@ from t2n_core.torch_graph.bfloat16 import without_bfloat16
 from t2n_core.torch_graph.decisions import flipped
 from t2n_core.torch_graph.dynamic_axes import normalise
 from t2n_core.torch_graph.inputs import ModelInputs, bind_inputs
-from t2n_core.torch_graph.ir import TorchModuleIRGraph
+from t2n_core.torch_graph.ir import TorchModuleIRGraph, TorchOp
 from t2n_core.torch_graph.naming import NAMING_SCHEMES, NamingScheme
+from t2n_core.torch_graph.norms import fold_norms
 from t2n_core.torch_graph.passes import simplify
 from t2n_core.torch_graph.sources import CAPTURE_WAYS, CaptureWay, Model, Source, source_of
 from t2n_core.torch_graph.tracer import CapturedModel, TorchModuleTracer
@@ -214,9 +215,16 @@ class ModelExport:
         traced = self._capture(target, selection).model.graph.copy()  # a hook's changes must not reach other targets
         target.post_trace(traced)
         traced.compressible = compressible(traced, target.writing)
-        has_form = has_rule(self._rules(selection, session), target.spec, target.writing)
+        rules, ours = self._rules(selection, session), load_default()
+        has_form = has_rule(rules, target.spec, target.writing)
         with CAPTURE_LOCK:  # decompositions are traced like models
-            return simplify(traced, has_form, operator_bodies(selection, session))
+            simple = simplify(traced, has_form, operator_bodies(selection, session))
+
+        def is_plain(op: TorchOp) -> bool:
+            wanted = (op.kind, target.spec, target.writing)
+            return rules.find(*wanted) is ours.find(*wanted)
+
+        return fold_norms(simple, is_plain)
 
     def _lower(self, target: InferenceTarget) -> tuple[Graph, RewriteReport]:
         selection, session = self._selection(target), self._session(target)

@@ -41,7 +41,7 @@ def simplify(
     pending = [(op, nothing) for op in reversed(graph.used_ops())]
     while pending:
         op, done_with = pending.pop()
-        op = replace(op, arguments={k: _swapped(v, swaps) for k, v in op.arguments.items()})
+        op = replace(op, arguments={k: swapped(v, swaps) for k, v in op.arguments.items()})
         other = other_body(op)
         if other is not None and other[0] not in done_with:
             done_with |= {other[0]}
@@ -69,12 +69,12 @@ def simplify(
     return simplified
 
 
-def _swapped(argument: Any, swaps: dict[int, TensorVariable]) -> Any:
+def swapped(argument: Any, swaps: dict[int, TensorVariable]) -> Any:
     """`argument` with replaced tensors followed to their last replacement."""
     if isinstance(argument, TensorVariable):
         return _final(argument, swaps)
     if isinstance(argument, list | tuple):
-        return type(argument)(_swapped(a, swaps) for a in argument)
+        return type(argument)(swapped(a, swaps) for a in argument)
     return argument
 
 

@@ -254,6 +254,10 @@ class Emitter(ABC):
         """`x` [..., I] times `w` [O, I], which is the same for all: [..., O]."""
         return self.matmul(x, self.lift(w, x.rank), transposeB=True)
 
+    def sums_rows(self, lead: Shape) -> bool:
+        """Whether several axes behind `lead` are better made one before they are summed up."""
+        return False
+
     def accumulator(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """What products of this dtype have to be computed in."""
         return FLOAT32 if dtype == FLOAT16 and self.options.linear_accumulation_in_f32 else dtype
@@ -310,7 +314,10 @@ class Emitter(ABC):
         return self.squeeze(self.unsqueeze(value, axes=[0]), axes=[0])
 
     def reshape_to(self, value: Value, shape: Sequence[Dim]) -> Value:
+        """The same elements in another shape; of what was only reshaped before, the shape between is left out."""
         wanted = tuple(as_dim(d) for d in shape)
+        while value.producer is not None and value.producer.name == "reshape":
+            value = next(value.producer.inputs())
         if len(wanted) == value.rank and all(same(a, b) for a, b in zip(wanted, value.shape, strict=True)):
             return value
         if not wanted:  # `reshape` to rank 0 aborts some versions; squeezing is right in all

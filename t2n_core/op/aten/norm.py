@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim, floor_div
+from t2n_core.nnef.dims import Dim, floor_div, product
 from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.registry import op
@@ -110,6 +110,12 @@ def _standardised(g: Emitter, value: Value, axes: Sequence[int], eps: float) -> 
     if value.dtype == FLOAT16:
         wide = _standardised(g, g.cast(value, FLOAT32), axes, eps)
         return g.cast(wide[0], value.dtype), g.cast(wide[1], value.dtype), g.cast(wide[2], value.dtype)
+    lead = value.rank - len(axes)
+    if len(axes) > 1 and list(axes) == list(range(lead, value.rank)) and g.sums_rows(value.shape[:lead]):
+        row = g.reshape_to(value, [*value.shape[:lead], product(value.shape[lead:])])
+        out, *statistics = _standardised(g, row, [lead], eps)
+        mean, inverse = (g.unsqueeze(v, axes=list(range(lead + 1, value.rank))) for v in statistics)
+        return g.reshape_to(out, value.shape), mean, inverse
     mean = g.mean_reduce(value, axes=list(axes))
     centred = g.sub(value, mean)
     inverse = g.rsqrt(g.add(g.mean_reduce(g.mul(centred, centred), axes=list(axes)), eps))

@@ -1,0 +1,65 @@
+"""The order of operands that old engines are fast with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from t2n_core import ModelExport, TractNNEF
+from t2n_core.nnef.graph import Value
+from t2n_core.nnef.writer import statement
+
+ROW = torch.tensor([0.5, -2.0, 3.0])
+
+
+class Arithmetic(nn.Module):
+    """Everything that has an order, with numbers and with a row that is stretched."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        plain = (x * 0.3, x + 1.5, x - 0.7, 0.7 - x, torch.relu(x), x.clamp(-0.4, 0.8))
+        return (*plain, x * ROW, x + ROW, x - ROW, ROW - x, x * x[:, :1], x[:, :1] - x[:1])
+
+
+def statements(version: str, tmp_path: Path, model: nn.Module, x: torch.Tensor) -> tuple[Any, list[str]]:
+    target = TractNNEF(version, check_io=False)
+    result = ModelExport(model, (x,)).to(target, tmp_path / f"{version}.nnef.tar")
+    operations = [o for o in result.graph.operations if o.name in ("add", "sub", "mul", "max", "min", "relu")]
+    return result, [statement(o, target.spec.operator(o.name)) for o in operations]
+
+
+@pytest.mark.parametrize("version", ["0.19.15", "0.21.5", "0.21.6", "0.23.9"])
+def test_the_numbers_are_right(version: str, tmp_path: Path) -> None:
+    result, _ = statements(version, tmp_path, Arithmetic(), torch.randn(4, 3))
+    outcome = result.check_parity("close")
+    assert outcome.passed, outcome.describe()
+
+
+def test_a_number_comes_first_where_that_is_fast(tmp_path: Path) -> None:
+    class Few(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(x * 0.25 - 2.0)
+
+    _, old = statements("0.21.5", tmp_path, Few(), torch.randn(4, 3))
+    assert [line.partition("= ")[2] for line in old] == [
+        "mul(0.25, x)",
+        "add(-2.0, mul_mul)",
+        "max(0.0, sub_add)",
+    ]
+    _, new = statements("0.21.6", tmp_path, Few(), torch.randn(4, 3))
+    assert [line.partition("= ")[2].partition("(")[0] for line in new] == ["mul", "sub", "relu"]
+
+
+def test_tensors_that_stretch_each_other_keep_their_order(tmp_path: Path) -> None:
+    class Outer(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return x - y
+
+    target = TractNNEF("0.19.15", check_io=False)
+    args = (torch.randn(4, 1), torch.randn(1, 3))
+    graph = ModelExport(Outer(), args).to(target, tmp_path / "outer.nnef.tar").graph
+    (operation,) = [o for o in graph.operations if o.name == "sub"]
+    assert [v.name for v in operation.arguments.values() if isinstance(v, Value)] == ["x", "y"]

@@ -79,7 +79,10 @@ def _normed_weights(
         return None
     if weight.dtype not in FOLDED or var.shape != (weight.shape[0],):
         return None
-    filters, start, shift, spread, gamma, beta = (None if v is None else v.data.double() for v in sources)
+    filters, start, shift, spread, gamma, beta = (_doubled(v) for v in sources)
+    assert filters is not None
+    assert shift is not None
+    assert spread is not None
     with torch.no_grad():
         factor = torch.rsqrt(spread + norm.arguments["eps"])
         factor = factor if gamma is None else factor * gamma
@@ -91,6 +94,10 @@ def _normed_weights(
         return None
     of_bias = mean if bias is None else bias
     return _kept(made, weight, numbers[0]), _kept(made, of_bias, numbers[1])
+
+
+def _doubled(variable: TensorVariable | None) -> torch.Tensor | None:
+    return None if variable is None or variable.data is None else variable.data.detach().double()
 
 
 def _with_weights(

@@ -32,7 +32,7 @@ def fft_r2c(self: Tensor, dim: Sequence[int], normalization: int, onesided: bool
     if _is_direct(size):
         cosine, sine = waves(size, count, self.dtype)
         moved = self.movedim(last, -1)
-        found = Pair((moved @ cosine).movedim(-1, last), -(moved @ sine).movedim(-1, last))
+        found = Pair((moved @ cosine).movedim(-1, last), (moved @ (0.0 - sine)).movedim(-1, last))
     else:
         whole = _along(Pair(self, torch.zeros_like(self)), last, forward=True)
         found = Pair(whole.re.narrow(last, 0, count), whole.im.narrow(last, 0, count))
@@ -71,11 +71,15 @@ def fft_c2r(self: Pair, dim: Sequence[int], normalization: int, last_dim_size: i
 
 
 def waves(size: Any, count: Any, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """cos and sin of 2 pi t k / size, [size, count]; in the engine, and not in float64, if the size is dynamic."""
+    """cos and sin of 2 pi t k / size, [size, count]; in the engine, and not in float64, if the size is dynamic.
+
+    Half a circle has a sine of exactly 0: with what rounding leaves of it an angle would be pi or -pi by chance.
+    """
     turns = (torch.arange(size).unsqueeze(1) * torch.arange(count)) % size
     exact = torch.float64 if isinstance(size, int) else dtype
     angles = turns.to(exact) / size * (2 * math.pi)
-    return angles.cos().to(dtype), angles.sin().to(dtype)
+    sine = angles.sin().masked_fill((2 * turns) % size == 0, 0.0)
+    return angles.cos().to(dtype), sine.to(dtype)
 
 
 def half_waves(size: Any, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -149,7 +153,7 @@ def stft(
     hop = n_fft // 4 if hop_length is None else hop_length
     count = n_fft if onesided is False else n_fft // 2 + 1
     cosine, sine = waves(n_fft, count, self.dtype)
-    kernels = torch.cat([cosine.T, -sine.T]) * _window(window, win_length, n_fft, self.dtype)
+    kernels = torch.cat([cosine.T, 0.0 - sine.T]) * _window(window, win_length, n_fft, self.dtype)
     if normalized:
         kernels = kernels * n_fft**-0.5
     batched = self if self.dim() == 2 else self.unsqueeze(0)

@@ -84,6 +84,8 @@ CASES = [
     case("istft beyond", masked, randn(3, 64), WINDOW, 75),
     case("istft free length", lambda x, w: masked(x, w, x.shape[-1]), randn(3, 64), WINDOW).dynamic({0: {1: "T"}}),
     case("rfft", lambda x: real(fft.rfft(x)), randn(3, 15)),
+    case("rfft angle", lambda x: fft.rfft(x).angle(), randn(3, 16)),
+    case("stft angle", lambda x: torch.stft(x, 16, 5, return_complex=True).angle()[:, ::8], randn(3, 64)),
     case("rfft padded", lambda x: fft.rfft(x, n=32, norm="ortho").abs(), randn(3, 15)),
     case("rfft long", lambda x: real(fft.rfft(x)), randn(2, 1200)),
     case("rfft first axis", lambda x: real(fft.rfft(x, dim=0)), randn(6, 5)),

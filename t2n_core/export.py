@@ -156,6 +156,7 @@ class ModelExport:
         extra = [bind_inputs(self.source, more, self.kwargs, self.inputs.names) for more in self.extra_inputs]
         shapes = [v.shape for v in captured.graph.inputs]
         dims = {extent for node in captured.graph.data_nodes for extent in node.shape}
+        dims.update(captured.graph.table.clipped)
         with as_it_is(), _timed(self.times, "reference"):
             return reference_samples(model, self.inputs, shapes, captured.symbols, extra, dims)
 

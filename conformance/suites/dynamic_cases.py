@@ -114,6 +114,12 @@ def _causal(x: Tensor) -> Tensor:
     return scores.masked_fill(~allowed, float("-inf")).softmax(-1) @ x
 
 
+def _written(x: Tensor, steps: slice) -> Tensor:
+    y = x.clone()
+    y[:, steps] = 0.5
+    return y
+
+
 def _relative(m: Layer, x: Tensor) -> Tensor:
     """Attention with a bias by distance, clipped to 3 steps."""
     place = torch.arange(x.shape[1])
@@ -215,6 +221,16 @@ NETS: dict[str, DynamicNet] = {
     "last_step": of(lambda x: x[:, -1], X, BT),
     "last_three_steps": of(lambda x: x[:, -3:], X, T1),
     "without_the_ends": of(lambda x: x[:, 1:-1], X, T1),
+    "from_the_third_step": of(lambda x: x[:, 2:].mean(1), X, BT),
+    "last_five_steps": of(lambda x: x[:, -5:].mean(1), X, T1),
+    "between_the_quarters": of(lambda x: x[:, x.shape[1] // 4 : -(x.shape[1] // 4)], X, T1),
+    "two_in_the_middle": of(lambda x: x[:, (x.shape[1] - 2) // 2 : (x.shape[1] - 2) // 2 + 2], X, T1),
+    "cut_to_the_other": of(lambda x, y: x[:, : y.shape[1]] + y, X, {"x": {1: "T"}, "y": {1: "S"}}, _randn(2, 5, 4)),
+    "step_of_the_other": of(
+        lambda x, y: x[:, y.shape[1] - 1 : y.shape[1]] + y.sum(), X, {"y": {1: "S"}}, _randn(2, 3, 4)
+    ),
+    "padded_and_cut": of(lambda x: F.pad(x, (0, 0, 0, -x.shape[1] % 4))[:, :-3].tanh(), X, T1),
+    "last_steps_written": of(lambda x: _written(x, slice(-2, None)), X, T1),
     "differences": of(lambda x: x[:, 1:] - x[:, :-1], X, BT),
     "every_second_step": of(lambda x: x[:, ::2], X, BT),
     "second_of_every_three": of(lambda x: x[:, 1::3], X, T1),

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import nn
@@ -34,6 +35,21 @@ def multilabel_margin_loss(
     if reduction == "none":
         return loss.reshape(input.shape[:-1])
     return loss.mean() if reduction == "mean" else loss.sum()
+
+
+@contextmanager
+def masks_unread() -> Iterator[None]:
+    """While active, nn.Transformer does not look whether a mask is the causal one, of which capture has no numbers.
+
+    With the answer no it uses the mask that it was given, which gives the same.
+    """
+    from torch.nn.modules import transformer
+
+    def hinted(mask: torch.Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:
+        return is_causal is True
+
+    with patch.object(transformer, "_detect_is_causal_mask", hinted):
+        yield
 
 
 @contextmanager
@@ -75,4 +91,4 @@ def _guarded(forward: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-__all__ = ["multilabel_margin_loss", "padded_encoders"]
+__all__ = ["masks_unread", "multilabel_margin_loss", "padded_encoders"]

@@ -54,6 +54,9 @@ class SymbolTable:
         """Symbol -> PyTorch's own symbolic size."""
         self.fake_mode: Any = None
         """The fake tensor mode of capture, for decompositions."""
+        self._decided: dict[Any, Dim] = {}
+        self.clipped: list[Dim] = []
+        """Expressions with Max or Min whose greater or smaller side was decided by the example."""
         self._bounds: dict[sympy.Symbol, int] = {}
         """Largest size that the model itself can run with: the length of a table of positions."""
 
@@ -77,6 +80,13 @@ class SymbolTable:
         """What the user calls a free size of capture, if it is known already."""
         known = self._names.get(str(size.node.expr)) if isinstance(size, torch.SymInt) else None
         return None if known is None else str(known.name)
+
+    def decide(self, expression: Any, dim: Dim) -> None:
+        """`dim` is what an expression of PyTorch's is in this model; also a size that else would depend on data."""
+        if not expression.is_Symbol:
+            self.clipped.append(self.expression(expression))
+        self._known.pop(expression, None)
+        self._decided[expression] = dim
 
     def assume(self, condition: Any) -> None:
         """Learns from what the captured program asserts of its sizes; to be told before any size is translated.
@@ -117,11 +127,13 @@ class SymbolTable:
         return self._known[expression]
 
     def _translate(self, e: Any) -> Any:
+        if e in self._decided:
+            return sympy.sympify(self._decided[e])
         if e.is_Symbol:
             if e.name not in self._names:
                 raise CaptureError(
                     f"a size of this model depends on its data ({e})",
-                    hint="operators such as nonzero or boolean indexing have no fixed shape and cannot be exported",
+                    hint="in place of x[mask] or nonzero keep all elements and choose: torch.where(mask, x, 0)",
                 )
             return self._names[e.name]
         if e.is_Number:

@@ -116,7 +116,10 @@ def _outputs(
         if spec.kind is OutputKind.USER_INPUT_MUTATION:
             known = dict(zip(program.graph_signature.user_inputs, input_names, strict=False))
             name = known.get(str(spec.target), str(spec.target))
-            raise CaptureError(f"the model writes into its input `{name}`; an exported graph cannot")
+            raise CaptureError(
+                f"the model writes into its input `{name}`; an exported graph cannot",
+                hint=f"write into a copy, {name} = {name}.clone(), or inplace=False; return a state as an output",
+            )
         if spec.kind is not OutputKind.USER_OUTPUT or isinstance(spec.arg, ConstantArgument):
             continue
         if not isinstance(spec.arg, TensorArgument):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from t2n_core.torch_graph import naming, recurrent
 from t2n_core.torch_graph.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.ir import FixedTensorList, TensorVariable, TorchOp
 from t2n_core.torch_graph.module_calls import MODULE_CALL, calls
+from t2n_core.torch_graph.slices import SLICES, decide_length
 
 SIZES = (torch.SymInt, torch.SymBool, torch.SymFloat, int, float, bool)
 
@@ -47,9 +48,22 @@ class NodeReader:
             return
         if target.namespace == recurrent.NAMESPACE:
             target = recurrent.aten_twin(target)
+        try:
+            self._read_operator(node, target, value)
+        except CaptureError as wrong:
+            wrong.origin = wrong.origin or self._origin(naming.kind_of(target), node)
+            raise
+
+    def _read_operator(self, node: torch.fx.Node, target: Any, value: Any) -> None:
         kind = naming.kind_of(target)
+        begin = None
+        if kind in SLICES:
+            bound = bind_schema(target, node.args, node.kwargs)
+            begin = decide_length(self.table, bound, value.shape[bound["dim"]])
         results = self._results(node, value)
         arguments = bind_schema(target, self.resolve(list(node.args)), self.resolve(dict(node.kwargs)))
+        if begin is not None:
+            arguments["start"] = begin
         if kind == MODULE_CALL:
             arguments["key"] = calls[arguments["key"]]
         if _is_useless(kind, arguments, value):
@@ -106,7 +120,7 @@ def _is_useless(kind: str, arguments: dict[str, Any], value: Any) -> bool:
     return kind in _SAME and isinstance(arguments["self"], TensorVariable)
 
 
-def bind_schema(target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+def bind_schema(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of a call by the names of the operator's schema, defaults filled in."""
     bound: dict[str, Any] = {}
     for index, argument in enumerate(target._schema.arguments):

@@ -30,6 +30,16 @@ def forbidding() -> Lazy:
     return Lazy(make)
 
 
+class CausalDecoder(nn.TransformerDecoder):
+    """Makes its mask itself, and leaves PyTorch to see that it is the causal one."""
+
+    def __init__(self) -> None:
+        super().__init__(nn.TransformerDecoderLayer(8, 2, 12, batch_first=True), 2)
+
+    def forward(self, tgt: Tensor, memory: Tensor) -> Tensor:  # type: ignore[override]
+        return super().forward(tgt, memory, tgt_mask=nn.Transformer.generate_square_subsequent_mask(tgt.shape[1]))
+
+
 def attention(*args: Any, **kwargs: Any) -> Lazy:
     """Self-attention of one input, with the keywords of its call."""
     call = kwargs.pop("call", {})
@@ -60,6 +70,9 @@ def _fused() -> list[Any]:
 
 
 CASES = [
+    case("decoder with a causal mask", build(CausalDecoder), randn(2, 5, 8), randn(2, 4, 8)).dynamic(
+        {0: {0: "B", 1: "T"}, 1: {0: "B", 1: "S"}}
+    ),
     case("sdpa", sdpa, QUERY, KEY, VALUE).dynamic(LENGTHS),
     case("sdpa, scale", sdpa, randn(2, 5, 8), randn(2, 7, 8), randn(2, 7, 4), scale=0.3),
     case("sdpa, mask", sdpa, QUERY, KEY, VALUE, bools(5, 7)),

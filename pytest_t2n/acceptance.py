@@ -122,7 +122,7 @@ def _entries_of(
     """One entry per case and way of failing, for all engines that fail so."""
     groups: dict[tuple[str, str, str, str, str], list[CellLine]] = {}
     for cell, entry in cells:
-        reason, issue = (entry.reason, entry.issue) if entry is not None else (_reason(cell), "")
+        reason, issue = (entry.reason, entry.issue) if entry is not None else (reason_of(cell), "")
         groups.setdefault((cell.case, cell.stage, cell.status, reason, issue), []).append(cell)
     found = []
     for (case, stage, status, reason, issue), own in sorted(groups.items()):
@@ -142,8 +142,11 @@ def _specifiers(cells: Sequence[CellLine], engines: Sequence[SelectedEngine]) ->
     return tuple(dict.fromkeys(found))
 
 
-def _reason(cell: CellLine) -> str:
-    message = cell.error.message.strip().split("\n", 1)[0] if cell.error else ""
+def reason_of(cell: CellLine) -> str:
+    """What a new entry says until somebody writes better."""
+    lines = (cell.error.message.strip() if cell.error else "").splitlines() or [""]
+    # of a list of problems the first one, not the line above it that counts them
+    message = next((line[2:] for line in lines if line.startswith("- ")), lines[0])
     text = f"accepted: {message}" if message else "accepted"
     return text if len(text) <= _REASON else f"{text[:_REASON]}…"
 

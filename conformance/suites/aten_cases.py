@@ -12,8 +12,8 @@ import copy
 import hashlib
 import random
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -71,21 +71,29 @@ class SampleSource:
     def usable(self, most: int | None = None) -> Iterator[AtenSample]:
         """The first `most` usable samples; ids count all samples, so that they stay when a definition changes."""
         found = 0
-        for index, (model, inputs) in enumerate(self._calls()):
-            reason = why_unusable(model, inputs)
-            if reason:
-                self.left_out[reason] = self.left_out.get(reason, 0) + 1
-                continue
-            yield AtenSample(f"{self.case.id}-{index}", model, inputs)
-            found += 1
-            if found == most:
-                return
+        # PyTorch's generators switch gradients off and on when they end: not in the middle of some later capture
+        with closing(self._calls()) as calls:
+            for index, (model, inputs) in enumerate(calls):
+                reason = why_unusable(model, inputs)
+                if reason:
+                    self.left_out[reason] = self.left_out.get(reason, 0) + 1
+                    continue
+                yield AtenSample(f"{self.case.id}-{index}", model, inputs)
+                found += 1
+                if found == most:
+                    return
 
-    def _calls(self) -> Iterator[tuple[Call, tuple[Tensor, ...]]]:
-        states = _RandomStates(self.case.id)
+    def _calls(self) -> Generator[tuple[Call, tuple[Tensor, ...]], None, None]:
         make = _module_calls if self.case.kind == "module" else _operator_calls
+        states = _RandomStates(self.case.id)
         with states:
-            samples = iter(make(self.case))
+            samples = make(self.case)
+        with closing(samples):
+            yield from self._made(samples, states)
+
+    def _made(
+        self, samples: Iterator[Any], states: _RandomStates
+    ) -> Generator[tuple[Call, tuple[Tensor, ...]], None, None]:
         while True:
             with states, warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -229,7 +237,7 @@ def _set_states(states: tuple[Any, ...]) -> None:
 _ONE_CALL = tuple[Any, Sequence[Any], Mapping[str, Any]]
 
 
-def _operator_calls(case: AtenCase) -> Iterator[_ONE_CALL]:
+def _operator_calls(case: AtenCase) -> Generator[_ONE_CALL, None, None]:
     info = copy.deepcopy(_operators()[case.operator])
     function = _in_place(info.inplace_variant) if case.kind == "inplace" else info.op
     for sample in info.sample_inputs("cpu", DTYPES[case.dtype], requires_grad=False):
@@ -241,7 +249,7 @@ def _in_place(variant: Callable[..., Any]) -> Callable[..., Any]:
     return lambda first, *args, **kwargs: variant(first.clone(), *args, **kwargs)
 
 
-def _module_calls(case: AtenCase) -> Iterator[_ONE_CALL]:
+def _module_calls(case: AtenCase) -> Generator[_ONE_CALL, None, None]:
     info, dtype = copy.deepcopy(_modules()[case.operator]), DTYPES[case.dtype]
     for sample in info.module_inputs_func(info, "cpu", dtype, requires_grad=False, training=False):
         made = sample.constructor_input

@@ -37,6 +37,14 @@ def multilabel_margin_loss(
     return loss.mean() if reduction == "mean" else loss.sum()
 
 
+def narrow(input: torch.Tensor, dim: int, start: Any, length: Any) -> torch.Tensor:
+    """A start that is a tensor would be a size that depends on data; as the index of rows it need not be."""
+    if not isinstance(start, torch.Tensor):
+        return torch.narrow(input, dim, start, length)
+    first = torch.where(start < 0, start + input.shape[dim], start)
+    return input.index_select(dim, first + torch.arange(length))
+
+
 @contextmanager
 def masks_unread() -> Iterator[None]:
     """While active, nn.Transformer does not look whether a mask is the causal one, of which capture has no numbers.

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils.weak import WeakIdKeyDictionary
 
 from t2n_core.errors import CaptureError
-from t2n_core.torch_graph.as_eager import multilabel_margin_loss
+from t2n_core.torch_graph.as_eager import multilabel_margin_loss, narrow
 from t2n_core.torch_graph.complex_pairs.fourier import istft_of_any_length
 from t2n_core.torch_graph.pool_1d import POOLS, max_pool1d
 from t2n_core.torch_graph.recurrent import NAMES, NAMESPACE
@@ -31,6 +31,8 @@ _LARGEST_TWIN = 1 << 16
 
 INSTEAD: dict[Any, Callable[..., Any]] = {
     functional.multilabel_margin_loss: multilabel_margin_loss,
+    torch.narrow: narrow,
+    torch.Tensor.narrow: narrow,
     torch.istft: istft_of_any_length,
     **{pool: functools.partial(max_pool1d, pool) for pool in POOLS},
 }

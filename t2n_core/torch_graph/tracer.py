@@ -224,6 +224,10 @@ def _mutates(program: torch.export.ExportedProgram) -> bool:
 
 
 def _first_lines(cause: BaseException, most: int = 6) -> str:
+    from torch.fx.experimental.symbolic_shapes import PendingUnbackedSymbolNotFound
+
+    if isinstance(cause, PendingUnbackedSymbolNotFound):
+        return "a size of a tensor depends on the numbers in another one"
     lines = [line for line in str(cause).strip().splitlines() if line.strip()]
     return "\n".join(lines[:most]) or type(cause).__name__
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+from pytest_t2n.acceptance import reason_of
 from pytest_t2n.expectations import ExpectationError, Expectations, parse_expectations, speaks_of_suite, suite_names
 
 MODELS = """
@@ -184,6 +187,18 @@ def test_accept_starts_a_file_and_leaves_broken_tests_alone(suite):
     ]
     assert entries[1].reason.startswith("accepted: thread panicked at")
     suite.run("--t2n-expect=new/known.toml").assert_outcomes(passed=8, xfailed=7, failed=3)
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("2 operators cannot be exported:\n- no rule for a\n    origin: b\n- no rule for c", "accepted: no rule for a"),
+        ("thread panicked at axis.rs\nnote: - 1", "accepted: thread panicked at axis.rs"),
+        ("", "accepted"),
+    ],
+)
+def test_the_reason_of_an_accepted_entry_is_the_first_problem(message, reason):
+    assert reason_of(SimpleNamespace(error=SimpleNamespace(message=message))) == reason
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,16 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from tests.contract.cases import bools, case, randint, randn
+from tests.contract.cases import bools, case, randint, randn, tensor
 
 aten, prims = torch.ops.aten, torch.ops.prims
 BT = {0: {0: "B", 1: "T"}}
 
 CASES = [
     case("view", lambda x: x.view(2, 12), randn(2, 3, 4)),
+    case("narrow from a tensor", lambda x, i: x.narrow(1, i, 2), randn(2, 5, 3), tensor(3)),
+    case("narrow from the end", lambda x, i: torch.narrow(x, 2, i, 2), randn(2, 5, 3), tensor(-2)),
+    case("slice from a tensor", lambda x, i: x[:, i : i + 2], randn(2, 5, 3), tensor(3)).refused("depends on"),
     case("view rest", lambda x: x.view(x.shape[0], x.shape[1] * 2, -1), randn(2, 3, 4)).dynamic(BT),
     case("view flattens batch and time", lambda x: x.view(-1, 4), randn(2, 3, 4)).dynamic(BT),
     case("view splits time", lambda x: x.reshape(x.shape[0], -1, 2, 4), randn(2, 6, 4)).dynamic({0: {0: "B"}}),

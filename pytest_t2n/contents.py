@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -63,10 +62,12 @@ def clipped_graph(archive: Path) -> str:
 
 def graph_text(archive: Path) -> bytes:
     """`graph.nnef` of an archive, whole; empty where there is none."""
+    import tarfile  # and with it all of Python's compression, which a session without cells does not need
+
     try:
         if archive.is_dir():
             return (archive / GRAPH_FILE).read_bytes()
-        with tarfile.open(archive) as tar:
+        with tarfile.open(archive, "r:" if archive.suffix == ".tar" else "r") as tar:  # else it tries to unpack first
             member = next((one for one in tar if one.name.rpartition("/")[2] == GRAPH_FILE), None)
             stream = tar.extractfile(member) if member is not None else None
             return stream.read() if stream is not None else b""

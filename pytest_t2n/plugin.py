@@ -140,7 +140,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
-    config.stash[t2n.CACHE].clear()
+    config.stash[t2n.CACHE].close()
     controller = config.stash.get(t2n.CONTROLLER, None)
     if controller is not None and not config.getoption("collectonly", False):
         controller.finish(session)

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -63,11 +63,14 @@ def load_converter() -> Converter:
 
 
 class ExportCache:
-    """The model of the current case, for the engines that come next; no more than one, for memory."""
+    """What the cells of this process share: the model of the current case, for the engines that come next (no more than
+    one, for memory), and the folder of their archives."""
 
     def __init__(self) -> None:
         self._key: object = None
         self._export: ModelExport | Exception | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._archives = 0
 
     def find(self, key: object) -> ModelExport | Exception | None:
         """The export of `key`, or why there is none; one of another case is dropped, since cases do not come back."""
@@ -81,6 +84,20 @@ class ExportCache:
     def clear(self) -> None:
         self._key = self._export = None
 
+    def new_archive(self) -> Path:
+        """A path that no archive has had; whoever asks removes it. One folder for all: it costs more than a cell."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="t2n-", ignore_cleanup_errors=True)
+        self._archives += 1
+        return Path(self._folder.name) / f"model_{self._archives}.tar"
+
+    def close(self) -> None:
+        """At the end of the session."""
+        self.clear()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
 
 class CellRun:
     """What happens to one cell while its test runs."""
@@ -92,7 +109,7 @@ class CellRun:
         self.contents: list[Contents] = []
         """Of the export behind each outcome."""
         self.exports = 0
-        self._directory: tempfile.TemporaryDirectory[str] | None = None
+        self._archives: list[Path] = []
 
     @property
     def outcome(self) -> Outcome | None:
@@ -177,9 +194,10 @@ class CellRun:
 
     def close(self) -> None:
         """Remove the archives."""
-        if self._directory is not None:
-            self._directory.cleanup()
-            self._directory = None
+        for archive in self._archives:
+            with suppress(OSError):
+                archive.unlink(missing_ok=True)
+        self._archives.clear()
 
     def _call(self, test: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
         __tracebackhide__ = True
@@ -233,10 +251,9 @@ class CellRun:
         )
 
     def _to_archive(self, export: ModelExport, options: CaseOptions) -> ExportResult:
-        if self._directory is None:
-            self._directory = tempfile.TemporaryDirectory(prefix="t2n-", ignore_cleanup_errors=True)
         self.exports += 1
-        path = Path(self._directory.name) / f"model_{self.exports}.tar"
+        path = self.cache.new_archive()
+        self._archives.append(path)
         with _without_trace_log():
             return export.to(self._target(options), path)
 

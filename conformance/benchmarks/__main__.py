@@ -14,13 +14,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from conformance.benchmarks import engine_speed, startup
+from conformance.benchmarks import checks, engine_speed, growth, memory, session, startup
 from conformance.benchmarks.machine import ROOT, describe_machine
 from conformance.benchmarks.nets import CHAIN_LENGTHS, EXPORTED
 from conformance.benchmarks.peer import NAME, Peer
 from conformance.benchmarks.tables import markdown
 
-PARTS = ("export", "engine", "layers", "startup")
+PARTS = ("export", "growth", "memory", "engine", "layers", "checks", "session", "startup")
 BUDGET = 120.0
 """Seconds for the peer at one length; at 400 it takes about four minutes, with --peer-400 it gets ten."""
 
@@ -79,6 +79,7 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
     parser.add_argument("--tract", default="all-minors", metavar="SPEC", help="engines of the parts engine and layers")
     parser.add_argument("--rounds", type=int, default=30, help="turns of each archive")
+    parser.add_argument("--gigabytes", type=float, default=2.0, help="weights of the part memory, on disk twice")
     parser.add_argument("--no-peer", action="store_true", help="without the other exporters and their environments")
     parser.add_argument("--peer-400", action="store_true", help="the peer at n = 400 too: four minutes and more")
     parser.add_argument(
@@ -109,6 +110,12 @@ def main() -> None:
             if "export" in parts:
                 results["export"] = export_times(Path(folder), peer, 400 if arguments.peer_400 else 200)
                 save(results, output)
+            if "growth" in parts:
+                results["growth"] = growth.measure(Path(folder), say)
+                save(results, output)
+            if "memory" in parts:
+                results["memory"] = memory.measure(arguments.gigabytes, output, say)
+                save(results, output)
             if "engine" in parts:
                 both = {} if peer is None else {"peer": peer}
                 results["engine"] = engine_speed.measure(
@@ -120,6 +127,12 @@ def main() -> None:
                 results["layers"] = engine_speed.measure(
                     "layers", arguments.tract, Path(folder), both, arguments.rounds, say
                 )
+                save(results, output)
+            if "checks" in parts:
+                results["checks"] = checks.measure(Path(folder), say)
+                save(results, output)
+            if "session" in parts:
+                results["session"] = session.measure(say)
                 save(results, output)
             if "startup" in parts:
                 say("starts of processes")

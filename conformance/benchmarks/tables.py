@@ -6,10 +6,11 @@ import json
 import math
 import statistics
 import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from conformance.benchmarks import cost_tables
+from conformance.benchmarks.cost_tables import table
 from conformance.benchmarks.startup import ADDED
 
 Results = dict[str, Any]
@@ -19,11 +20,6 @@ _HOW = (
     "numbers are compared with PyTorch's first; a ratio is the median over the turns. `dynamic` is exported for any "
     "number of steps, by all."
 )
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def growth(times: dict[int, float]) -> float:
@@ -177,6 +173,7 @@ def markdown(results: Results) -> str:
         others = [who for who in EXPORTERS if any(who in e for e in layers)]
         parts += ["## Other nets in the engine", _HOW, *(ratio_table(layers, who) for who in (*others, "torch"))]
         parts += [engine_table(layers), "### The same archives' size", size_table(layers)]
+    parts += cost_tables.markdown(results)
     if "startup" in results:
         parts += ["## Start of a process", startup_table(results["startup"])]
     return "\n\n".join(parts) + "\n"

@@ -1,7 +1,8 @@
-"""Time of an export against the number of nodes; the floor is the capture alone."""
+"""CPU time of an export against the number of nodes; the floor is the capture alone."""
 
 from __future__ import annotations
 
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from conformance.benchmarks.nets import CHAIN_LENGTHS, EXPORTED, build, chain
 from t2n_core import TractNNEF, export_model_to_nnef
 
 VERSION = "0.23.9"
+pytestmark = pytest.mark.benchmark(timer=time.process_time)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -39,9 +39,9 @@ def resolve_engines(
 def _available(items: tuple[SpecItem, ...], spec: str, store: EngineStore, offline: bool) -> list[Version]:
     """The versions to choose from."""
     wanted = [item for item in items if item.kind != "path"]
+    if all(item.kind == "exact" and store.has(Version(item.text)) for item in wanted):
+        return [Version(item.text) for item in wanted]
     cached = [Version(engine.manifest.version) for engine in store.list_stored()]
-    if all(item.kind == "exact" and Version(item.text) in cached for item in wanted):
-        return cached
     listed = list_versions(store.cache_dir, offline=offline)
     if not listed and not cached:
         raise EngineResolveError(

@@ -11,6 +11,7 @@ Two processes that want the same one take turns. What is there is checked agains
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import platform
@@ -86,6 +87,7 @@ def default_cache_dir() -> Path:
     return Path(platformdirs.user_cache_dir("t2n", appauthor=False))
 
 
+@functools.cache
 def platform_tag() -> str:
     """Names the kind of library that this interpreter can load, coarser than a wheel's tag: `linux_x86_64`."""
     names = list(tags.platform_tags())
@@ -105,6 +107,13 @@ class EngineStore:
 
     def folder(self, version: Version) -> Path:
         return self.cache_dir / "engines" / "tract" / str(version) / platform_tag()
+
+    def has(self, version: Version) -> bool:
+        """Whether there is an engine of this version with a readable manifest; its contents are not checked."""
+        try:
+            return Version(_open_entry(self.folder(version)).manifest.version) == version
+        except _DamagedError:
+            return False
 
     def list_stored(self) -> list[StoredEngine]:
         """Every engine of this platform with a readable manifest, ascending; contents are not checked."""
@@ -139,6 +148,8 @@ class EngineStore:
         """
         report = progress or (lambda version, event: None)
         wanted = list(versions)
+        if len(wanted) == 1:
+            return [self._fetch_reporting(wanted[0], offline, report)]
         with ThreadPoolExecutor(_PARALLEL_DOWNLOADS, thread_name_prefix="t2n fetch") as pool:
             futures = [pool.submit(self._fetch_reporting, version, offline, report) for version in wanted]
         failures = [failure for future in futures if isinstance(failure := future.exception(), EngineProvisionError)]

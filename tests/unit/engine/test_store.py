@@ -424,3 +424,17 @@ def test_a_resolved_engine_survives_the_wire(quick_index: LocalIndex, cache: Pat
     assert engine.label == "0.21.3"
     with pytest.raises(ValueError, match="unknown kind"):
         ResolvedEngine.from_dict({**engine.to_dict(), "kind": "other"})
+
+
+def test_exact_versions_that_are_there_are_found_without_a_look_at_all_others(
+    local_index: LocalIndex, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local_index.add("0.21.3", b"the library of 0.21.3")
+    (first,) = resolve_engines("0.21.3", cache_dir=cache)
+    store = EngineStore(cache)
+    assert store.has(Version("0.21.3"))
+    assert not store.has(Version("0.21.4"))
+    monkeypatch.setattr(EngineStore, "versions_on_disk", lambda self: pytest.fail("all versions were listed"))
+    assert resolve_engines("0.21.3", cache_dir=cache) == [first]
+    (first.library.parents[1] / "manifest.json").write_text("{")
+    assert not store.has(Version("0.21.3"))

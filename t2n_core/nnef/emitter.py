@@ -246,10 +246,6 @@ class Emitter(ABC):
     def pick(self, value: Value, indices: Value, axis: int) -> Value:
         """`value` at these non-negative indices along one axis; their axes take its place."""
 
-    def scanned(self, value: Value) -> Value:
-        """The sequence that a scan gives, ready for what follows."""
-        return value
-
     def stacked_product(self, x: Value, w: Value) -> Value:
         """`x` [..., I] times `w` [O, I], which is the same for all: [..., O]."""
         return self.matmul(x, self.lift(w, x.rank), transposeB=True)

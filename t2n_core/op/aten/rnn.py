@@ -211,7 +211,7 @@ def _scan(name: str, gates: Gates) -> ScanWriter:
                 *(Expected(v.shape, v.dtype) for v in initial),
             ],
         )
-        return g.scanned(results[0]), list(results[1:])
+        return results[0], list(results[1:])
 
     return write
 

@@ -22,6 +22,8 @@ TRACT_TYPES = {
     **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
 }
 
+BOUNDED_SIZES = Version("0.21.6")
+"""The first release that reads what is known of a size."""
 SIZES_AS_BOUNDS = Version("0.19.6")
 """Before, the bounds of `slice` are numbers only."""
 CLAMPED_ENDS = (Version("0.21.6"), Version("0.23.0"))
@@ -62,6 +64,13 @@ class TractEmitter(Emitter):
     def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
         super().__init__(spec, name=name, options=options)
         self._sizes: set[str] = set()
+
+    def declare_symbols(self, names: Sequence[str]) -> None:
+        """Sizes are at least 1, as capture takes them to be: with that the engine proves that operators made for many
+        elements fit, which it does not use for a tensor that might be empty."""
+        self.graph.extensions += [f"tract_symbol {name}" for name in names]
+        if self.spec.version >= BOUNDED_SIZES and not self.options.streaming:
+            self.graph.extensions += [f"tract_assert {name} >= 1" for name in names]
 
     def external(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Value:
         arguments: dict[str, Any] = {"shape": list(shape)}
@@ -427,6 +436,9 @@ def _folds_batch(value: Value, other: Value) -> bool:
 
 class KhronosEmitter(Emitter):
     """Flat NNEF 1.0: standard operators, fixed sizes, scalar (float32), integer and logical tensors."""
+
+    def declare_symbols(self, names: Sequence[str]) -> None:
+        """Nothing: an input that has one is refused."""
 
     def external(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Value:
         if not is_static(shape):

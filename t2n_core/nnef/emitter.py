@@ -227,6 +227,10 @@ class Emitter(ABC):
 
     # -------------------------------------------------------------------------------------------------- what differs
     @abstractmethod
+    def declare_symbols(self, names: Sequence[str]) -> None:
+        """Says that these are sizes of dynamic axes."""
+
+    @abstractmethod
     def external(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Value:
         """Declares the next input of the graph."""
 

@@ -61,7 +61,7 @@ class _Lowering:
     def run(self, output_names: list[str]) -> Graph:
         symbols = self.graph.table.names
         self.g.reserve([*symbols, *(v.name for v in self.graph.inputs), *output_names])
-        self._extensions(symbols)
+        self.g.declare_symbols(symbols)
         for variable in self.graph.inputs:
             self.values[id(variable)] = self.g.external(variable.name, variable.shape, numpy_dtype(variable.dtype))
         for op in self.graph.op_nodes:
@@ -73,10 +73,6 @@ class _Lowering:
         if self.scheme == "numeric":
             _number(self.g.graph, {*symbols, *output_names})
         return self.g.graph
-
-    def _extensions(self, symbols: list[str]) -> None:
-        if self.spec.target == "tract":
-            self.g.graph.extensions += [f"tract_symbol {s}" for s in symbols]
 
     def _op(self, op: TorchOp) -> None:
         if any(id(v) in self.lost for v in op.inputs):

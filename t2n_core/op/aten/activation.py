@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from t2n_core.nnef.dims import Dim
-from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.emitter import FLOAT32, Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op import portable
 from t2n_core.op.promote import Tensorlike, operand, wide_input
@@ -116,6 +116,15 @@ def gelu(g: Emitter, self: Value, approximate: str = "none") -> Value:
     else:
         gate = portable.erf(g, g.mul(x, math.sqrt(0.5)))
     return _rounded(g, g.mul(g.mul(x, 0.5), g.add(gate, 1.0)))
+
+
+@op("aten::gelu", target="tract", since="0.23.2")
+def gelu_of_the_engine(g: Emitter, self: Value, approximate: str = "none") -> Value:
+    """The form with tanh by the engine's operator; the other one it recognises in the formula."""
+    x = wide_input(g, self)
+    if approximate != "tanh" or x.dtype != FLOAT32:
+        return gelu(g, self, approximate)
+    return _rounded(g, g.tract_core_gelu_approx(x, fast_impl=False))
 
 
 @op("aten::silu")

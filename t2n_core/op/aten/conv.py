@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
-from t2n_core.nnef.dims import as_dim, floor_div, product
+from t2n_core.nnef.dims import as_dim, floor_div, is_static, product
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.op.aten.pad import padded
@@ -13,6 +13,8 @@ from t2n_core.op.registry import op
 from t2n_core.op.weights import derived, known, row
 
 Borders = list[tuple[int, int]]
+MOST_SHIFTS = 64
+"""Places of a window, up to which a depthwise convolution is written as a sum over them."""
 
 
 def per_axis(given: int | Sequence[int], count: int) -> list[int]:
@@ -75,6 +77,8 @@ def _conv(
         borders = [(p, p) for p in per_axis(padding, count)]
     if known(weight) is None:
         return _add_bias(g, _by_slices(g, _padded(g, value, borders), weight, step, spread, groups), bias)
+    if not g.options.streaming and _is_slow(value, weight, step, groups):
+        return _add_bias(g, _by_shifts(g, _padded(g, value, borders), weight, spread), bias)
     if any(max(pair) >= f for pair, f in zip(borders, fields, strict=True)):
         # a window that sees padding only aborts old engines
         value, borders = _padded(g, value, borders), [(0, 0)] * count
@@ -83,6 +87,39 @@ def _conv(
     given, late = _bias(g, bias)
     out = g.conv(value, weight, **given, padding=borders, stride=step, dilation=spread, groups=groups)
     return _add_bias(g, out, late)
+
+
+def _is_slow(value: Value, weight: Value, stride: Sequence[int], groups: int) -> bool:
+    """One filter for each channel, step by step along axes of which one is dynamic; and no large window."""
+    if groups == 1 or weight.shape[:2] != (groups, 1) or any(s != 1 for s in stride):
+        return False
+    return not is_static(value.shape[2:]) and int(product(weight.shape[2:])) <= MOST_SHIFTS
+
+
+def _by_shifts(g: Emitter, value: Value, weight: Value, dilation: Sequence[int]) -> Value:
+    """The sum over the window's places of the shifted input times one number per channel.
+
+    The engine has an operator for depthwise convolutions, but not over axes of dynamic size: there it makes one matrix
+    product for each channel, of a matrix with one row.
+    """
+    numbers = known(weight)
+    assert numbers is not None
+    axes = list(range(2, value.rank))
+    sizes = [int(k) for k in weight.shape[2:]]
+    extents = [as_dim(n - e * (k - 1)) for n, e, k in zip(value.shape[2:], dilation, sizes, strict=True)]
+    taps = numbers.reshape(numbers.shape[0], -1)
+    total: Value | None = None
+    for index, place in enumerate(itertools.product(*map(range, sizes))):
+        begin = [p * e for p, e in zip(place, dilation, strict=True)]
+        end = [as_dim(b + n) for b, n in zip(begin, extents, strict=True)]
+        shifted = value
+        for axis, first, last in zip(axes, begin, end, strict=True):
+            shifted = g.take(shifted, axis, first, last)
+        column = derived(g, weight, f"at{index}", taps[:, index].reshape(1, -1, *(1 for _ in axes)))
+        scaled = g.mul(shifted, column)
+        total = scaled if total is None else g.add(total, scaled)
+    assert total is not None
+    return total
 
 
 def _cut(g: Emitter, value: Value, fields: list[int], stride: list[int], borders: Borders) -> tuple[Value, Borders]:

@@ -17,7 +17,7 @@ def linear(g: Emitter, input: Value, weight: Value, bias: Value | None = None) -
     elif input.rank == 1:
         out = g.squeeze(g.matmul(g.lift(input, 2), weight, transposeB=True), axes=[0])
     else:
-        out = g.matmul(input, g.lift(weight, input.rank), transposeB=True)
+        out = g.stacked_product(input, weight)
     return out if bias is None else g.add(out, bias)
 
 

@@ -31,6 +31,29 @@ CASES = [
     case("conv1d unbatched", build(nn.Conv1d, 4, 6, 4), randn(4, 17)).dynamic({0: {1: "T"}}),
     case("conv2d", build(nn.Conv2d, 4, 6, (3, 2), (2, 3), (1, 2), (2, 1), groups=2), randn(2, 4, 13, 16)).dynamic(ALL),
     case("conv2d depthwise", build(nn.Conv2d, 4, 4, (3, 5), padding=(1, 2), groups=4), randn(2, 4, 13, 16)),
+    case("conv1d depthwise", build(nn.Conv1d, 4, 4, 5, padding=2, groups=4), randn(2, 4, 13)).dynamic({0: {2: "T"}}),
+    case(
+        "conv1d depthwise, same", build(nn.Conv1d, 4, 4, 4, padding="same", dilation=2, groups=4), randn(2, 4, 13)
+    ).dynamic({0: {0: "B", 2: "T"}}),
+    case("conv1d depthwise, no bias", build(nn.Conv1d, 4, 4, 3, groups=4, bias=False), randn(2, 4, 13)).dynamic(
+        {0: {2: "T"}}
+    ),
+    case("conv1d depthwise, strided", build(nn.Conv1d, 4, 4, 3, 2, groups=4), randn(2, 4, 13)).dynamic({0: {2: "T"}}),
+    case("conv1d depthwise, multiplied", build(nn.Conv1d, 4, 8, 3, groups=4), randn(2, 4, 13)).dynamic({0: {2: "T"}}),
+    case("conv1d depthwise, wide", build(nn.Conv1d, 3, 3, 65, padding=32, groups=3), randn(2, 3, 70)).dynamic(
+        {0: {2: "T"}}
+    ),
+    case(
+        "conv1d depthwise of float64",
+        build(lambda: nn.Conv1d(4, 4, 3, groups=4).double()),
+        randn(2, 4, 9, dtype=torch.float64),
+    ).dynamic({0: {2: "T"}}),
+    case(
+        "conv2d depthwise, dynamic",
+        build(nn.Conv2d, 4, 4, (3, 2), padding=(1, 0), dilation=(1, 3), groups=4),
+        randn(2, 4, 7, 9),
+    ).dynamic(ALL),
+    case("conv3d depthwise", build(nn.Conv3d, 3, 3, 2, groups=3), randn(1, 3, 4, 5, 6)).dynamic({0: {3: "H"}}),
     case("conv2d to one channel", build(nn.Conv2d, 4, 1, (3, 5)), randn(2, 4, 13, 16)),
     case("conv2d, reflected", build(nn.Conv2d, 2, 3, 3, padding=(2, 1), padding_mode="reflect"), randn(2, 2, 5, 6)),
     case("conv2d, circular", build(nn.Conv2d, 2, 3, 3, padding=(2, 1), padding_mode="circular"), randn(2, 2, 5, 6)),

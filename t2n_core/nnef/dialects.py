@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import sympy
 from packaging.version import Version
 
 from t2n_core.errors import LowerError
@@ -56,6 +58,9 @@ SWAPPED_SUB = (Version("0.21.8"), Version("0.21.11"))
 FLOAT64, INT64 = np.dtype(np.float64), np.dtype(np.int64)
 MIXED_PRODUCT = Version("0.21.6")
 """`mul` and `div` of floats misread a second operand whose stretched axes are neither all in front nor all behind."""
+
+
+JOINED = {"Max": "max", "Min": "min", "Add": "add", "Mul": "mul"}
 
 
 class TractEmitter(Emitter):
@@ -123,6 +128,9 @@ class TractEmitter(Emitter):
     def size(self, dim: Dim, dtype: np.dtype[Any]) -> Value:
         if isinstance(dim, int):
             return self.constant(np.asarray(dim, dtype=dtype))
+        if dim.has(sympy.Max, sympy.Min) and type(dim).__name__ in JOINED:  # sizes have no such operators, numbers do
+            parts = [self.size(as_dim(part), dtype) for part in dim.args]
+            return functools.reduce(lambda a, b: self.one(JOINED[type(dim).__name__], a, b), parts)
         results = [Expected((), dtype)]
         return self.write("tract_core_cast", {"input": dim, "to": self.type_name(dtype)}, results)[0]
 

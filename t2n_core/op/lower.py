@@ -17,6 +17,7 @@ from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 from t2n_core.op.dtypes import numpy_dtype
 from t2n_core.op.registry import Registry
+from t2n_core.op.size_numbers import float_of_sizes
 from t2n_core.op.weights import TensorWeight
 from t2n_core.torch_graph import naming
 from t2n_core.torch_graph.ir import FixedTensorList, TensorVariable, TorchModuleIRGraph, TorchOp
@@ -139,8 +140,10 @@ class _Lowering:
             return self._value(argument)
         if isinstance(argument, FixedTensorList | list | tuple):
             return [self._argument(a) for a in argument]
-        if isinstance(argument, torch.SymFloat | torch.SymBool):
-            raise self.g.fail("a number computed from a symbolic size cannot be exported here")
+        if isinstance(argument, torch.SymFloat):
+            return float_of_sizes(self.g, argument, self.graph.table)
+        if isinstance(argument, torch.SymBool):
+            raise self.g.fail("a condition on dynamic sizes cannot be exported as a number")
         return argument
 
     def _value(self, variable: TensorVariable) -> Value:

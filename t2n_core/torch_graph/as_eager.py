@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -43,6 +44,31 @@ def narrow(input: torch.Tensor, dim: int, start: Any, length: Any) -> torch.Tens
         return torch.narrow(input, dim, start, length)
     first = torch.where(start < 0, start + input.shape[dim], start)
     return input.index_select(dim, first + torch.arange(length))
+
+
+@contextmanager
+def roots_of_sizes() -> Iterator[None]:
+    """While active, `math.sqrt` of a size stays symbolic: it would fix the size to that of the example."""
+    plain = math.sqrt
+
+    def sqrt(x: Any, /) -> Any:
+        return torch.sym_sqrt(x) if isinstance(x, torch.SymInt | torch.SymFloat) else plain(x)
+
+    with patch.object(math, "sqrt", sqrt):
+        yield
+
+
+def linspace(start: Any, end: Any, steps: Any, *, dtype: torch.dtype | None = None, **options: Any) -> torch.Tensor:
+    """`torch.linspace`, whose own `steps` is a number that cannot be a dynamic size: from both ends to the middle."""
+    found = dtype or torch.get_default_dtype()
+    if not isinstance(steps, torch.SymInt) or not found.is_floating_point:
+        return torch.linspace(start, end, steps, dtype=dtype, **options)
+    arange: Any = torch.arange  # takes sizes, whatever its annotations say
+    full: Any = torch.full
+    place = arange(steps)
+    step = full((), end - start, dtype=found) / full((), steps - 1, dtype=found).clamp(min=1)
+    near = (place < steps // 2) | (place == 0)
+    return torch.where(near, start + step * place, end - step * (steps - 1 - place))
 
 
 @contextmanager
@@ -99,4 +125,4 @@ def _guarded(forward: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-__all__ = ["masks_unread", "multilabel_margin_loss", "padded_encoders"]
+__all__ = ["linspace", "masks_unread", "multilabel_margin_loss", "padded_encoders", "roots_of_sizes"]

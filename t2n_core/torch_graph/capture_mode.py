@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils.weak import WeakIdKeyDictionary
 
 from t2n_core.errors import CaptureError
-from t2n_core.torch_graph.as_eager import multilabel_margin_loss, narrow
+from t2n_core.torch_graph.as_eager import linspace, multilabel_margin_loss, narrow
 from t2n_core.torch_graph.complex_pairs.fourier import istft_of_any_length
 from t2n_core.torch_graph.pool_1d import POOLS, max_pool1d
 from t2n_core.torch_graph.recurrent import NAMES, NAMESPACE
@@ -34,6 +34,7 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
     torch.narrow: narrow,
     torch.Tensor.narrow: narrow,
     torch.istft: istft_of_any_length,
+    torch.linspace: linspace,
     **{pool: functools.partial(max_pool1d, pool) for pool in POOLS},
 }
 """Functions of which capture would give something else than a call of them does, and what is called in their place."""

@@ -155,7 +155,7 @@ def is_constant(op: TorchOp) -> bool:
     return (
         all(v.data is not None for v in op.inputs)
         and all(o is None or is_static(o.shape) for o in op.outputs)
-        and not any(isinstance(a, sympy.Expr) for a in op.arguments.values())
+        and not any(isinstance(a, sympy.Expr | torch.SymFloat | torch.SymBool) for a in op.arguments.values())
     )
 
 

@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.torch_graph import dynamic_axes as axes_of
-from t2n_core.torch_graph.as_eager import masks_unread, padded_encoders
+from t2n_core.torch_graph.as_eager import masks_unread, padded_encoders, roots_of_sizes
 from t2n_core.torch_graph.calls import FlatCall
 from t2n_core.torch_graph.capture_mode import CaptureMode
 from t2n_core.torch_graph.containers import containers_kept
@@ -142,6 +142,7 @@ class TorchModuleTracer:
                     while_capturing.enter_context(short_stack_traces())
                     while_capturing.enter_context(self._decisions.recording())
                     while_capturing.enter_context(masks_unread())
+                    while_capturing.enter_context(roots_of_sizes())
                     while_capturing.enter_context(padded_encoders(self.source.module))
                     for mode in (CaptureMode(), *modes):
                         while_capturing.enter_context(mode)

@@ -14,6 +14,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 import venv
 from pathlib import Path
 
@@ -26,17 +27,15 @@ PEERS = {
     "torch-onnx": ["onnx", "onnxscript", f"tract=={ENGINE}"],
 }
 """Name -> what is installed beside torch."""
-_OURS = ["numpy", "packaging", "platformdirs", "filelock", "expecttest"]
-"""What the suite and our engines need in the same environment."""
-
-
 def make_environment(peer: str, folder: Path) -> Path:
     """Its Python; made with the torch of `constraints.txt` if it is not there."""
     home = folder / peer
     python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not (home / "ready").exists():
         venv.create(home, with_pip=True, clear=True)
-        wanted = ["torch", *PEERS[peer], *_OURS]
+        # the suite and our engines run there too; not installed, so that it is this checkout that runs
+        ours = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+        wanted = ["torch", *PEERS[peer], *ours, "expecttest"]
         pip = [str(python), "-m", "pip", "install", "--quiet", "-c", str(ROOT / "constraints.txt"), *wanted]
         subprocess.run(pip, check=True)
         (home / "ready").write_text("\n".join(wanted) + "\n", encoding="utf-8")

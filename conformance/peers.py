@@ -27,6 +27,8 @@ PEERS = {
     "torch-onnx": ["onnx", "onnxscript", f"tract=={ENGINE}"],
 }
 """Name -> what is installed beside torch."""
+
+
 def make_environment(peer: str, folder: Path) -> Path:
     """Its Python; made with the torch of `constraints.txt` if it is not there."""
     home = folder / peer

@@ -89,7 +89,7 @@ def markdown(results: dict[str, Any]) -> list[str]:
     if "memory" in results:
         how = (
             "Peak of a fresh process beyond what it held when the model was made; writing by wall time, "
-            "with the same bytes written plainly to one file in turns, medians."
+            "in turns with the same bytes written plainly to one file, the fastest of each."
         )
         parts += ["## Large weights", how, memory_table(results["memory"])]
     if "checks" in results:

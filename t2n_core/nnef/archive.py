@@ -88,7 +88,8 @@ def collect_weights(graph: Graph) -> dict[str, WeightSource]:
 
 def _write_tar(part: Path, text: str, weights: dict[str, WeightSource], level: int | None) -> None:
     with contextlib.ExitStack() as stack:
-        out: IO[bytes] = stack.enter_context(part.open("wb"))
+        # Not "wb", which truncates: ext4 then waits at the end until the whole file has its place on the disk.
+        out: IO[bytes] = stack.enter_context(part.open("ab"))
         if level is not None:
             # The bytes depend neither on the number of threads nor on the time: the header has none.
             threads = min(os.cpu_count() or 1, _THREADS)

@@ -184,7 +184,8 @@ def test_full_disk(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     opened = Path.open
 
     def on_a_full_disk(self: Path, *args: Any, **kwargs: Any) -> Any:
-        return opened(Path("/dev/full") if "part" in str(self) and args[:1] == ("wb",) else self, *args, **kwargs)
+        writes = "part" in str(self) and args[:1] in (("wb",), ("ab",))
+        return opened(Path("/dev/full") if writes else self, *args, **kwargs)
 
     monkeypatch.setattr(Path, "open", on_a_full_disk)
     for name in ("a.tar", "a.tgz", "folder"):

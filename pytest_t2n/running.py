@@ -182,7 +182,7 @@ class CellRun:
             self.add(Outcome.from_error(exc, "lower", engine=self.cell.engine.title), export)
             if isinstance(exc, T2NError):
                 # Its message says what and where; our frames would bury it.
-                raise exc.with_traceback(None) from exc.__cause__
+                raise exc.with_traceback(None) from None
             raise
         return CheckedExport(self, result, merged)
 

@@ -6,6 +6,7 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from unittest.mock import patch
 
 
 @contextmanager
@@ -13,14 +14,33 @@ def quiet() -> Iterator[None]:
     """PyTorch's tracers warn of their own internals, and write each step as text for whoever listens to their log.
 
     Somebody always does: pytest, which would show it, and a handler of PyTorch that throws it away. Only that of
-    TORCH_TRACE, which writes to a folder, is wanted; without a handler no text is made.
+    TORCH_TRACE, which writes to a folder, is wanted; without a handler no text is made. What they complain of before
+    they raise an exception is in our error, so it is not said twice.
     """
+    from torch.export import _trace
+
     log = logging.getLogger("torch.__trace")
     before = log.handlers
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         log.handlers = [one for one in before if getattr(one, "root_dir", None)]
+        for complaining in _COMPLAINING:
+            complaining.addFilter(_is_asked_for)
         try:
-            yield
+            with patch.object(_trace, "print", _unprinted, create=True):  # of the graph so far
+                yield
         finally:
             log.handlers = before
+            for complaining in _COMPLAINING:
+                complaining.removeFilter(_is_asked_for)
+
+
+_COMPLAINING = [logging.getLogger(f"torch.{n}") for n in ("fx.experimental.symbolic_shapes", "_subclasses.fake_tensor")]
+
+
+def _is_asked_for(record: logging.LogRecord) -> bool:
+    """By TORCH_LOGS: nobody has to ask for warnings."""
+    return record.levelno < logging.WARNING
+
+
+def _unprinted(*texts: object, **options: object) -> None: ...

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -28,6 +27,7 @@ from t2n_core.torch_graph.inputs import ModelInputs, bind_inputs, result_names
 from t2n_core.torch_graph.ir import TorchModuleIRGraph
 from t2n_core.torch_graph.module_calls import Extractor, whole_modules
 from t2n_core.torch_graph.quiet import quiet
+from t2n_core.torch_graph.refusals import refusal, refusal_to_trace
 from t2n_core.torch_graph.script import ScriptCall
 from t2n_core.torch_graph.sources import CAPTURE_WAYS, CaptureWay, Source, source_of
 from t2n_core.torch_graph.stack_traces import short_stack_traces
@@ -105,7 +105,7 @@ class TorchModuleTracer:
         try:
             return traced(call, self.inputs.tensors, self.modes)
         except Exception as cause:
-            raise CaptureError(f"torch.jit.trace cannot capture {self.source.name}: {_first_lines(cause)}") from cause
+            raise refusal_to_trace(cause, self.source.name) from cause
 
     def _read(
         self, program: torch.export.ExportedProgram, axes: Mapping[str, Mapping[int, str]], paths: Sequence[Path]
@@ -157,30 +157,15 @@ class TorchModuleTracer:
             except CaptureError:
                 raise
             except Exception as cause:
-                problem = _TENSORS.sub(lambda m: f"input `{self.inputs.names[int(m[1])]}`", _first_lines(cause))
-                hint = "the model must run on the example inputs and have no data-dependent Python control flow"
-                if self.capture == "export" and not self.source.is_script:
-                    hint += '; capture="trace" freezes such decisions as the example inputs make them'
-                fixing = self._decisions.fixing() if "static shape" in problem else []
-                if fixing:
-                    problem += "".join(f"\nThe size is {d.fixes()} because of {d.origin}." for d in fixing[:_SHOWN])
-                    hint = "compute with the input's size (x.shape[1]) in place of the number, or keep the axis static"
-                raise CaptureError(
-                    f"torch.export cannot capture {self.source.name}: {problem}",
-                    op=fixing[0].origin.op if fixing else None,
-                    hint=hint,
-                ) from cause
+                can_trace = self.capture == "export" and not self.source.is_script
+                fixing = self._decisions.fixing()
+                raise refusal(cause, self.source.name, self.inputs.names, fixing, can_trace) from cause
 
     def _dynamic_shapes(self, axes: Mapping[str, Mapping[int, str]]) -> dict[str, Any] | None:
         if not any(axes.values()):
             return None
         free = torch.export.Dim.DYNAMIC
         return {"tensors": tuple(dict.fromkeys(axes.get(name, {}), free) or None for name in self.inputs.names)}
-
-
-_SHOWN = 3
-"""Lines of the model that an error names."""
-_TENSORS = re.compile(r"inputs\['tensors'\]\[(\d+)\]")
 
 
 def _functional(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
@@ -222,15 +207,6 @@ def _mutates(program: torch.export.ExportedProgram) -> bool:
         for n in program.graph.nodes
         if n.op == "call_function"
     )
-
-
-def _first_lines(cause: BaseException, most: int = 6) -> str:
-    from torch.fx.experimental.symbolic_shapes import PendingUnbackedSymbolNotFound
-
-    if isinstance(cause, PendingUnbackedSymbolNotFound):
-        return "a size of a tensor depends on the numbers in another one"
-    lines = [line for line in str(cause).strip().splitlines() if line.strip()]
-    return "\n".join(lines[:most]) or type(cause).__name__
 
 
 __all__ = ["CapturedModel", "ModelInputs", "TorchModuleTracer", "bind_inputs"]

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.inputs import bind_inputs
 from t2n_core.torch_graph.quiet import quiet
 from t2n_core.torch_graph.tracer import TorchModuleTracer
@@ -54,3 +55,24 @@ def test_the_handlers_come_back_after_a_failure() -> None:
     with pytest.raises(ZeroDivisionError), warnings.catch_warnings(), quiet():
         raise ZeroDivisionError
     assert LOG.handlers is before
+
+
+class Undecided(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x if x.sum() > 0 else -x
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [(Undecided(), "decides in Python on numbers in a tensor"), (nn.Linear(5, 2), "must have same reduction dim")],
+)
+def test_a_failure_is_said_once(
+    model: nn.Module, said: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(CaptureError, match=said) as wrong:
+        TorchModuleTracer(model, bind_inputs(model, (torch.randn(4, 3),))).trace()
+    assert capfd.readouterr() == ("", "")
+    assert not caplog.records
+    if isinstance(model, Undecided):
+        assert wrong.value.origin is not None
+        assert wrong.value.origin.source.endswith("in forward: `return x if x.sum() > 0 else -x`")

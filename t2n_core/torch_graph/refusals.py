@@ -1,0 +1,70 @@
+"""What a user is told whose model PyTorch cannot capture: what is wrong, in which line of the model, what to do."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+import sympy
+import torch
+
+from t2n_core.errors import CaptureError, Origin
+from t2n_core.torch_graph.decisions import Decision
+
+_OWN = tuple(f"{Path(found).parent}/" for found in (torch.__file__, Path(__file__).parent, sympy.__file__))
+_SHOWN = 3
+"""Lines of the model that an error names."""
+_TENSORS = re.compile(r"inputs\['tensors'\]\[(\d+)\]")
+
+
+def refusal(
+    cause: Exception, model: str, input_names: Sequence[str], fixing: Sequence[Decision], can_trace: bool
+) -> CaptureError:
+    """The error for what torch.export raised; `fixing` are the decisions that fixed a dynamic size."""
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+    frozen = 'capture="trace" freezes such decisions as the example inputs make them'
+    if isinstance(cause, GuardOnDataDependentSymNode):
+        return CaptureError(
+            f"{model} decides in Python on numbers in a tensor, which a graph cannot",
+            origin=_origin("Python code that looks at numbers in a tensor", cause),
+            hint=f"torch.where(condition, a, b) takes both ways{f'; {frozen}' if can_trace else ''}",
+        )
+    problem = _TENSORS.sub(lambda m: f"input `{input_names[int(m[1])]}`", _first_lines(cause))
+    if "static shape" in problem and fixing:
+        problem += "".join(f"\nThe size is {d.fixes()} because of {d.origin}." for d in fixing[:_SHOWN])
+        return CaptureError(
+            f"torch.export cannot capture {model}: {problem}",
+            op=fixing[0].origin.op,
+            hint="compute with the input's size (x.shape[1]) in place of the number, or keep the axis static",
+        )
+    hint = "the model must run on the example inputs and have no data-dependent Python control flow"
+    return CaptureError(
+        f"torch.export cannot capture {model}: {problem}",
+        origin=_origin(type(cause).__name__, cause),
+        hint=f"{hint}; {frozen}" if can_trace else hint,
+    )
+
+
+def refusal_to_trace(cause: Exception, model: str) -> CaptureError:
+    """The error for what torch.jit.trace raised."""
+    problem = f"torch.jit.trace cannot capture {model}: {_first_lines(cause)}"
+    return CaptureError(problem, origin=_origin(type(cause).__name__, cause))
+
+
+def _origin(what: str, cause: Exception) -> Origin | None:
+    """The model's innermost line among those that led to an exception."""
+    frames = [f for f in traceback.extract_tb(cause.__traceback__) if not f.filename.startswith((*_OWN, "<"))]
+    if not frames:
+        return None
+    frame = frames[-1]
+    code = linecache.getline(frame.filename, frame.lineno or 0).strip()
+    return Origin(what, "", f"{frame.filename}:{frame.lineno} in {frame.name}" + (f": `{code}`" if code else ""))
+
+
+def _first_lines(cause: BaseException, most: int = 6) -> str:
+    lines = [line for line in str(cause).strip().splitlines() if line.strip()]
+    return "\n".join(lines[:most]) or type(cause).__name__

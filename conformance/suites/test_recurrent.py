@@ -66,6 +66,24 @@ def test_recurrent_unrolled(fixed_case: RecurrentCase, nnef_export: Any) -> None
     nnef_export(export_of(fixed_case)).assert_parity("approximate")
 
 
+@lru_cache(maxsize=2)
+def one_sequence_export(kind: str, hidden: int) -> ModelExport:
+    case = RecurrentCase(kind, 2, True, True, True, "none", True, "f32", 0.0, "static")
+    torch.manual_seed(case.seed)
+    net = case.net() if hidden == HIDDEN else NETS[kind](INPUT, hidden, bidirectional=True, batch_first=True)
+    return _export(net.eval(), {"x": torch.randn(1, TIME, INPUT)})
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("kind", "hidden"),
+    [*((k, HIDDEN) for k in ("lstm", "lstm_proj", "gru", "rnn_tanh", "rnn_relu")), ("lstm", 64), ("gru", 64)],
+)
+def test_one_sequence(kind: str, hidden: int, nnef_export: Any) -> None:
+    """A batch of 1, known at export, for which versions have forms of their own."""
+    nnef_export(one_sequence_export(kind, hidden)).assert_parity("approximate")
+
+
 class Cell(nn.Module):
     """One call of a cell, with or without a state."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,10 @@ CLAMPED_ENDS = (Version("0.21.6"), Version("0.23.0"))
 engine, which then fits nothing that is written for 3."""
 RESHAPES_INTO_SCANS = (Version("0.23.0"), Version("0.23.9"))
 """From the first to before the second, the engine moves a `reshape` of a scan's result into the scan, and fails."""
+
+RESHAPES_INTO_SUMS = (Version("0.20"), Version("0.20.19"))
+"""From the first to before the second, the engine moves a `reshape` of a sum into the product that is a part of it, and
+then reads and writes elsewhere: wrong numbers, or it dies."""
 
 BATCHED_CONSTANTS = Version("0.20")
 """Before, `matmul` reads beyond an operand whose batch is repeated to that of a constant."""
@@ -311,10 +315,10 @@ class TractEmitter(Emitter):
         return self.expand(value, (*batch, *value.shape[-2:]))
 
     def reshape(self, input: Value, *args: Any, out: Expected | None = None, **attributes: Any) -> Value:
-        """The statement of that name, of a sequence behind a barrier where the engine would move it into the scan."""
-        first, end = RESHAPES_INTO_SCANS
-        if first <= self.spec.version < end and _is_sequence(input):
-            input = self._kept(input)
+        """The statement of that name, behind a barrier where the engine would move it into a scan or a product."""
+        for (first, end), is_moved in _MOVED_RESHAPES:
+            if first <= self.spec.version < end and is_moved(input):
+                input = self._kept(self.lift(input, max(2, input.rank)))
         return self.one("reshape", input, *args, out=out, **attributes)
 
     def _kept(self, value: Value) -> Value:
@@ -355,7 +359,8 @@ _PASSED = frozenset({"reshape", "transpose", "squeeze", "unsqueeze", "concat", "
 """What the engine moves a `tile` through, besides operators of one tensor and one number."""
 
 
-_HELD = PRODUCTS | {"tract_core_einsum", "tract_core_gather", "tract_core_trilu"}
+_PRODUCTS = PRODUCTS | {"tract_core_einsum"}
+_HELD = _PRODUCTS | {"tract_core_scan", "tract_core_gather", "tract_core_trilu"}
 """What the engine moves no `reshape` through."""
 
 
@@ -409,22 +414,32 @@ def _is_tiled(value: Value) -> bool:
     return False
 
 
-def _is_sequence(value: Value) -> bool:
-    """True if a `reshape` of `value` can come to stand right behind the sequence of a scan."""
-    pending, seen = [value], {id(value)}
+def _origins(*values: Value) -> Iterator[tuple[Value, Operation]]:
+    """All values that a `reshape` of these can come to stand behind, each with the operation that it comes from."""
+    pending, seen = list(values), set(map(id, values))
     while pending:
-        wanted = pending.pop()
-        operation = wanted.producer
-        if operation is None or operation.name in _HELD:
+        value = pending.pop()
+        if value.producer is None:
             continue
-        if operation.name == "tract_core_scan":
-            if wanted is operation.outputs[0]:
-                return True
-            continue
-        sources = [v for v in operation.inputs() if id(v) not in seen]
-        pending += sources
-        seen.update(map(id, sources))
-    return False
+        yield value, value.producer
+        if value.producer.name not in _HELD:
+            sources = [v for v in value.producer.inputs() if id(v) not in seen]
+            pending += sources
+            seen.update(map(id, sources))
+
+
+def _is_sequence(value: Value) -> bool:
+    """True for what is made of the sequence of a scan."""
+    return any(made.name == "tract_core_scan" and found is made.outputs[0] for found, made in _origins(value))
+
+
+def _is_sum_of_product(value: Value) -> bool:
+    """True for what is made of a product to which something is added."""
+    sums = (made for _, made in _origins(value) if made.name in ("add", "sub"))
+    return any(made.name in _PRODUCTS for one in sums for _, made in _origins(*one.inputs()))
+
+
+_MOVED_RESHAPES = ((RESHAPES_INTO_SCANS, _is_sequence), (RESHAPES_INTO_SUMS, _is_sum_of_product))
 
 
 def _folds_batch(value: Value, other: Value) -> bool:

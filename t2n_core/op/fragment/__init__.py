@@ -2,7 +2,8 @@
 
 `lstm_step.nnef` is the portable form; variants follow the name after two underscores: `lstm_step__since_0.23.2.nnef` is
 the one from that release on, `lstm_step__batch_1.nnef` for a batch that is 1 at export, `lstm_gates__float64.nnef` for
-the dtypes in its comment `# dtypes:`. `${h}`, `${h2}` … are multiples of a size.
+the dtypes in its comment `# dtypes:`; releases in its comment `# not for:` take another form. `${h}`, `${h2}` … are
+multiples of a size.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from string import Template
 from typing import Any
 
 import numpy as np
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from t2n_core.errors import LowerError
@@ -32,10 +34,13 @@ class Form:
     since: Version | None
     batch: int | None
     dtypes: frozenset[str]
+    avoided: SpecifierSet | None = None
+    """Releases that get it wrong."""
 
     def fits(self, g: Emitter, dtype: np.dtype[Any], batch: Dim) -> bool:
         return (
             (self.since is None or (g.spec.target == "tract" and g.spec.version >= self.since))
+            and (self.avoided is None or g.spec.version not in self.avoided)
             and (not self.dtypes or dtype.name in self.dtypes)
             and (self.batch is None or self.batch == batch)
         )
@@ -52,12 +57,14 @@ def forms(name: str) -> tuple[Form, ...]:
             said = dict(variant.split("_") for variant in variants if "_" in variant)
             text = file.read_text("utf-8")
             dtypes = re.search(r"^# dtypes: (.*)$", text, re.MULTILINE)
+            avoided = re.search(r"^# not for: (.*)$", text, re.MULTILINE)
             found.append(
                 Form(
                     text,
                     Version(said["since"]) if "since" in said else None,
                     int(said["batch"]) if "batch" in said else None,
                     frozenset(dtypes[1].split() if dtypes else ()),
+                    SpecifierSet(avoided[1]) if avoided else None,
                 )
             )
     return tuple(sorted(found, key=lambda f: (f.since or Version("0"), bool(f.dtypes), bool(f.batch)), reverse=True))

@@ -25,6 +25,8 @@ NAMES = sorted(
 @pytest.mark.parametrize(
     ("version", "dtype", "batch", "parameters"),
     [
+        ("0.20.18", "float32", 1, "x_i x_f x_g x_o h c w_ifgo"),
+        ("0.20.19", "float32", 1, "x_ifgo h c w_ifgo"),
         ("0.23.1", "float32", 4, "x_i x_f x_g x_o h c w_ifgo"),
         ("0.23.1", "float32", 1, "x_ifgo h c w_ifgo"),
         ("0.23.1", "float32", "B", "x_i x_f x_g x_o h c w_ifgo"),

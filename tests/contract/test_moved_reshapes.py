@@ -1,4 +1,5 @@
-"""A reshape of a scan's sequence, which 0.23.0 to 0.23.8 would move into the scan and then refuse to load."""
+"""Reshapes that a release moves to where it gets them wrong: of a scan's sequence, which 0.23.0 to 0.23.8 then refuse
+to load, and of a sum with a product in it, which 0.20.3 to 0.20.18 then compute wrongly or die of."""
 
 from __future__ import annotations
 
@@ -44,4 +45,34 @@ def test_a_reshape_behind_a_scan(version: str, name: str, tmp_path: Path) -> Non
     result = export.to(TractNNEF(version), tmp_path / "model.nnef.tgz")
     barriers = [o for o in result.graph.operations if o.name == "tract_core_trilu"]
     assert len(barriers) == (name != "plain" and version in ("0.23.0", "0.23.8"))
+    result.assert_parity("approximate")
+
+
+W, B = torch.randn(2, 7, 28, generator=torch.Generator().manual_seed(5))
+SUMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "of a vector and a matrix": lambda x, y: (x @ W + y).view(4, 1, 7),
+    "with a constant": lambda x, y: (x @ W + B[:1]).view(4, 7),
+    "behind an activation": lambda x, y: (x @ W + y).relu().view(28).view(7, 4),
+    "of two products": lambda x, y: (x @ W - x @ B).view(2, 2, 7),
+    "of a batch": lambda x, y: ((x * B[:3, None, :7]) @ W + y * B[:3, None]).view(3, 4, 7),
+}
+
+
+class Summed(nn.Module):
+    """A product, a sum, and the sum in another shape."""
+
+    def __init__(self, shaped: Callable[[Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.shaped = shaped
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.shaped(x, y)
+
+
+@pytest.mark.parametrize("name", list(SUMS))
+@pytest.mark.parametrize("version", ["0.19.15", "0.20.3", "0.20.18", "0.20.19"])
+def test_a_reshape_behind_a_sum(version: str, name: str, tmp_path: Path) -> None:
+    export = ModelExport(Summed(SUMS[name]).eval(), (torch.randn(1, 1, 7), torch.randn(1, 1, 28)))
+    result = export.to(TractNNEF(version), tmp_path / "model.nnef.tgz")
+    assert any(o.name == "tract_core_trilu" for o in result.graph.operations) == (version in ("0.20.3", "0.20.18"))
     result.assert_parity("approximate")

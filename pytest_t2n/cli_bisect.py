@@ -19,4 +19,5 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """pytest's exit status."""
-    return int(pytest.main(["--t2n-bisect", *options.arguments]))
+    known = "ignore::pytest.PytestAssertRewriteWarning"  # this package is imported already
+    return int(pytest.main(["--t2n-bisect", "-W", known, *options.arguments]))

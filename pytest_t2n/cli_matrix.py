@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from pytest_t2n.records import CellLine, Record, RecordError, RunLine, cells_of, encode, read_records
 from pytest_t2n.report.matrix import Matrix, is_surprise
@@ -19,6 +19,8 @@ from t2n_core.errors import T2NError
 
 MATRIX_FILE = "matrix.jsonl"
 _SHOWN = 200
+_PIPED = 240
+"""Columns, where the output is no terminal."""
 _FILE = "a file instead of the standard output"
 
 
@@ -95,14 +97,24 @@ def show_cells(cells: Sequence[CellLine], *, as_json: bool = False) -> None:
         for cell in cells:
             print(encode(cell))
         return
-    table = Table("case", "engine", "status", "stage", "level", "message")
+    table = _table("case", "engine", "status", "stage", "level", "message")
     for cell in cells[:_SHOWN]:
         message = cell.error.message.split("\n", 1)[0] if cell.error else ""
         table.add_row(cell.case, cell.engine, cell.status, cell.stage, cell.level or "", message)
-    console = Console()
+    console = _console()
     console.print(table)
     more = f", {_SHOWN} shown; --json prints all" if len(cells) > _SHOWN else ""
     console.print(f"{len(cells)} cells{more}")
+
+
+def _table(*columns: str) -> Table:
+    """Names of cases are never cut off: somebody wants to copy them."""
+    return Table(*(Column(name, overflow="fold") for name in columns))
+
+
+def _console() -> Console:
+    """As wide as the terminal; a file or a pipe takes all."""
+    return Console() if sys.stdout.isatty() else Console(width=_PIPED)
 
 
 def _told(run: object) -> object:
@@ -152,10 +164,10 @@ def _diff(options: argparse.Namespace) -> int:
         for change in changes:
             print(json.dumps(change.to_dict(), ensure_ascii=False))
     else:
-        table = Table("change", "case", "engine", "before", "after")
+        table = _table("change", "case", "engine", "before", "after")
         for change in changes[:_SHOWN]:
             table.add_row(*(change.to_dict()[name] for name in ("kind", "case", "column", "before", "after")))
-        Console().print(table)
+        _console().print(table)
     worse = sum(change.kind in (Kind.REGRESSION, Kind.LOOSER, Kind.GONE) for change in changes)
     print(f"{len(changes)} changes, {worse} for the worse", file=sys.stderr)
     return 1 if worse else 0

@@ -23,7 +23,7 @@ from t2n_core.check.comparison import OutputComparison, compare, compare_outputs
 from t2n_core.check.outcome import Stage, Status
 from t2n_core.check.samples import Sample
 from t2n_core.check.table import comparison_table, sizes_text
-from t2n_core.check.tolerance import TractCheckTolerance
+from t2n_core.check.tolerance import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import InputError, Origin, T2NError
 from t2n_core.nnef.archive import write_archive
@@ -38,11 +38,13 @@ _WITHOUT_NUMPY = frozenset({torch.bfloat16, torch.complex32, torch.complex64, to
 _STAGES = ("raw", "declutter", "optimise")
 _BLAME = {
     "capture": "capture: the captured graph itself computes something else than the model",
+    "rounding": "rounding: PyTorch itself, one operator after another, is as far from the model",
     "graph": "the graph as it was written: wrong before the engine changes anything",
     "declutter": "the engine's declutter pass: the graph as it was written is right",
     "optimise": "the engine's optimiser: the decluttered graph is right",
     "": "the exported graph or the engine; this version cannot run a graph before its optimiser",
 }
+_WITHOUT_NODE = ("capture", "rounding")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +67,19 @@ class FirstWrongNode:
     stages: Mapping[str, bool] = field(default_factory=dict)
     """Form of the graph in the engine -> whether its numbers are right; empty if it runs optimised ones only."""
     blame: str = ""
-    """`capture`, `graph`, `declutter`, `optimise`, or empty where that cannot be told."""
+    """`capture`, `rounding`, `graph`, `declutter`, `optimise`, or empty where that cannot be told."""
 
     @property
     def found(self) -> bool:
-        return bool(self.kind) or self.blame == "capture"
+        return bool(self.kind) or self.blame in _WITHOUT_NODE
 
     def describe(self) -> str:
         """What a user reads."""
         at = f" at {sizes_text([self.sizes])}" if self.sizes else ""
         if not self.found:
             return f"no wrong node found{at}: {self.checked} tensors hold at `{self.required.value}` each by itself"
-        if self.blame == "capture":
-            return f"to blame{at}: {_BLAME['capture']}"
+        if self.blame in _WITHOUT_NODE:
+            return f"to blame{at}: {_BLAME[self.blame]}"
         where = str(self.origin or self.kind)
         lines = [f"first wrong node{at}: {where if self.kind in where else f'{self.kind} of {where}'}"]
         if self.comparison is not None:
@@ -131,8 +133,9 @@ class _Search:
 
     def run(self) -> FirstWrongNode:
         empty = FirstWrongNode(self.level, self.sample.sizes, len(self.nodes))
-        if self._capture_is_wrong():
-            return replace(empty, blame="capture")
+        if self._capture_is_outside(self.level):
+            wider = max(self.level, DEFAULT_LEVEL, key=lambda level: level.rank)
+            return replace(empty, blame="capture" if self._capture_is_outside(wider) else "rounding")
         position = self._first_shown_wrong()
         if position is None:
             position = self._first_cut_wrong()
@@ -154,13 +157,13 @@ class _Search:
             blame="graph" if reply.status != "ok" and not stages else _blame(stages),
         )
 
-    def _capture_is_wrong(self) -> bool:
-        """Only if all outputs could be computed from the graph."""
+    def _capture_is_outside(self, level: TractCheckTolerance) -> bool:
+        """Of the model's own numbers. Only if all outputs could be computed from the graph."""
         values = [self.expected(v) for v in self.graph.outputs]
         arrays = [v.numpy() for v in values if v is not None]
         if len(arrays) < len(values):
             return False
-        return not all(o.passed for o in compare_outputs(self.sample.expected, arrays, tolerance=self.level))
+        return not all(o.passed for o in compare_outputs(self.sample.expected, arrays, tolerance=level))
 
     def _first_shown_wrong(self) -> int | None:
         """With all tensors shown at once; None if that cannot be written, or does not run, or all are right."""

@@ -87,6 +87,15 @@ def test_a_capture_that_computes_something_else_is_blamed(tmp_path):
     assert "captured graph" in found.describe()
 
 
+def test_rounding_is_not_called_a_wrong_capture(tmp_path):
+    result = exported(tmp_path, "0.23.9")
+    (sample,) = result.export.samples
+    result.export._samples = [Sample(sample.inputs, tuple(y * np.float32(1 + 2e-6) for y in sample.expected))]
+    found = find_first_wrong_node(result, "exact")
+    assert found.blame == "rounding"
+    assert "rounding: PyTorch itself" in found.describe()
+
+
 class Optimising:
     """An engine whose optimiser drops the factor of a `tanh` that is not shown: what is shown cannot be fused."""
 

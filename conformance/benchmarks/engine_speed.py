@@ -61,7 +61,11 @@ def export_all(
         export.to(TractNNEF(engine.version, check_io=False, engine=engine), ours)
         found[net.name] = {"ours": ours}
         for who, peer in peers.items():
-            path = folder / f"{net.name}-{who}{ENDINGS[who]}"
+            # what torch.onnx writes is the same for all engines
+            path = (folder.parent if who == "onnx" else folder) / f"{net.name}-{who}{ENDINGS[who]}"
+            if path.exists():
+                found[net.name][who] = path
+                continue
             answer = peer.ask({"net": net.name, "version": engine.version, "path": str(path)}, BUDGET)
             found[net.name][who] = answer.get("error") or path
     return found

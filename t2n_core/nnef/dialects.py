@@ -57,6 +57,8 @@ SMALL_FIRST = Version("0.21.6")
 works in the memory of the second one, without going through it axis by axis."""
 SUMS_OF_AXES = Version("0.21.10")
 """Before, a sum over several axes is one sum after the other."""
+FAST_NORMS = Version("0.23.1")
+"""From then on the norm over the last axis, which the engine recognises, is faster than its parts."""
 SWAPPED_SUB = (Version("0.21.8"), Version("0.21.11"))
 """From the first to before the second, `sub` of few elements minus many gives the negative."""
 FLOAT64, INT64 = np.dtype(np.float64), np.dtype(np.int64)
@@ -333,7 +335,21 @@ class TractEmitter(Emitter):
         """Where a norm over one axis is recognised, or sums are made axis by axis, fast only without others before."""
         if self.spec.version < SUMS_OF_AXES:
             return not same(product(lead), 1)
-        return self.spec.has("tract_core_rms_norm")
+        return self.spec.version >= FAST_NORMS
+
+    def mean_of(self, value: Value, axes: Sequence[int]) -> Value:
+        """Over the last axis beside one of size 1: the sum over the last one alone is half as fast."""
+        last = value.rank - 1
+        if self.spec.version < SUMS_OF_AXES or list(axes) != [last]:
+            return super().mean_of(value, axes)
+        row = self.unsqueeze(value, axes=[last])
+        return self.squeeze(self.mean_reduce(row, axes=[last, last + 1]), axes=[last])
+
+    def mean_of_squares(self, value: Value, axes: Sequence[int]) -> Value:
+        """The plain mean where it makes a norm that the engine has an operator for."""
+        if self.spec.version >= FAST_NORMS:
+            return self.mean_reduce(self.mul(value, value), axes=list(axes))
+        return super().mean_of_squares(value, axes)
 
     def accumulator(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """Float32 for halves also where the engine itself would sum them up in halves."""

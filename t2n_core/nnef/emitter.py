@@ -258,6 +258,14 @@ class Emitter(ABC):
         """Whether several axes behind `lead` are better made one before they are summed up."""
         return False
 
+    def mean_of(self, value: Value, axes: Sequence[int]) -> Value:
+        """The mean over axes, which become 1; in the form that is fast."""
+        return self.mean_reduce(value, axes=list(axes))
+
+    def mean_of_squares(self, value: Value, axes: Sequence[int]) -> Value:
+        """As `mean_of`, in the form in which the engine recognises the norm that this is a part of."""
+        return self.mean_of(self.mul(value, value), axes)
+
     def accumulator(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """What products of this dtype have to be computed in."""
         return FLOAT32 if dtype == FLOAT16 and self.options.linear_accumulation_in_f32 else dtype

@@ -37,7 +37,7 @@ def fold_norms(graph: TorchModuleIRGraph, is_plain: Callable[[TorchOp], bool]) -
         if place is not None and (weights := _normed_weights(done[place], op, made)) is not None:
             done[place] = _with_weights(done[place], op, *weights, swaps)
             continue
-        if _is_product(op) and is_plain(op) and readers[id(op.outputs[0])] == 1:
+        if _is_product(op) and is_plain(op) and readers[id(op.outputs[0])] == 1 and not _is_stored(op, graph):
             products[id(op.outputs[0])] = len(done)
         done.append(op)
     outputs = [swaps.get(id(v), v) for v in graph.outputs]
@@ -66,6 +66,11 @@ def _is_product(op: TorchOp) -> bool:
     return (
         name in CONVOLUTIONS and not op.arguments.get("transposed", False) and out.rank == op.arguments["weight"].rank
     )
+
+
+def _is_stored(op: TorchOp, graph: TorchModuleIRGraph) -> bool:
+    """Whether its weight goes into blocks of 4 bits, as it is."""
+    return bool(op.arguments["weight"].label in graph.compressible)
 
 
 def _normed_weights(

@@ -116,9 +116,9 @@ def _standardised(g: Emitter, value: Value, axes: Sequence[int], eps: float) -> 
         out, *statistics = _standardised(g, row, [lead], eps)
         mean, inverse = (g.unsqueeze(v, axes=list(range(lead + 1, value.rank))) for v in statistics)
         return g.reshape_to(out, value.shape), mean, inverse
-    mean = g.mean_reduce(value, axes=list(axes))
+    mean = g.mean_of(value, axes)
     centred = g.sub(value, mean)
-    inverse = g.rsqrt(g.add(g.mean_reduce(g.mul(centred, centred), axes=list(axes)), eps))
+    inverse = g.rsqrt(g.add(g.mean_of_squares(centred, axes), eps))
     return g.mul(centred, inverse), mean, inverse
 
 
@@ -240,5 +240,5 @@ def fused_rms_norm(
         return _affine(g, g.cast(out, input.dtype), weight, None), g.cast(inverse, input.dtype)
     axes = list(range(input.rank - len(normalized_shape), input.rank))
     small = float(np.finfo(input.dtype).eps) if eps is None else eps
-    inverse = g.rsqrt(g.add(g.mean_reduce(g.mul(input, input), axes=axes), small))
+    inverse = g.rsqrt(g.add(g.mean_of_squares(input, axes), small))
     return _affine(g, g.mul(input, inverse), weight, None), inverse

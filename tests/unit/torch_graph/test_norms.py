@@ -19,9 +19,11 @@ from tests.contract.cases.norm import Shared
 TARGET = TractNNEF("0.23.9", check_io=False)
 
 
-def kinds(model: nn.Module, *shape: int, dtype: torch.dtype = torch.float32, **options: Any) -> list[str]:
+def kinds(
+    model: nn.Module, *shape: int, dtype: torch.dtype = torch.float32, target: TractNNEF = TARGET, **options: Any
+) -> list[str]:
     export = ModelExport(model.eval(), (torch.randn(shape, dtype=dtype),), **options)
-    return [op.kind.split(".")[0] for op in export.simplified(TARGET).op_nodes]
+    return [op.kind.split(".")[0] for op in export.simplified(target).op_nodes]
 
 
 @pytest.mark.parametrize(
@@ -54,6 +56,13 @@ def test_it_stays_where_it_is_no_scaling_of_filters(
 
 def test_a_product_that_others_read_stays() -> None:
     assert kinds(Shared(), 2, 3, 7).count("aten::batch_norm") == 1
+
+
+def test_a_weight_that_is_stored_in_blocks_stays_as_it_is(tmp_path: Path) -> None:
+    target = TractNNEF("0.23.9", check_io=False, weight_compression="q4_0")
+    model = nn.Sequential(nn.Linear(64, 3), nn.BatchNorm1d(3)).eval()
+    assert "aten::batch_norm" in kinds(model, 4, 64, target=target)
+    ModelExport(model, (torch.randn(4, 64),)).to(target, tmp_path / "m.nnef.tar").assert_parity("approximate")
 
 
 def test_numbers_that_would_overflow_stay() -> None:

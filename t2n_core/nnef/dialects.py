@@ -476,6 +476,8 @@ def _folds_batch(value: Value, other: Value) -> bool:
 class KhronosEmitter(Emitter):
     """Flat NNEF 1.0: standard operators, fixed sizes, scalar (float32), integer and logical tensors."""
 
+    truths = FLOAT32  # there is no arithmetic of integers
+
     def declare_symbols(self, names: Sequence[str]) -> None:
         """Nothing: an input that has one is refused."""
 

@@ -59,6 +59,9 @@ class NodeContext:
 class Emitter(ABC):
     """Builds one graph for one target version. Subclasses hold what differs between NNEF dialects."""
 
+    truths: np.dtype[Any] = np.dtype(np.uint8)
+    """What booleans are turned into where they are compared or added up."""
+
     def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
         self.spec = spec
         self.options = options

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from t2n_core.nnef.dims import same
 from t2n_core.nnef.emitter import FLOAT32, Emitter, Operand
 from t2n_core.nnef.graph import Value
 from t2n_core.op.promote import BOOL, FLOAT64
@@ -52,13 +53,30 @@ def truncate(g: Emitter, x: Value) -> Value:
 
 def round_even(g: Emitter, x: Value) -> Value:
     """To the nearest integer, halves to the even one."""
-    if x.dtype == FLOAT32:
+    if x.dtype == FLOAT32 and g.spec.has("tract_core_round_even"):
         return g.tract_core_round_even(x)
     down = g.floor(x)
     rest = g.sub(x, down)
     odd = g.ne(g.mul(g.floor(g.mul(down, 0.5)), 2.0), down)
     up = g.or_(g.gt(rest, 0.5), g.and_(g.eq(rest, 0.5), odd))
     return g.select(up, g.add(down, 1.0), down)
+
+
+def product_of(g: Emitter, x: Value, axes: list[int]) -> Value:
+    """The product along axes, which stay with one element; where no operator does it, halves are multiplied."""
+    if not axes:
+        return x
+    if g.spec.has("tract_core_product_reduce"):
+        return g.tract_core_product_reduce(x, axes=axes)
+    for axis in axes:
+        while not same(x.shape[axis], 1):
+            size = x.shape[axis]
+            if not isinstance(size, int):
+                raise g.fail("a product along a dynamic axis has no form in this target")
+            half = size // 2
+            folded = g.mul(g.take(x, axis, 0, half), g.take(x, axis, half, 2 * half))
+            x = g.concat([folded, g.take(x, axis, 2 * half, size)], axis=axis) if size % 2 else folded
+    return x
 
 
 def sigmoid(g: Emitter, x: Value) -> Value:

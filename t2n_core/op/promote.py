@@ -82,5 +82,5 @@ def comparable(g: Emitter, *operands: Tensorlike) -> list[Operand]:
 
 def widened_bool(g: Emitter, value: Operand) -> Operand:
     if isinstance(value, Value):
-        return g.cast(value, UINT8) if value.dtype == BOOL else value
+        return g.cast(value, g.truths) if value.dtype == BOOL else value
     return int(value) if isinstance(value, bool) else value

@@ -17,7 +17,7 @@ from t2n_core.nnef.graph import Value
 from t2n_core.op import portable
 from t2n_core.op.aten.reduction import log_sum_exp
 from t2n_core.op.aten.shape import axis_of, mask, positions
-from t2n_core.op.promote import INT64, UINT8, wide_input, widened
+from t2n_core.op.promote import INT64, wide_input, widened
 from t2n_core.op.registry import op
 
 _SQUARE = 64
@@ -42,9 +42,7 @@ def _highest(dtype: np.dtype[Any]) -> float:
 
 
 SUM = Running(lambda g, a, b: g.add(a, b), lambda g, x, axes: g.sum_reduce(x, axes=axes), lambda _: 0)
-PRODUCT = Running(
-    lambda g, a, b: portable.product(g, a, b), lambda g, x, a: g.tract_core_product_reduce(x, axes=a), lambda _: 1
-)
+PRODUCT = Running(lambda g, a, b: portable.product(g, a, b), portable.product_of, lambda _: 1)
 MAXIMUM = Running(lambda g, a, b: g.max(a, b), lambda g, x, axes: g.max_reduce(x, axes=axes), _lowest)
 MINIMUM = Running(lambda g, a, b: g.min(a, b), lambda g, x, axes: g.min_reduce(x, axes=axes), _highest)
 
@@ -113,7 +111,7 @@ def _extreme(key: str, kind: Running) -> None:
     @op(key)
     def rule(g: Emitter, self: Value, dim: int) -> tuple[Value, Value]:
         """Running extremes, and the last index that has each."""
-        x = g.cast(self, UINT8) if self.dtype.kind == "b" else widened(g, self)
+        x = g.cast(self, g.truths) if self.dtype.kind == "b" else widened(g, self)
         if x.rank == 0:
             return self, g.constant(np.zeros((), np.int64))
         axis = axis_of(x, dim)

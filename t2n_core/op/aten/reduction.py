@@ -16,7 +16,7 @@ from t2n_core.nnef.dims import Dim, product
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op import portable
-from t2n_core.op.promote import BOOL, INT64, UINT8, wide_dtype, wide_input, widened
+from t2n_core.op.promote import BOOL, INT64, wide_dtype, wide_input, widened
 from t2n_core.op.registry import op
 
 Axes = int | Sequence[int] | None
@@ -97,7 +97,7 @@ def prod(g: Emitter, self: Value, dim: int | None = None, keepdim: bool = False,
         return _truth(g, self, dim, keepdim, "min_reduce", True)
 
     def formula(g: Emitter, x: Value, axes: list[int]) -> Value:
-        return g.tract_core_product_reduce(x, axes=axes) if axes else x
+        return portable.product_of(g, x, axes)
 
     return _reduction(g, self, dim, keepdim, formula)
 
@@ -106,7 +106,7 @@ def extreme(g: Emitter, self: Value, axes: list[int], operator: str) -> Value:
     """`max_reduce` or `min_reduce`, axes kept; booleans as numbers, which all versions can compare."""
     if not axes:
         return self
-    x = g.cast(self, UINT8) if self.dtype == BOOL else widened(g, self)
+    x = g.cast(self, g.truths) if self.dtype == BOOL else widened(g, self)
     found = g.call(operator, x, axes=axes)[0]
     return g.cast(_corrected(g, x, found, axes, operator) if x.dtype.kind == "f" else found, self.dtype)
 
@@ -152,7 +152,7 @@ def arg_extreme(g: Emitter, self: Value, dim: int | None, keepdim: bool, operato
     """The first index of the extreme; without `dim`, in the flattened tensor."""
     if self.rank == 0:
         return g.cast(g.mul(g.cast(self, INT64), 0), INT64)
-    x = g.cast(self, UINT8) if self.dtype == BOOL else widened(g, self)
+    x = g.cast(self, g.truths) if self.dtype == BOOL else widened(g, self)
     if dim is None:
         flat = g.reshape_to(x, [product(x.shape)])
         return g.reshape_to(_first_index(g, flat, 0, operator), g.output.shape)
@@ -165,7 +165,7 @@ def _first_index(g: Emitter, x: Value, axis: int, operator: str) -> Value:
     found = g.call(operator, x, axes=[axis])[0]
     if x.dtype.kind != "f":
         return found
-    holes = g.cast(portable.is_nan(g, x), UINT8)
+    holes = g.cast(portable.is_nan(g, x), g.truths)
     return g.select(g.ne(g.max_reduce(holes, axes=[axis]), 0), g.argmax_reduce(holes, axes=[axis]), found)
 
 
@@ -321,7 +321,7 @@ _prims("prims::amin", lambda g, x, axes: extreme(g, x, axes, "min_reduce"))
 _prims("prims::sum", lambda g, x, axes: portable.sum_of(g, g.cast(x, wide_dtype(g.output.dtype)), axes))
 _prims(
     "prims::prod",
-    lambda g, x, axes: g.tract_core_product_reduce(g.cast(x, wide_dtype(g.output.dtype)), axes=axes) if axes else x,
+    lambda g, x, axes: portable.product_of(g, g.cast(x, wide_dtype(g.output.dtype)), axes),
 )
 
 

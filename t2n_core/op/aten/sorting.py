@@ -16,7 +16,7 @@ from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.op import portable
 from t2n_core.op.aten.shape import axis_of, positions
-from t2n_core.op.promote import BOOL, INT64, UINT8, Tensorlike, result_type, tensor, wide_dtype
+from t2n_core.op.promote import BOOL, INT64, Tensorlike, result_type, tensor, wide_dtype
 from t2n_core.op.registry import op
 
 COUNTED = 128
@@ -24,7 +24,7 @@ COUNTED = 128
 
 
 def _comparable(g: Emitter, value: Value) -> Value:
-    return g.cast(value, UINT8) if value.dtype == BOOL else g.cast(value, wide_dtype(value.dtype))
+    return g.cast(value, g.truths) if value.dtype == BOOL else g.cast(value, wide_dtype(value.dtype))
 
 
 def _places(g: Emitter, value: Value, axis: int, descending: bool) -> Value:

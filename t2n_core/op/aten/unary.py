@@ -72,7 +72,7 @@ for _name in _NATIVE.split():
         _keys.append(f"aten::{_torch}")
     _formula(_native(_name), *_keys)
 
-_formula(_native("recip"), "aten::reciprocal", "prims::reciprocal")
+_formula(lambda g, x: g.recip(x), "aten::reciprocal", "prims::reciprocal")
 _formula(portable.sigmoid, "aten::sigmoid", "aten::special_expit")
 _formula(portable.erf, "aten::erf", "prims::erf", "aten::special_erf")
 _formula(lambda g, x: g.sub(1.0, portable.erf(g, x)), "aten::erfc", "prims::erfc", "aten::special_erfc")

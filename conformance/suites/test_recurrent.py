@@ -84,6 +84,29 @@ def test_one_sequence(kind: str, hidden: int, nnef_export: Any) -> None:
     nnef_export(one_sequence_export(kind, hidden)).assert_parity("approximate")
 
 
+class Different(nn.Module):
+    """Nets of one size and of different batches and dtypes, which take different forms."""
+
+    def __init__(self, net: Callable[[int, int], nn.Module]) -> None:
+        super().__init__()
+        self.one, self.many, self.exact = net(INPUT, HIDDEN), net(INPUT, HIDDEN), net(INPUT, HIDDEN).double()
+
+    def forward(self, one: torch.Tensor, many: torch.Tensor) -> Any:
+        return self.one(one), self.many(many), self.exact(many.double())
+
+
+@lru_cache(maxsize=2)
+def different_export(kind: str) -> ModelExport:
+    torch.manual_seed(13)
+    inputs = {"one": torch.randn(TIME, 1, INPUT), "many": torch.randn(TIME, BATCH, INPUT)}
+    return _export(Different({**NETS, "rnn_tanh": nn.RNN}[kind]), inputs)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru", "rnn_tanh"])
+def test_different_nets(kind: str, nnef_export: Any) -> None:
+    nnef_export(different_export(kind)).assert_parity("approximate")
+
+
 class Cell(nn.Module):
     """One call of a cell, with or without a state."""
 

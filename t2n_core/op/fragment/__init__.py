@@ -1,9 +1,9 @@
 """NNEF fragments as readable files, one form per range of versions, dtype and batch.
 
 `lstm_step.nnef` is the portable form; variants follow the name after two underscores: `lstm_step__since_0.23.2.nnef` is
-the one from that release on, `lstm_step__batch_1.nnef` for a batch that is 1 at export, `lstm_gates__float64.nnef` for
-the dtypes in its comment `# dtypes:`; releases in its comment `# not for:` take another form. `${h}`, `${h2}` … are
-multiples of a size.
+the one from that release on, `lstm_step__batch_1.nnef` for a batch that is 1 at export. Comments in a file say more:
+`# dtypes:` that it is for, `# largest state: 384` the most numbers in a state (batch times size), `# not for:` releases
+that get it wrong. `${h}`, `${h2}` … are multiples of a size.
 """
 
 from __future__ import annotations
@@ -34,15 +34,17 @@ class Form:
     since: Version | None
     batch: int | None
     dtypes: frozenset[str]
+    largest_state: int | None = None
     avoided: SpecifierSet | None = None
     """Releases that get it wrong."""
 
-    def fits(self, g: Emitter, dtype: np.dtype[Any], batch: Dim) -> bool:
+    def fits(self, g: Emitter, dtype: np.dtype[Any], h: int, batch: Dim) -> bool:
         return (
             (self.since is None or (g.spec.target == "tract" and g.spec.version >= self.since))
             and (self.avoided is None or g.spec.version not in self.avoided)
             and (not self.dtypes or dtype.name in self.dtypes)
             and (self.batch is None or self.batch == batch)
+            and (self.largest_state is None or (isinstance(batch, int) and batch * h <= self.largest_state))
         )
 
 
@@ -56,15 +58,15 @@ def forms(name: str) -> tuple[Form, ...]:
         if ending and base == name:
             said = dict(variant.split("_") for variant in variants if "_" in variant)
             text = file.read_text("utf-8")
-            dtypes = re.search(r"^# dtypes: (.*)$", text, re.MULTILINE)
-            avoided = re.search(r"^# not for: (.*)$", text, re.MULTILINE)
+            comments = dict(re.findall(r"^# (dtypes|largest state|not for): (.*)$", text, re.MULTILINE))
             found.append(
                 Form(
                     text,
                     Version(said["since"]) if "since" in said else None,
                     int(said["batch"]) if "batch" in said else None,
-                    frozenset(dtypes[1].split() if dtypes else ()),
-                    SpecifierSet(avoided[1]) if avoided else None,
+                    frozenset(comments.get("dtypes", "").split()),
+                    int(comments["largest state"]) if "largest state" in comments else None,
+                    SpecifierSet(comments["not for"]) if "not for" in comments else None,
                 )
             )
     return tuple(sorted(found, key=lambda f: (f.since or Version("0"), bool(f.dtypes), bool(f.batch)), reverse=True))
@@ -74,7 +76,7 @@ def find_fragment(
     g: Emitter, name: str, dtype: np.dtype[Any], h: int = 0, batch: Dim = 0, words: Mapping[str, str] | None = None
 ) -> tuple[str, tuple[str, ...]] | None:
     """As add_fragment; None, and nothing added, where no form fits."""
-    form = next((f for f in forms(name) if f.fits(g, dtype, batch)), None)
+    form = next((f for f in forms(name) if f.fits(g, dtype, h, batch)), None)
     if form is None:
         return None
     sizes = {"h": h, **{f"h{n}": n * h for n in (2, 3, 4)}}
@@ -83,12 +85,29 @@ def find_fragment(
     head = re.match(r"fragment (\w+)\((.*?)\) ->", text)
     if head is None:
         raise LowerError(f"the fragment file {name} does not start with `fragment`")
-    uses = frozenset(re.findall(r"(\w+)\(", text.partition("{")[2]))
-    for used in sorted(uses):
+    for used in sorted(_uses(text)):
         if forms(used):
-            add_fragment(g, used, dtype, h, batch)
+            given, _ = add_fragment(g, used, dtype, h, batch)
+            text = re.sub(rf"\b{used}\(", f"{given}(", text)
     parameters = tuple(p.partition(":")[0].strip() for p in head[2].split(","))
-    return g.fragment(Fragment(head[1], text, uses)), parameters
+    return _add_under_free_name(g, head[1], text), parameters
+
+
+def _uses(text: str) -> frozenset[str]:
+    """What is called in the body of a fragment."""
+    return frozenset(re.findall(r"(\w+)\(", text.partition("{")[2]))
+
+
+def _add_under_free_name(g: Emitter, name: str, text: str) -> str:
+    """Nets of different dtypes or batches take different forms in one graph: the second gets a number."""
+    free, number = name, 1
+    while True:
+        renamed = text.replace(f"fragment {name}(", f"fragment {free}(", 1)
+        known = g.graph.fragments.get(free)
+        if known is None or known.text == renamed:
+            return g.fragment(Fragment(free, renamed, _uses(renamed)))
+        number += 1
+        free = f"{name}_{number}"
 
 
 def add_fragment(

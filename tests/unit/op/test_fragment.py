@@ -43,10 +43,22 @@ def test_form_of_an_lstm_step(version: str, dtype: str, batch: int | str, parame
 
 def test_a_whole_sequence_only_where_the_engine_has_it() -> None:
     words = {"way": "", "pace": "1"}
-    for version, batch, there in (("0.23.7", 1, False), ("0.23.8", 1, True), ("0.23.8", 4, False)):
+    cases = [("0.23.7", 1, False), ("0.23.8", 1, True), ("0.23.8", 54, True), ("0.23.8", 55, False)]
+    for version, batch, there in [*cases, ("0.23.8", symbol("B"), False)]:
         g = emitter_for(spec_for("tract", version))
         found = find_fragment(g, "gru_sequence", np.dtype(np.float32), 7, batch, words)
         assert (found is not None) == there == bool(g.graph.fragments)
+
+
+def test_two_forms_in_one_graph_have_names_of_their_own() -> None:
+    g = emitter_for(spec_for("tract", "0.22.4"))
+    single, double = np.dtype(np.float32), np.dtype(np.float64)
+    names = [add_fragment(g, "lstm_step", d, 7, batch)[0] for d, batch in ((single, 1), (single, 4), (double, 4))]
+    assert names == ["lstm_step_7", "lstm_step_7_2", "lstm_step_7_3"]
+    assert add_fragment(g, "lstm_step", single, 7, 4)[0] == names[1]
+    called = [re.findall(r"(lstm_gates\w*)\(", g.graph.fragments[name].text) for name in names]
+    assert called == [["lstm_gates"], ["lstm_gates"], ["lstm_gates_2"]]
+    assert all(f"fragment {name}(" in fragment.text for name, fragment in g.graph.fragments.items())
 
 
 @pytest.mark.parametrize("name", NAMES)

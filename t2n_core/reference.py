@@ -18,7 +18,7 @@ from t2n_core.torch_graph.sources import Source
 from t2n_core.torch_graph.structure import leaves
 
 _GROWTH = 24
-"""How many larger sizes are tried where the model itself cannot run at a small one."""
+"""How many larger sizes are tried where the model itself cannot run at one."""
 
 
 class Runnable(Protocol):
@@ -94,9 +94,14 @@ def _as_captured(clipped: sympy.Expr, traced: dict[str, int], sizes: dict[str, i
 
 
 def _larger(sizes: dict[str, int], traced: dict[str, int]) -> list[dict[str, int]]:
-    small = [name for name, size in sizes.items() if size < traced[name]]
-    steps = range(_GROWTH) if small else range(1)
-    return [{n: min(s + step, traced[n]) if n in small else s for n, s in sizes.items()} for step in steps]
+    """These sizes, and larger ones of what differs from the example: a net may take multiples of 8 only."""
+
+    def grown(name: str, size: int, step: int) -> int:
+        if size == traced[name]:
+            return size
+        return min(size + step, traced[name]) if size < traced[name] else size + step
+
+    return [{n: grown(n, s, step) for n, s in sizes.items()} for step in range(_GROWTH)]
 
 
 def resized_sample(model: Runnable, inputs: ModelInputs, shapes: Sequence[Shape], sizes: dict[str, int]) -> Sample:

@@ -120,6 +120,12 @@ def _written(x: Tensor, steps: slice) -> Tensor:
     return y
 
 
+def _frames_by_strides(x: Tensor) -> Tensor:
+    """As torchaudio.compliance.kaldi does it; there is a frame at least."""
+    frames = x.as_strided((x.shape[0] // 4, 3), (4, 1))
+    return frames.square().sum(1) - frames.amax(0).sum()
+
+
 def _relative(m: Layer, x: Tensor) -> Tensor:
     """Attention with a bias by distance, clipped to 3 steps."""
     place = torch.arange(x.shape[1])
@@ -325,6 +331,8 @@ NETS: dict[str, DynamicNet] = {
     "squeeze_excite": net(_squeeze_excite, C, T2, down=lambda: nn.Linear(4, 2), up=lambda: nn.Linear(2, 4)),
     "upsample": layer(lambda: nn.Upsample(scale_factor=2), C, T2),
     "upsample_linear": layer(lambda: nn.Upsample(scale_factor=2, mode="linear"), C, T2),
+    "pixel_unshuffle": layer(lambda: nn.PixelUnshuffle(2), _randn(2, 3, 4, 6), HW),
+    "frames_by_strides": of(_frames_by_strides, _randn(23), {"x": {0: "T"}}),
     "pixel_shuffle": layer(lambda: nn.PixelShuffle(2), _randn(2, 4, 5, 3), HW),
     # ---------------------------------------------------------------------------------------------------- normalisation
     "layer_norm": layer(lambda: _trained(nn.LayerNorm(4)), X, BT),

@@ -20,6 +20,10 @@ from torch.utils.weak import WeakIdKeyDictionary
 from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.as_eager import linspace, multilabel_margin_loss, narrow
 from t2n_core.torch_graph.complex_pairs.fourier import istft_of_any_length
+from t2n_core.torch_graph.decompositions.quantised import (
+    fake_quantize_per_channel_affine,
+    fake_quantize_per_tensor_affine,
+)
 from t2n_core.torch_graph.pool_1d import POOLS, max_pool1d
 from t2n_core.torch_graph.recurrent import NAMES, NAMESPACE
 
@@ -35,6 +39,9 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
     torch.Tensor.narrow: narrow,
     torch.istft: istft_of_any_length,
     torch.linspace: linspace,
+    # their kernels have no form for dynamic sizes
+    torch.fake_quantize_per_tensor_affine: fake_quantize_per_tensor_affine,
+    torch.fake_quantize_per_channel_affine: fake_quantize_per_channel_affine,
     **{pool: functools.partial(max_pool1d, pool) for pool in POOLS},
 }
 """Functions of which capture would give something else than a call of them does, and what is called in their place."""

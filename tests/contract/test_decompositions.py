@@ -12,7 +12,7 @@ from t2n_core.torch_graph import complex_pairs, decompositions
 from t2n_core.torch_graph.complex_pairs import expansion
 from tests.contract.cases import all_cases
 
-FAMILIES = ("linalg/", "special/", "counting/", "matmul/")
+FAMILIES = ("linalg/", "special/", "counting/", "matmul/", "quantised/")
 
 
 @pytest.mark.parametrize(

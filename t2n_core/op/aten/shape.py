@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim, as_dim, product
+from t2n_core.nnef.dims import Dim, as_dim, product, same
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.op.promote import BOOL, INT64
@@ -307,9 +307,18 @@ def pixel_unshuffle(g: Emitter, self: Value, downscale_factor: int) -> Value:
     *lead, channels, _, _ = self.shape
     r, n = downscale_factor, len(lead)
     height, width = g.output.shape[-2:]
-    x = g.reshape_to(self, [*lead, channels, height, r, width, r])
+    if same(self.shape[-2], as_dim(height * r)) and same(self.shape[-1], as_dim(width * r)):
+        x = g.reshape_to(self, [*lead, channels, height, r, width, r])
+    else:  # PyTorch takes multiples of r only, which the engine cannot know of a dynamic size
+        x = _blocks(g, _blocks(g, self, n + 1, height, r), n + 3, width, r)
     x = g.permute(x, [*range(n), n, n + 2, n + 4, n + 1, n + 3])
     return g.reshape_to(x, g.output.shape)
+
+
+def _blocks(g: Emitter, value: Value, axis: int, count: Dim, size: int) -> Value:
+    """An axis as `count` blocks of `size` elements, which become an axis behind it."""
+    starts = g.mul(g.unsqueeze(positions(g, count), axes=[1]), size)
+    return g.pick(value, g.add(starts, g.constant(np.arange(size, dtype=np.int64)[None])), axis)
 
 
 @op("aten::channel_shuffle", "aten::native_channel_shuffle")

@@ -116,18 +116,18 @@ def main() -> None:
             if "memory" in parts:
                 results["memory"] = memory.measure(arguments.gigabytes, output, say)
                 save(results, output)
-            if "engine" in parts:
-                both = {} if peer is None else {"peer": peer}
-                results["engine"] = engine_speed.measure(
-                    "recurrent", arguments.tract, Path(folder), both, arguments.rounds, say
-                )
-                save(results, output)
-            if "layers" in parts:
-                both = {who: p for who, p in (("peer", peer), ("onnx", onnx)) if p is not None}
-                results["layers"] = engine_speed.measure(
-                    "layers", arguments.tract, Path(folder), both, arguments.rounds, say
-                )
-                save(results, output)
+            for part, group, peers in (
+                ("engine", "recurrent", {"peer": peer}),
+                ("layers", "layers", {"peer": peer, "onnx": onnx}),
+            ):
+                if part in parts:
+                    present = {who: p for who, p in peers.items() if p is not None}
+                    results[part] = []
+                    for entries in engine_speed.measure(
+                        group, arguments.tract, Path(folder), present, arguments.rounds, say
+                    ):
+                        results[part] += entries
+                        save(results, output)
             if "checks" in parts:
                 results["checks"] = checks.measure(Path(folder), say)
                 save(results, output)

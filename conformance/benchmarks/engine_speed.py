@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +85,8 @@ def time_engine(engine: ResolvedEngine, cases: list[dict[str, Any]], rounds: int
 
 def measure(
     group: str, spec: str, folder: Path, peers: Mapping[str, Peer], rounds: int, say: Callable[[str], None]
-) -> list[dict[str, Any]]:
-    """One entry per net and engine: figures of `ours`, of the `peers` and of `torch`, sizes of the archives."""
+) -> Iterator[list[dict[str, Any]]]:
+    """Of one engine after the other, an entry per net: figures of `ours`, of the `peers` and of `torch`, and sizes."""
     nets = GROUPS[group]
     child = subprocess.run(
         [sys.executable, "-m", "conformance.benchmarks.torch_timing", group],
@@ -94,8 +94,8 @@ def measure(
     )  # fmt: skip
     of_torch = json.loads(child.stdout)
     arrays = {net.name: save_arrays(net, folder) for net in nets}
-    entries = []
     for engine in resolve_engines(spec):
+        entries = []
         say(f"{group} in tract {engine.version}")
         here = folder / group / engine.version
         here.mkdir(parents=True)
@@ -116,4 +116,4 @@ def measure(
                 else:
                     figures[exporter] = {"error": archive}
             entries.append({"net": name, "engine": engine.version, **figures, "torch": of_torch[name]})
-    return entries
+        yield entries

@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from t2n_core.nnef.emitter import Emitter, Expected
+from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter, Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.op.fragment import add_fragment, find_fragment
 from t2n_core.op.recurrent import CellWeights, EmitNet, Net, emit_layers, register_recurrent
@@ -240,7 +241,7 @@ def emit_rnn_via_fragment(
     `input` is [T, B, I], or [B, T, I] with batch_first; each of `states` is [layers * directions, B, S]. Returns the
     sequence of the last layer and the final states, as PyTorch does.
     """
-    dtype = g.accumulator(input.dtype)
+    dtype = _inner_dtype(input)
     mask = None  # [T, B, 1]: 1 while a sequence runs, 0 where it has ended
     if net.active is not None and min(net.active) < max(net.active):
         running = np.asarray(net.active)[:, None, None] > np.arange(max(net.active))[None, :, None]
@@ -254,10 +255,15 @@ def emit_rnn_via_fragment(
     return [g.cast(result, input.dtype) for result in results]
 
 
+def _inner_dtype(input: Value) -> np.dtype[Any]:
+    """Halves are computed in float32 and rounded once, at the end: their errors would grow from step to step."""
+    return FLOAT32 if input.dtype == FLOAT16 else input.dtype
+
+
 def _once(
     emit_cell: CellEmitter, g: Emitter, input: Value, states: Sequence[Value], weights: CellWeights
 ) -> list[Value]:
-    dtype = g.accumulator(input.dtype)
+    dtype = _inner_dtype(input)
     step = emit_cell(g, g.cast(input, dtype), weights.cast(g, dtype))
     return [g.cast(result, input.dtype) for result in step.once([g.cast(state, dtype) for state in states])]
 

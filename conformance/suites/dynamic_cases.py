@@ -237,6 +237,7 @@ NETS: dict[str, DynamicNet] = {
     ),
     "padded_and_cut": of(lambda x: F.pad(x, (0, 0, 0, -x.shape[1] % 4))[:, :-3].tanh(), X, T1),
     "last_steps_written": of(lambda x: _written(x, slice(-2, None)), X, T1),
+    "stacked_by_three": of(lambda x: x[:, : x.shape[1] // 3 * 3].reshape(x.shape[0], x.shape[1] // 3, 12), X, BT),
     "differences": of(lambda x: x[:, 1:] - x[:, :-1], X, BT),
     "every_second_step": of(lambda x: x[:, ::2], X, BT),
     "second_of_every_three": of(lambda x: x[:, 1::3], X, T1),

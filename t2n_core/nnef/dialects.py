@@ -11,7 +11,7 @@ import sympy
 from packaging.version import Version
 
 from t2n_core.errors import LowerError
-from t2n_core.nnef.dims import Dim, Shape, as_dim, floor_div, is_static, product, same
+from t2n_core.nnef.dims import Dim, FloorDiv, Modulo, Shape, as_dim, floor_div, is_static, product, same
 from t2n_core.nnef.emitter import FLOAT16, FLOAT32, PRODUCTS, Emitter, Expected, Operand
 from t2n_core.nnef.graph import BlockLayout, Operation, Value, is_known
 from t2n_core.nnef.shapes import BROADCASTING, UNARY, broadcast, is_mixed, is_stretched
@@ -175,6 +175,9 @@ class TractEmitter(Emitter):
             for bound in list(bounds):
                 if not isinstance(value.shape[bound[0]], int) and is_static(bound[1:3]):
                     value = self._pick_known(value, *bound)
+                    bounds.remove(bound)
+                elif not isinstance(value.shape[bound[0]], int) and _is_multiple_of_quotient(bound[2]):
+                    value = self._pick_range(value, *bound)
                     bounds.remove(bound)
             if not bounds:
                 return value
@@ -395,6 +398,11 @@ def _is_smaller(value: Operand, other: Operand) -> bool:
 def _is_rewritten(value: Value, other: Value) -> bool:
     """True for an operand of a product that the engine's rewriting would break."""
     return _is_tiled(value) or (value.rank > 2 and _folds_batch(value, other))
+
+
+def _is_multiple_of_quotient(end: Dim) -> bool:
+    """An end such as `3 * (T // 3)`, of which the engine cannot tell that it is within T."""
+    return not isinstance(end, int) and not isinstance(end, FloorDiv) and end.has(FloorDiv, Modulo)
 
 
 def _sum_fits(value: Value, axes: Sequence[int]) -> bool:

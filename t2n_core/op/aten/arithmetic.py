@@ -60,6 +60,8 @@ def mul(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
     if g.output.dtype == BOOL:
         return g.and_(*_pair(g, self, other))
     left, right = _numbers(g, self, other)
+    if isinstance(left, Value) and isinstance(right, int | float) and right == 1:
+        return left  # as in 1 / x, which PyTorch writes as the reciprocal times 1
     return portable.product(g, left, right) if isinstance(left, Value) else g.mul(left, right)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import sympy
 
-from t2n_core.nnef.dims import Dim, as_dim, same
+from t2n_core.nnef.dims import Dim, as_dim, is_static, same
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.aten.shape import axis_of, positions
@@ -102,6 +102,13 @@ def window(g: Emitter, value: Value, axis: int, start: Dim | None, length: Dim, 
     return g.pick(value, g.add(indices, g.size(begin, INT64)), axis=axis)
 
 
+def _nothing(g: Emitter) -> Value:
+    """The result without elements; an end of 0 would be the whole axis in NNEF."""
+    if not is_static(g.output.shape):
+        raise g.fail("a slice without elements has no form beside axes of dynamic size")
+    return g.constant(np.zeros([int(d) for d in g.output.shape], g.output.dtype))
+
+
 @op("aten::slice.Tensor", "aten::slice_copy.Tensor")
 def slice(
     g: Emitter, self: Value, dim: int = 0, start: Dim | None = None, end: Dim | None = None, step: Dim = 1
@@ -112,6 +119,8 @@ def slice(
     """
     axis = axis_of(self, dim)
     length, size = g.output.shape[axis], self.shape[axis]
+    if isinstance(length, int) and length == 0:
+        return _nothing(g)
     if not isinstance(length, int) and length.has(sympy.Max, sympy.Min):
         plain = as_dim(true_bound(end, size, size) - true_bound(start, size, 0))
         if step == 1 and same(plain, length):

@@ -24,6 +24,7 @@ RIGHT = tensor([b for _ in GRID for b in GRID])
 NONZERO = tensor([-7, -3, -2, -1, 1, 2, 3, 4, 7])
 
 CASES = [
+    case("reciprocal, twice", lambda x: (x.reciprocal(), 1 / x, 3 / x), randn(3, 4)),
     case("powers of integers, twice", lambda x: (x**2, x**3, x**2 - 1), randint(-9, 9, 3, 4)),
     case("quotients of integers, twice", lambda x: (x // 7, x % 7, x // 7 + x % 7), randint(-9, 9, 3, 4)),
     *(case(name, getattr(torch, name), randn(3, 4), randn(4)) for name in PLAIN),

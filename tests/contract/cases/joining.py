@@ -19,6 +19,8 @@ CASES = [
     case("cat dynamic", lambda x, y: torch.cat([x, y, x], 1), randn(2, 3), randn(2, 5)).dynamic(
         {0: {1: "T"}, 1: {1: "S"}}
     ),
+    case("cat of nothing and something", lambda x: torch.cat([x[:, :0], x, x[:, 2:2]], 1), randn(2, 3)),
+    case("slice without elements", lambda x: (x[:, 2:2], x * 2), randn(2, 3)),
     case("concat", torch.concat, [randn(2, 3), randn(2, 5)], 1),
     case("concatenate", torch.concatenate, [randn(2, 3), randn(2, 5)], 1),
     case("prims.cat", lambda x, y: prims.cat([x, y], 1), randn(2, 3), randn(2, 5)),

@@ -45,6 +45,8 @@ PRODUCTS_APART = Version("0.20")
 SUMS_IN_SINGLE = Version("0.21.13")
 """Before, products of float16 are summed up in float16, where PyTorch takes float32: all of them, from 0.21.2 to 0.21.7
 those of a matrix and a vector. Convolutions still are."""
+ROWS_OVERRUN = Version("0.23.0")
+"""Before, `conv` over two axes writes beyond its memory where a window begins behind the end of a row."""
 REWRITTEN_PRODUCTS = Version("0.21.12")
 """From then on the engine takes a `tile` off a product's operand although the result then lacks the size, and folds
 a `reshape` of one operand's batch into the other operand although that has one element there."""
@@ -75,6 +77,7 @@ class TractEmitter(Emitter):
     def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
         super().__init__(spec, name=name, options=options)
         self._sizes: set[str] = set()
+        self.rows_overrun = spec.version < ROWS_OVERRUN
 
     def declare_symbols(self, names: Sequence[str]) -> None:
         """Sizes are at least 1, as capture takes them to be: with that the engine proves that operators made for many

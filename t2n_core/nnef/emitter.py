@@ -69,6 +69,8 @@ class Emitter(ABC):
         self.node = NodeContext("graph", None, ())
         self.compressed: frozenset[str] = frozenset()
         """Labels of the weights that are stored in blocks of 4 bits."""
+        self.rows_overrun = False
+        """Whether rows have to be padded before `conv` where a window can begin behind their end."""
         self._names: set[str] = set(spec.names())
         self._counts: dict[str, int] = {}
         """Last number that a name was made with: the ones before it are taken."""

@@ -16,7 +16,7 @@ import sympy
 from packaging.specifiers import SpecifierSet
 
 from t2n_core.nnef.graph import Operation, Value, is_known, values_in
-from t2n_core.nnef.shapes import is_mixed, is_stretched
+from t2n_core.nnef.shapes import is_mixed, is_stretched, overruns_row
 from t2n_core.nnef.signatures import REQUIRED, Signature
 from t2n_core.nnef.spec import Spec, spec_data
 
@@ -143,6 +143,16 @@ def _strided_rest(call: Call, argument: str, values: Sequence[Any]) -> bool:
     return False
 
 
+def _row_overrun(call: Call, argument: str, values: Sequence[Any]) -> bool:
+    """Of two spatial axes the last one; without padding no window goes beyond it."""
+    padding, filter_ = call.get("padding"), call.get("filter")
+    if filter_.rank != 4 or not padding or not any(padding[1]):
+        return False
+    stride, dilation = (list(call.get(name) or [1, 1])[1] for name in ("stride", "dilation"))
+    field = dilation * (int(filter_.shape[3]) - 1) + 1
+    return overruns_row(call.get("input").shape[3], field, padding[1][0], stride)
+
+
 def _stretched_minuend(call: Call, argument: str, values: Sequence[Any]) -> bool:
     minuend, other = call.get("x"), call.get("y")
     return isinstance(other, Value) and is_stretched(minuend.shape if isinstance(minuend, Value) else (), other.shape)
@@ -205,6 +215,7 @@ TESTS: Final[Mapping[str, Test]] = {
     "padded": _padded,
     "window_off_space": _window_off_space,
     "strided_rest": _strided_rest,
+    "row_overrun": _row_overrun,
     "stretched_minuend": _stretched_minuend,
     "batched_constant": _batched_constant,
     "mixed_second": _mixed_second,

@@ -267,3 +267,12 @@ def infer(name: str, arguments: Arguments) -> Result:
 def check_shape(got: Sequence[Dim], wanted: Sequence[Dim]) -> bool:
     """True if a rule's result has the captured shape."""
     return len(got) == len(wanted) and all(same(a, b) for a, b in zip(got, wanted, strict=True))
+
+
+def overruns_row(extent: Dim, field: int, padding: int, stride: int) -> bool:
+    """Whether a tap of a window of `field` elements can begin a stride or more behind the end of a row.
+
+    `padding` is that in front of the row; a dynamic extent can be 1.
+    """
+    shortest = extent if isinstance(extent, int) else 1
+    return field - 1 - padding >= shortest + stride

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from t2n_core.nnef.dims import as_dim, floor_div, is_static, product
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
+from t2n_core.nnef.shapes import overruns_row
 from t2n_core.op.aten.pad import padded
 from t2n_core.op.registry import op
 from t2n_core.op.weights import derived, known, row
@@ -82,6 +83,8 @@ def _conv(
     if any(max(pair) >= f for pair, f in zip(borders, fields, strict=True)):
         # a window that sees padding only aborts old engines
         value, borders = _padded(g, value, borders), [(0, 0)] * count
+    if g.rows_overrun and count == 2 and overruns_row(value.shape[3], fields[1], borders[1][0], step[1]):
+        value, borders = _padded(g, value, [(0, 0), borders[1]]), [borders[0], (0, 0)]
     if cut:
         value, borders = _cut(g, value, fields, step, borders)
     given, late = _bias(g, bias)

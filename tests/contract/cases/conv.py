@@ -17,6 +17,9 @@ def _of_repeated(x: torch.Tensor, kernel: torch.Tensor, axis: int = 1) -> torch.
 
 
 CASES = [
+    case("conv2d narrower than its padding", build(nn.Conv2d, 3, 4, 7, 2, 3), randn(2, 3, 9, 1)),
+    case("conv2d narrow in one axis", build(nn.Conv2d, 3, 4, (1, 5), 1, (0, 2)), randn(2, 3, 9, 1)),
+    case("conv2d narrow, dynamic", build(nn.Conv2d, 3, 4, 7, 1, 3), randn(2, 3, 9, 8)).dynamic({0: {2: "H", 3: "W"}}),
     case("window of 1 over a repeated channel", _of_repeated, randn(2, 3, 7), weight(randn(5, 3, 1))).dynamic(
         {0: {2: "T"}}
     ),

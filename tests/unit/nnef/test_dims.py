@@ -102,3 +102,15 @@ def test_a_floor_division_that_is_exact_is_done() -> None:
     assert FloorDiv(6 * T * B, 2 * B) == 3 * T
     assert isinstance(FloorDiv(3 * T, 2), FloorDiv)
     assert isinstance(FloorDiv(T * B, T + 1), FloorDiv)
+
+
+def test_halves_of_halves_are_told_apart() -> None:
+    eighth = FloorDiv(FloorDiv(FloorDiv(T - 1, 2), 2), 2)  # even at 7, 24 and 101
+    assert not same(eighth, 2 * FloorDiv(eighth, 2))
+    assert same(FloorDiv(T - 1, 8), eighth)
+
+
+def test_a_multiple_is_divided() -> None:
+    half = FloorDiv(T - 1, 2)
+    assert FloorDiv(4 * half + 2 * T, 2) == 2 * half + T
+    assert FloorDiv(3 * half, 2) != half

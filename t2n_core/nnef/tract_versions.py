@@ -1,0 +1,50 @@
+"""From which release on tract does what: every boundary that decides how a statement is written.
+
+What it must not be given at all is in `tools/spec_sources/hazards.toml`, what it has in `tract_operators.tsv`.
+"""
+
+from __future__ import annotations
+
+from packaging.version import Version
+
+BOUNDED_SIZES = Version("0.21.6")
+"""The first release that reads what is known of a size."""
+SIZES_AS_BOUNDS = Version("0.19.6")
+"""Before, the bounds of `slice` are numbers only."""
+CLAMPED_ENDS = (Version("0.21.6"), Version("0.23.0"))
+"""From the first to before the second, `slice` of a dynamic axis T with `end = 3` has the extent min(T, 3) in the
+engine, which then fits nothing that is written for 3."""
+RESHAPES_INTO_SCANS = (Version("0.23.0"), Version("0.23.9"))
+"""From the first to before the second, the engine moves a `reshape` of a scan's result into the scan, and fails."""
+
+RESHAPES_INTO_SUMS = (Version("0.20"), Version("0.20.19"))
+"""From the first to before the second, the engine moves a `reshape` of a sum into the product that is a part of it, and
+then reads and writes elsewhere: wrong numbers, or it dies."""
+
+BATCHED_CONSTANTS = Version("0.20")
+"""Before, `matmul` reads beyond an operand whose batch is repeated to that of a constant."""
+PRODUCTS_APART = Version("0.20")
+"""Before, a `matmul` over a dynamic axis is one product for each index of the axes in front."""
+SUMS_IN_SINGLE = Version("0.21.13")
+"""Before, products of float16 are summed up in float16, where PyTorch takes float32: all of them, from 0.21.2 to 0.21.7
+those of a matrix and a vector. Convolutions still are."""
+ROWS_OVERRUN = Version("0.23.0")
+"""Before, `conv` over two axes writes beyond its memory where a window begins behind the end of a row."""
+REWRITTEN_PRODUCTS = Version("0.21.12")
+"""From then on the engine takes a `tile` off a product's operand although the result then lacks the size, and folds
+a `reshape` of one operand's batch into the other operand although that has one element there."""
+
+BLOCKS, BLOCKS_IN_HALVES = Version("0.21.6"), Version("0.21.11")
+"""The first releases that read Q4_0 in tract's own layout, and in that of llama.cpp."""
+
+SMALL_FIRST = Version("0.21.6")
+"""Before, a number or a stretched tensor is fast as the first operand (12 and 1.5 times), since only then the engine
+works in the memory of the second one, without going through it axis by axis."""
+SUMS_OF_AXES = Version("0.21.10")
+"""Before, a sum over several axes is one sum after the other."""
+FAST_NORMS = Version("0.23.1")
+"""From then on the norm over the last axis, which the engine recognises, is faster than its parts."""
+SWAPPED_SUB = (Version("0.21.8"), Version("0.21.11"))
+"""From the first to before the second, `sub` of few elements minus many gives the negative."""
+MIXED_PRODUCT = Version("0.21.6")
+"""`mul` and `div` of floats misread a second operand whose stretched axes are neither all in front nor all behind."""

@@ -290,6 +290,14 @@ class TractEmitter(Emitter):
         kept = [self._kept(v) if is_tiled(v) else v for v in inputs]
         return self.call("tract_core_einsum", kept, outs=[out], **attributes)[0]
 
+    def tract_core_scatter_elements(self, input: Value, indices: Value, updates: Value, **attributes: Any) -> Value:
+        """The statement of that name; booleans as numbers, which all versions scatter."""
+        if input.dtype.kind != "b":
+            return self.one("tract_core_scatter_elements", input, indices, updates, **attributes)
+        numbers = [self.cast(v, self.truths) for v in (input, updates)]
+        out = self.one("tract_core_scatter_elements", numbers[0], indices, numbers[1], **attributes)
+        return self.cast(out, input.dtype)
+
     def block_layout(self) -> BlockLayout:
         if self.spec.version < BLOCKS:
             raise self.fail(f"weights in blocks of 4 bits (Q4_0) are read since tract {BLOCKS}")

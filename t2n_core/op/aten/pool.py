@@ -115,6 +115,8 @@ def _avg_pool(g: Emitter, value: Value, window: Window, count_include_pad: bool,
     Zeros of the padding count if asked; what lies behind them never does. Engines differ about padding inside of the
     statement unless it is ignored, so zeros that count are put there before.
     """
+    if value.dtype.kind != "f":
+        raise g.fail(f"the average of {value.dtype} in a window has no form in NNEF", hint="convert to floats before")
     out = g.lift(value, window.count + 2)
     none = [0] * window.count
     if divisor_override is not None:

@@ -70,6 +70,10 @@ def _reduced(
     g: Emitter, how: Reducer, base: Value, axis: int, index: Value, source: Value, reduce: str, include_self: bool
 ) -> Value:
     """`base` with `source` reduced into it; without `include_self`, what is hit starts afresh."""
+    if base.dtype == BOOL:  # a sum of conditions is whether any holds
+        kind = {"sum": "amax", "prod": "amin"}.get(reduce, reduce)
+        numbers = g.cast(base, g.truths), axis, index, g.cast(source, g.truths)
+        return g.cast(_reduced(g, how, *numbers, kind, include_self), BOOL)
     start, kind = base, reduce if reduce != "mean" else "sum"
     if not include_self:
         fresh = g.fill(_neutral(kind, base.dtype), _joint(index, source), base.dtype)
@@ -179,7 +183,7 @@ def _index_put(
     updates = g.reshape_to(wide, [count, *rows.shape[1:]])
     where = g.reshape_to(places.flat, [count, *[1] * (rows.rank - 1)])
     if accumulate:
-        return places.unrows(g, how(g, rows, 0, where, updates, "sum"))
+        return places.unrows(g, _reduced(g, how, rows, 0, where, updates, "sum", include_self=True))
     out = g.tract_core_scatter_elements(rows, g.expand(where, updates.shape), updates, axis=0)
     return places.unrows(g, out)
 
@@ -241,7 +245,7 @@ def _register(how: Reducer, since: str | None) -> None:
         base, axis, where, pieces = _along(g, self, dim, index, source)
         if alpha != 1:
             pieces = g.mul(pieces, tensor(g, alpha, self.dtype))
-        return g.reshape_to(how(g, base, axis, where, pieces, "sum"), self.shape)
+        return g.reshape_to(_reduced(g, how, base, axis, where, pieces, "sum", include_self=True), self.shape)
 
     @op("aten::index_reduce", target="tract", since=since)
     def index_reduce(
@@ -266,7 +270,7 @@ def _register(how: Reducer, since: str | None) -> None:
         where = whole_index(g, flattened(g, index), flat.shape[0])
         pieces = g.cast(flattened(g, source), self.dtype)
         if accumulate:
-            out = how(g, flat, 0, where, pieces, "sum")
+            out = _reduced(g, how, flat, 0, where, pieces, "sum", include_self=True)
         else:
             out = g.tract_core_scatter_elements(flat, where, pieces, axis=0)
         return g.reshape_to(out, self.shape)

@@ -37,6 +37,9 @@ def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Te
     """The smallest of the most frequent values, and where it stands last."""
     if self.ndim == 0:
         return self.clone(), torch.zeros((), dtype=torch.int64)
+    if self.dtype == torch.bool:
+        value, index = mode(self.to(torch.uint8), dim, keepdim)
+        return value.to(torch.bool), index
     x = self.movedim(dim, -1)
     size = x.shape[-1]
     if not isinstance(size, int) or x.numel() * size > _PAIRS:

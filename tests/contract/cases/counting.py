@@ -7,6 +7,7 @@ import torch
 from tests.contract.cases import bools, case, randint, randn, uniform
 
 CASES = [
+    case("mode of booleans", torch.mode, bools(3, 7), 1),
     case("diff", torch.diff, randn(3, 5)),
     case("diff twice", torch.diff, randint(-9, 9, 5, 3), n=2, dim=0),
     case("diff of bool", torch.diff, bools(3, 5)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from tests.contract.cases import build, case, randn, uniform
+from tests.contract.cases import build, case, randint, randn, uniform
 
 aten = torch.ops.aten
 SPACE = {0: {0: "B", 2: "H"}}
@@ -16,6 +16,9 @@ def below(*shape: int) -> object:
 
 
 CASES = [
+    case("avg_pool2d of integers", nn.functional.avg_pool2d, randint(-9, 9, 1, 2, 6, 8), 2).refused(
+        "the average of int64"
+    ),
     case("max_pool1d", build(nn.MaxPool1d, 3, 2, 1), below(2, 3, 17)).dynamic(SPACE),
     case("max_pool1d, aten", aten.max_pool1d, below(2, 3, 17), [3], [2], [1]),
     case("max_pool1d, windows apart, ceil", build(nn.MaxPool1d, 2, 5, ceil_mode=True), below(2, 3, 17)),

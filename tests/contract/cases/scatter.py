@@ -20,7 +20,18 @@ def written(x: Tensor, index: Any, value: Any) -> Tensor:
     return out
 
 
+TWICE = torch.tensor([[0, 1, 2, 3], [0, 1, 1, 2]])
 CASES = [
+    case("index_put of booleans", lambda x, y: x.index_put((torch.tensor([0, 2]),), y), bools(5, 4), bools(2, 4)),
+    case(
+        "index_put adds booleans", lambda x, y: x.index_put((torch.tensor([2, 2]),), y, True), bools(5, 4), bools(2, 4)
+    ),
+    case(
+        "scatter_reduce of booleans, amin", lambda x, y: x.scatter_reduce(0, TWICE, y, "amin"), bools(5, 4), bools(2, 4)
+    ),
+    case(
+        "scatter_reduce of booleans, sum", lambda x, y: x.scatter_reduce(0, TWICE, y, "sum"), bools(5, 4), bools(2, 4)
+    ),
     case(
         "index_add of large integers",
         lambda x, i, s: x.index_add(0, i, s),

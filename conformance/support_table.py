@@ -36,8 +36,11 @@ only registered counts for nothing here.
 | `n/m` | n of m samples pass, the others are refused at export or by the engine, with a reason |
 | `no` | every sample is refused at export |
 | `fails` | the export succeeds and the engine refuses, crashes or takes too long |
-| **wrong** | at least one sample computes other numbers than PyTorch without an error; each with its reason in `conformance/expectations_aten.toml`: rounding of float16 where the graph is nearer to float64, equal elements in another order, memory that nobody wrote |
+| **wrong** | at least one sample computes other numbers than PyTorch without an error |
 | (empty) | the operator does not have this dtype, or no sample of it is usable |
+
+Why some are **wrong** is in `conformance/expectations_aten.toml`: rounding of float16, where the graph mostly is nearer
+to float64 than PyTorch, equal elements in another order, memory that nobody wrote.
 """
 _SECTIONS = {"operator": "Operators", "inplace": "Operators in place", "module": "Modules"}
 

@@ -8,7 +8,7 @@ import numpy as np
 import sympy
 
 from t2n_core.nnef.dims import Dim, as_dim, is_static, same
-from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.op.aten.shape import axis_of, positions
 from t2n_core.op.promote import INT64
@@ -102,10 +102,13 @@ def window(g: Emitter, value: Value, axis: int, start: Dim | None, length: Dim, 
     return g.pick(value, g.add(indices, g.size(begin, INT64)), axis=axis)
 
 
-def _nothing(g: Emitter) -> Value:
-    """The result without elements; an end of 0 would be the whole axis in NNEF."""
+def _nothing(g: Emitter, value: Value, axis: int) -> Value:
+    """The result without elements, cut off behind the last one: an end of 0 would be the whole axis in NNEF."""
     if not is_static(g.output.shape):
-        raise g.fail("a slice without elements has no form beside axes of dynamic size")
+        size = value.shape[axis]
+        if not isinstance(size, int) or size == 0:
+            raise g.fail("a slice without elements of a dynamic axis has no form")
+        return g.one("slice", value, axes=[axis], begin=[size], end=[size], out=Expected(g.output.shape, value.dtype))
     return g.constant(np.zeros([int(d) for d in g.output.shape], g.output.dtype))
 
 
@@ -120,7 +123,7 @@ def slice(
     axis = axis_of(self, dim)
     length, size = g.output.shape[axis], self.shape[axis]
     if isinstance(length, int) and length == 0:
-        return _nothing(g)
+        return _nothing(g, self, axis)
     if not isinstance(length, int) and length.has(sympy.Max, sympy.Min):
         plain = as_dim(true_bound(end, size, size) - true_bound(start, size, 0))
         if step == 1 and same(plain, length):

@@ -21,6 +21,9 @@ CASES = [
     ),
     case("cat of nothing and something", lambda x: torch.cat([x[:, :0], x, x[:, 2:2]], 1), randn(2, 3)),
     case("slice without elements", lambda x: (x[:, 2:2], x * 2), randn(2, 3)),
+    case("slice without elements, dynamic", lambda x: torch.cat([x * 2, x[..., 3:]], -1), randn(2, 5, 3)).dynamic(
+        {0: {0: "B", 1: "T"}}
+    ),
     case("concat", torch.concat, [randn(2, 3), randn(2, 5)], 1),
     case("concatenate", torch.concatenate, [randn(2, 3), randn(2, 5)], 1),
     case("prims.cat", lambda x, y: prims.cat([x, y], 1), randn(2, 3), randn(2, 5)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import os
 import sys
 import tempfile
@@ -254,8 +253,7 @@ class CellRun:
         self.exports += 1
         path = self.cache.new_archive()
         self._archives.append(path)
-        with _without_trace_log():
-            return export.to(self._target(options), path)
+        return export.to(self._target(options), path)
 
     def _target(self, options: CaseOptions) -> Any:
         engine, converter = self.cell.engine, load_converter()
@@ -322,22 +320,6 @@ def _seeded(case: str) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(zlib.crc32(case.encode()))
         yield
-
-
-@contextmanager
-def _without_trace_log() -> Iterator[None]:
-    """Take pytest's handlers off torch's trace log while a model is captured.
-
-    Since 9.2 pytest listens to loggers that do not propagate, too. With any handler torch writes its graphs as JSON,
-    which takes time, and pytest shows pages of empty log lines under each failure.
-    """
-    log = logging.getLogger("torch.__trace")
-    before = log.handlers
-    log.handlers = [one for one in before if not type(one).__module__.startswith("_pytest.")]
-    try:
-        yield
-    finally:
-        log.handlers = before
 
 
 def _resolved(engine: SelectedEngine) -> Any:

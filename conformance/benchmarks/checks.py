@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from conformance.benchmarks.machine import VERSIONS
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine.pool import close_all
 
 CHECKS = 200
-VERSIONS = ("0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.9")
 _CASES = 5
 
 SMALL: Mapping[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {

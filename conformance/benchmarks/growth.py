@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from conformance.benchmarks.machine import VERSIONS
 from t2n_core import ModelExport, TractNNEF
 
-VERSION = "0.23.9"
 ROUNDS = 3
 _SHORT = 2.0
 """Seconds: what takes longer runs once."""
@@ -98,7 +98,7 @@ def _turn(growth: Growth, count: int, folder: Path) -> dict[str, float]:
 
     def ours() -> None:
         export = ModelExport(model, inputs, input_names=names, dynamic_axes=axes)
-        export.to(TractNNEF(VERSION, check_io=False), folder / "growth.tar")
+        export.to(TractNNEF(VERSIONS[-1], check_io=False), folder / "growth.tar")
 
     def floor() -> None:
         free = {0: torch.export.Dim.DYNAMIC} if growth.dynamic else None

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+VERSIONS = ("0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.9")
+"""What the costs are measured with: the newest releases of the lines, and the last alone where one is enough."""
 
 
 def describe_machine() -> dict[str, Any]:

@@ -15,12 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from conformance.benchmarks.machine import ROOT
+from conformance.benchmarks.machine import ROOT, VERSIONS
 
 FORMS = ("tar", "directory")
 ROUNDS = 8
 """Turns of writing; the fastest counts, since the disk is shared."""
-VERSION = "0.23.9"
 _WIDTH = 8192
 _LAYER = _WIDTH * _WIDTH * 4
 """Bytes of one weight."""
@@ -49,13 +48,13 @@ def run(form: str, gigabytes: float, folder: Path) -> dict[str, Any]:
 
     torch.manual_seed(0)
     small = ModelExport(nn.Linear(3, 3), (torch.randn(1, 3),))
-    small.to(TractNNEF(VERSION, check_io=False), folder / "small.tar").archive.unlink()
+    small.to(TractNNEF(VERSIONS[-1], check_io=False), folder / "small.tar").archive.unlink()
     layers = [nn.Linear(_WIDTH, _WIDTH, bias=False) for _ in range(round(gigabytes * 1e9 / _LAYER))]
     model, x = nn.Sequential(*layers).eval(), torch.randn(1, _WIDTH)
     path = folder / ("weights.tar" if form == "tar" else "weights")
     held = _reset_peak()
     export = ModelExport(model, (x,))
-    times = export.to(TractNNEF(VERSION, check_io=False), path).times
+    times = export.to(TractNNEF(VERSIONS[-1], check_io=False), path).times
     peak = _status("VmHWM") - held
     writes, raws = [], []
     for _ in range(ROUNDS):
@@ -64,7 +63,7 @@ def run(form: str, gigabytes: float, folder: Path) -> dict[str, Any]:
         _write_plain(path, layers)
         raws.append(time.perf_counter() - start)
         _clear(path)
-        writes.append(export.to(TractNNEF(VERSION, check_io=False), path).times["write"])
+        writes.append(export.to(TractNNEF(VERSIONS[-1], check_io=False), path).times["write"])
     _clear(path)
     return {
         "weights_bytes": _LAYER * len(layers),

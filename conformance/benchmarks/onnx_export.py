@@ -5,17 +5,13 @@ One job per line, as JSON: {"net": "softmax", "path": …}; one answer per line.
 
 from __future__ import annotations
 
-import json
-import logging
-import os
-import sys
 import time
-import warnings
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from conformance.benchmarks.jobs import answer_jobs
 from conformance.benchmarks.layer_nets import LAYERS
 
 
@@ -30,18 +26,5 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     return {"seconds": [time.perf_counter() - started]}
 
 
-def main() -> None:
-    warnings.simplefilter("ignore")
-    logging.disable(logging.CRITICAL)
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what else is printed does not get between the answers
-    for line in sys.stdin:
-        try:
-            answer = work(json.loads(line))
-        except Exception as cause:
-            answer = {"error": f"{type(cause).__name__}: {cause}"[:300]}
-        print(json.dumps(answer), file=answers, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    answer_jobs(work)

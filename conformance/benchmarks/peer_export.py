@@ -7,19 +7,16 @@ for both exporters alike, in the engine.
 
 from __future__ import annotations
 
-import json
-import logging
-import os
 import shutil
-import sys
 import tempfile
 import time
-import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from torch_to_nnef import TractNNEF, export_model_to_nnef
 
+from conformance.benchmarks.jobs import answer_jobs
 from conformance.benchmarks.layer_nets import LAYERS
 from conformance.benchmarks.nets import RECURRENT, build, chain
 
@@ -56,19 +53,6 @@ def work(job: dict[str, Any], folder: Path) -> dict[str, Any]:
     return {"seconds": [time.perf_counter() - started]}
 
 
-def main() -> None:
-    warnings.simplefilter("ignore")
-    logging.disable(logging.CRITICAL)
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what else is printed does not get between the answers
-    with tempfile.TemporaryDirectory() as folder:
-        for line in sys.stdin:
-            try:
-                answer = work(json.loads(line), Path(folder))
-            except Exception as cause:
-                answer = {"error": f"{type(cause).__name__}: {cause}"[:300]}
-            print(json.dumps(answer), file=answers, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    with tempfile.TemporaryDirectory() as name:
+        answer_jobs(partial(work, folder=Path(name)))

@@ -15,10 +15,9 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from conformance.benchmarks.machine import ROOT
+from conformance.benchmarks.machine import ROOT, VERSIONS
 
 CASES = (100, 500, 2000)
-VERSIONS = ("0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.9")
 
 CONFTEST = '''
 """Export and engine from memory."""

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.nnef.dims import same
 from t2n_core.nnef.emitter import FLOAT32, Emitter, Operand
 from t2n_core.nnef.graph import Value
 from t2n_core.op.promote import BOOL, FLOAT64
@@ -69,8 +68,7 @@ def product_of(g: Emitter, x: Value, axes: list[int]) -> Value:
     if g.spec.has("tract_core_product_reduce"):
         return g.tract_core_product_reduce(x, axes=axes)
     for axis in axes:
-        while not same(x.shape[axis], 1):
-            size = x.shape[axis]
+        while (size := x.shape[axis]) != 1:
             if not isinstance(size, int):
                 raise g.fail("a product along a dynamic axis has no form in this target")
             half = size // 2

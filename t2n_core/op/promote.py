@@ -18,7 +18,6 @@ Tensorlike: TypeAlias = "Value | bool | int | float | sympy.Expr"
 
 BOOL = np.dtype(np.bool_)
 INT64 = np.dtype(np.int64)
-UINT8 = np.dtype(np.uint8)
 FLOAT16 = np.dtype(np.float16)
 FLOAT64 = np.dtype(np.float64)
 
@@ -61,6 +60,11 @@ def _stand_in(value: Tensorlike) -> Any:
 def widened(g: Emitter, value: Value) -> Value:
     """float16 as float32, in which PyTorch computes it too and which every version can do everything in."""
     return g.cast(value, FLOAT32) if value.dtype == FLOAT16 else value
+
+
+def as_numbers(g: Emitter, value: Value) -> Value:
+    """As `widened`, and booleans as numbers, which all versions can compare and add up."""
+    return g.cast(value, g.truths) if value.dtype == BOOL else widened(g, value)
 
 
 def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

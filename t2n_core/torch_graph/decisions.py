@@ -23,7 +23,8 @@ import torch
 from t2n_core.errors import Origin
 from t2n_core.torch_graph import naming
 
-_OWN = tuple(f"{Path(found).parent}/" for found in (torch.__file__, Path(__file__).parent, sympy.__file__))
+NOT_THE_MODELS = (*(f"{Path(found).parent}/" for found in (torch.__file__, Path(__file__).parent, sympy.__file__)), "<")
+"""How the names of files begin that are no code of a model."""
 _PYTHON = "Python code that looks at a size"
 
 
@@ -116,10 +117,11 @@ def _origin() -> Origin | None:
     operator = ""
     while frame is not None:
         place = frame.f_code.co_filename
-        if not place.startswith(_OWN) and not place.startswith("<"):
+        if not place.startswith(NOT_THE_MODELS):
             code = linecache.getline(place, frame.f_lineno).strip()
-            source = f"{place}:{frame.f_lineno} in {frame.f_code.co_name}" + (f": `{code}`" if code else "")
-            return Origin(operator or _PYTHON, "", source)
+            return Origin(
+                operator or _PYTHON, "", naming.source_line(place, frame.f_lineno, frame.f_code.co_name, code)
+            )
         called = frame.f_locals.get("func") or frame.f_locals.get("self")
         if isinstance(called, torch._ops.OpOverload):
             operator = naming.kind_of(called)

@@ -36,6 +36,11 @@ def module_path_of(meta: dict[str, Any]) -> str:
     return without_root(str(paths[-1])) if paths else ""
 
 
+def source_line(file: str, line: int | str, function: str, code: str) -> str:
+    """A place in the model as users read it."""
+    return f"{file}:{line} in {function}" + (f": `{code}`" if code else "")
+
+
 def origin_of(kind: str, meta: dict[str, Any]) -> Origin:
     """Where a node of the captured graph comes from: the innermost line outside PyTorch itself, if there is one."""
     known = (meta.get("custom") or {}).get(ORIGIN)
@@ -48,7 +53,7 @@ def origin_of(kind: str, meta: dict[str, Any]) -> Origin:
         own = [f for f in frames if "/torch/nn/modules/" not in f["file"] and "/torch/nn/functional" not in f["file"]]
         frame = (own or frames)[-1]
         code = trace[frame.end() :].lstrip("\n").split("\n", 1)[0].strip()
-        source = f"{frame['file']}:{frame['line']} in {frame['function']}" + (f": `{code}`" if code else "")
+        source = source_line(frame["file"], frame["line"], frame["function"], code)
     return Origin(kind, module_path_of(meta), source)
 
 

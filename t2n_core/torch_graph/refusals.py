@@ -6,15 +6,11 @@ import linecache
 import re
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
-
-import sympy
-import torch
 
 from t2n_core.errors import CaptureError, Origin
-from t2n_core.torch_graph.decisions import Decision
+from t2n_core.torch_graph import naming
+from t2n_core.torch_graph.decisions import NOT_THE_MODELS, Decision
 
-_OWN = tuple(f"{Path(found).parent}/" for found in (torch.__file__, Path(__file__).parent, sympy.__file__))
 _SHOWN = 3
 """Lines of the model that an error names."""
 _TENSORS = re.compile(r"inputs\['tensors'\]\[(\d+)\]")
@@ -57,12 +53,12 @@ def refusal_to_trace(cause: Exception, model: str) -> CaptureError:
 
 def _origin(what: str, cause: Exception) -> Origin | None:
     """The model's innermost line among those that led to an exception."""
-    frames = [f for f in traceback.extract_tb(cause.__traceback__) if not f.filename.startswith((*_OWN, "<"))]
+    frames = [f for f in traceback.extract_tb(cause.__traceback__) if not f.filename.startswith(NOT_THE_MODELS)]
     if not frames:
         return None
     frame = frames[-1]
     code = linecache.getline(frame.filename, frame.lineno or 0).strip()
-    return Origin(what, "", f"{frame.filename}:{frame.lineno} in {frame.name}" + (f": `{code}`" if code else ""))
+    return Origin(what, "", naming.source_line(frame.filename, frame.lineno or 0, frame.name, code))
 
 
 def _first_lines(cause: BaseException, most: int = 6) -> str:

@@ -78,7 +78,8 @@ class TorchModuleTracer:
         shapes = {n: tuple(t.shape) for n, t in zip(self.inputs.names, tensors, strict=True)}
         axes = axes_of.normalise(self.dynamic_axes, shapes)
         if self.source.program is not None:
-            return self._read(_functional(self.source.program), axes, _paths_of(self.source.program))
+            with quiet():
+                return self._read(_functional(self.source.program), axes, _paths_of(self.source.program))
         call = FlatCall(self.source, self.inputs)
         decisions: list[FrozenDecision] = []
         with ExitStack() as stack:

@@ -17,7 +17,7 @@ from t2n_core.nnef.graph import Value
 from t2n_core.op import portable
 from t2n_core.op.aten.reduction import log_sum_exp
 from t2n_core.op.aten.shape import axis_of, mask, positions
-from t2n_core.op.promote import INT64, wide_input, widened
+from t2n_core.op.promote import INT64, as_numbers, wide_input
 from t2n_core.op.registry import op
 
 _SQUARE = 64
@@ -111,7 +111,7 @@ def _extreme(key: str, kind: Running) -> None:
     @op(key)
     def rule(g: Emitter, self: Value, dim: int) -> tuple[Value, Value]:
         """Running extremes, and the last index that has each."""
-        x = g.cast(self, g.truths) if self.dtype.kind == "b" else widened(g, self)
+        x = as_numbers(g, self)
         if x.rank == 0:
             return self, g.constant(np.zeros((), np.int64))
         axis = axis_of(x, dim)

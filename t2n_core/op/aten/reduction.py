@@ -16,7 +16,7 @@ from t2n_core.nnef.dims import Dim, product
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op import portable
-from t2n_core.op.promote import BOOL, INT64, wide_dtype, wide_input, widened
+from t2n_core.op.promote import BOOL, INT64, as_numbers, wide_dtype, wide_input, widened
 from t2n_core.op.registry import op
 
 Axes = int | Sequence[int] | None
@@ -96,17 +96,14 @@ def prod(g: Emitter, self: Value, dim: int | None = None, keepdim: bool = False,
     if g.output.dtype == BOOL:
         return _truth(g, self, dim, keepdim, "min_reduce", True)
 
-    def formula(g: Emitter, x: Value, axes: list[int]) -> Value:
-        return portable.product_of(g, x, axes)
-
-    return _reduction(g, self, dim, keepdim, formula)
+    return _reduction(g, self, dim, keepdim, portable.product_of)
 
 
 def extreme(g: Emitter, self: Value, axes: list[int], operator: str) -> Value:
     """`max_reduce` or `min_reduce`, axes kept; booleans as numbers, which all versions can compare."""
     if not axes:
         return self
-    x = g.cast(self, g.truths) if self.dtype == BOOL else widened(g, self)
+    x = as_numbers(g, self)
     found = g.call(operator, x, axes=axes)[0]
     return g.cast(_corrected(g, x, found, axes, operator) if x.dtype.kind == "f" else found, self.dtype)
 
@@ -152,7 +149,7 @@ def arg_extreme(g: Emitter, self: Value, dim: int | None, keepdim: bool, operato
     """The first index of the extreme; without `dim`, in the flattened tensor."""
     if self.rank == 0:
         return g.cast(g.mul(g.cast(self, INT64), 0), INT64)
-    x = g.cast(self, g.truths) if self.dtype == BOOL else widened(g, self)
+    x = as_numbers(g, self)
     if dim is None:
         flat = g.reshape_to(x, [product(x.shape)])
         return g.reshape_to(_first_index(g, flat, 0, operator), g.output.shape)

@@ -16,20 +16,16 @@ from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.op import portable
 from t2n_core.op.aten.shape import axis_of, positions
-from t2n_core.op.promote import BOOL, INT64, Tensorlike, result_type, tensor, wide_dtype
+from t2n_core.op.promote import INT64, Tensorlike, as_numbers, result_type, tensor, wide_dtype
 from t2n_core.op.registry import op
 
 COUNTED = 128
 """Elements of an axis up to which places are counted even where the engine can sort."""
 
 
-def _comparable(g: Emitter, value: Value) -> Value:
-    return g.cast(value, g.truths) if value.dtype == BOOL else g.cast(value, wide_dtype(value.dtype))
-
-
 def _places(g: Emitter, value: Value, axis: int, descending: bool) -> Value:
     """Of each element, its place in the stable order."""
-    plain = _comparable(g, value)
+    plain = as_numbers(g, value)
     one, other = g.unsqueeze(plain, axes=[axis + 1]), g.unsqueeze(plain, axes=[axis])  # [… i, 1 …] and [… 1, j …]
     before = g.gt(other, one) if descending else g.lt(other, one)
     equal = g.eq(other, one)
@@ -62,7 +58,7 @@ def _by_engine(g: Emitter, value: Value, axis: int, descending: bool, count: Dim
     if not isinstance(value.shape[axis], int) or not isinstance(count, int) or value.shape[axis] <= COUNTED:
         return ordered(g, value, axis, descending, count)
     shape = (*value.shape[:axis], count, *value.shape[axis + 1 :])
-    plain = _comparable(g, value)
+    plain = as_numbers(g, value)
     k = g.constant(np.asarray(count, dtype=np.int64))
     outs = [Expected(shape, plain.dtype), Expected(shape, INT64)]
     values, indices = g.call("tract_core_topk", plain, k=k, axis=axis, largest=descending, outs=outs)

@@ -11,20 +11,13 @@ Inputs and outputs of a model stay real: `torch.view_as_real` and `torch.view_as
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
-from t2n_core.torch_graph.decompositions import overloads
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from t2n_core.torch_graph.by_overload import ByOverload
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,31 +30,12 @@ class Pair:
 
 Operand = Pair | Tensor | complex
 
-_FOUND: dict[OpOverload, Callable[..., Any]] = {}
-
-
-def on_pairs(*keys: str) -> Callable[[Function], Function]:
-    """Registers what an operator does to pairs, for all its overloads or for one (`aten::stft.center`)."""
-
-    def register(function: Function) -> Function:
-        for key in keys:
-            for overload in overloads(key):
-                _FOUND[overload] = function
-        return function
-
-    return register
-
-
-def find(target: OpOverload) -> Callable[..., Any] | None:
-    """What the operator does to pairs, if that is known."""
-    _load()
-    return _FOUND.get(target)
-
-
-def known_overloads() -> Iterator[OpOverload]:
-    """Every overload that has a form for pairs."""
-    _load()
-    return iter(_FOUND)
+_TABLE = ByOverload(__name__, __path__)
+on_pairs = _TABLE.register
+"""Registers what an operator does to pairs, for all its overloads or for one (`aten::stft.center`)."""
+find = _TABLE.find
+"""What the operator does to pairs, if that is known."""
+known_overloads = _TABLE.known
 
 
 def as_pair(operand: Operand) -> Pair:
@@ -72,9 +46,3 @@ def as_pair(operand: Operand) -> Pair:
         return Pair(operand, torch.zeros_like(operand))
     number = complex(operand)
     return Pair(number.real, number.imag)
-
-
-@cache
-def _load() -> None:
-    for module in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{module.name}")

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
+from t2n_core.torch_graph.by_overload import overloads
 from t2n_core.torch_graph.complex_pairs import Operand, Pair, as_pair, on_pairs
-from t2n_core.torch_graph.decompositions import Refusal, overloads
+from t2n_core.torch_graph.decompositions import Refusal
 
 _ONE_TENSOR = """
     chunk clone contiguous cumsum diagonal diff expand flatten flip gather index index_select mean movedim narrow neg

@@ -196,6 +196,13 @@ def test_an_encoder_alone_is_not_assumed_to_be_without_global_tokens() -> None:
         _ = ModelExport(Encoder(encoder).eval(), (torch.randn(1, 8, 16), mask)).captured
 
 
+def test_a_complex_spectrogram_stays_one() -> None:
+    package = library("torchaudio")
+    model = package.transforms.Spectrogram(64, power=None)
+    with pytest.raises(T2NError, match=r"complex|stft"):
+        ModelExport(model, (torch.randn(400),)).lower(TractNNEF("0.23.9"))
+
+
 def test_libraries_that_are_not_loaded_cost_nothing() -> None:
     code = (
         "import sys; from t2n_core.rewriter.builtin import builtin_rewriters\n"

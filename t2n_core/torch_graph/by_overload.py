@@ -1,0 +1,64 @@
+"""Functions kept under the torch operators that they stand for; their modules are loaded when one is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import Any, TypeVar
+
+import torch
+from torch._ops import OpOverload
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class ByOverload:
+    """One function for each overload of torch's own operators; those of other packages are known by their name only,
+    since they exist only once that package is imported."""
+
+    def __init__(self, package: str, path: Iterable[str]) -> None:
+        """The functions are registered by the modules of the package at `path`."""
+        self._package, self._path = package, list(path)
+        self._found: dict[OpOverload, Callable[..., Any]] = {}
+        self._of_libraries: dict[str, Callable[..., Any]] = {}
+
+    def register(self, *keys: str) -> Callable[[Function], Function]:
+        """Decorates the function for an operator (`aten::median`), or for one overload of it (`aten::median.dim`)."""
+
+        def registered(function: Function) -> Function:
+            for key in keys:
+                if not key.startswith(("aten::", "prims::")):
+                    self._of_libraries[key] = function
+                    continue
+                for overload in overloads(key):
+                    self._found[overload] = function
+            return function
+
+        return registered
+
+    def find(self, target: OpOverload) -> Callable[..., Any] | None:
+        load_modules(self._package, *self._path)
+        return self._found.get(target) or self._of_libraries.get(target._schema.name)
+
+    def known(self) -> Iterator[OpOverload]:
+        """Every overload of torch's own operators that has a function; for the test that each has a case."""
+        load_modules(self._package, *self._path)
+        return iter(self._found)
+
+
+def overloads(key: str) -> list[OpOverload]:
+    """Of an operator that gives its result (`aten::median`), or the one that is named (`aten::median.dim`)."""
+    namespace, _, rest = key.partition("::")
+    name, _, overload = rest.partition(".")
+    packet = getattr(getattr(torch.ops, namespace), name)
+    names = [overload] if overload else [n for n in packet.overloads() if n != "out" and not n.endswith("_out")]
+    return [getattr(packet, n) for n in names]
+
+
+@cache
+def load_modules(package: str, *path: str) -> None:
+    """Imports every module of a package, once."""
+    for module in pkgutil.iter_modules(path):
+        importlib.import_module(f"{package}.{module.name}")

@@ -33,7 +33,7 @@ def fold_norms(graph: TorchModuleIRGraph, is_plain: Callable[[TorchOp], bool]) -
     for op in graph.op_nodes:
         if any(id(v) in swaps for v in op.inputs):
             op = replace(op, arguments={k: swapped(v, swaps) for k, v in op.arguments.items()})
-        place = products.get(id(op.arguments.get("input"))) if _is_norm(op) and is_plain(op) else None
+        place = products.get(id(op.arguments.get("input"))) if _is_norm(op, readers) and is_plain(op) else None
         if place is not None and (weights := _normed_weights(done[place], op, made)) is not None:
             done[place] = _with_weights(done[place], op, *weights, swaps)
             continue
@@ -44,15 +44,15 @@ def fold_norms(graph: TorchModuleIRGraph, is_plain: Callable[[TorchOp], bool]) -
     return replace(graph, outputs=outputs, op_nodes=done, weights=[*graph.weights, *made.values()])
 
 
-def _is_norm(op: TorchOp) -> bool:
-    """With statistics that are weights, and no other result than the first one."""
+def _is_norm(op: TorchOp, readers: Counter[int]) -> bool:
+    """With statistics that are weights, and no result that is read but the first one."""
     name = op.kind.split(".")[0]
     return (
         name in NORMS
         and not op.arguments.get("training", False)
         and op.arguments["running_mean"] is not None
         and op.arguments["running_var"] is not None
-        and all(o is None for o in op.outputs[1:])
+        and not any(readers[id(o)] for o in op.outputs[1:] if o is not None)
     )
 
 

@@ -38,6 +38,12 @@ def test_a_norm_of_a_product_is_part_of_it(model: nn.Module, shape: tuple[int, .
     assert len(kinds(model, *shape)) == 1
 
 
+def test_writing_in_place_elsewhere_in_the_model_changes_nothing() -> None:
+    """PyTorch writes such a model anew, and the norm then as its variant with three results."""
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True))
+    assert kinds(model, 2, 3, 7, 6) == ["aten::conv2d", "aten::relu"]
+
+
 @pytest.mark.parametrize(
     ("make", "shape", "dtype"),
     [

@@ -156,10 +156,11 @@ class TractEmitter(Emitter):
         first_clamping, first_right = CLAMPED_ENDS
         if first_clamping <= self.spec.version < first_right:
             for bound in list(bounds):
-                if not isinstance(value.shape[bound[0]], int) and is_static(bound[1:3]):
+                known, fixed = isinstance(value.shape[bound[0]], int), is_static(bound[1:3])
+                if fixed and not known:
                     value = self._pick_known(value, *bound)
                     bounds.remove(bound)
-                elif not isinstance(value.shape[bound[0]], int) and is_multiple_of_quotient(bound[2]):
+                elif is_multiple_of_quotient(bound[2]) if not known else not fixed:
                     value = self._pick_range(value, *bound)
                     bounds.remove(bound)
             if not bounds:

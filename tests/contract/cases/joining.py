@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tests.contract.cases import bools, case, randint, randn
+from tests.contract.cases import bools, case, randint, randn, weight
 
 aten, prims = torch.ops.aten, torch.ops.prims
 BT = {0: {0: "B", 1: "T"}}
@@ -57,6 +57,24 @@ CASES = [
     case("slice dynamic both", lambda x: (x[:, 1:-1] - x[:, :-2]).amax(1), randn(2, 5, 3)).dynamic(BT),
     case("slice dynamic step", lambda x: x[:, ::2], randn(2, 5, 3)).dynamic({0: {0: "B"}}),
     case("slice a dynamic step", lambda x: x[:, 1::2], randn(2, 6, 3)).dynamic(BT),
+    case(
+        "slice of a table",
+        lambda x, t: (x + t[:, : x.shape[1]]).unflatten(2, (2, 3)),
+        randn(2, 5, 6),
+        weight(randn(1, 19, 6)),
+    ).dynamic(BT),
+    case(
+        "slice of a table, to its end",
+        lambda x, t: (x + t[:, 19 - x.shape[1] :]).unflatten(2, (2, 3)),
+        randn(2, 5, 6),
+        weight(randn(1, 19, 6)),
+    ).dynamic(BT),
+    case(
+        "slice of a table, its middle",
+        lambda x, t: (x + t[:, 9 : 9 + x.shape[1]]).unflatten(2, (2, 3)),
+        randn(2, 5, 6),
+        weight(randn(1, 29, 6)),
+    ).dynamic(BT),
     case("slice_copy", aten.slice_copy.Tensor, randn(5, 4), 0, 1, 4, 2),
     case("last step", lambda x: x[:, -1], randn(2, 5, 3)).dynamic(BT),
     case("first step", lambda x: x[:, 0], randn(2, 5, 3)).dynamic(BT),

@@ -13,6 +13,7 @@ from t2n_core.errors import LowerError
 from t2n_core.nnef.dims import Dim, Shape, as_dim, floor_div, is_static, product, same
 from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter, Expected, Operand
 from t2n_core.nnef.graph import BlockLayout, Operation, Value, is_known
+from t2n_core.nnef.reshapes import factors, joined, reshape_parts
 from t2n_core.nnef.shapes import broadcast, is_mixed, is_stretched
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.tract_rewriting import (
@@ -311,12 +312,28 @@ class TractEmitter(Emitter):
         batch = broadcast(value.shape[:-2], self.lift(other, value.rank).shape[:-2])
         return self.expand(value, (*batch, *value.shape[-2:]))
 
-    def reshape(self, input: Value, *args: Any, out: Expected | None = None, **attributes: Any) -> Value:
-        """The statement of that name, behind a barrier where the engine would move it into a scan or a product."""
+    def reshape(self, input: Value, *, shape: Sequence[Dim]) -> Value:
+        """The statement of that name, behind a barrier where the engine would move it into a scan or a product.
+
+        With dynamic sizes it is of the axes that change only, and of each group of them alone where there are many: the
+        engine compares the numbers of elements as expressions, and does not see that `(B*T)*U` is `(U*B)*T`.
+        """
         for (first, end), is_moved in MOVED_RESHAPES:
             if first <= self.spec.version < end and is_moved(input):
                 input = self._kept(self.lift(input, max(2, input.rank)))
-        return self.one("reshape", input, *args, out=out, **attributes)
+        wanted = tuple(as_dim(d) for d in shape)
+        parts = [] if is_static(input.shape + wanted) else reshape_parts(input.shape, wanted)
+        if not parts:
+            return self.one("reshape", input, shape=list(wanted))
+        whole = joined(parts, input.shape, wanted)
+        if max(factors(whole.before), factors(whole.after)) <= 2:
+            parts = [whole]
+        for part in reversed(parts):
+            place: dict[str, Any] = (
+                {} if part.count == input.rank else {"axis_start": part.start, "axis_count": part.count}
+            )
+            input = self.one("reshape", input, shape=list(part.after), **place)
+        return input
 
     def _kept(self, value: Value) -> Value:
         """The same numbers behind a triangle that keeps everything: no rewriting passes that.

@@ -10,7 +10,28 @@ from tests.contract.cases import bools, case, randint, randn, tensor
 aten, prims = torch.ops.aten, torch.ops.prims
 BT = {0: {0: "B", 1: "T"}}
 
+
+def _relative(x: torch.Tensor) -> torch.Tensor:
+    """Scores [B, 2, T, 2 * T - 1] of a sequence, as those of relative positions are."""
+    scores = x @ x.mT
+    return torch.cat([scores, scores[..., 1:].exp()], -1)
+
+
+def _shifted(x: torch.Tensor) -> torch.Tensor:
+    """The shift of Transformer-XL: each row begins one place later."""
+    scores = _relative(x)
+    batch, heads, length, places = scores.shape
+    shifted = scores.reshape(batch, heads, places, length)[:, :, 1:]
+    return shifted.reshape(batch, heads, length, places - 1)
+
+
 CASES = [
+    case("view of a relative shift", _shifted, randn(2, 2, 5, 3)).dynamic({0: {0: "B", 2: "T"}}),
+    case("view of a relative shift of one head", lambda x: _shifted(x[:, None])[:, 0], randn(2, 5, 3)).dynamic(BT),
+    case("flatten of two groups of axes", lambda x: _relative(x).flatten(0, 1).flatten(1), randn(2, 2, 5, 3)).dynamic(
+        {0: {0: "B", 2: "T"}}
+    ),
+    case("view with axes of 1 around", lambda x: x.view(1, x.shape[0], x.shape[1] * 4, 1), randn(2, 5, 4)).dynamic(BT),
     case("view", lambda x: x.view(2, 12), randn(2, 3, 4)),
     case("narrow from a tensor", lambda x, i: x.narrow(1, i, 2), randn(2, 5, 3), tensor(3)),
     case("narrow from the end", lambda x, i: torch.narrow(x, 2, i, 2), randn(2, 5, 3), tensor(-2)),

@@ -41,10 +41,12 @@ def attach_record(
     root: Path,
     *,
     accept: bool = False,
+    told: dict[str, str] | None = None,
 ) -> str:
     """Put the record of a cell on the report of the phase that decides it, and judge both by what is expected.
 
-    Gives the text that was put there, empty if this phase decides nothing.
+    Gives the text that was put there, empty if this phase decides nothing. `told` are the graphs that this
+    process has put on a report already, by key, with the cell that did it: only that one does so again, if it is rerun.
     """
     record = record_of(cell, run, call, report) if cell is not None else None
     if record is None:
@@ -55,23 +57,24 @@ def attach_record(
         record = judge(report, record, expectations, accept)
     contents = run.decisive_contents() if run is not None else Contents()
     graph = contents.graph_line
-    record = _described(record, contents, dict(report.user_properties))
+    record = _described(record, contents, graph.key if graph is not None else "", dict(report.user_properties))
     record = _relative(record, root)
-    lines: list[Record] = [record] if graph is None else [graph, record]
+    lines: list[Record] = [record]
+    if graph is not None and (told is None or told.setdefault(graph.key, record.nodeid) == record.nodeid):
+        lines.insert(0, graph)
     text = "\n".join(map(encode, lines))
     report.user_properties.append((PROPERTY, text))
     return text
 
 
-def _described(record: CellLine, contents: Contents, properties: Mapping[str, object]) -> CellLine:
+def _described(record: CellLine, contents: Contents, graph: str, properties: Mapping[str, object]) -> CellLine:
     """With what the case is about: from its export, and from what the test said with `record_property`."""
-    graph = contents.graph_line
     return msgspec.structs.replace(
         record,
         op=str(properties.get(OP_PROPERTY, "")),
         ops=list(contents.ops),
         dtype=str(properties.get(DTYPE_PROPERTY, contents.dtype)),
-        graph=graph.key if graph is not None else "",
+        graph=graph,
     )
 
 

@@ -32,6 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[t2n.CACHE] = ExportCache()
     config.stash[t2n.ENGINES] = []
     config.stash[t2n.EXPECTATIONS] = Expectations()
+    config.stash[t2n.TOLD] = {}
     if t2n.is_worker(config):
         t2n.start_worker(config)
 
@@ -121,6 +122,7 @@ def pytest_runtest_makereport(
             config.stash[t2n.EXPECTATIONS],
             config.rootpath,
             accept=config.stash[t2n.SETTINGS].accept,
+            told=config.stash[t2n.TOLD],
         )
         if t2n.is_worker(config):
             t2n.keep_record(config, text)

@@ -26,6 +26,8 @@ CACHE = pytest.StashKey[ExportCache]()
 CONTROLLER = pytest.StashKey["Controller"]()
 EXPECTATIONS = pytest.StashKey[Expectations]()
 RUN = pytest.StashKey[CellRun]()
+TOLD = pytest.StashKey[dict[str, str]]()
+"""Graphs that this process has put on a report, by key, with the cell that did it."""
 WORKER_INPUT = "t2n"
 _KEPT = ".records.jsonl"
 """End of the name of a worker's file of records."""

@@ -63,20 +63,23 @@ def session_table(sessions: list[dict[str, float]]) -> str:
     """What a cell costs is counted from the row above, since a session starts engines and loads torch at any size."""
     rows = []
     for before, one in zip([None, *sessions[:-1]], sessions, strict=True):
-        each = ["", "", ""]
+        each = ["", "", "", ""]
         if before is not None:
-            each = [f"{1e3 * _added(before, one, kind):.2f}" for kind in ("cpu_s", "controller_cpu_s", "controller_mb")]
+            kinds = ("cpu_s", "controller_cpu_s", "controller_mb")
+            each = [f"{1e3 * _added(before, one, kind, f'plain_{kind}'):.2f}" for kind in kinds]
+            each.insert(1, f"{1e3 * _added(before, one, 'cpu_s', 'bare_cpu_s'):.2f}")
         rows.append(
-            [f"{one['cells']:.0f}", f"{one['cpu_s']:.1f}", f"{one['plain_cpu_s']:.1f}", each[0], each[1],
-             f"{one['controller_mb']:.0f}", f"{one['plain_controller_mb']:.0f}", each[2]]
+            [f"{one['cells']:.0f}", f"{one['cpu_s']:.1f}", f"{one['plain_cpu_s']:.1f}", f"{one['bare_cpu_s']:.1f}",
+             *each[:3], f"{one['controller_mb']:.0f}", f"{one['plain_controller_mb']:.0f}", each[3]]
         )  # fmt: skip
-    head = ["cells", "session, s", "plain tests, s", "ours per cell, ms", "controller per cell, ms"]
+    head = ["cells", "session, s", "plain tests with PyTorch, s", "without, s", "ours per cell, ms"]
+    head += ["beyond those without PyTorch, ms", "controller per cell, ms"]
     return table([*head, "controller, MB", "with plain tests, MB", "ours per cell, kB"], rows)
 
 
-def _added(before: dict[str, float], one: dict[str, float], kind: str) -> float:
+def _added(before: dict[str, float], one: dict[str, float], kind: str, floor: str) -> float:
     """Per cell, beyond what as many plain tests add."""
-    ours, plain = (one[name] - before[name] for name in (kind, f"plain_{kind}"))
+    ours, plain = (one[name] - before[name] for name in (kind, floor))
     return (ours - plain) / (one["cells"] - before["cells"])
 
 

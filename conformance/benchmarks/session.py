@@ -3,7 +3,8 @@
 Export and engine are left out at their lowest layer: the first archive of each version is given again, and the engine
 answers with the numbers that are expected. What is left is the plugin's own work (cells, records, evidence, archives'
 hashes, comparison, the book of the session), and pytest's, which the same number of plain tests without the plugin
-shows.
+shows: once in a process that has loaded PyTorch's exporter as well, and once without. Around each test pytest looks
+through all loggers six times, and PyTorch has hundreds.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ def pytest_sessionstart(session):
     if session.config.getoption("numprocesses", None) and not hasattr(session.config, "workerinput"):
         return  # the controller of xdist runs no test
     from dataclasses import replace
-    from shutil import copyfile
     from t2n_core.engine.tract import TractEngine
     from t2n_core.export import ModelExport
 
@@ -41,7 +41,7 @@ def pytest_sessionstart(session):
             results[target.version].samples
         known = results[target.version]
         self._captures = known.export._captures
-        copyfile(known.archive, path)
+        os.link(known.archive, path)
         return replace(known, archive=path)
 
     def run(self, archive, batches, **more):
@@ -68,11 +68,14 @@ def test_net(number):
 """
 PLAIN = """
 import pytest
-import torch
 
 @pytest.mark.parametrize("number", range({cells}))
 def test_net(number):
     return None
+"""
+WITH_TORCH = """
+import torch
+torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
 """
 _PEAK = """
 import resource, sys
@@ -86,8 +89,8 @@ sys.exit(status)
 
 
 def measure(say: Callable[[str], None], cases: Sequence[int] = CASES) -> list[dict[str, float]]:
-    """Per number of cells: CPU seconds and MB of the session, of the same number of plain tests, and xdist's
-    controller with the records of two workers."""
+    """Per number of cells: CPU seconds of the session, of the same number of plain tests with PyTorch loaded
+    and without, and CPU seconds and MB of xdist's controller of two workers, with records and without."""
     found = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -96,7 +99,8 @@ def measure(say: Callable[[str], None], cases: Sequence[int] = CASES) -> list[di
             cells = count * len(VERSIONS)
             say(f"sessions of {cells} cells")
             ours = _session(folder, SUITE.format(cases=count), [], with_plugin=True)
-            plain = _session(folder, PLAIN.format(cells=cells), [], with_plugin=False)
+            plain = _session(folder, WITH_TORCH + PLAIN.format(cells=cells), [], with_plugin=False)
+            bare = _session(folder, PLAIN.format(cells=cells), [], with_plugin=False)
             spread = _session(folder, SUITE.format(cases=count), ["-n", "2"], with_plugin=True)
             alone = _session(folder, PLAIN.format(cells=cells), ["-n", "2"], with_plugin=False)
             found.append(
@@ -104,6 +108,7 @@ def measure(say: Callable[[str], None], cases: Sequence[int] = CASES) -> list[di
                     "cells": cells,
                     "cpu_s": ours["cpu_s"],
                     "plain_cpu_s": plain["cpu_s"],
+                    "bare_cpu_s": bare["cpu_s"],
                     "controller_mb": spread["peak_mb"],
                     "plain_controller_mb": alone["peak_mb"],
                     "controller_cpu_s": spread["cpu_s"],

@@ -213,6 +213,8 @@ def plain(value: Any) -> Json:
     """`value` in JSON's own types; what has no such form becomes its `str`."""
     if value is None or type(value) in (str, int, bool):  # most of all values, and what is cheapest to see
         return value  # type: ignore[no-any-return]
+    if type(value) is float:
+        return value if math.isfinite(value) else str(value)
     if isinstance(value, Enum):
         return plain(value.value)
     if isinstance(value, str):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
@@ -78,14 +77,18 @@ def case_id(nodeid: str, engine_id: str) -> str:
     return (head[:-1] + tail) if head.endswith("-") else head + tail.removeprefix("-")
 
 
-def encode_plan(cells: Iterable[Cell]) -> list[dict[str, Any]]:
-    """Cells in built-in types."""
-    return [{"nodeid": cell.nodeid, "case": cell.case, "engine": cell.engine.id} for cell in cells]
+def encode_plan(cells: Iterable[Cell]) -> list[list[str]]:
+    """Node id and engine of each cell, in built-in types."""
+    return [[cell.nodeid, cell.engine.id] for cell in cells]
 
 
-def decode_plan(plan: Iterable[Mapping[str, str]], engines: Sequence[SelectedEngine]) -> list[Cell]:
+def decode_plan(
+    plan: Iterable[Sequence[str]], engines: Sequence[SelectedEngine], nodeids: Iterable[str] = ()
+) -> list[Cell]:
+    """The cells; a node id that is among `nodeids` is that very text, which is not kept twice then."""
     by_id = {engine.id: engine for engine in engines}
-    return [Cell(cell["nodeid"], cell["case"], by_id[cell["engine"]]) for cell in plan]
+    same = {nodeid: nodeid for nodeid in nodeids}
+    return [Cell(same.get(nodeid, nodeid), case_id(nodeid, engine), by_id[engine]) for nodeid, engine in plan]
 
 
 def guess_plan(nodeids: Iterable[str], engines: Sequence[SelectedEngine]) -> list[Cell]:

@@ -6,19 +6,19 @@ import os
 import platform
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import TextIO
 
 import msgspec
 import pytest
 
-from pytest_t2n.cells import Cell
+from pytest_t2n.cells import Cell, case_id
 from pytest_t2n.engines import SelectedEngine
 from pytest_t2n.evidence import PROPERTY, simple_record
 from pytest_t2n.options import Settings
+from pytest_t2n.record_file import RecordFile, StoredRecords
 from pytest_t2n.records import (
     SCHEMA,
     CellLine,
@@ -29,13 +29,13 @@ from pytest_t2n.records import (
     RecordError,
     RunLine,
     cells_of,
-    decode_lines,
+    decode_line,
+    each_record,
     encode,
-    graphs_of,
-    read_records,
-    with_graphs,
+    outline_of,
 )
 from pytest_t2n.selection import Selection, plan_digest
+from pytest_t2n.tally import Tally
 
 MATRIX_FILE = "matrix.jsonl"
 _NAMED = 20
@@ -44,36 +44,50 @@ _DISTRIBUTIONS = ("pytest-t2n", "torch", "numpy", "nnef", "nnef-tools", "pytest"
 
 
 class Ledger:
-    """One per session, in the process that sees all reports."""
+    """One per session, in the process that sees all reports.
+
+    What it holds of a cell is its place in the plan: the records are in a file, and counted.
+    """
 
     def __init__(self, settings: Settings, engines: Sequence[SelectedEngine], arguments: Sequence[str]) -> None:
         self.settings = settings
         self.run = _run_line(settings, engines, arguments)
-        self.plan: dict[str, Cell] = {}
-        self.cells: dict[str, CellLine] = {}
-        self.graphs: dict[str, str] = {}
-        """Texts by key; empty without a report, which alone shows them."""
-        self.missing: list[CellLine] = []
-        self.plan_line: PlanLine | None = None
-        self.kept: list[CellLine] = []
-        """What an interrupted session had done."""
+        self.tally = Tally()
+        self.missing: list[str] = []
+        """Node ids of planned cells without a record."""
+        self.why_missing = ""
+        self.kept: list[str] = []
+        """Node ids of what an interrupted session had done."""
         self.baseline: list[Record] | None = None
-        """What an earlier run found, for `--t2n-baseline`."""
-        self.selection: Selection | None = None
-        """As the first worker saw it; all see the same."""
+        """What an earlier run found, for `--t2n-baseline`; outlines."""
+        self.planned = False
+        """A worker has said what is planned; all say the same."""
         self.notes: list[str] = []
         """What the summary says besides."""
         self.problems: list[str] = []
         """What went wrong with the records themselves; any makes the session fail."""
-        self._file: TextIO | None = None
+        self._plan: dict[str, SelectedEngine | None] = {}
+        """By node id, which is the very text that pytest has; None once the record is there."""
+        self._graphs: set[str] = set()
+        """Keys of those in the file."""
+        self._properties: dict[str, list[tuple[str, object]]] = {}
+        """For `--t2n-junit-properties`, of tests that are not torn down yet."""
+        self._file: RecordFile | None = None
+
+    def outlines(self) -> Iterator[CellLine]:
+        """The cells so far, without their evidence, for what needs them at the end of a session."""
+        records = self._file.records() if self._file is not None else ()
+        return (outline_of(record) for record in records if isinstance(record, CellLine))
 
     @property
-    def records(self) -> list[Record]:
-        plan = [] if self.plan_line is None else [self.plan_line]
-        return [self.run, *plan, *with_graphs(self.cells.values(), self.graphs)]
+    def is_complete(self) -> bool:
+        """Each planned cell has its record."""
+        return all(engine is None for engine in self._plan.values())
 
     def open(self) -> None:
         """Read the baseline, before it may be overwritten, and start `matrix.jsonl` in the report's directory.
+
+        Without a report the records go to a file without a name, if something at the end of the session needs them.
 
         Raises:
             pytest.UsageError: the baseline cannot be read, or the directory cannot be written.
@@ -81,6 +95,8 @@ class Ledger:
         if self.settings.baseline is not None:
             self.baseline = _read_baseline(self.settings.baseline)
         if self.settings.report is None:
+            if self.settings.accept or self.settings.benchmark or self.baseline is not None:
+                self._file = RecordFile(None)
             return
         path = self.settings.report / MATRIX_FILE
         if self.settings.resume and path.exists():
@@ -88,11 +104,8 @@ class Ledger:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if self.kept:
-                # Not written in place: what was done must survive this session, too, if it is interrupted here.
-                draft = path.with_name(f".{path.name}.draft")
-                draft.write_text("".join(f"{encode(one)}\n" for one in self.records), encoding="utf-8")
-                draft.replace(path)
-            self._file = path.open("a" if self.kept else "w", encoding="utf-8")
+                self._rewrite(path)
+            self._file = RecordFile(path, append=bool(self.kept))
         except OSError as exc:
             raise pytest.UsageError(f"--t2n-report={self.settings.report}: {exc.strerror or exc}") from None
         if not self.kept:
@@ -104,124 +117,156 @@ class Ledger:
         Raises:
             pytest.UsageError: it cannot be read, or was made with others.
         """
+        done: dict[str, CellLine] = {}
+        words: dict[str, str] = {}
         try:
-            records = read_records(path)
+            for record in each_record(path):
+                if isinstance(record, RunLine):
+                    _check_same(record, self.run, path)
+                elif isinstance(record, CellLine):
+                    done[record.nodeid] = outline_of(record, words)
         except (OSError, RecordError) as exc:
             raise pytest.UsageError(f"--t2n-resume: {exc}") from None
-        for run in records:
-            if isinstance(run, RunLine):
-                _check_same(run, self.run, path)
-        self.kept = [line for line in cells_of(records) if is_done(line)]
-        self.cells = {line.nodeid: line for line in self.kept}
-        self.graphs = graphs_of(records)
-        surprises = [line for line in self.kept if line.status not in ("pass", "skip") and not line.expected]
-        if self.kept:
-            self.notes.append(f"--t2n-resume: {len(self.kept)} cells kept, {len(surprises)} of them failed")
+        kept = [line for line in done.values() if is_done(line)]
+        for line in kept:
+            self._count(line)
+        self.kept = [line.nodeid for line in kept]
+        surprises = [line for line in kept if line.status not in ("pass", "skip") and not line.expected]
+        if kept:
+            self.notes.append(f"--t2n-resume: {len(kept)} cells kept, {len(surprises)} of them failed")
         self.problems += [f"kept failure: {line.nodeid}: {line.status} at {line.stage}" for line in surprises[:_NAMED]]
         if len(surprises) > _NAMED:
             self.problems.append(f"kept failures: {len(surprises) - _NAMED} more")
 
+    def _rewrite(self, path: Path) -> None:
+        """Leave in the file what is kept of it. Raises OSError.
+
+        Not written in place: what was done must survive this session, too, if it is interrupted here.
+        """
+        wanted = set(self.kept)
+        draft = path.with_name(f".{path.name}.draft")
+        with draft.open("w", encoding="utf-8") as sink:
+            sink.write(f"{encode(self.run)}\n")
+            last = {one.nodeid: n for n, one in enumerate(each_record(path)) if isinstance(one, CellLine)}
+            for number, record in enumerate(each_record(path)):
+                if isinstance(record, GraphLine) and record.key not in self._graphs:
+                    self._graphs.add(record.key)
+                elif not isinstance(record, CellLine) or record.nodeid not in wanted or last[record.nodeid] != number:
+                    continue
+                sink.write(f"{encode(record)}\n")
+        draft.replace(path)
+
     def add_plan(self, selection: Selection) -> None:
         """More planned cells; those known already stay as they are."""
         for cell in selection.cells:
-            self.plan.setdefault(cell.nodeid, cell)
-        if self.selection is not None:
+            self._plan.setdefault(cell.nodeid, cell.engine)
+        if self.planned:
             return
-        self.selection = selection
+        self.planned = True
         if self.settings.shard is not None:
             nodeids = [cell.nodeid for cell in selection.planned]
-            self.plan_line = PlanLine(SCHEMA, str(self.settings.shard), plan_digest(selection.planned), nodeids)
-            self._append(self.plan_line)
+            self._append(PlanLine(SCHEMA, str(self.settings.shard), plan_digest(selection.planned), nodeids))
 
     def take_report(self, report: pytest.TestReport) -> None:
         """Read the record of a report, if it has one, and take it off: other reporters get no property of ours."""
         texts = [value for name, value in report.user_properties if name == PROPERTY]
         if texts:
             report.user_properties = [pair for pair in report.user_properties if pair[0] != PROPERTY]
-        if self.settings.junit_properties and report.when == "teardown" and report.nodeid in self.cells:
-            report.user_properties += junit_properties(self.cells[report.nodeid])
-        if report.outcome == "rerun":  # type: ignore[comparison-overlap]  # pytest-rerunfailures: another one follows
-            return
+        if report.when == "teardown" and report.nodeid in self._properties:
+            report.user_properties += self._properties.pop(report.nodeid)
+        # pytest-rerunfailures: another report of this test follows, which tells the same graph no more
+        again = report.outcome == "rerun"  # type: ignore[comparison-overlap]
         if texts:
             try:
-                self._take(decode_lines(str(texts[-1])))
+                self._take(str(texts[-1]).split("\n"), only_graphs=again)
             except msgspec.DecodeError as exc:
                 self.problems.append(f"unreadable record of {report.nodeid}: {exc}")
-        elif report.failed and report.when not in ("setup", "call", "teardown") and report.nodeid in self.plan:
+        elif report.failed and report.when not in ("setup", "call", "teardown"):
             # xdist says of a dead worker only which test it was running.
-            self._note(simple_record(self.plan[report.nodeid], "crash", "run", "WorkerCrash", str(report.longrepr)))
+            engine = self._plan.get(report.nodeid)
+            if engine is not None:
+                cell = _cell(report.nodeid, engine)
+                self._note(simple_record(cell, "crash", "run", "WorkerCrash", str(report.longrepr)))
 
-    def recover(self, texts: Iterable[str]) -> None:
-        """Take the records, one per text, of planned cells whose report did not arrive."""
-        before = len(self.cells)
-        for text in texts:
+    def recover(self, lines: Iterable[str]) -> None:
+        """Take the records of planned cells whose report did not arrive."""
+        before = self.tally.total
+        for line in lines:
             try:
-                lines = decode_lines(text)
+                self._take([line], only_planned=True)
             except msgspec.DecodeError:
                 continue  # a worker that was killed while it wrote
-            self._take(one for one in lines if not isinstance(one, CellLine) or one.nodeid in self.plan)
-        count = len(self.cells) - before
+        count = self.tally.total - before
         if count:
             self.notes.append(f"{count} records were read from files of workers: their reports did not arrive")
 
-    def _take(self, lines: Iterable[Record]) -> None:
+    def _take(self, lines: Iterable[str], *, only_graphs: bool = False, only_planned: bool = False) -> None:
+        """Raises msgspec.DecodeError."""
         for line in lines:
-            if isinstance(line, GraphLine):
-                self._note_graph(line)
-            elif isinstance(line, CellLine):
-                self._note(line)
+            record = decode_line(line)
+            if isinstance(record, GraphLine):
+                if self.settings.report is not None and record.key not in self._graphs:
+                    self._graphs.add(record.key)
+                    self._append(line)
+            elif isinstance(record, CellLine) and not only_graphs and (not only_planned or record.nodeid in self._plan):
+                self._note(record, line)
 
     def finish(self, why_missing: str) -> None:
-        """Give every planned cell without a record the status `not_run`, close the file, write the report."""
-        for nodeid, cell in self.plan.items():
-            if nodeid not in self.cells:
-                line = simple_record(cell, "not_run", "setup", "NotRun", why_missing)
-                self.missing.append(line)
-                self._note(line)
-        if self._file is not None:
-            self._close()
-        if self.baseline is not None:
-            self.notes.append(_changes_note(self.baseline, self.cells.values()))
-        if self.settings.report is not None:
-            self._write_report(self.settings.report)
-
-    def _note(self, line: CellLine) -> None:
-        if line.nodeid in self.cells:
-            return
-        self.cells[line.nodeid] = line
-        self._append(line)
-
-    def _note_graph(self, line: GraphLine) -> None:
-        if self.settings.report is not None and line.key not in self.graphs:
-            self.graphs[line.key] = line.text
-            self._append(line)
-
-    def _append(self, record: Record) -> None:
-        """Write and flush; a full disk costs the file, never the session's other results."""
+        """Give every planned cell without a record the status `not_run`, write the report, close the file."""
+        self.why_missing = why_missing
+        for nodeid, engine in self._plan.items():
+            if engine is not None:
+                self.missing.append(nodeid)
+                self._note(simple_record(_cell(nodeid, engine), "not_run", "setup", "NotRun", why_missing))
         if self._file is None:
             return
         try:
-            self._file.write(encode(record) + "\n")
-            self._file.flush()
-        except OSError as exc:
-            self.problems.append(f"{self._file.name}: {exc.strerror or exc}; records from here on are not in the file")
-            self._close()
+            if self.baseline is not None or self.settings.report is not None:
+                self._conclude(StoredRecords(self._file))
+            self._file.close()
+        except (OSError, msgspec.DecodeError) as exc:
+            self.problems.append(f"{self._file.path or 'records'}: {exc}")
+        self._file = None
 
-    def _close(self) -> None:
-        file, self._file = self._file, None
-        if file is not None:
+    def _conclude(self, stored: StoredRecords) -> None:
+        """What the records say since the baseline, and the report. Raises OSError, msgspec.DecodeError: unreadable."""
+        if self.baseline is not None:
+            self.notes.append(_changes_note(self.baseline, cells_of(stored.records)))
+        if self.settings.report is not None:
+            from pytest_t2n.report import Matrix, write_matrix
+
+            before = Matrix.of(self.baseline) if self.baseline is not None else None
             try:
-                file.close()
+                write_matrix(Matrix.of_file(stored), self.settings.report, before)
             except OSError as exc:
-                self.problems.append(f"{file.name}: {exc.strerror or exc}")
+                self.problems.append(f"report in {self.settings.report}: {exc.strerror or exc}")
 
-    def _write_report(self, directory: Path) -> None:
-        from pytest_t2n.report import write_report
+    def _note(self, record: CellLine, line: str | None = None) -> None:
+        """Take the first record of a cell; `line` is its JSON, where that is there already."""
+        if self._plan.get(record.nodeid, record) is None:
+            return
+        self._count(record)
+        if self.settings.junit_properties:
+            self._properties[record.nodeid] = junit_properties(record)
+        self._append(record if line is None else line)
 
-        try:
-            write_report(self.records, directory, self.baseline)
-        except OSError as exc:
-            self.problems.append(f"report in {directory}: {exc.strerror or exc}")
+    def _count(self, record: CellLine) -> None:
+        self._plan[record.nodeid] = None
+        self.tally.add(record)
+
+    def _append(self, record: Record | str) -> None:
+        """Write and flush; a full disk costs the file, never the session's other results."""
+        if self._file is None:
+            return
+        line = record if isinstance(record, str) else encode(record)
+        failure = self._file.append(line.encode())
+        if failure is not None and self._file.path is not None:
+            why = failure.strerror or failure
+            self.problems.append(f"{self._file.path}: {why}; records from here on are not in the file")
+
+
+def _cell(nodeid: str, engine: SelectedEngine) -> Cell:
+    return Cell(nodeid, case_id(nodeid, engine.id), engine)
 
 
 def is_done(line: CellLine) -> bool:
@@ -230,10 +275,16 @@ def is_done(line: CellLine) -> bool:
 
 
 def _read_baseline(path: Path) -> list[Record]:
+    words: dict[str, str] = {}
+    records = each_record(path / MATRIX_FILE if path.is_dir() else path)
     try:
-        return read_records(path / MATRIX_FILE if path.is_dir() else path)
+        return [_outline(record, words) for record in records if not isinstance(record, GraphLine | PlanLine)]
     except (OSError, RecordError) as exc:
         raise pytest.UsageError(f"--t2n-baseline: {exc}") from None
+
+
+def _outline(record: Record, words: dict[str, str]) -> Record:
+    return outline_of(record, words) if isinstance(record, CellLine) else record
 
 
 def _changes_note(before: Iterable[Record], after: Iterable[CellLine]) -> str:

@@ -41,6 +41,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     controller = config.stash.get(t2n.CONTROLLER, None)
     if controller is not None:
         controller.close()
+    if t2n.KEPT in config.stash:
+        config.stash[t2n.KEPT].close()
     if "t2n_core.engine.pool" in sys.modules:
         sys.modules["t2n_core.engine.pool"].close_all()
 
@@ -83,7 +85,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if t2n.is_worker(config):
         t2n.write_plan(config)
     elif t2n.CONTROLLER in config.stash and SELECTION in config.stash and not config.getoption("collectonly", False):
-        config.stash[t2n.CONTROLLER].ledger.add_plan(config.stash[SELECTION])
+        config.stash[t2n.CONTROLLER].take_plan(config.stash[SELECTION])
 
 
 @pytest.hookimpl(tryfirst=True)

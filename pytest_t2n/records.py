@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +12,8 @@ import msgspec
 SCHEMA = 1
 """Raised when a field changes its meaning or goes; a new field with a default does not raise it."""
 
+_MESSAGE = 4_000
+"""Characters of an error's message in an outline."""
 Number = float | int | str
 """NaN and infinities are the words `nan`, `inf`, `-inf`."""
 StatusName = Literal["pass", "mismatch", "unsupported", "error", "crash", "timeout", "oom", "skip", "not_run"]
@@ -175,34 +178,71 @@ def encode(record: Record) -> str:
     return _encoder.encode(record).decode()
 
 
-def decode_lines(text: str) -> list[Record]:
-    """Raises msgspec.DecodeError for what are no lines of records."""
-    return [_decoder.decode(line) for line in text.split("\n")]
+def decode_line(line: str | bytes) -> Record:
+    """Raises msgspec.DecodeError for what is no record."""
+    return _decoder.decode(line)
 
 
 def read_records(path: Path) -> list[Record]:
-    """All records of a file; a last line that was cut off by a killed session is left out.
+    """All records of a file, as `each_record` gives them. Raises RecordError, OSError."""
+    return list(each_record(path))
+
+
+def each_record(path: Path) -> Iterator[Record]:
+    """One record of a file at a time; a last line that was cut off by a killed session is left out.
 
     Raises:
         RecordError: a line that is no record, or of a newer schema.
         OSError: the file cannot be read.
     """
-    records = []
-    text = path.read_text(encoding="utf-8")
-    lines = text.split("\n")
-    if not text.endswith("\n"):
-        lines.pop()
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            record = _decoder.decode(line)
-        except msgspec.DecodeError as exc:
-            raise RecordError(f"{path}:{number}: {exc}") from exc
-        if record.schema > SCHEMA:
-            raise RecordError(f"{path}:{number}: schema {record.schema}, and this version reads up to {SCHEMA}")
-        records.append(record)
-    return records
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.endswith(b"\n") or not line.strip():
+                continue
+            try:
+                record = _decoder.decode(line)
+            except msgspec.DecodeError as exc:
+                raise RecordError(f"{path}:{number}: {exc}") from exc
+            if record.schema > SCHEMA:
+                raise RecordError(f"{path}:{number}: schema {record.schema}, and this version reads up to {SCHEMA}")
+            yield record
+
+
+def outline_of(cell: CellLine, words: dict[str, str] | None = None) -> CellLine:
+    """The cell without its evidence: a tenth of the memory, and all that counts, groups and orders cells.
+
+    `words` are texts that cells share, as one object each.
+    """
+    same = (words if words is not None else {}).setdefault
+    error = cell.error
+    if error is not None:
+        error = msgspec.structs.replace(error, message=same(message := error.message[:_MESSAGE], message), details="")
+    run = cell.times.get("run")
+    return msgspec.structs.replace(
+        cell,
+        case=same(cell.case, cell.case),
+        target=same(cell.target, cell.target),
+        version=same(cell.version, cell.version),
+        label=same(cell.label, cell.label),
+        expected=same(cell.expected, cell.expected),
+        outputs=[_output_of(cell.outputs[0].dtype)] if cell.outputs else [],
+        sizes=[],
+        failed_sizes=[],
+        error=error,
+        times={} if run is None else {"run": run},
+        archive_sha256="",
+        facts={},
+        op=same(cell.op, cell.op),
+        ops=[same(op, op) for op in cell.ops],
+        dtype=same(cell.dtype, cell.dtype),
+        graph=same(cell.graph, cell.graph),
+    )
+
+
+@lru_cache
+def _output_of(dtype: str) -> OutputLine:
+    """An output of which nothing but the type is told."""
+    return OutputLine(dtype, dtype, [], "pass", "exact")
 
 
 def cells_of(records: Iterable[Record]) -> list[CellLine]:
@@ -244,9 +284,11 @@ __all__ = [
     "RecordError",
     "RunLine",
     "cells_of",
-    "decode_lines",
+    "decode_line",
+    "each_record",
     "encode",
     "graphs_of",
+    "outline_of",
     "read_records",
     "with_graphs",
 ]

@@ -39,8 +39,11 @@ class Selection:
         }
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any], engines: Sequence[SelectedEngine]) -> Selection:
-        cells = decode_plan(fields["cells"], engines)
+    def from_dict(
+        cls, fields: Mapping[str, Any], engines: Sequence[SelectedEngine], nodeids: Iterable[str] = ()
+    ) -> Selection:
+        """`nodeids` are those of the collected tests, whose texts the cells shall share."""
+        cells = decode_plan(fields["cells"], engines, nodeids)
         planned = decode_plan(fields["planned"], engines) or list(cells)
         return cls(cells, planned, set(fields["suites"]), fields["partial"])
 

@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from io import FileIO
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 
 from pytest_t2n.cells import guess_plan
 from pytest_t2n.engines import SelectedEngine, select_engines
-from pytest_t2n.expectations import ExpectationError, Expectations, read_expectations
+from pytest_t2n.expectations import Expectation, ExpectationError, Expectations, read_expectations
 from pytest_t2n.options import Settings
 from pytest_t2n.running import CellRun, ExportCache
 from pytest_t2n.selection import SELECTION, Selection, ran_everything, take_part
@@ -26,6 +27,8 @@ CACHE = pytest.StashKey[ExportCache]()
 CONTROLLER = pytest.StashKey["Controller"]()
 EXPECTATIONS = pytest.StashKey[Expectations]()
 RUN = pytest.StashKey[CellRun]()
+KEPT = pytest.StashKey[FileIO]()
+"""A worker's file of records."""
 TOLD = pytest.StashKey[dict[str, str]]()
 """Graphs that this process has put on a report, by key, with the cell that did it."""
 WORKER_INPUT = "t2n"
@@ -45,6 +48,9 @@ class Controller:
         arguments = [str(one).replace(f"{config.rootpath}{os.sep}", "") for one in config.invocation_params.args]
         self.ledger = Ledger(config.stash[SETTINGS], engines, arguments)
         self._plans: Path | None = None
+        self._collected: list[str] = []
+        """What the workers collected; each of them the same."""
+        self._idle: list[tuple[Expectation, str]] = []
 
     def worker_input(self) -> dict[str, Any]:
         """What a worker needs, in built-in types: the frozen engines, and where to write its plan."""
@@ -53,7 +59,7 @@ class Controller:
         return {
             "engines": [engine.to_dict() for engine in self.engines],
             "expectations": self.config.stash[EXPECTATIONS].to_list(),
-            "done": [line.nodeid for line in self.ledger.kept],
+            "done": self.ledger.kept,
             "plans": str(self._plans),
         }
 
@@ -62,25 +68,35 @@ class Controller:
 
         A file, because nothing else reaches the controller before the first test runs, and that may kill the worker.
         """
-        self.ledger.add_plan(self._read_plan(worker_id, nodeids))
+        if list(nodeids) != self._collected:
+            self._collected = list(nodeids)
+            self.take_plan(self._read_plan(worker_id, nodeids))
+
+    def take_plan(self, selection: Selection) -> None:
+        """What shall run; of the first worker also which expectations speak of nothing in it."""
+        from pytest_t2n.acceptance import idle_entries
+
+        expectations = self.config.stash[EXPECTATIONS]
+        if self.engines and not self.ledger.planned:
+            everything = ran_everything(self.config)
+            self._idle = idle_entries(expectations, selection, self.engines, everything=everything)
+        self.ledger.add_plan(selection)
 
     def judge_expectations(self, session: pytest.Session) -> None:
         """Rewrite the files, or name the entries that speak of nothing in this session."""
-        from pytest_t2n.acceptance import accept_results, idle_entries
+        from pytest_t2n.acceptance import accept_results
 
-        ledger, expectations = self.ledger, self.config.stash[EXPECTATIONS]
+        ledger = self.ledger
         settled = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
         if not self.engines or session.exitstatus not in settled:
             return
-        idle = idle_entries(expectations, ledger.selection, self.engines, everything=ran_everything(self.config))
         settings = self.config.stash[SETTINGS]
         if not settings.accept:
-            ledger.problems += [f"{entry.place}: {why}" for entry, why in idle]
+            ledger.problems += [f"{entry.place}: {why}" for entry, why in self._idle]
             return
+        idle = [entry for entry, _ in self._idle]
         try:
-            ledger.notes += accept_results(
-                settings.expect, self.config.rootpath, ledger.cells.values(), self.engines, [entry for entry, _ in idle]
-            )
+            ledger.notes += accept_results(settings.expect, self.config.rootpath, ledger.outlines(), self.engines, idle)
         except (OSError, ExpectationError) as exc:
             ledger.problems.append(f"--t2n-accept: {exc}")
 
@@ -95,7 +111,7 @@ class Controller:
         if self.config.stash[SETTINGS].benchmark and not self.config.getoption("collectonly", False):
             from pytest_t2n.benchmarking import add_benchmarks, is_shared
 
-            count = add_benchmarks(self.config, self.ledger.cells.values())
+            count = add_benchmarks(self.config, self.ledger.outlines())
             if count and is_shared(self.config):
                 self.ledger.notes.append("--t2n-benchmark: workers shared the processors, the times are indicative")
         yield
@@ -106,7 +122,8 @@ class Controller:
         stopped = _why_stopped(session)
         self.judge_expectations(session)
         self.finish_bundle()
-        self.ledger.recover(self._read_kept())
+        if not self.ledger.is_complete:
+            self.ledger.recover(self._read_kept())
         self.ledger.finish(stopped or "no report of it arrived")
         lost = bool(self.ledger.missing) and not stopped
         settled = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
@@ -131,22 +148,21 @@ class Controller:
             shutil.rmtree(self._plans, ignore_errors=True)
             self._plans = None
 
-    def _read_kept(self) -> list[str]:
+    def _read_kept(self) -> Iterator[str]:
         """What workers wrote beside sending it: an interrupt leaves reports behind that are on their way."""
-        lines: list[str] = []
         for path in sorted(self._plans.glob(f"*{_KEPT}")) if self._plans is not None else ():
             try:
-                # Behind the last line end stands what a killed worker did not finish.
-                lines += path.read_text(encoding="utf-8").split("\n")[:-1]
+                with path.open(encoding="utf-8", newline="\n") as lines:
+                    # Behind the last line end stands what a killed worker did not finish.
+                    yield from (line[:-1] for line in lines if line.endswith("\n"))
             except (OSError, ValueError):
                 continue
-        return lines
 
     def _read_plan(self, worker_id: str, nodeids: Sequence[str]) -> Selection:
         if self._plans is not None:
             try:
                 plan = json.loads((self._plans / f"{worker_id}.json").read_text(encoding="utf-8"))
-                return Selection.from_dict(plan, self.engines)
+                return Selection.from_dict(plan, self.engines, nodeids)
             except (OSError, ValueError, KeyError):
                 pass  # a full disk, a remote worker
         cells = guess_plan(nodeids, self.engines)
@@ -193,7 +209,7 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Take this session's part of the collected tests."""
     if config.stash[ENGINES]:
         controller = config.stash.get(CONTROLLER, None)
-        done = [line.nodeid for line in controller.ledger.kept] if controller else worker_input(config).get("done", ())
+        done = controller.ledger.kept if controller else worker_input(config).get("done", ())
         take_part(config, items, config.stash[SETTINGS].shard, done)
 
 
@@ -219,9 +235,10 @@ def keep_record(config: pytest.Config, text: str) -> None:
     if not text or "plans" not in given:
         return
     try:
-        name = f"{config.workerinput['workerid']}{_KEPT}"  # type: ignore[attr-defined]
-        with (Path(given["plans"]) / name).open("a", encoding="utf-8") as sink:
-            sink.write(f"{text}\n")
+        if KEPT not in config.stash:
+            name = f"{config.workerinput['workerid']}{_KEPT}"  # type: ignore[attr-defined]
+            config.stash[KEPT] = (Path(given["plans"]) / name).open("ab", buffering=0)
+        config.stash[KEPT].write(f"{text}\n".encode())
     except OSError:
         return
 

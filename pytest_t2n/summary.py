@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from t2n_core.check.stage import Status
 
 if TYPE_CHECKING:
     from pytest_t2n.ledger import Ledger
-    from pytest_t2n.records import CellLine
+    from pytest_t2n.tally import Kind
 
 _NAMED = 20
 """Missing cells that are named; the rest is a number."""
@@ -36,16 +36,15 @@ def write_summary(reporter: Any, ledger: Ledger | None) -> None:
 def summary_lines(ledger: Ledger) -> list[str]:
     """Lines of the section; empty if there is nothing to say."""
     lines = []
-    if ledger.cells:
+    if ledger.tally.total:
         lines += _table(ledger)
     if ledger.missing:
-        lines.append(f"{len(ledger.missing)} planned cells did not run: {_message(ledger.missing[0])}")
-        lines += [f"  {line.nodeid}" for line in ledger.missing[:_NAMED]]
+        lines.append(f"{len(ledger.missing)} planned cells did not run: {ledger.why_missing}")
+        lines += [f"  {nodeid}" for nodeid in ledger.missing[:_NAMED]]
         if len(ledger.missing) > _NAMED:
             lines.append(f"  … and {len(ledger.missing) - _NAMED} more")
-    reused = sum(cell.reused for cell in ledger.cells.values())
-    if reused:
-        lines.append(f"{reused} results are of earlier sessions (--t2n-reuse)")
+    if ledger.tally.reused:
+        lines.append(f"{ledger.tally.reused} results are of earlier sessions (--t2n-reuse)")
     lines += ledger.notes
     lines += [f"problem: {problem}" for problem in ledger.problems]
     if ledger.settings.report is not None and lines:
@@ -55,31 +54,34 @@ def summary_lines(ledger: Ledger) -> list[str]:
 
 def _table(ledger: Ledger) -> list[str]:
     """Engine × status, and where the cells come from several files, file × engine."""
-    cells = list(ledger.cells.values())
-    shown = [status.value for status in Status if any(cell.status == status for cell in cells)]
-    titles = list(dict.fromkeys([*(engine.title for engine in ledger.run.engines), *(cell.engine for cell in cells)]))
-    titles = [title for title in titles if any(cell.engine == title for cell in cells)]
+    counts = ledger.tally.counts
+    shown = [status.value for status in Status if any(kind.status == status for kind in counts)]
+    seen = dict.fromkeys(kind.engine for kind in counts)
+    titles = [one for one in dict.fromkeys([*(engine.title for engine in ledger.run.engines), *seen]) if one in seen]
     rows = [("engine", *shown, "levels reached")]
     for title in titles:
-        own = [cell for cell in cells if cell.engine == title]
-        counts = Counter(str(cell.status) for cell in own)
-        rows.append((title, *(str(counts.get(status) or "") for status in shown), _levels(own)))
-    return _aligned(rows) + _suites(cells, titles)
+        own, levels = Counter[str](), Counter[str]()
+        for kind, count in counts.items():
+            if kind.engine == title:
+                own[kind.status] += count
+                levels[kind.level] += count
+        rows.append((title, *(str(own[status] or "") for status in shown), _levels(levels)))
+    return _aligned(rows) + _suites(counts, titles)
 
 
-def _suites(cells: list[CellLine], titles: list[str]) -> list[str]:
+def _suites(counts: Mapping[Kind, int], titles: list[str]) -> list[str]:
     """`3/4` where 3 of a file's 4 cells passed or were no surprise."""
-    files = list(dict.fromkeys(cell.nodeid.partition("::")[0] for cell in cells))
+    files = list(dict.fromkeys(kind.file for kind in counts))
     if len(files) < 2:
         return []
+    totals, good = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for kind, count in counts.items():
+        totals[kind.file, kind.engine] += count
+        good[kind.file, kind.engine] += count * kind.good
     rows = [("suite", *titles, "")]
     for file in files:
-        counts = []
-        for title in titles:
-            own = [cell for cell in cells if cell.engine == title and cell.nodeid.partition("::")[0] == file]
-            good = sum(cell.status == "pass" or bool(cell.expected) for cell in own)
-            counts.append(f"{good}/{len(own)}" if own else "")
-        rows.append((PurePosixPath(file).stem.removeprefix("test_"), *counts, ""))
+        shares = [f"{good[file, title]}/{totals[file, title]}" if totals[file, title] else "" for title in titles]
+        rows.append((PurePosixPath(file).stem.removeprefix("test_"), *shares, ""))
     return ["", *_aligned(rows)]
 
 
@@ -93,13 +95,8 @@ def _cell(row: tuple[str, ...], column: int, widths: list[int]) -> str:
     return text.ljust(widths[column]) if column in (0, len(row) - 1) else text.rjust(widths[column])
 
 
-def _levels(cells: list[CellLine]) -> str:
-    reached = Counter(cell.level for cell in cells if cell.level)
+def _levels(reached: Counter[str]) -> str:
     return ", ".join(f"{level.value} {reached[level.value]}" for level in LEVELS if reached[level.value])
-
-
-def _message(line: CellLine) -> str:
-    return line.error.message if line.error else ""
 
 
 def _unselected(skipped: Iterable[pytest.TestReport]) -> list[str]:

@@ -22,8 +22,11 @@ def write_report(records: Iterable[Record], directory: Path, baseline: Iterable[
     Raises:
         OSError: the directory cannot be written.
     """
-    matrix = Matrix.of(records)
-    before = Matrix.of(baseline) if baseline is not None else None
+    return write_matrix(Matrix.of(records), directory, Matrix.of(baseline) if baseline is not None else None)
+
+
+def write_matrix(matrix: Matrix, directory: Path, before: Matrix | None = None) -> list[Path]:
+    """As `write_report`, of a matrix and that of the earlier run. Raises OSError."""
     files = {
         "index.html": matrix_page(matrix, before),
         "summary.md": summary_markdown(matrix, before),
@@ -40,4 +43,4 @@ def write_report(records: Iterable[Record], directory: Path, baseline: Iterable[
     return written
 
 
-__all__ = ["write_report"]
+__all__ = ["Matrix", "write_matrix", "write_report"]

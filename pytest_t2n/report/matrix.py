@@ -6,9 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from pytest_t2n.records import CellLine, EngineLine, Record, RunLine, cells_of, graphs_of
 from t2n_core.check.stage import Status
+
+if TYPE_CHECKING:
+    from pytest_t2n.record_file import StoredRecords
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,10 @@ class Row:
         return next((value for cell in self._known() if (value := read(cell))), "")
 
 
+def _as_it_is(cell: CellLine) -> CellLine:
+    return cell
+
+
 @dataclass(frozen=True, slots=True)
 class Matrix:
     """All that a report shows."""
@@ -78,11 +86,22 @@ class Matrix:
     rows: tuple[Row, ...]
     graphs: Mapping[str, str] = field(default_factory=dict)
     """Graph texts by the keys that cells have."""
+    whole: Callable[[CellLine], CellLine] = _as_it_is
+    """A cell with its evidence, where the cells of the rows are outlines."""
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Matrix:
         """Columns in the order of the runs, rows by name."""
         records = list(records)
+        return cls._of(records, graphs_of(records), _as_it_is)
+
+    @classmethod
+    def of_file(cls, stored: StoredRecords) -> Matrix:
+        """As `of`, of outlines: evidence and graphs are read when they are needed."""
+        return cls._of(stored.records, stored.graphs, stored.whole)
+
+    @classmethod
+    def _of(cls, records: Sequence[Record], graphs: Mapping[str, str], whole: Callable[[CellLine], CellLine]) -> Matrix:
         runs = tuple(record for record in records if isinstance(record, RunLine))
         columns = {engine.title: engine for run in runs for engine in run.engines}
         by_case: dict[str, dict[str, CellLine]] = {}
@@ -90,7 +109,7 @@ class Matrix:
             columns.setdefault(cell.engine, EngineLine(cell.target, cell.version, cell.label))
             by_case.setdefault(cell.case, {})[cell.engine] = cell
         rows = tuple(Row(case, tuple(own.get(title) for title in columns)) for case, own in sorted(by_case.items()))
-        return cls(runs, tuple(columns.values()), rows, graphs_of(records))
+        return cls(runs, tuple(columns.values()), rows, graphs, whole)
 
     @property
     def cells(self) -> list[CellLine]:

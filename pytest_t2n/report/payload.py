@@ -9,8 +9,9 @@ import base64
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -54,8 +55,10 @@ def payload_of(matrix: Matrix, causes: Sequence[Cause], baseline: Matrix | None)
     rows = sorted(matrix.rows, key=lambda row: (row.suite, row.op or row.function, row.case))
     cells = [cell for row in rows for cell in row.cells if cell is not None]
     places, graph_blocks = _graphs(matrix, cells)
-    facts = _evidence(cells, places)
-    evidence = [pack(facts[start : start + _BLOCK]) for start in range(0, len(facts), _BLOCK)]
+    facts = _evidence(map(matrix.whole, cells), places)
+    evidence = []
+    while block := list(islice(facts, _BLOCK)):
+        evidence.append(pack(block))
     return Payload(pack(_grid(matrix, rows, causes, baseline)), evidence, graph_blocks)
 
 
@@ -144,10 +147,9 @@ class _Words:
         return list(self._places)
 
 
-def _evidence(cells: Sequence[CellLine], graphs: dict[str, int]) -> list[dict[str, Any]]:
+def _evidence(cells: Iterable[CellLine], graphs: dict[str, int]) -> Iterator[dict[str, Any]]:
     kept: Counter[str] = Counter()
     room = _DETAILS
-    found = []
     for cell in cells:
         fields: dict[str, Any] = msgspec.to_builtins(cell)
         facts = {name: _short(value) for name, value in fields.items() if name not in _ON_THE_GRID}
@@ -165,8 +167,7 @@ def _evidence(cells: Sequence[CellLine], graphs: dict[str, int]) -> list[dict[st
                 room -= len(cell.error.details)
                 if kept[key] > _DETAILS_PER_CAUSE or room < 0:
                     error["details"] = "The same cause has details in other cells; these are in matrix.jsonl."
-        found.append(facts)
-    return found
+        yield facts
 
 
 def _graphs(matrix: Matrix, cells: Sequence[CellLine]) -> tuple[dict[str, int], list[str]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_t2n.cells import Cell, case_id, decode_plan, guess_plan
+from pytest_t2n.cells import Cell, case_id, decode_plan, encode_plan, guess_plan
 from pytest_t2n.engines import SelectedEngine, engines_for, header_line, version_items
 
 
@@ -78,8 +78,12 @@ def test_a_guessed_plan_takes_the_engine_from_the_end():
 
 
 def test_a_plan_of_a_worker():
-    plan = [{"nodeid": "a::t[khronos]", "case": "a::t", "engine": "khronos"}]
-    assert decode_plan(plan, ALL) == [Cell("a::t[khronos]", "a::t", KHRONOS)]
+    cells = [Cell("a::t[khronos]", "a::t", KHRONOS), Cell("a::u[1-tract-0.22.4]", "a::u[1]", ALL[2])]
+    collected = ["a::plain", "".join(["a::u[1-", "tract-0.22.4]"]), "a::t[khronos]"]
+    found = decode_plan(encode_plan(cells), ALL, collected)
+    assert found == cells
+    assert found[1].nodeid is collected[1], "a text that pytest keeps is not kept twice"
+    assert decode_plan(encode_plan(cells), ALL) == cells
 
 
 def test_header():

@@ -17,7 +17,10 @@ from t2n_core.nnef.reshapes import factors, joined, reshape_parts
 from t2n_core.nnef.shapes import broadcast, is_mixed, is_stretched
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.tract_rewriting import (
+    IN_PLACE,
     MOVED_RESHAPES,
+    has_lone_axis,
+    is_misread,
     is_multiple_of_quotient,
     is_rewritten,
     is_smaller,
@@ -31,6 +34,7 @@ from t2n_core.nnef.tract_versions import (
     BOUNDED_SIZES,
     CLAMPED_ENDS,
     FAST_NORMS,
+    LONE_AXES,
     MIXED_PRODUCT,
     PRODUCTS_APART,
     REWRITTEN_PRODUCTS,
@@ -49,6 +53,7 @@ TRACT_TYPES = {
     **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
 }
 FLOAT64, INT64 = np.dtype(np.float64), np.dtype(np.int64)
+COMMUTATIVE = frozenset("add mul max min".split())
 JOINED = {"Max": "max", "Min": "min", "Add": "add", "Mul": "mul"}
 
 
@@ -84,6 +89,27 @@ class TractEmitter(Emitter):
         if dtype.name not in TRACT_TYPES:
             raise self.fail(f"tract has no dtype {dtype}")
         return TRACT_TYPES[dtype.name]
+
+    def write(
+        self, operator: str, arguments: dict[str, Any], results: Sequence[Expected], dtype: str = ""
+    ) -> tuple[Value, ...]:
+        """The statement, its operands in another order or in new memory where the engine would misread the first."""
+        first, end = LONE_AXES
+        if operator in IN_PLACE and first <= self.spec.version < end:
+            arguments = self._renewed(operator, arguments)
+        return super().write(operator, arguments, results, dtype)
+
+    def _renewed(self, operator: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        (of_x, x), (of_y, y), *bounds = arguments.items()
+        if isinstance(y, Value) and (not isinstance(x, Value) or is_stretched(x.shape, y.shape)):
+            (of_x, x), (of_y, y) = (of_y, y), (of_x, x)  # as the engine does
+        operands = [y, *(bound for _, bound in bounds)]
+        if not isinstance(x, Value) or not any(is_misread(x, operand) for operand in operands):
+            return arguments
+        turns = operator in COMMUTATIVE and isinstance(y, Value) and not is_stretched(y.shape, x.shape)
+        if turns and not has_lone_axis(y):
+            return {**arguments, of_x: y, of_y: x}
+        return {**arguments, of_x: self.cast(self.cast(x, FLOAT64), x.dtype)}
 
     def need_sizes(self, names: set[str]) -> None:
         """Sizes are read off the first input that has the symbol alone as an extent.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim, FloorDiv, Modulo, product, same
-from t2n_core.nnef.emitter import FLOAT32, PRODUCTS, Operand
+from t2n_core.nnef.dims import Dim, FloorDiv, Modulo, Shape, is_static, product, same
+from t2n_core.nnef.emitter import FLOAT16, FLOAT32, PRODUCTS, Operand
 from t2n_core.nnef.graph import Operation, Value
 from t2n_core.nnef.shapes import BROADCASTING, UNARY, is_stretched
 from t2n_core.nnef.tract_versions import RESHAPES_INTO_SCANS, RESHAPES_INTO_SUMS
@@ -21,6 +22,12 @@ _PASSED = frozenset({"reshape", "transpose", "squeeze", "unsqueeze", "concat", "
 _PRODUCTS = PRODUCTS | {"tract_core_einsum"}
 _HELD = _PRODUCTS | {"tract_core_scan", "tract_core_gather", "tract_core_trilu"}
 """What the engine moves no `reshape` through."""
+
+
+IN_PLACE = frozenset("add sub mul div max min clamp".split())
+"""What the engine computes in the memory of the first operand, many elements at a time."""
+_RENEWED = _PRODUCTS | {"conv", "deconv", "select", "tract_core_cast", "tract_core_gather", "tract_core_scan"}
+"""What has memory of its own for its result, whatever the optimiser does."""
 
 
 def is_smaller(value: Operand, other: Operand) -> bool:
@@ -90,6 +97,57 @@ def _origins(*values: Value) -> Iterator[tuple[Value, Operation]]:
             sources = [v for v in value.producer.inputs() if id(v) not in seen]
             pending += sources
             seen.update(map(id, sources))
+
+
+def is_misread(x: Value, y: Operand) -> bool:
+    """True if `x` may have a wrong stride in front of what the engine takes at once, where both have one element."""
+    if not isinstance(y, Value) or x.dtype not in (FLOAT16, FLOAT32):
+        return False
+    pairs = list(zip(x.shape, y.shape, strict=False))
+    taken = list(itertools.dropwhile(lambda pair: pair[1] == 1, pairs))
+    if not taken or not all(same(*pair) for pair in taken):
+        return False  # it goes element by element, or takes one number for many
+    in_front = itertools.takewhile(lambda pair: _may_be_one(pair[1]), pairs)
+    return any(_may_be_one(extent) for extent, _ in in_front) and has_lone_axis(x)
+
+
+def has_lone_axis(value: Value) -> bool:
+    """True if an axis of one element may have been inserted into `value` as the engine holds it.
+
+    Where all extents are known the engine gives it the right stride.
+    """
+    pending, seen = [value], {id(value)}
+    while pending:
+        one = pending.pop()
+        made = one.producer
+        if made is None or is_static(one.shape) or made.name in _RENEWED:
+            continue
+        sources = list(made.inputs())
+        if made.name == "unsqueeze" or (made.name == "reshape" and _inserts(sources[0].shape, one.shape)):
+            return True
+        if made.name in IN_PLACE:
+            sources = [next((v for v in sources if not is_stretched(v.shape, one.shape)), one)]
+        pending += [v for v in sources if id(v) not in seen]
+        seen.update(map(id, sources))
+    return False
+
+
+def _may_be_one(extent: Dim) -> bool:
+    """True unless it is another number, or a multiple of one."""
+    if isinstance(extent, int):
+        return extent == 1
+    factor = extent.as_coeff_Mul()[0]
+    return not (factor.is_Integer and factor > 1)
+
+
+def _inserts(source: Shape, shape: Shape) -> bool:
+    """True if this `reshape` may be one that inserts an axis of one element, also at some sizes only."""
+    before, after = list(source), list(shape)
+    while before and after and same(before[0], after[0]):
+        before, after = before[1:], after[1:]
+    while before and after and same(before[-1], after[-1]):
+        before, after = before[:-1], after[:-1]
+    return (len(after) > 1 or not before) and any(map(_may_be_one, after))
 
 
 def is_sequence(value: Value) -> bool:

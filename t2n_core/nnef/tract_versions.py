@@ -46,5 +46,9 @@ FAST_NORMS = Version("0.23.1")
 """From then on the norm over the last axis, which the engine recognises, is faster than its parts."""
 SWAPPED_SUB = (Version("0.21.8"), Version("0.21.11"))
 """From the first to before the second, `sub` of few elements minus many gives the negative."""
+LONE_AXES = (Version("0.21.8"), Version("0.23.0"))
+"""From the first to before the second, `add`, `mul` and the like, of many floats, are computed for a part of the
+elements only, or beyond their memory, where an axis of one element was inserted into the first operand: the engine
+takes the axis' stride, which is that of the next axis, for the number of elements behind it."""
 MIXED_PRODUCT = Version("0.21.6")
 """`mul` and `div` of floats misread a second operand whose stretched axes are neither all in front nor all behind."""

@@ -22,6 +22,14 @@ GRID = [-math.inf, -2.5, -1.0, -0.0, 0.0, 1.0, 3.0, math.inf, math.nan]
 LEFT = tensor([a for a in GRID for _ in GRID])
 RIGHT = tensor([b for _ in GRID for b in GRID])
 NONZERO = tensor([-7, -3, -2, -1, 1, 2, 3, 4, 7])
+BATCH = {0: {0: "B"}}
+IN_PLACE = {name: getattr(torch, name) for name in "add sub mul div maximum minimum".split()}
+
+
+def rows_apart(x: torch.Tensor) -> torch.Tensor:
+    """The same, computed with batch and time as one axis."""
+    return x.flatten(0, 1).sin().reshape_as(x)
+
 
 CASES = [
     case("reciprocal, twice", lambda x: (x.reciprocal(), 1 / x, 3 / x), randn(3, 4)),
@@ -117,4 +125,17 @@ CASES = [
     case("size as a number", lambda x: x * x.shape[0] + x.shape[1], randn(4, 3)).dynamic({0: {0: "B", 1: "T"}}),
     case("size with integers", lambda x: x + x.shape[0] * 2, randint(-4, 5, 4, 3)).dynamic({0: {0: "B"}}),
     case("dynamic broadcast", torch.add, randn(4, 3), randn(1, 3)).dynamic({0: {0: "B"}}),
+    *(
+        case(f"an inserted axis and {name}", lambda x, f=f: f(x[None], x.sin()[None]), randn(2, 4, 37)).dynamic(BATCH)
+        for name, f in IN_PLACE.items()
+    ),
+    case("an inserted axis between", lambda x: x[:, None] * x.sin()[:, None], randn(2, 4, 37)).dynamic(BATCH),
+    case("an inserted axis at one size", lambda x: rows_apart(x) * rows_apart(x).cos(), randn(2, 4, 37)).dynamic(BATCH),
+    case(
+        "an inserted axis and a product", lambda x, w: rows_apart(x) + rows_apart(x) @ w, randn(2, 4, 37), randn(37, 37)
+    ).dynamic(BATCH),
+    case(
+        "an inserted axis and a slice", lambda x: x[None, :, :, 1:] - x[None, :, :, 1:].exp(), randn(2, 4, 37)
+    ).dynamic(BATCH),
+    case("an inserted axis of float16", lambda x: x[None] * x.sin()[None], randn(2, 4, 37, dtype=f16)).dynamic(BATCH),
 ]

@@ -1,0 +1,91 @@
+"""Axes of one element, in front of which some engines count wrongly when they compute in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from t2n_core import ExportResult, ModelExport, TractNNEF
+
+READING_WRONGLY = ("0.21.8", "0.21.13", "0.21.19", "0.22.4")
+RIGHT = ("0.21.7", "0.23.0")
+WIDTH = 36
+"""From 32 elements on, whatever the batch, the engine takes many at once."""
+AXES = {"x": {0: "B"}}
+
+
+class Function(nn.Module):
+    def __init__(self, function: Callable[[Tensor, nn.Module], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+        self.line = nn.Linear(WIDTH, WIDTH, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x, self.line)
+
+
+def export(
+    version: str, path: Path, function: Callable[[Tensor, nn.Module], Tensor], **options: object
+) -> ExportResult:
+    torch.manual_seed(3)
+    model, x = Function(function).eval(), torch.randn(2, 4, WIDTH)
+    axes = options.get("axes", AXES)
+    return ModelExport(model, (x,), dynamic_axes=axes).to(TractNNEF(version), path / "model.nnef.tar")  # type: ignore[arg-type]
+
+
+def operators(result: ExportResult) -> list[str]:
+    return [operation.name for operation in result.graph.operations]
+
+
+def gated(x: Tensor, line: nn.Module) -> Tensor:
+    return x[None] * x.sin()[None]
+
+
+@pytest.mark.parametrize("version", [*RIGHT, *READING_WRONGLY])
+def test_what_is_computed_in_place_is_right(version: str, tmp_path: Path) -> None:
+    outcome = export(version, tmp_path, gated).check_parity("close")
+    assert outcome.passed, outcome.describe()
+
+
+@pytest.mark.parametrize("version", [*RIGHT, *READING_WRONGLY])
+def test_new_memory_only_where_it_is_needed(version: str, tmp_path: Path) -> None:
+    assert operators(export(version, tmp_path, gated)).count("tract_core_cast") == 2 * (version in READING_WRONGLY)
+
+
+def test_another_operand_in_front_costs_nothing(tmp_path: Path) -> None:
+    result = export("0.22.4", tmp_path, lambda x, line: x[None] + line(x)[None].where(x[None] > 0, 0.5))
+    assert "tract_core_cast" not in operators(result)
+    (addition,) = [o for o in result.graph.operations if o.name == "add"]
+    front = next(addition.inputs()).producer
+    assert front is not None
+    assert front.name == "select"
+    outcome = result.check_parity("approximate")
+    assert outcome.passed, outcome.describe()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, line: x[None] * 0.5 + x[None].mean(-1, keepdim=True),
+        lambda x, line: x.flatten(0, 1) * x.flatten(0, 1).sin(),
+        lambda x, line: x.reshape(*x.shape[:2], 3, 12) * x.reshape(*x.shape[:2], 3, 12).sin(),
+        lambda x, line: line(x) * line(x).sin(),
+    ],
+    ids=["few elements", "merged axes", "split known axis", "nothing inserted"],
+)
+def test_the_rest_is_written_as_ever(function: Callable[[Tensor, nn.Module], Tensor], tmp_path: Path) -> None:
+    result = export("0.22.4", tmp_path, function)
+    assert "tract_core_cast" not in operators(result)
+    outcome = result.check_parity("approximate")
+    assert outcome.passed, outcome.describe()
+
+
+def test_known_sizes_are_right_without(tmp_path: Path) -> None:
+    result = export("0.22.4", tmp_path, gated, axes=None)
+    assert "tract_core_cast" not in operators(result)
+    outcome = result.check_parity("close")
+    assert outcome.passed, outcome.describe()

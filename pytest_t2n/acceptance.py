@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pytest_t2n.engines import SelectedEngine
 from pytest_t2n.expectations import (
@@ -23,6 +24,8 @@ HEADER = """\
 # fits nothing, fails the session. `--t2n-accept` rewrites this file from what a session finds; comments stay.
 """
 _REASON = 160
+_WRITTEN = "accepted"
+"""How the reasons begin that nobody has written."""
 
 
 def idle_entries(
@@ -37,14 +40,10 @@ def idle_entries(
         return []
     used, shadowed = set[int](), dict[int, Expectation]()
     for cell in selection.planned:
-        first: Expectation | None = None
-        for index, entry in enumerate(expectations.entries):
-            if entry.fits(cell.case, cell.engine.target, cell.engine.version):
-                if first is None:
-                    first = entry
-                    used.add(index)
-                else:
-                    shadowed.setdefault(index, first)
+        fitting = expectations.fitting(cell.case, cell.engine.target, cell.engine.version)
+        used.update(fitting[:1])
+        for index in fitting[1:]:
+            shadowed.setdefault(index, expectations.entries[fitting[0]])
     found = []
     for index, entry in enumerate(expectations.entries):
         if index in used or not any(entry.fits_engine(engine.target, engine.version) for engine in engines):
@@ -86,8 +85,9 @@ def accept_results(
     """
     current = read_expectations(paths, root, missing_ok=True)
     changes = {entry: _Change(entry, [], []) for entry in current.entries}
-    gone = {(entry.file, entry.line) for entry in idle}
+    gone = set(idle)
     new: list[tuple[CellLine, Expectation | None]] = []
+    """What each new entry takes its reason from."""
     for cell in cells:
         if cell.status in ("skip", "not_run") or cell.stage == "setup":
             continue
@@ -100,26 +100,26 @@ def accept_results(
             if entry is not None:
                 changes[entry].fails.append(cell)
             if acceptable(cell) and _is_lasting(cell):
-                new.append((cell, entry))
-    removed = [
-        change.entry for change in changes.values() if change.fails or (change.entry.file, change.entry.line) in gone
-    ]
+                by_hand = entry is not None and not entry.reason.startswith(_WRITTEN)
+                new.append((cell, entry if by_hand else None))
+    removed = [change.entry for change in changes.values() if change.fails or change.entry in gone]
     for entry in removed:
         new += [(cell, entry) for cell in changes[entry].holds]
     added = _entries_of(new, engines)
     for position, path in enumerate(paths):
         name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
         last = position == len(paths) - 1
-        _rewrite(path, [entry for entry in removed if entry.file == name], added if last else [])
+        own = [entry for entry in current.entries if entry.file == name]
+        _rewrite(path, own, set(removed), added if last else [])
     if not removed and not added:
         return ["--t2n-accept: the expectations hold, nothing to rewrite"]
-    return [f"--t2n-accept: {len(added)} entries written, {len(removed)} removed, {paths[-1]}"]
+    return [f"--t2n-accept: {len(added)} cases written, {len(removed)} removed, {paths[-1]}"]
 
 
 def _entries_of(
     cells: Iterable[tuple[CellLine, Expectation | None]], engines: Sequence[SelectedEngine]
 ) -> list[Expectation]:
-    """One entry per case and way of failing, for all engines that fail so."""
+    """One per case and way of failing, for all engines that fail so."""
     groups: dict[tuple[str, str, str, str, str], list[CellLine]] = {}
     for cell, entry in cells:
         reason, issue = (entry.reason, entry.issue) if entry is not None else (reason_of(cell), "")
@@ -147,7 +147,7 @@ def reason_of(cell: CellLine) -> str:
     lines = (cell.error.message.strip() if cell.error else "").splitlines() or [""]
     # of a list of problems the first one, not the line above it that counts them
     message = next((line[2:] for line in lines if line.startswith("- ")), lines[0])
-    text = f"accepted: {message}" if message else "accepted"
+    text = f"{_WRITTEN}: {message}" if message else _WRITTEN
     return text if len(text) <= _REASON else f"{text[:_REASON]}…"
 
 
@@ -160,27 +160,41 @@ def _key(cell: CellLine) -> tuple[str, str, str]:
     return cell.case, cell.target, cell.version
 
 
-def _rewrite(path: Path, removed: Sequence[Expectation], added: Sequence[Expectation]) -> None:
-    """Only those entries change; the rest of the file stays as it was written.
+def _rewrite(path: Path, own: Sequence[Expectation], removed: Set[Expectation], added: Sequence[Expectation]) -> None:
+    """Only those entries of `own`, the file's, change; the rest of the file stays as it was written.
 
     By lines and not by a parser of whole files: to those, the comment above an entry is the end of the one before it.
     """
-    if not removed and not added:
+    if removed.isdisjoint(own) and not added:
         return
     lines = (path.read_text(encoding="utf-8") if path.exists() else HEADER).splitlines()
     starts = [number for number, line in enumerate(lines) if HEADER_LINE.match(line)]
     begins = [_comment_above(lines, start) for start in starts]
     ends = [*begins[1:], len(lines)] if begins else []
-    gone = {entry.line - 1 for entry in removed}
     head = lines[: begins[0]] if begins else lines
-    kept = [lines[begin:end] for start, begin, end in zip(starts, begins, ends, strict=True) if start not in gone]
+    kept = []
+    for start, begin, end in zip(starts, begins, ends, strict=True):
+        cases = [entry for entry in own if entry.line == start + 1]
+        left = [entry for entry in cases if entry not in removed]
+        if len(left) == len(cases):
+            kept.append(lines[begin:end])
+        elif left:
+            kept.append(lines[begin:start] + _block(left))
     # In front, so that no entry that stays fits the same cells before them.
-    blocks = [head, *(_block(entry) for entry in added), *kept]
+    blocks = [head, *(_block(cases) for cases in _alike(added)), *kept]
     text = "\n\n".join("\n".join(block).strip("\n") for block in blocks if any(block)) + "\n"
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)
+
+
+def _alike(entries: Iterable[Expectation]) -> list[list[Expectation]]:
+    """What fails in the same way for the same reason is one entry with several cases."""
+    found: dict[Expectation, list[Expectation]] = {}
+    for entry in entries:
+        found.setdefault(replace(entry, case=""), []).append(entry)
+    return list(found.values())
 
 
 def _comment_above(lines: Sequence[str], start: int) -> int:
@@ -190,11 +204,15 @@ def _comment_above(lines: Sequence[str], start: int) -> int:
     return start
 
 
-def _block(entry: Expectation) -> list[str]:
+def _block(cases: Sequence[Expectation]) -> list[str]:
+    """An entry with these cases, which are alike in all else."""
     import tomlkit
 
-    fields: dict[str, str | list[str]] = {
-        "case": entry.case,
+    entry = cases[0]
+    several = tomlkit.array()
+    several.extend(one.case for one in cases)
+    fields: dict[str, Any] = {
+        "case": entry.case if len(cases) == 1 else several.multiline(True),
         "engine": entry.engines[0] if len(entry.engines) == 1 else list(entry.engines),
         "stage": entry.stage,
         "status": entry.status,

@@ -1,7 +1,7 @@
 """Failures that are known: entries of TOML files that the user's project owns, and which cells they speak of.
 
     [[expect]]
-    case = "test_model.py::test_encoder[*]"   # * and ? stand for any letters; brackets are brackets
+    case = "test_model.py::test_encoder[*]"   # or a list; * and ? stand for any letters; brackets are brackets
     engine = "tract>=0.20,<0.21"              # or "khronos", or a list
     stage = "optimise"
     status = "crash"
@@ -26,6 +26,8 @@ FAILURES = tuple(status.value for status in Status if status not in (Status.PASS
 """Statuses that can be expected."""
 _REQUIRED = ("case", "engine", "stage", "status", "reason")
 _KNOWN = (*_REQUIRED, "issue")
+_LISTS = ("case", "engine")
+_SPECIAL = frozenset("*?")
 _ENGINE = re.compile(r"(tract|khronos)\s*((?:[<>=!~].*)?)$")
 HEADER_LINE = re.compile(r"\s*\[\[\s*expect\s*\]\]")
 
@@ -36,7 +38,7 @@ class ExpectationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """One entry. Built-in types only, so that it travels to workers."""
+    """One case of an entry. Built-in types only, so that it travels to workers."""
 
     case: str
     engines: tuple[str, ...]
@@ -85,13 +87,27 @@ class Expectations:
 
     def __init__(self, entries: Iterable[Expectation] = ()) -> None:
         self.entries: Sequence[Expectation] = tuple(entries)
+        self._plain: dict[str, list[int]] = {}
+        """By case, of the entries that name just one."""
+        self._patterns: list[int] = []
+        for index, entry in enumerate(self.entries):
+            if _SPECIAL.isdisjoint(entry.case):
+                self._plain.setdefault(entry.case, []).append(index)
+            else:
+                self._patterns.append(index)
 
     def __bool__(self) -> bool:
         return bool(self.entries)
 
     def find(self, case: str, target: str, version: str) -> Expectation | None:
         """The first entry that speaks of a cell."""
-        return next((entry for entry in self.entries if entry.fits(case, target, version)), None)
+        return next((self.entries[index] for index in self.fitting(case, target, version)), None)
+
+    def fitting(self, case: str, target: str, version: str) -> list[int]:
+        """The places of all entries that speak of a cell."""
+        named = [index for name in names_of(case) for index in self._plain.get(name, ())]
+        places = sorted(named + [index for index in self._patterns if self.entries[index].fits_case(case)])
+        return [index for index in places if self.entries[index].fits_engine(target, version)]
 
     def to_list(self) -> list[dict[str, Any]]:
         return [entry.to_dict() for entry in self.entries]
@@ -136,7 +152,7 @@ def parse_expectations(text: str, file: str) -> list[Expectation]:
         raise ExpectationError(f"{file}: entries are written [[expect]], with two brackets")
     lines = [number for number, line in enumerate(text.splitlines(), 1) if HEADER_LINE.match(line)]
     lines += [0] * (len(entries) - len(lines))
-    return [_entry(entry, file, line) for entry, line in zip(entries, lines, strict=False)]
+    return [one for entry, line in zip(entries, lines, strict=False) for one in _entry(entry, file, line)]
 
 
 def glob_fits(pattern: str, text: str) -> bool:
@@ -177,7 +193,9 @@ def check_engine(text: str) -> None:
         raise ValueError(f"{match[2]!r} in {text!r} is no version specifier") from None
 
 
-def _entry(fields: Mapping[str, Any], file: str, line: int) -> Expectation:
+def _entry(fields: Mapping[str, Any], file: str, line: int) -> list[Expectation]:
+    """One for each of its cases."""
+
     def refuse(problem: str) -> ExpectationError:
         return ExpectationError(f"{file}:{line}: {problem}")
 
@@ -187,13 +205,14 @@ def _entry(fields: Mapping[str, Any], file: str, line: int) -> Expectation:
     for name in _REQUIRED:
         if not fields.get(name):
             raise refuse(f"`{name}` is missing")
-    engines = fields["engine"] if isinstance(fields["engine"], list) else [fields["engine"]]
+    cases, engines = (fields[n] if isinstance(fields[n], list) else [fields[n]] for n in _LISTS)
+    for name, several in zip(_LISTS, (cases, engines), strict=True):
+        if not all(isinstance(one, str) and one for one in several):
+            raise refuse(f"`{name}` is neither a text nor a list of texts")
     for name in _KNOWN:
-        if name != "engine" and not isinstance(fields.get(name, ""), str):
+        if name not in _LISTS and not isinstance(fields.get(name, ""), str):
             raise refuse(f"`{name}` is no text")
     for engine in engines:
-        if not isinstance(engine, str):
-            raise refuse("`engine` is neither a text nor a list of texts")
         try:
             check_engine(engine)
         except ValueError as exc:
@@ -204,8 +223,8 @@ def _entry(fields: Mapping[str, Any], file: str, line: int) -> Expectation:
         raise refuse(f"{fields['status']!r} is no failure; one of {', '.join(FAILURES)}")
     if not fields["reason"].strip():
         raise refuse("`reason` is missing")
-    rest = {name: fields.get(name, "") for name in ("case", "stage", "status", "reason", "issue")}
-    return Expectation(engines=tuple(engines), file=file, line=line, **rest)
+    rest = {name: fields.get(name, "") for name in ("stage", "status", "reason", "issue")}
+    return [Expectation(case, tuple(engines), file=file, line=line, **rest) for case in cases]
 
 
 @cache

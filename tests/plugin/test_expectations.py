@@ -157,7 +157,7 @@ def test_accept_rewrites_and_keeps_comments_and_reasons(suite, where):
     result = run(suite, before, "--t2n-accept", mode=where)
     assert result.ret == 0
     result.assert_outcomes(passed=8, xfailed=7)
-    result.stdout.fnmatch_lines(["--t2n-accept: 2 entries written, 3 removed, *known.toml"])
+    result.stdout.fnmatch_lines(["--t2n-accept: 2 cases written, 3 removed, *known.toml"])
     text = (suite.path / "known.toml").read_text()
     mismatch = RIGHT[RIGHT.index("# wrong numbers") : RIGHT.index('[[expect]]\ncase = "test_model[bug]"')]
     assert mismatch.strip() in text
@@ -173,6 +173,50 @@ def test_accept_rewrites_and_keeps_comments_and_reasons(suite, where):
     again.stdout.fnmatch_lines(["--t2n-accept: the expectations hold, nothing to rewrite"])
     assert (suite.path / "known.toml").read_text() == text
     assert suite.run("--t2n-expect=known.toml").ret == 0
+
+
+MANY = """
+    import pytest
+
+    @pytest.mark.nnef_export
+    @pytest.mark.parametrize("number", range(5))
+    def test_many(number):
+        return MODELS[number], (1,)
+"""
+LISTED = """\
+# four of a kind
+[[expect]]
+case = ["test_many[0]", "test_many[1]", "test_many[2]", "test_many[7]"]
+engine = "tract"
+stage = "compare"
+status = "mismatch"
+reason = "rounding"
+"""
+
+
+@pytest.mark.parametrize("where", ["plain", "n2"])
+def test_an_entry_of_several_cases_loses_those_that_are_mended_or_gone(suite, where):
+    models = 'MODELS = ["mismatch", "pass", "mismatch", "crash", "crash"]'
+    suite.pytester.makepyfile(test_a=models + MANY.replace("\n    ", "\n"))
+    result = run(suite, LISTED, mode=where)
+    result.assert_outcomes(passed=0, xfailed=6, failed=9)
+    result.stdout.fnmatch_lines(["problem: known.toml:2: the entry of `test_many[[]7]` on tract fits no cell *"])
+    assert run(suite, LISTED, "--t2n-accept", mode=where).ret == 0
+    text = (suite.path / "known.toml").read_text()
+    crashes, mismatches = text.split("# four of a kind\n")
+    assert text.count("[[expect]]") == 2
+    assert "test_a.py::test_many[3]" in crashes
+    assert "test_a.py::test_many[4]" in crashes
+    assert [entry.case for entry in parse_expectations(mismatches, "f")] == ["test_many[0]", "test_many[2]"]
+    assert suite.run("--t2n-expect=known.toml", mode=where).ret == 0
+
+
+def test_accept_renews_what_it_wrote_itself(suite):
+    suite.pytester.makepyfile(MODELS)
+    old = STALE.replace("test_model[gone]", "test_model[mismatch]").replace('"r"', '"accepted: dies"')
+    run(suite, old, "--t2n-accept")
+    entries = parse_expectations((suite.path / "known.toml").read_text(), "known.toml")
+    assert [entry.reason[:24] for entry in entries if "mismatch" in entry.case] == ["accepted: 1 of 1 outputs"]
 
 
 def test_accept_starts_a_file_and_leaves_broken_tests_alone(suite):

@@ -157,7 +157,7 @@ def test_the_schema_describes_every_line(matrix, capsys):
 def test_accept_and_merge_of_other_engines(matrix, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["matrix", "accept", matrix, "--expect", "known.toml"]) == 0
-    assert capsys.readouterr().out.startswith("1 entries written, 0 removed, known.toml")
+    assert capsys.readouterr().out.startswith("1 cases written, 0 removed, known.toml")
     assert 'engine = "tract==0.23.9"' in (tmp_path / "known.toml").read_text()
     one = write(tmp_path / "one.jsonl", run_line(OLD), cell("a", OLD))
     two = write(tmp_path / "two.jsonl", run_line(NEW), cell("a", NEW))

@@ -26,7 +26,7 @@ _HELD = _PRODUCTS | {"tract_core_scan", "tract_core_gather", "tract_core_trilu"}
 
 IN_PLACE = frozenset("add sub mul div max min clamp".split())
 """What the engine computes in the memory of the first operand, many elements at a time."""
-_RENEWED = _PRODUCTS | {"conv", "deconv", "select", "tract_core_cast", "tract_core_gather", "tract_core_scan"}
+_RENEWED = _PRODUCTS | {"conv", "deconv", "select", "tract_core_cast", "tract_core_scan"}
 """What has memory of its own for its result, whatever the optimiser does."""
 
 
@@ -125,6 +125,8 @@ def has_lone_axis(value: Value) -> bool:
         sources = list(made.inputs())
         if made.name == "unsqueeze" or (made.name == "reshape" and _inserts(sources[0].shape, one.shape)):
             return True
+        if made.name == "tract_core_gather":  # of one element the engine makes a slice, which it moves in front of axes
+            sources = sources[:1]
         if made.name in IN_PLACE:
             sources = [next((v for v in sources if not is_stretched(v.shape, one.shape)), one)]
         pending += [v for v in sources if id(v) not in seen]

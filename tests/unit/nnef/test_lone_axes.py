@@ -51,6 +51,12 @@ def test_what_is_computed_in_place_is_right(version: str, tmp_path: Path) -> Non
     assert outcome.passed, outcome.describe()
 
 
+def test_one_known_index_is_a_slice_to_the_engine(tmp_path: Path) -> None:
+    result = export("0.22.4", tmp_path, lambda x, line: x[None, :1, :, None] * x.sin()[None, :1, :, None])
+    outcome = result.check_parity("close")
+    assert outcome.passed, outcome.describe()
+
+
 @pytest.mark.parametrize("version", [*RIGHT, *READING_WRONGLY])
 def test_new_memory_only_where_it_is_needed(version: str, tmp_path: Path) -> None:
     assert operators(export(version, tmp_path, gated)).count("tract_core_cast") == 2 * (version in READING_WRONGLY)

@@ -62,11 +62,6 @@ def measure(result: ExportResult, outcome: Outcome, timeout: float, rounds: int)
     return {"export": [export], "load": load, "run": run, "runs": runs}
 
 
-def rounds_of(config: pytest.Config) -> int:
-    """pytest-benchmark's own `--benchmark-min-rounds`."""
-    return int(config.getoption("benchmark_min_rounds", 5))
-
-
 def check_available(config: pytest.Config) -> None:
     """Raises pytest.UsageError where pytest-benchmark is switched off."""
     if not config.pluginmanager.hasplugin("benchmark"):
@@ -110,4 +105,4 @@ def is_shared(config: pytest.Config) -> bool:
     return bool(config.getoption("numprocesses", None)) or config.getoption("dist", "no") != "no"
 
 
-__all__ = ["FACT", "add_benchmarks", "check_available", "is_shared", "measure", "rounds_of"]
+__all__ = ["FACT", "add_benchmarks", "check_available", "is_shared", "measure"]

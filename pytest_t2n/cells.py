@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import pytest
 
 from pytest_t2n.engines import ENGINE_PARAM, SelectedEngine, engines_for
-from pytest_t2n.markers import MARKER, CaseOptions, MarkerError, marks_of, read_marks
-from pytest_t2n.rewriters import request_rewriters
+from pytest_t2n.markers import CaseOptions, MarkerError, marks_of, read_marks
+from pytest_t2n.stash import BAD_MARK, CELL, MARKER
 
-FIXTURE = "nnef_export"
 NO_ENGINE = "t2n: no engine selected"
 """How a skip reason starts; the summary counts it."""
 
@@ -25,20 +24,13 @@ class Cell:
     engine: SelectedEngine
 
 
-CELL = pytest.StashKey[Cell]()
-BAD_MARK = pytest.StashKey[str]()
-
-
 def parametrize_engines(metafunc: pytest.Metafunc, engines: Sequence[SelectedEngine]) -> None:
-    """Give a marked test, or one that uses the fixture, one call per engine.
+    """Give a case one call per engine.
 
     Raises:
         pytest.Collector.CollectError: a wrong argument of the marker.
     """
-    marks = marks_of(metafunc.definition)
-    if not marks and FIXTURE not in metafunc.fixturenames:
-        return
-    options = _read(marks, metafunc.definition.nodeid)
+    options = _read(marks_of(metafunc.definition), metafunc.definition.nodeid)
     chosen = engines_for(engines, options.targets, options.versions)
     if not chosen:
         return
@@ -48,18 +40,17 @@ def parametrize_engines(metafunc: pytest.Metafunc, engines: Sequence[SelectedEng
 
 
 def label_items(items: Iterable[pytest.Item], engines: Sequence[SelectedEngine]) -> None:
-    """Note on each item the cell it is; a case without an engine is skipped with what to do about it."""
+    """Note on each case the cell it is; one without an engine is skipped with what to do about it."""
     for item in items:
-        marks = marks_of(item)
-        if not marks and FIXTURE not in getattr(item, "fixturenames", ()):
-            continue
         engine = _engine_of(item)
         if engine is not None:
             # not while parametrizing: pytest would take it away again as nothing that the test asks for
+            from pytest_t2n.rewriters import request_rewriters
+
             request_rewriters(item)
             item.stash[CELL] = Cell(item.nodeid, case_id(item.nodeid, engine.id), engine)
         try:
-            options = read_marks(marks)
+            options = read_marks(marks_of(item))
         except MarkerError as exc:  # a mark of one parameter set; those of the function were read while collecting
             item.stash[BAD_MARK] = str(exc)
             continue
@@ -125,9 +116,6 @@ def _why_no_engine(engines: Sequence[SelectedEngine], options: CaseOptions) -> s
 
 
 __all__ = [
-    "BAD_MARK",
-    "CELL",
-    "FIXTURE",
     "NO_ENGINE",
     "Cell",
     "case_id",

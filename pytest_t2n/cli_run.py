@@ -21,8 +21,8 @@ from pytest_t2n.cells import Cell
 from pytest_t2n.contents import Contents, clipped_graph
 from pytest_t2n.engines import SelectedEngine, select_engines
 from pytest_t2n.expectations import ExpectationError, Expectations, glob_fits, names_of, read_expectations
-from pytest_t2n.options import Settings
 from pytest_t2n.records import SCHEMA, CellLine, Record, RecordError, RunLine, with_graphs
+from pytest_t2n.settings import Settings
 from t2n_core.errors import T2NError
 
 if TYPE_CHECKING:

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_t2n.options import Settings
-from t2n_core.errors import T2NError
-
 if TYPE_CHECKING:
     from packaging.version import Version
 
+    from pytest_t2n.settings import Settings
     from t2n_core.engine import ResolvedEngine
 
 KHRONOS_VERSION = "1.0.5"
@@ -72,6 +70,8 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
     Raises:
         pytest.UsageError: a spec nothing matches, or an engine that cannot be had.
     """
+    from t2n_core.errors import T2NError
+
     found: dict[str, SelectedEngine] = {}
     for spec in settings.tract:
         try:

@@ -17,7 +17,6 @@ import pytest
 from pytest_t2n.cells import Cell, case_id
 from pytest_t2n.engines import SelectedEngine
 from pytest_t2n.evidence import PROPERTY, simple_record
-from pytest_t2n.options import Settings
 from pytest_t2n.record_file import RecordFile, StoredRecords
 from pytest_t2n.records import (
     SCHEMA,
@@ -35,6 +34,7 @@ from pytest_t2n.records import (
     outline_of,
 )
 from pytest_t2n.selection import Selection, plan_digest
+from pytest_t2n.settings import Settings
 from pytest_t2n.tally import Tally
 
 MATRIX_FILE = "matrix.jsonl"

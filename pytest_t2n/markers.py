@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 from pytest_t2n.engines import version_items
-from pytest_t2n.rewriters import checked_rewriters
-from t2n_core.check.level import TractCheckTolerance
-from t2n_core.drawn import is_strategy
-from t2n_core.errors import InputError
+from pytest_t2n.stash import MARKER
 
-MARKER = "nnef_export"
-MARKER_HELP = (
-    f'{MARKER}(target="tract", *, versions=None, dynamic_axes=None, tolerance=None, input_names=None, '
-    'output_names=None, inputs=None, fn_name="forward", capture="export", nnef_variable_naming_scheme="natural", '
-    "rewriters=None, strict_rewrites=False, **target_options): the test returns "
-    "(model, inputs); the model is exported to NNEF and must compute the same numbers in every selected engine. "
-    "target: tract, khronos or a list of both; versions: narrows the selected tract versions (grammar of --t2n-tract); "
-    'dynamic_axes: {"input": {axis: "symbol"}}; tolerance: a level; inputs: more input sets to check; fn_name: the '
-    "method to export; capture: export, or trace for what torch.export refuses; nnef_variable_naming_scheme: natural, "
-    "raw or numeric; rewriters: what adapts the model while it is exported; others: options of the target"
-)
+if TYPE_CHECKING:
+    from t2n_core.check.level import TractCheckTolerance
 
 CASE_ARGUMENTS: Mapping[str, str] = {
     "target": "engine family, or a list of them",
@@ -193,6 +180,8 @@ def _unknown_argument(name: str, targets: Sequence[str], allowed: Sequence[str])
 
 
 def _near(word: str, known: Iterable[str]) -> str:
+    import difflib
+
     names = list(known)
     match = difflib.get_close_matches(word, names, 1)
     return f"; did you mean `{match[0]}`?" if match else f"; known: {', '.join(names)}"
@@ -218,9 +207,14 @@ def _dynamic_axes(value: Any) -> Any:
 def _tolerance(value: Any) -> TractCheckTolerance | None:
     if value is None:
         return None
+    from t2n_core.check.level import TractCheckTolerance
+    from t2n_core.errors import InputError
+
     try:
         return TractCheckTolerance.parse(value)
     except InputError as exc:
+        import difflib
+
         near = difflib.get_close_matches(str(value).lower(), [str(level) for level in TractCheckTolerance], 1)
         more = f"; did you mean {near[0]!r}?" if near else ""
         raise MarkerError(f"tolerance: {exc.message}{more} ({exc.hint})") from None
@@ -248,6 +242,10 @@ def _choice(name: str, given: Mapping[str, Any]) -> Any:
 
 
 def _rewriters(value: Any) -> tuple[Any, ...]:
+    if value is None:
+        return ()
+    from pytest_t2n.rewriters import checked_rewriters
+
     try:
         return checked_rewriters(value, "rewriters")
     except ValueError as exc:
@@ -258,6 +256,8 @@ def _inputs(value: Any) -> Any:
     """A list, or a strategy of hypothesis as it is."""
     if value is None:
         return ()
+    from t2n_core.drawn import is_strategy
+
     if is_strategy(value):
         return value
     if not isinstance(value, list | tuple):
@@ -265,4 +265,4 @@ def _inputs(value: Any) -> Any:
     return tuple(value)
 
 
-__all__ = ["MARKER", "MARKER_HELP", "TARGET_OPTIONS", "CaseOptions", "MarkerError", "marks_of", "read_marks"]
+__all__ = ["TARGET_OPTIONS", "CaseOptions", "MarkerError", "marks_of", "read_marks"]

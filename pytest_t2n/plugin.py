@@ -1,25 +1,22 @@
 """pytest's hooks, and nothing else: what they do is in the other modules of this package.
 
-Nothing here imports torch or numpy, neither at start nor while collecting.
+Nothing here imports torch or numpy, neither at start nor while collecting; and each hook loads only what it needs: they
+run in every session of a user who has the plugin installed.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_t2n import session as t2n
-from pytest_t2n.cells import BAD_MARK, CELL, FIXTURE, label_items, parametrize_engines
-from pytest_t2n.engines import SelectedEngine, cache_folder, header_line
-from pytest_t2n.expectations import Expectations
-from pytest_t2n.markers import MARKER, MARKER_HELP
-from pytest_t2n.options import add_options, read_settings
-from pytest_t2n.running import CellRun, ExportCache, arguments_of
-from pytest_t2n.selection import DESELECTED, SELECTION
-from pytest_t2n.summary import write_summary
+from pytest_t2n import stash as t2n
+from pytest_t2n.options import add_options
+
+if TYPE_CHECKING:
+    from pytest_t2n.engines import SelectedEngine
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,14 +24,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", MARKER_HELP)
-    config.stash[t2n.SETTINGS] = read_settings(config)
-    config.stash[t2n.CACHE] = ExportCache()
+    config.addinivalue_line("markers", t2n.MARKER_HELP)
     config.stash[t2n.ENGINES] = []
-    config.stash[t2n.EXPECTATIONS] = Expectations()
+    if config.getoption("help", False):
+        return  # pytest configures itself to print that, and no session follows
+    from pytest_t2n.settings import read_settings
+
+    config.stash[t2n.SETTINGS] = read_settings(config)
     config.stash[t2n.TOLD] = {}
     if t2n.is_worker(config):
-        t2n.start_worker(config)
+        from pytest_t2n.session import start_worker
+
+        start_worker(config)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -49,60 +50,87 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    if not t2n.is_worker(session.config):
-        t2n.start(session.config)
+    settings = session.config.stash[t2n.SETTINGS]
+    if not t2n.is_worker(session.config) and (settings.selects_engines or settings.report is not None):
+        from pytest_t2n.session import start
+
+        start(session.config)
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     engines = config.stash[t2n.ENGINES]
-    return header_line(engines, cache_folder(config.stash[t2n.SETTINGS])) if engines else None
+    if not engines:
+        return None
+    from pytest_t2n.engines import cache_folder, header_line
+
+    return header_line(engines, cache_folder(config.stash[t2n.SETTINGS]))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, object, object]:
     # Behind all others: the engine is the last part of an id, and the versions of one case stay together.
     result = yield
-    parametrize_engines(metafunc, metafunc.config.stash[t2n.ENGINES])
+    if t2n.is_case(metafunc.definition, metafunc.fixturenames):
+        from pytest_t2n.cells import parametrize_engines
+
+        parametrize_engines(metafunc, metafunc.config.stash[t2n.ENGINES])
     return result
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
-    label_items(items, config.stash[t2n.ENGINES])
+    cases = [item for item in items if t2n.is_case(item, getattr(item, "fixturenames", ()))]
+    if cases:
+        from pytest_t2n.cells import label_items
+
+        label_items(cases, config.stash[t2n.ENGINES])
     yield
-    # Behind -k, -m and the plugins that sort: the shards are parts of what the user selected.
-    t2n.select(config, items)
+    if config.stash[t2n.ENGINES]:
+        from pytest_t2n.session import select
+
+        # Behind -k, -m and the plugins that sort: the shards are parts of what the user selected.
+        select(config, items)
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     if items:
-        items[0].config.stash[DESELECTED] = True
+        items[0].config.stash[t2n.DESELECTED] = True
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     config = session.config
+    if t2n.SELECTION not in config.stash:
+        return
     if t2n.is_worker(config):
-        t2n.write_plan(config)
-    elif t2n.CONTROLLER in config.stash and SELECTION in config.stash and not config.getoption("collectonly", False):
-        config.stash[t2n.CONTROLLER].take_plan(config.stash[SELECTION])
+        from pytest_t2n.session import write_plan
+
+        write_plan(config)
+    elif t2n.CONTROLLER in config.stash and not config.getoption("collectonly", False):
+        config.stash[t2n.CONTROLLER].take_plan(config.stash[t2n.SELECTION])
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if BAD_MARK in item.stash:
-        pytest.fail(f"@pytest.mark.{MARKER}: {item.stash[BAD_MARK]}", pytrace=False)
-    cell = item.stash.get(CELL, None)
+    if t2n.BAD_MARK in item.stash:
+        pytest.fail(f"@pytest.mark.{t2n.MARKER}: {item.stash[t2n.BAD_MARK]}", pytrace=False)
+    cell = item.stash.get(t2n.CELL, None)
     if cell is not None:
-        config = item.config
-        item.stash[t2n.RUN] = CellRun(item, cell, config.stash[t2n.SETTINGS], config.stash[t2n.CACHE])
+        from pytest_t2n.running import CellRun, ExportCache
+
+        stash = item.config.stash
+        if t2n.CACHE not in stash:
+            stash[t2n.CACHE] = ExportCache()
+        item.stash[t2n.RUN] = CellRun(item, cell, stash[t2n.SETTINGS], stash[t2n.CACHE])
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     run = pyfuncitem.stash.get(t2n.RUN, None)
-    if run is None or FIXTURE in pyfuncitem.fixturenames:
+    if run is None or t2n.FIXTURE in pyfuncitem.fixturenames:
         return None
+    from pytest_t2n.running import arguments_of
+
     run.check_returned(pyfuncitem.obj, arguments_of(pyfuncitem))
     return True
 
@@ -118,7 +146,7 @@ def pytest_runtest_makereport(
         config = item.config
         text = attach_record(
             report,
-            item.stash.get(CELL, None),
+            item.stash.get(t2n.CELL, None),
             item.stash.get(t2n.RUN, None),
             call,
             config.stash[t2n.EXPECTATIONS],
@@ -127,7 +155,9 @@ def pytest_runtest_makereport(
             told=config.stash[t2n.TOLD],
         )
         if t2n.is_worker(config):
-            t2n.keep_record(config, text)
+            from pytest_t2n.session import keep_record
+
+            keep_record(config, text)
             make_portable(report)
     return report
 
@@ -144,18 +174,24 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
-    config.stash[t2n.CACHE].close()
+    if t2n.CACHE in config.stash:
+        config.stash[t2n.CACHE].close()
     controller = config.stash.get(t2n.CONTROLLER, None)
     if controller is not None and not config.getoption("collectonly", False):
         controller.finish(session)
         if session.exitstatus == pytest.ExitCode.INTERNAL_ERROR:
+            from pytest_t2n.summary import write_summary
+
             # pytest prints no summaries then, and what is missing must be named all the same.
             write_summary(config.pluginmanager.getplugin("terminalreporter"), controller.ledger)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     controller = config.stash.get(t2n.CONTROLLER, None)
-    write_summary(terminalreporter, controller.ledger if controller is not None else None)
+    if controller is not None or terminalreporter.stats.get("skipped"):
+        from pytest_t2n.summary import write_summary
+
+        write_summary(terminalreporter, controller.ledger if controller is not None else None)
 
 
 @pytest.hookimpl(optionalhook=True)

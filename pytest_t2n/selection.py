@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from pytest_t2n.cells import CELL, Cell, decode_plan, encode_plan
+from pytest_t2n.cells import Cell, decode_plan, encode_plan
 from pytest_t2n.engines import SelectedEngine
 from pytest_t2n.expectations import suite_names
 from pytest_t2n.shard import Shard
+from pytest_t2n.stash import CELL, DESELECTED, SELECTION
 
 
 @dataclass(slots=True)
@@ -46,10 +47,6 @@ class Selection:
         cells = decode_plan(fields["cells"], engines, nodeids)
         planned = decode_plan(fields["planned"], engines) or list(cells)
         return cls(cells, planned, set(fields["suites"]), fields["partial"])
-
-
-SELECTION = pytest.StashKey[Selection]()
-DESELECTED = pytest.StashKey[bool]()
 
 
 def take_part(
@@ -110,4 +107,4 @@ def _identity(cell: Cell) -> str:
     return f"{cell.nodeid}\t{cell.case}\t{cell.engine.id}\t{sha256}"
 
 
-__all__ = ["DESELECTED", "SELECTION", "Selection", "plan_digest", "ran_everything", "take_part"]
+__all__ = ["Selection", "plan_digest", "ran_everything", "take_part"]

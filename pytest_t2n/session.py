@@ -7,7 +7,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
-from io import FileIO
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -17,21 +16,17 @@ import pytest
 from pytest_t2n.cells import guess_plan
 from pytest_t2n.engines import SelectedEngine, select_engines
 from pytest_t2n.expectations import Expectation, ExpectationError, Expectations, read_expectations
-from pytest_t2n.options import Settings
-from pytest_t2n.running import CellRun, ExportCache
-from pytest_t2n.selection import SELECTION, Selection, ran_everything, take_part
+from pytest_t2n.selection import Selection, ran_everything, take_part
+from pytest_t2n.stash import (
+    CONTROLLER,
+    ENGINES,
+    EXPECTATIONS,
+    KEPT,
+    SELECTION,
+    SETTINGS,
+    worker_input,
+)
 
-SETTINGS = pytest.StashKey[Settings]()
-ENGINES = pytest.StashKey[Sequence[SelectedEngine]]()
-CACHE = pytest.StashKey[ExportCache]()
-CONTROLLER = pytest.StashKey["Controller"]()
-EXPECTATIONS = pytest.StashKey[Expectations]()
-RUN = pytest.StashKey[CellRun]()
-KEPT = pytest.StashKey[FileIO]()
-"""A worker's file of records."""
-TOLD = pytest.StashKey[dict[str, str]]()
-"""Graphs that this process has put on a report, by key, with the cell that did it."""
-WORKER_INPUT = "t2n"
 _KEPT = ".records.jsonl"
 """End of the name of a worker's file of records."""
 
@@ -177,6 +172,7 @@ def start(config: pytest.Config) -> None:
             expectation.
     """
     settings = config.stash[SETTINGS]
+    config.stash[EXPECTATIONS] = Expectations()
     engines = select_engines(settings, _progress(config)) if settings.selects_engines else []
     config.stash[ENGINES] = engines
     if engines and settings.expect:
@@ -243,14 +239,6 @@ def keep_record(config: pytest.Config, text: str) -> None:
         return
 
 
-def worker_input(config: pytest.Config) -> dict[str, Any]:
-    return getattr(config, "workerinput", {}).get(WORKER_INPUT, {})  # type: ignore[no-any-return]
-
-
-def is_worker(config: pytest.Config) -> bool:
-    return hasattr(config, "workerinput")
-
-
 def _why_stopped(session: pytest.Session) -> str:
     """Why tests may be missing although nothing was lost; empty if there is no such reason."""
     for reason in (session.shouldstop, session.shouldfail):
@@ -274,20 +262,4 @@ def _progress(config: pytest.Config) -> Any:
     return say
 
 
-__all__ = [
-    "CACHE",
-    "CONTROLLER",
-    "ENGINES",
-    "EXPECTATIONS",
-    "RUN",
-    "SETTINGS",
-    "WORKER_INPUT",
-    "Controller",
-    "is_worker",
-    "keep_record",
-    "select",
-    "start",
-    "start_worker",
-    "worker_input",
-    "write_plan",
-]
+__all__ = ["Controller", "keep_record", "select", "start", "start_worker", "write_plan"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from t2n_core.errors import InputError
-
 
 class TractCheckTolerance(StrEnum):
     """How far the engine's numbers may be from PyTorch's, tightest first; tighter levels compare as smaller."""
@@ -36,6 +34,8 @@ class TractCheckTolerance(StrEnum):
         try:
             return cls(value)
         except ValueError:
+            from t2n_core.errors import InputError  # not at the start of each session of pytest
+
             raise InputError(
                 f"{value!r} is not a tolerance level", hint=f"one of {', '.join(cls)}, tightest first"
             ) from None

@@ -145,6 +145,32 @@ def test_help_and_an_unmarked_suite_load_nothing_and_resolve_nothing(suite):
     assert suite.log == []
 
 
+@pytest.mark.parametrize(
+    ("arguments", "more"),
+    [
+        (["--help"], []),
+        (["-q", "test_plain.py"], ["settings"]),
+        (["--collect-only", "-q", "test_marked.py"], ["cells", "engines", "markers", "settings"]),
+    ],
+    ids=["help", "a plain suite", "collection of a marked suite"],
+)
+def test_a_session_without_engines_loads_what_it_needs_and_no_more(suite, arguments, more):
+    code = """
+        import sys
+        import pytest
+
+        pytest.main(sys.argv[1:])
+        print("LOADED", sorted(name for name in sys.modules if name.startswith(("pytest_t2n", "t2n_core"))))
+    """
+    (suite.path / "conftest.py").unlink()
+    suite.pytester.makepyfile(test_plain="def test_it(): pass", test_marked=ENCODER)
+    script = suite.pytester.makepyfile(script=code)
+    result = suite.pytester.run(sys.executable, script, "-p", "no:benchmark", "-p", "no:hypothesispytest", *arguments)
+    always = ["", ".options", ".plugin", ".stash", *(f".{name}" for name in more)]
+    names = [*(f"pytest_t2n{name}" for name in always), "t2n_core", "t2n_core.check", "t2n_core.check.level"]
+    assert f"LOADED {sorted(names)}" in result.outlines
+
+
 def test_help_names_the_options_and_markers_the_arguments(suite):
     suite.run("--help", engines="").stdout.fnmatch_lines(
         ["*--t2n-tract=SPEC*", "*--t2n-report=DIR*", "*t2n_tract (linelist)*"]

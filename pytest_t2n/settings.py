@@ -1,0 +1,172 @@
+"""What the user asked for in this session: command line before ini file before default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_t2n.options import DEFAULT_TIMEOUT
+from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
+
+if TYPE_CHECKING:
+    from pytest_t2n.shard import Shard
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the user asked for in this session."""
+
+    tract: tuple[str, ...] = ()
+    """Version specs; each may be a comma list."""
+    khronos: bool = False
+    report: Path | None = None
+    baseline: Path | None = None
+    offline: bool = False
+    level: TractCheckTolerance = DEFAULT_LEVEL
+    timeout: float = DEFAULT_TIMEOUT
+    cache_dir: Path | None = None
+    expect: tuple[Path, ...] = ()
+    """Files of expectations, in the order in which their entries count."""
+    accept: bool = False
+    shard: Shard | None = None
+    bundle: Path | None = None
+    bundle_failures: Path | None = None
+    resume: bool = False
+    reuse: bool = False
+    junit_properties: bool = False
+    benchmark: bool = False
+    benchmark_rounds: int = 0
+    bisect: bool = False
+
+    @property
+    def selects_engines(self) -> bool:
+        return bool(self.tract) or self.khronos
+
+
+def read_settings(config: pytest.Config) -> Settings:
+    """The settings of this session.
+
+    Raises:
+        pytest.UsageError: a level that does not exist, a timeout that is no positive number.
+    """
+    specs = config.getoption("t2n_tract") or config.getini("t2n_tract")
+    return Settings(
+        tract=tuple(spec.strip() for spec in specs if spec.strip()),
+        khronos=_flag(config, "t2n_khronos"),
+        report=_path(config, "t2n_report"),
+        baseline=_path(config, "t2n_baseline"),
+        offline=_flag(config, "t2n_offline"),
+        level=_level(_text(config, "t2n_level")),
+        timeout=_seconds(_text(config, "t2n_timeout")),
+        cache_dir=_path(config, "t2n_cache_dir"),
+        expect=_expect(config),
+        accept=_accept(config),
+        shard=_shard(config.getoption("t2n_shard")),
+        bundle=_given_path(config, "t2n_bundle"),
+        bundle_failures=_given_path(config, "t2n_bundle_failures"),
+        resume=_resume(config),
+        reuse=_flag(config, "t2n_reuse"),
+        junit_properties=_flag(config, "t2n_junit_properties"),
+        benchmark=_benchmark(config),
+        benchmark_rounds=_benchmark_rounds(config),
+        bisect=_flag(config, "t2n_bisect"),
+    )
+
+
+def _text(config: pytest.Config, name: str) -> str:
+    given = config.getoption(name)
+    return str(config.getini(name) if given is None else given).strip()
+
+
+def _flag(config: pytest.Config, name: str) -> bool:
+    given = config.getoption(name)
+    return bool(config.getini(name) if given is None else given)
+
+
+def _path(config: pytest.Config, name: str) -> Path | None:
+    """An absolute path: of the command line relative to where pytest was started, of the ini file to the root."""
+    given = config.getoption(name)
+    if given:
+        return config.invocation_params.dir / Path(given).expanduser()
+    text = str(config.getini(name)).strip()
+    return config.rootpath / Path(text).expanduser() if text else None
+
+
+def _given_path(config: pytest.Config, name: str) -> Path | None:
+    given = config.getoption(name)
+    return config.invocation_params.dir / Path(given).expanduser() if given else None
+
+
+def _resume(config: pytest.Config) -> bool:
+    resume = bool(config.getoption("t2n_resume"))
+    if resume and _path(config, "t2n_report") is None:
+        raise pytest.UsageError("--t2n-resume: name the directory of the interrupted session with --t2n-report=DIR")
+    return resume
+
+
+def _expect(config: pytest.Config) -> tuple[Path, ...]:
+    given = config.getoption("t2n_expect")
+    if given:
+        return tuple(config.invocation_params.dir / Path(one).expanduser() for one in given)
+    return tuple(config.rootpath / Path(one).expanduser() for one in config.getini("t2n_expect"))
+
+
+def _benchmark(config: pytest.Config) -> bool:
+    wanted = bool(config.getoption("t2n_benchmark"))
+    if wanted:
+        from pytest_t2n.benchmarking import check_available
+
+        check_available(config)
+    return wanted
+
+
+def _benchmark_rounds(config: pytest.Config) -> int:
+    """pytest-benchmark's own `--benchmark-min-rounds`."""
+    return int(config.getoption("benchmark_min_rounds", 5))
+
+
+def _accept(config: pytest.Config) -> bool:
+    accept = bool(config.getoption("t2n_accept"))
+    if accept and not _expect(config):
+        raise pytest.UsageError("--t2n-accept: there is no file to write; name one with --t2n-expect=FILE")
+    return accept
+
+
+def _shard(text: str | None) -> Shard | None:
+    if text is None:
+        return None
+    from pytest_t2n.shard import Shard
+
+    try:
+        return Shard.parse(text)
+    except ValueError:
+        raise pytest.UsageError(f"--t2n-shard: {text!r} is not I/N with 1 <= I <= N, as 2/4") from None
+
+
+def _level(text: str) -> TractCheckTolerance:
+    if not text:
+        return DEFAULT_LEVEL
+    from t2n_core.errors import InputError
+
+    try:
+        return TractCheckTolerance.parse(text)
+    except InputError as exc:
+        raise pytest.UsageError(f"--t2n-level: {exc}") from None
+
+
+def _seconds(text: str) -> float:
+    if not text:
+        return DEFAULT_TIMEOUT
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise pytest.UsageError(f"--t2n-timeout: {text!r} is not a positive number of seconds")
+    return seconds
+
+
+__all__ = ["Settings", "read_settings"]

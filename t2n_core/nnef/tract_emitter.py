@@ -104,7 +104,8 @@ class TractEmitter(Emitter):
         if isinstance(y, Value) and (not isinstance(x, Value) or is_stretched(x.shape, y.shape)):
             (of_x, x), (of_y, y) = (of_y, y), (of_x, x)  # as the engine does
         operands = [y, *(bound for _, bound in bounds)]
-        if not isinstance(x, Value) or not any(is_misread(x, operand) for operand in operands):
+        is_square = operator == "mul" and x is y  # which the engine has an operator for
+        if is_square or not isinstance(x, Value) or not any(is_misread(x, operand) for operand in operands):
             return arguments
         turns = operator in COMMUTATIVE and isinstance(y, Value) and not is_stretched(y.shape, x.shape)
         if turns and not has_lone_axis(y):

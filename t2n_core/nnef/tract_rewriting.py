@@ -26,7 +26,7 @@ _HELD = _PRODUCTS | {"tract_core_scan", "tract_core_gather", "tract_core_trilu"}
 
 IN_PLACE = frozenset("add sub mul div max min clamp".split())
 """What the engine computes in the memory of the first operand, many elements at a time."""
-_RENEWED = _PRODUCTS | {"conv", "deconv", "select", "tract_core_cast", "tract_core_scan"}
+_RENEWED = _PRODUCTS | {"conv", "deconv", "box", "max_pool", "select", "tract_core_cast", "tract_core_scan"}
 """What has memory of its own for its result, whatever the optimiser does."""
 
 

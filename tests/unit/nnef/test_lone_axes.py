@@ -80,8 +80,10 @@ def test_another_operand_in_front_costs_nothing(tmp_path: Path) -> None:
         lambda x, line: x.flatten(0, 1) * x.flatten(0, 1).sin(),
         lambda x, line: x.reshape(*x.shape[:2], 3, 12) * x.reshape(*x.shape[:2], 3, 12).sin(),
         lambda x, line: line(x) * line(x).sin(),
+        lambda x, line: x[None] * x[None],
+        lambda x, line: nn.functional.max_pool2d(x[:, None], 2) + nn.functional.avg_pool2d(x[:, None], 2),
     ],
-    ids=["few elements", "merged axes", "split known axis", "nothing inserted"],
+    ids=["few elements", "merged axes", "split known axis", "nothing inserted", "squares", "pooled"],
 )
 def test_the_rest_is_written_as_ever(function: Callable[[Tensor, nn.Module], Tensor], tmp_path: Path) -> None:
     result = export("0.22.4", tmp_path, function)

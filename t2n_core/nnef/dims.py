@@ -17,7 +17,10 @@ Shape: TypeAlias = tuple[Dim, ...]
 
 
 class FloorDiv(sympy.Function):  # type: ignore[misc]
-    """`a // b` of integers; stays whole until both are numbers."""
+    """`a // b` of integers, with as little as can be under it: a multiple of a number `b` comes out, and a quotient of
+    a quotient is one. So the length behind many strided convolutions is one quotient of the length before them, where
+    tract 0.19 takes minutes for quotients of quotients.
+    """
 
     nargs = (2,)
     is_integer = True
@@ -28,10 +31,10 @@ class FloorDiv(sympy.Function):  # type: ignore[misc]
             return sympy.Integer(int(a) // int(b))
         if b == 1:
             return a
-        if b.is_Integer:
-            terms = sympy.expand(a).as_coefficients_dict()
-            if all((number / b).is_Integer and term.is_integer for term, number in terms.items()):
-                return sympy.Add(*(number / b * term for term, number in terms.items()))
+        if b.is_Integer and b > 0:
+            taken = _without_multiples(a, b)
+            if taken is not None:
+                return taken
         if not a.is_polynomial() or not b.is_polynomial():
             return None
         sizes = sorted(a.free_symbols | b.free_symbols, key=str)
@@ -41,6 +44,25 @@ class FloorDiv(sympy.Function):  # type: ignore[misc]
         if rest == 0 and all(c.is_Integer for c in sympy.Poly(quotient, *sizes).coeffs()):
             return quotient
         return None
+
+
+def _without_multiples(a: sympy.Expr, b: sympy.Integer) -> sympy.Expr | None:
+    """`a // b` as multiples of `b`, divided, and the quotient of what is left; None where that is `a` itself."""
+    terms = sympy.expand(a).as_coefficients_dict()
+    if not all(number.is_Integer and term.is_integer for term, number in terms.items()):
+        return None
+    constant = terms.pop(sympy.S.One, sympy.S.Zero)
+    whole = constant // b + sympy.Add(*(number / b * term for term, number in terms.items() if number % b == 0))
+    constant %= b
+    left = {term: number for term, number in terms.items() if number % b != 0}
+    if not left:
+        return whole
+    ((inner, times), *more) = left.items()
+    if not more and times == 1 and isinstance(inner, FloorDiv) and inner.args[1].is_Integer and inner.args[1] > 0:
+        return whole + FloorDiv(inner.args[0] + constant * inner.args[1], inner.args[1] * b)
+    if whole == 0:
+        return None
+    return whole + FloorDiv(constant + sympy.Add(*(number * term for term, number in left.items())), b)
 
 
 class Modulo(sympy.Function):  # type: ignore[misc]

@@ -16,7 +16,21 @@ def _of_repeated(x: torch.Tensor, kernel: torch.Tensor, axis: int = 1) -> torch.
     return F.conv1d(x.narrow(axis, 0, 1).expand_as(x), kernel)
 
 
+def _encoded(x: torch.Tensor, first: torch.Tensor, kernel: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Four strided windows and a dense layer over what is left of the time, as encoders of waves begin."""
+    x = F.conv1d(x, first, stride=5)
+    for _ in range(3):
+        x = F.conv1d(x.tanh(), kernel, stride=2)
+    return F.linear(F.linear(x.mT, weight).tanh(), weight)
+
+
 CASES = [
+    case(
+        "conv1d of conv1d, all strided",
+        _encoded,
+        randn(2, 1, 190),
+        *(weight(randn(*shape)) for shape in ((4, 1, 10), (4, 4, 3), (4, 4))),
+    ).dynamic({0: {0: "B", 2: "T"}}),
     case("conv2d narrower than its padding", build(nn.Conv2d, 3, 4, 7, 2, 3), randn(2, 3, 9, 1)),
     case("conv2d narrow in one axis", build(nn.Conv2d, 3, 4, (1, 5), 1, (0, 2)), randn(2, 3, 9, 1)),
     case("conv2d narrow, dynamic", build(nn.Conv2d, 3, 4, 7, 1, 3), randn(2, 3, 9, 8)).dynamic({0: {2: "H", 3: "W"}}),

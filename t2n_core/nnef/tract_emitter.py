@@ -13,19 +13,24 @@ from t2n_core.errors import LowerError
 from t2n_core.nnef.dims import Dim, Shape, as_dim, floor_div, is_static, product, same
 from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter, Expected, Operand
 from t2n_core.nnef.graph import BlockLayout, Operation, Value, is_known
-from t2n_core.nnef.reshapes import factors, joined, reshape_parts
-from t2n_core.nnef.shapes import broadcast, is_mixed, is_stretched
+from t2n_core.nnef.reshapes import ReshapePart, factors, joined, reshape_parts
+from t2n_core.nnef.shapes import broadcast, infer, is_mixed, is_stretched
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.tract_rewriting import (
     IN_PLACE,
     MOVED_RESHAPES,
     has_lone_axis,
     is_misread,
-    is_multiple_of_quotient,
     is_rewritten,
     is_smaller,
     is_tiled,
     sum_fits,
+)
+from t2n_core.nnef.tract_sizes import (
+    arguments_without_differences,
+    is_quotient,
+    is_seen_within,
+    without_differences,
 )
 from t2n_core.nnef.tract_versions import (
     BATCHED_CONSTANTS,
@@ -41,6 +46,7 @@ from t2n_core.nnef.tract_versions import (
     ROWS_OVERRUN,
     SIZES_AS_BOUNDS,
     SMALL_FIRST,
+    SUBTRACTED_QUOTIENTS,
     SUMS_IN_SINGLE,
     SUMS_OF_AXES,
     SWAPPED_SUB,
@@ -93,7 +99,12 @@ class TractEmitter(Emitter):
     def write(
         self, operator: str, arguments: dict[str, Any], results: Sequence[Expected], dtype: str = ""
     ) -> tuple[Value, ...]:
-        """The statement, its operands in another order or in new memory where the engine would misread the first."""
+        """The statement, its operands in another order or in new memory where the engine would misread the first.
+
+        Sizes are in a form that the engine works out right.
+        """
+        if self.spec.version >= SUBTRACTED_QUOTIENTS:
+            arguments = {name: arguments_without_differences(argument) for name, argument in arguments.items()}
         first, end = LONE_AXES
         if operator in IN_PLACE and first <= self.spec.version < end:
             arguments = self._renewed(operator, arguments)
@@ -181,18 +192,14 @@ class TractEmitter(Emitter):
         """The statement of that name; an axis with a size among its bounds is picked where it cannot take that."""
         steps = list(stride) or [1] * len(axes)
         bounds = list(zip(axes, begin, end, steps, strict=True))
-        first_clamping, first_right = CLAMPED_ENDS
-        if first_clamping <= self.spec.version < first_right:
-            for bound in list(bounds):
-                known, fixed = isinstance(value.shape[bound[0]], int), is_static(bound[1:3])
-                if fixed and not known:
-                    value = self._pick_known(value, *bound)
-                    bounds.remove(bound)
-                elif is_multiple_of_quotient(bound[2]) if not known else not fixed:
-                    value = self._pick_range(value, *bound)
-                    bounds.remove(bound)
-            if not bounds:
-                return value
+        for bound in list(bounds):
+            axis, first, last, _ = bound
+            if self._is_misread(value.shape[axis], first, last):
+                known = is_static((first, last))
+                value = self._pick_known(value, *bound) if known else self._pick_range(value, *bound)
+                bounds.remove(bound)
+        if not bounds:
+            return value
         free = [bound for bound in bounds if self.spec.version < SIZES_AS_BOUNDS and not is_static(bound[1:3])]
         if free:
             for axis, first, last, step in free:
@@ -210,6 +217,22 @@ class TractEmitter(Emitter):
         more = {"stride": steps} if any(step != 1 for step in steps) else {}
         outs = None if out is None else [out]
         return self.call("slice", value, axes=axes, begin=begin, end=end, outs=outs, **more)[0]
+
+    def _is_misread(self, size: Dim, begin: Dim, end: Dim) -> bool:
+        """True where the engine would give a `slice` with these bounds another extent than it has."""
+        if is_static((size, begin, end)):
+            return False
+        length = as_dim(end - begin)
+        if self.spec.version >= SUBTRACTED_QUOTIENTS and without_differences(length) != length:
+            return True
+        first_clamping, first_right = CLAMPED_ENDS
+        if not first_clamping <= self.spec.version < first_right:
+            return False
+        if is_static((begin, end)):
+            return True
+        if self.options.streaming:  # nothing but a `slice` can be streamed
+            return is_quotient(begin) or is_quotient(end)
+        return not (is_seen_within(begin, size) and is_seen_within(end, size))
 
     def _every_nth(self, value: Value, axis: int, begin: int, end: int, step: int) -> Value:
         """The engine moves a `slice` with a stride through the `reshape` that made its axis, and fails.
@@ -359,7 +382,8 @@ class TractEmitter(Emitter):
             place: dict[str, Any] = (
                 {} if part.count == input.rank else {"axis_start": part.start, "axis_count": part.count}
             )
-            input = self.one("reshape", input, shape=list(part.after), **place)
+            results = [Expected(*infer("reshape", {"input": input, "shape": part.after, **place}))]
+            (input,) = self.call("reshape", input, shape=_multiplied(part), outs=results, **place)
         return input
 
     def _kept(self, value: Value) -> Value:
@@ -401,8 +425,21 @@ class TractEmitter(Emitter):
         return self.tract_core_gather(value, indices, axis=axis, out=Expected(shape, value.dtype))
 
     def _pick_range(self, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
-        counted = Expected((as_dim(floor_div(as_dim(end - begin - 1), step) + 1),), np.dtype(np.int64))
-        sizes = self.tract_core_range(begin, end, step, out=counted)
+        """By indices, which are counted from 0: so the engine has no extent to work out itself."""
+        counted = Expected((as_dim(floor_div(as_dim(end - begin - 1), step) + 1),), INT64)
+        sizes = self.tract_core_range(0, counted.shape[0], 1, out=counted)
         indices = self.tract_core_cast(sizes, to="i64", out=counted)
+        if step != 1:
+            indices = self.mul(indices, step)
+        if begin != 0:
+            indices = self.add(indices, self.size(begin, INT64))
         shape = (*value.shape[:axis], *counted.shape, *value.shape[axis + 1 :])
         return self.tract_core_gather(value, indices, axis=axis, out=Expected(shape, value.dtype))
+
+
+def _multiplied(part: ReshapePart) -> list[Dim]:
+    """The sizes after, a product as the engine makes it: it does not see that `T*3-9` is `(T-3)*3`."""
+    (first, *more) = part.after
+    if more or isinstance(first, int) or not first.is_Add:
+        return list(part.after)
+    return [sympy.Mul(*part.before, evaluate=False)]

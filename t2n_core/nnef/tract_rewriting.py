@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim, FloorDiv, Modulo, Shape, is_static, product, same
+from t2n_core.nnef.dims import Dim, Shape, is_static, product, same
 from t2n_core.nnef.emitter import FLOAT16, FLOAT32, PRODUCTS, Operand
 from t2n_core.nnef.graph import Operation, Value
 from t2n_core.nnef.shapes import BROADCASTING, UNARY, is_stretched
@@ -45,11 +45,6 @@ def is_smaller(value: Operand, other: Operand) -> bool:
 def is_rewritten(value: Value, other: Value) -> bool:
     """True for an operand of a product that the engine's rewriting would break."""
     return is_tiled(value) or (value.rank > 2 and _folds_batch(value, other))
-
-
-def is_multiple_of_quotient(end: Dim) -> bool:
-    """An end such as `3 * (T // 3)`, of which the engine cannot tell that it is within T."""
-    return not isinstance(end, int) and not isinstance(end, FloorDiv) and end.has(FloorDiv, Modulo)
 
 
 def sum_fits(value: Value, axes: Sequence[int]) -> bool:

@@ -13,7 +13,10 @@ SIZES_AS_BOUNDS = Version("0.19.6")
 """Before, the bounds of `slice` are numbers only."""
 CLAMPED_ENDS = (Version("0.21.6"), Version("0.23.0"))
 """From the first to before the second, `slice` of a dynamic axis T with `end = 3` has the extent min(T, 3) in the
-engine, which then fits nothing that is written for 3; so of 64 rows with `end = T`."""
+engine, which then fits nothing that is written for 3; so of 64 rows with `end = T`, and for `begin`."""
+SUBTRACTED_QUOTIENTS = Version("0.21.6")
+"""From then on the engine does not see that two sizes with a quotient subtracted are equal; from 0.23.0 on it takes
+`T - T / 2` for `T / 2`, which is one less where T is odd."""
 RESHAPES_INTO_SCANS = (Version("0.23.0"), Version("0.23.9"))
 """From the first to before the second, the engine moves a `reshape` of a scan's result into the scan, and fails."""
 

@@ -25,12 +25,29 @@ def _shifted(x: torch.Tensor) -> torch.Tensor:
     return shifted.reshape(batch, heads, length, places - 1)
 
 
+def _turned(x: torch.Tensor) -> torch.Tensor:
+    """A sequence of which the second half comes first, beside itself."""
+    middle = x.shape[1] // 2
+    return torch.cat([x[:, middle:], x[:, :middle]], 1) * x
+
+
 CASES = [
     case("view of a relative shift", _shifted, randn(2, 2, 5, 3)).dynamic({0: {0: "B", 2: "T"}}),
     case("view of a relative shift of one head", lambda x: _shifted(x[:, None])[:, 0], randn(2, 5, 3)).dynamic(BT),
     case("flatten of two groups of axes", lambda x: _relative(x).flatten(0, 1).flatten(1), randn(2, 2, 5, 3)).dynamic(
         {0: {0: "B", 2: "T"}}
     ),
+    case("slice to the middle", lambda x: x[:, : (x.shape[1] + 1) // 2].flatten(1).exp(), randn(2, 5, 3)).dynamic(BT),
+    case("slice to before the middle", lambda x: x[:, : (x.shape[1] - 1) // 2].flatten(1), randn(2, 5, 3)).dynamic(BT),
+    case("slice behind the middle", lambda x: x[:, (x.shape[1] - 1) // 2 :].flatten(1), randn(2, 5, 3)).dynamic(BT),
+    case("slice from the fourth on", lambda x: x[:, 3:].flatten(1), randn(2, 7, 3)).dynamic(BT),
+    case("slice between quarters", lambda x: x[:, x.shape[1] // 4 : x.shape[1] // 4 * 3].exp(), randn(2, 9, 3)).dynamic(
+        BT
+    ),
+    case("a count of what is behind the middle", lambda x: x * (x.shape[1] - x.shape[1] // 2), randn(2, 5, 3)).dynamic(
+        BT
+    ),
+    case("halves in the other order", _turned, randn(2, 5, 3)).dynamic(BT),
     case("view with axes of 1 around", lambda x: x.view(1, x.shape[0], x.shape[1] * 4, 1), randn(2, 5, 4)).dynamic(BT),
     case("view", lambda x: x.view(2, 12), randn(2, 3, 4)),
     case("narrow from a tensor", lambda x, i: x.narrow(1, i, 2), randn(2, 5, 3), tensor(3)),

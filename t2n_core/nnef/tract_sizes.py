@@ -1,0 +1,62 @@
+"""What tract's arithmetic of sizes knows, and where it errs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+
+from t2n_core.nnef.dims import Dim, FloorDiv, Modulo, as_dim
+
+
+def is_quotient(bound: Dim) -> bool:
+    """A bound with a division in it, of which the engine cannot tell that it is within the axis."""
+    return not isinstance(bound, int) and bound.has(FloorDiv, Modulo)
+
+
+def is_seen_within(bound: Dim, size: Dim) -> bool:
+    """True if the engine, which knows of all sizes that they are at least 1, sees that `bound` is at most `size`."""
+    rest = sympy.expand(size - bound)
+    least = 0
+    for term, number in rest.as_coefficients_dict().items():
+        at_least = _least(term)
+        if at_least is None or (number < 0 and not term.is_number):
+            return False
+        least += at_least * number
+    return bool(least >= 0)
+
+
+def _least(term: sympy.Expr) -> int | None:
+    """The least value of a size, as far as the engine knows it."""
+    if term.is_number or term.is_Symbol:
+        return 1
+    if isinstance(term, FloorDiv) and term.args[0].is_Symbol and term.args[1].is_Integer:
+        return int(1 // term.args[1])
+    return None
+
+
+def without_differences(size: Dim) -> Dim:
+    """The same size where a quotient is subtracted: `T - T // 2` as `(T + 1) // 2`."""
+    if isinstance(size, int) or not size.has(FloorDiv):
+        return size
+    return as_dim(sympy.gcd_terms(size).replace(lambda e: e.is_Add, _rounded_up))
+
+
+def arguments_without_differences(argument: Any) -> Any:
+    """An argument of a statement with all sizes in it, also in lists, as `without_differences` gives them."""
+    if isinstance(argument, list | tuple):
+        return type(argument)(map(arguments_without_differences, argument))
+    return without_differences(argument) if isinstance(argument, sympy.Expr) else argument
+
+
+def _rounded_up(total: sympy.Expr) -> sympy.Expr:
+    terms = sympy.expand(total).as_coefficients_dict()
+    for term, number in terms.items():
+        if number < 0 and isinstance(term, FloorDiv) and term.args[1].is_Integer and term.args[1] > 0:
+            inner, divisor = term.args
+            rest = sympy.Add(*(other / -number * t for t, other in terms.items() if t != term))
+            over = sympy.expand(divisor * rest - inner + divisor - 1)
+            parts = over.as_coefficients_dict()
+            if all(n.is_Integer and (n > 0 or t.is_number) for t, n in parts.items()):
+                return -number * FloorDiv(over, divisor)
+    return total

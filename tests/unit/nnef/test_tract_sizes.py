@@ -1,0 +1,48 @@
+"""Sizes as tract's own arithmetic works them out right."""
+
+from __future__ import annotations
+
+import pytest
+
+from t2n_core.nnef.dims import Dim, FloorDiv, as_dim, evaluate, symbol
+from t2n_core.nnef.tract_sizes import is_seen_within, without_differences
+
+T, B = symbol("T"), symbol("B")
+HALF, QUARTER = FloorDiv(T, 2), FloorDiv(T, 4)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (7, 7),
+        (T - 1, T - 1),
+        (T - HALF, FloorDiv(T + 1, 2)),
+        (T - HALF + 4, FloorDiv(T + 1, 2) + 4),
+        (3 * T - 3 * HALF, 3 * FloorDiv(T + 1, 2)),
+        (B * T - B * HALF, B * FloorDiv(T + 1, 2)),
+        (T - QUARTER, FloorDiv(3 * T + 3, 4)),
+        (FloorDiv(T - HALF, 3), FloorDiv(FloorDiv(T + 1, 2), 3)),
+        (B - HALF, B - HALF),
+        (T - 3 * QUARTER, T - 3 * QUARTER),
+    ],
+)
+def test_a_subtracted_quotient_is_rounded_up_instead(size: Dim, expected: Dim) -> None:
+    found = without_differences(as_dim(size))
+    assert found == expected
+    for length in range(1, 40):
+        sizes = {"T": length, "B": 3}
+        assert evaluate(found, sizes) == evaluate(as_dim(size), sizes)
+
+
+@pytest.mark.parametrize(
+    ("bound", "seen"),
+    [(0, True), (1, True), (2, False), (T, True), (T - 1, True), (T + 1, False), (HALF, False), (2 * T, False)],
+)
+def test_what_the_engine_sees_to_be_within_a_size(bound: Dim, seen: bool) -> None:
+    assert is_seen_within(bound, T) is seen
+
+
+def test_within_a_product_of_sizes_nothing_is_seen_but_the_whole() -> None:
+    assert is_seen_within(B * T, B * T)
+    assert not is_seen_within(T, B * T)
+    assert is_seen_within(T, T + HALF)

@@ -101,6 +101,9 @@ class _Lowering:
                 problem.origin, problem.op = op.origin, op.kind
             self.problems.append(problem)
             self._lose(op)
+        except Exception as cause:  # an error of ours
+            cause.add_note(f"in the rule of {op.kind}" + (f", {op.origin}" if op.origin else ""))
+            raise
 
     def _no_rule(self, op: TorchOp) -> LowerError:
         asked = op.origin.op if op.origin else op.kind

@@ -84,6 +84,8 @@ def scaled_dot_product_attention(
     query, key, value = (widened(g, v) for v in (query, key, value))
     if enable_gqa:
         key, value = _repeat_heads(g, key, query), _repeat_heads(g, value, query)
+    if scale is None and not isinstance(query.shape[-1], int):
+        query, scale = g.div(query, g.sqrt(g.size(query.shape[-1], query.dtype))), 1.0
     if scale is None:
         scale = 1.0 / math.sqrt(int(query.shape[-1]))
     return g.cast(_attend(g, query, key, value, attn_mask, is_causal, scale), dtype)
@@ -151,6 +153,8 @@ def _reifiable(query: Value, key: Value, value: Value, enable_gqa: bool) -> bool
     """Rank 3 or 4 for all three, the same batch, numbers of heads that are known, one width of the heads."""
     shapes = [v.shape for v in (query, key, value)]
     if query.dtype not in (FLOAT16, FLOAT32) or {len(s) for s in shapes} not in ({3}, {4}):
+        return False
+    if not isinstance(query.shape[-1], int):
         return False
     if not all(same(s[0], shapes[0][0]) and same(s[-1], shapes[0][-1]) for s in shapes):
         return False

@@ -68,7 +68,7 @@ def _conv(
     if value.rank == weight.rank - 1:
         batched = g.unsqueeze(value, axes=[0])
         return g.squeeze(_conv(g, batched, weight, bias, stride, padding, dilation, groups, cut), axes=[0])
-    _need_floats(g, value)
+    _need_form(g, value, weight)
     count = weight.rank - 2
     spread, step = per_axis(dilation, count), per_axis(stride, count)
     fields = [int(e * (k - 1) + 1) for e, k in zip(spread, weight.shape[2:], strict=True)]
@@ -136,9 +136,11 @@ def _cut(g: Emitter, value: Value, fields: list[int], stride: list[int], borders
     return value, [(0, 0) if now else pair for pair, now in zip(borders, strided, strict=True)]
 
 
-def _need_floats(g: Emitter, value: Value) -> None:
+def _need_form(g: Emitter, value: Value, weight: Value) -> None:
     if value.dtype.kind != "f":
         raise g.fail(f"a convolution of {value.dtype} has no form in NNEF")
+    if not is_static(weight.shape):
+        raise g.fail("a convolution whose filters have a dynamic size has no form in NNEF")
 
 
 def _bias(g: Emitter, bias: Value | None) -> tuple[dict[str, Value], Value | None]:
@@ -249,7 +251,7 @@ def _transposed(
     swapped: Value | None = None,
 ) -> Value:
     """The gradient of a convolution. `output_padding` is less cut away behind, and zeros where nothing was cut."""
-    _need_floats(g, value)
+    _need_form(g, value, filters)
     if value.rank == filters.rank - 1:
         batched = g.unsqueeze(value, axes=[0])
         whole = _transposed(g, batched, filters, bias, stride, padding, output_padding, groups, dilation, swapped)

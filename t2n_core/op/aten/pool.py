@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim, as_dim, floor_div, is_static
+from t2n_core.nnef.dims import Dim, as_dim, floor_div, is_static, product
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.aten.conv import per_axis
@@ -73,9 +73,23 @@ class Window:
 
 # ------------------------------------------------------------------------------------------------------ the statements
 def _max_pool(g: Emitter, value: Value, window: Window) -> Value:
-    batched = g.lift(value, window.count + 2)
+    batched = _with_channels(g, value, window)
     out = g.max_pool(batched, **window.arguments(window.padding, window.behind()), border="ignore")
-    return g.squeeze_axes(out, range(out.rank - value.rank))
+    return _as_before(g, out, value, window)
+
+
+def _with_channels(g: Emitter, value: Value, window: Window) -> Value:
+    """[N, C, …] with a known C, without which engines have no pooling."""
+    if is_static(value.shape[-window.count - 1 : -window.count]):
+        return g.lift(value, window.count + 2)
+    return g.reshape_to(value, [product(value.shape[: -window.count]), 1, *value.shape[-window.count :]])
+
+
+def _as_before(g: Emitter, out: Value, value: Value, window: Window) -> Value:
+    """The axes in front of the windows as `value` had them."""
+    if is_static(value.shape[-window.count - 1 : -window.count]):
+        return g.squeeze_axes(out, range(out.rank - value.rank))
+    return g.reshape_to(out, [*value.shape[: -window.count], *out.shape[2:]])
 
 
 def _positions(g: Emitter, value: Value, out: Value, window: Window) -> Value | None:
@@ -117,7 +131,7 @@ def _avg_pool(g: Emitter, value: Value, window: Window, count_include_pad: bool,
     """
     if value.dtype.kind != "f":
         raise g.fail(f"the average of {value.dtype} in a window has no form in NNEF", hint="convert to floats before")
-    out = g.lift(value, window.count + 2)
+    out = _with_channels(g, value, window)
     none = [0] * window.count
     if divisor_override is not None:
         out = _zeros_around(g, out, window.padding, window.behind())
@@ -132,7 +146,7 @@ def _avg_pool(g: Emitter, value: Value, window: Window, count_include_pad: bool,
     else:
         arguments = window.arguments(window.padding, window.behind())
         out = g.box(out, **arguments, border="ignore", normalize=True)
-    return g.squeeze_axes(out, range(out.rank - value.rank))
+    return _as_before(g, out, value, window)
 
 
 def _zeros_around(g: Emitter, value: Value, before: Sequence[int], behind: Sequence[int]) -> Value:

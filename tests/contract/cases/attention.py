@@ -70,6 +70,9 @@ def _fused() -> list[Any]:
 
 
 CASES = [
+    case("sdpa of a dynamic width", F.scaled_dot_product_attention, *[randn(2, n, 4) for n in (3, 5, 5)]).dynamic(
+        {0: {2: "D"}, 1: {2: "D"}}
+    ),
     case("decoder with a causal mask", build(CausalDecoder), randn(2, 5, 8), randn(2, 4, 8)).dynamic(
         {0: {0: "B", 1: "T"}, 1: {0: "B", 1: "S"}}
     ),

@@ -16,6 +16,10 @@ def below(*shape: int) -> object:
 
 
 CASES = [
+    case("avg_pool1d of dynamic channels", nn.functional.avg_pool1d, randn(2, 3, 9), 3, 2).dynamic(
+        {0: {0: "B", 1: "T"}}
+    ),
+    case("max_pool2d of dynamic channels", nn.functional.max_pool2d, randn(3, 7, 6), 2, 1, 1).dynamic({0: {0: "C"}}),
     case("avg_pool2d of integers", nn.functional.avg_pool2d, randint(-9, 9, 1, 2, 6, 8), 2).refused(
         "the average of int64"
     ),

@@ -30,6 +30,7 @@ from t2n_core.nnef.tract_sizes import (
     arguments_without_differences,
     is_quotient,
     is_seen_within,
+    negated,
     without_differences,
 )
 from t2n_core.nnef.tract_versions import (
@@ -160,7 +161,7 @@ class TractEmitter(Emitter):
             parts = [self.size(as_dim(part), dtype) for part in dim.args]
             return functools.reduce(lambda a, b: self.one(JOINED[type(dim).__name__], a, b), parts)
         results = [Expected((), dtype)]
-        return self.write("tract_core_cast", {"input": dim, "to": self.type_name(dtype)}, results)[0]
+        return self.write("tract_core_cast", {"input": negated(dim), "to": self.type_name(dtype)}, results)[0]
 
     def expand(self, value: Value, shape: Shape) -> Value:
         repeats = [1 if same(have, want) else want for have, want in zip(value.shape, shape, strict=True)]

@@ -42,11 +42,32 @@ def without_differences(size: Dim) -> Dim:
     return as_dim(sympy.gcd_terms(size).replace(lambda e: e.is_Add, _rounded_up))
 
 
+def negated(size: sympy.Expr) -> Dim:
+    """The same number where a quotient is added to what outweighs it: `T // 2 - T` as `0 - (T + 1) // 2`.
+
+    The engine makes one quotient of it, and then divides a negative number towards zero.
+    """
+    return as_dim(sympy.expand(size).replace(lambda e: e.is_Add, _rounded_down))
+
+
 def arguments_without_differences(argument: Any) -> Any:
     """An argument of a statement with all sizes in it, also in lists, as `without_differences` gives them."""
     if isinstance(argument, list | tuple):
         return type(argument)(map(arguments_without_differences, argument))
     return without_differences(argument) if isinstance(argument, sympy.Expr) else argument
+
+
+def _rounded_down(total: sympy.Expr) -> sympy.Expr:
+    terms = total.as_coefficients_dict()
+    for term, number in terms.items():
+        if number > 0 and isinstance(term, FloorDiv) and term.args[1].is_Integer and term.args[1] > 0:
+            inner, divisor = term.args
+            rest = sympy.Add(*(other / number * t for t, other in terms.items() if t != term))
+            over = sympy.expand(divisor - 1 - inner - divisor * rest)
+            parts = over.as_coefficients_dict()
+            if all(n.is_Integer and (n > 0 or t.is_number) for t, n in parts.items()):
+                return -number * FloorDiv(over, divisor)
+    return total
 
 
 def _rounded_up(total: sympy.Expr) -> sympy.Expr:

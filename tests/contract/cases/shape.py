@@ -31,6 +31,15 @@ def _turned(x: torch.Tensor) -> torch.Tensor:
     return torch.cat([x[:, middle:], x[:, :middle]], 1) * x
 
 
+def _below_zero(x: torch.Tensor, steps: int) -> tuple[torch.Tensor, ...]:
+    return (
+        x * (steps // 2 - steps),
+        x * (steps // 2 - steps + 3),
+        x * (3 - steps // 2),
+        x * (steps // 4 - 2 * steps - 1),
+    )
+
+
 CASES = [
     case("view of a relative shift", _shifted, randn(2, 2, 5, 3)).dynamic({0: {0: "B", 2: "T"}}),
     case("view of a relative shift of one head", lambda x: _shifted(x[:, None])[:, 0], randn(2, 5, 3)).dynamic(BT),
@@ -46,6 +55,12 @@ CASES = [
     ),
     case("a count of what is behind the middle", lambda x: x * (x.shape[1] - x.shape[1] // 2), randn(2, 5, 3)).dynamic(
         BT
+    ),
+    *(
+        case(f"numbers below zero of {count} steps", lambda x: _below_zero(x, x.shape[1]), randn(2, count, 3)).dynamic(
+            BT
+        )
+        for count in (4, 5, 6)
     ),
     case("halves in the other order", _turned, randn(2, 5, 3)).dynamic(BT),
     case("view with axes of 1 around", lambda x: x.view(1, x.shape[0], x.shape[1] * 4, 1), randn(2, 5, 4)).dynamic(BT),

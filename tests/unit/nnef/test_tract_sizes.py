@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from t2n_core.nnef.dims import Dim, FloorDiv, as_dim, evaluate, symbol
-from t2n_core.nnef.tract_sizes import is_seen_within, without_differences
+from t2n_core.nnef.tract_sizes import is_seen_within, negated, without_differences
 
 T, B = symbol("T"), symbol("B")
 HALF, QUARTER = FloorDiv(T, 2), FloorDiv(T, 4)
@@ -28,6 +28,25 @@ HALF, QUARTER = FloorDiv(T, 2), FloorDiv(T, 4)
 )
 def test_a_subtracted_quotient_is_rounded_up_instead(size: Dim, expected: Dim) -> None:
     found = without_differences(as_dim(size))
+    assert found == expected
+    for length in range(1, 40):
+        sizes = {"T": length, "B": 3}
+        assert evaluate(found, sizes) == evaluate(as_dim(size), sizes)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (T - HALF, T - HALF),
+        (3 - T, 3 - T),
+        (HALF - T, -FloorDiv(T + 1, 2)),
+        (HALF - T + 3, 3 - FloorDiv(T + 1, 2)),
+        (2 * QUARTER - 2 * T, -2 * FloorDiv(3 * T + 3, 4)),
+        (HALF - B, HALF - B),
+    ],
+)
+def test_an_outweighed_quotient_is_the_negative_of_one(size: Dim, expected: Dim) -> None:
+    found = negated(as_dim(size))
     assert found == expected
     for length in range(1, 40):
         sizes = {"T": length, "B": 3}

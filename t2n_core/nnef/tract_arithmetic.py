@@ -1,0 +1,150 @@
+"""Sums, products and means as tract computes them right, and in the order that is fast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from t2n_core.nnef.dims import Shape, product, same
+from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter, Expected, Operand
+from t2n_core.nnef.graph import Value
+from t2n_core.nnef.shapes import broadcast, is_mixed, is_stretched
+from t2n_core.nnef.tract_rewriting import IN_PLACE, has_lone_axis, is_misread, is_smaller, sum_fits
+from t2n_core.nnef.tract_sizes import arguments_without_differences
+from t2n_core.nnef.tract_versions import (
+    FAST_NORMS,
+    LONE_AXES,
+    MIXED_PRODUCT,
+    SMALL_FIRST,
+    SUBTRACTED_QUOTIENTS,
+    SUMS_IN_SINGLE,
+    SUMS_OF_AXES,
+    SWAPPED_SUB,
+)
+
+FLOAT64, INT64 = np.dtype(np.float64), np.dtype(np.int64)
+COMMUTATIVE = frozenset("add mul max min".split())
+
+
+class TractArithmetic(Emitter):
+    """Operators element by element, and sums."""
+
+    def write(
+        self, operator: str, arguments: dict[str, Any], results: Sequence[Expected], dtype: str = ""
+    ) -> tuple[Value, ...]:
+        """The statement, its operands in another order or in new memory where the engine would misread the first.
+
+        Sizes are in a form that the engine works out right.
+        """
+        if self.spec.version >= SUBTRACTED_QUOTIENTS:
+            arguments = {name: arguments_without_differences(argument) for name, argument in arguments.items()}
+        first, end = LONE_AXES
+        if operator in IN_PLACE and first <= self.spec.version < end:
+            arguments = self._renewed(operator, arguments)
+        return super().write(operator, arguments, results, dtype)
+
+    def _renewed(self, operator: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        (of_x, x), (of_y, y), *bounds = arguments.items()
+        if isinstance(y, Value) and (not isinstance(x, Value) or is_stretched(x.shape, y.shape)):
+            (of_x, x), (of_y, y) = (of_y, y), (of_x, x)  # as the engine does
+        operands = [y, *(bound for _, bound in bounds)]
+        is_square = operator == "mul" and x is y  # which the engine has an operator for
+        if is_square or not isinstance(x, Value) or not any(is_misread(x, operand) for operand in operands):
+            return arguments
+        turns = operator in COMMUTATIVE and isinstance(y, Value) and not is_stretched(y.shape, x.shape)
+        if turns and not has_lone_axis(y):
+            return {**arguments, of_x: y, of_y: x}
+        return {**arguments, of_x: self.cast(self.cast(x, FLOAT64), x.dtype)}
+
+    def add(self, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+        """`x + y`, in the order that is fast."""
+        return self.one("add", *self._small_first(x, y), out=out)
+
+    def max(self, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+        """The larger one, in the order that is fast."""
+        return self.one("max", *self._small_first(x, y), out=out)
+
+    def min(self, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+        """The smaller one, in the order that is fast."""
+        return self.one("min", *self._small_first(x, y), out=out)
+
+    def relu(self, x: Value) -> Value:
+        """The statement of that name, or what the engine makes of it in the order that is fast."""
+        fast = self.spec.version < SMALL_FIRST and x.dtype == FLOAT32
+        return self.max(x, 0.0) if fast else self.one("relu", x)
+
+    def _small_first(self, x: Operand, y: Operand) -> tuple[Operand, Operand]:
+        """Operands of which either may be the first."""
+        return (y, x) if self.spec.version < SMALL_FIRST and is_smaller(y, x) else (x, y)
+
+    def sub(self, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+        """`x - y`; as `-y + x` where the engine would swap them, or where that is fast."""
+        if self.spec.version < SMALL_FIRST and is_smaller(y, x):
+            return self.one("add", self.one("neg", y) if isinstance(y, Value) else -y, x, out=out)
+        first, end = SWAPPED_SUB
+        swapping = first <= self.spec.version < end
+        if (
+            swapping
+            and isinstance(y, Value)
+            and y.dtype.kind in "fi"
+            and is_stretched(x.shape if isinstance(x, Value) else (), y.shape)
+        ):
+            return self.one("add", self.one("neg", y), x, out=out)
+        return self.one("sub", x, y, out=out)
+
+    def mul(self, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+        """`x * y`; a second operand that the engine would misread is stretched before."""
+        x, y = self._small_first(x, y)
+        return self.one("mul", x, self._widened(x, y), out=out)
+
+    def div(self, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+        """`x / y`; a second operand that the engine would misread is stretched before."""
+        return self.one("div", x, self._widened(x, y), out=out)
+
+    def _widened(self, x: Operand, y: Operand) -> Operand:
+        if self.spec.version != MIXED_PRODUCT or not (isinstance(x, Value) and isinstance(y, Value)):
+            return y
+        shape = broadcast((1,) * (y.rank - x.rank) + x.shape, (1,) * (x.rank - y.rank) + y.shape)
+        lifted = self.lift(y, len(shape))
+        return self.expand(lifted, shape) if y.dtype.kind == "f" and is_mixed(shape, lifted.shape) else y
+
+    def sum_reduce(self, input: Value, *, axes: Sequence[int], out: Expected | None = None) -> Value:
+        """The statement of that name; sums of int64, which no version keeps beyond 32 bits, by two halves in float64.
+
+        Each half is exact up to 2^21 elements, and so is their sum modulo 2^64.
+        """
+        if input.dtype != INT64 or sum_fits(input, axes):
+            return self.one("sum_reduce", input, axes=axes, out=out)
+        high = self.div(input, 1 << 32)  # towards zero
+        halves = high, self.sub(input, self.mul(high, 1 << 32))
+        upper, lower = (
+            self.cast(self.one("sum_reduce", self.cast(half, FLOAT64), axes=axes), INT64) for half in halves
+        )
+        return self.add(self.mul(upper, 1 << 32), lower)
+
+    def sums_rows(self, lead: Shape) -> bool:
+        """Where a norm over one axis is recognised, or sums are made axis by axis, fast only without others before."""
+        if self.spec.version < SUMS_OF_AXES:
+            return not same(product(lead), 1)
+        return self.spec.version >= FAST_NORMS
+
+    def mean_of(self, value: Value, axes: Sequence[int]) -> Value:
+        """Over the last axis beside one of size 1: the sum over the last one alone is half as fast."""
+        last = value.rank - 1
+        if self.spec.version < SUMS_OF_AXES or list(axes) != [last]:
+            return super().mean_of(value, axes)
+        row = self.unsqueeze(value, axes=[last])
+        return self.squeeze(self.mean_reduce(row, axes=[last, last + 1]), axes=[last])
+
+    def mean_of_squares(self, value: Value, axes: Sequence[int]) -> Value:
+        """The plain mean where it makes a norm that the engine has an operator for."""
+        if self.spec.version >= FAST_NORMS:
+            return self.mean_reduce(self.mul(value, value), axes=list(axes))
+        return super().mean_of_squares(value, axes)
+
+    def accumulator(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Float32 for halves also where the engine itself would sum them up in halves."""
+        in_halves = self.spec.version < SUMS_IN_SINGLE
+        return FLOAT32 if dtype == FLOAT16 and in_halves else super().accumulator(dtype)

@@ -1,0 +1,166 @@
+"""Pieces of tensors and other shapes of them, as tract reads them right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import sympy
+
+from t2n_core.nnef.dims import Dim, Shape, as_dim, floor_div, is_static, product, same
+from t2n_core.nnef.emitter import Expected
+from t2n_core.nnef.graph import Value
+from t2n_core.nnef.reshapes import ReshapePart, factors, joined, reshape_parts
+from t2n_core.nnef.shapes import infer
+from t2n_core.nnef.tract_arithmetic import INT64, TractArithmetic
+from t2n_core.nnef.tract_rewriting import MOVED_RESHAPES
+from t2n_core.nnef.tract_sizes import is_quotient, is_seen_within, without_differences
+from t2n_core.nnef.tract_versions import CLAMPED_ENDS, SIZES_AS_BOUNDS, SUBTRACTED_QUOTIENTS
+
+
+class TractLayout(TractArithmetic):
+    """What moves numbers and does not change them."""
+
+    def expand(self, value: Value, shape: Shape) -> Value:
+        repeats = [1 if same(have, want) else want for have, want in zip(value.shape, shape, strict=True)]
+        if all(isinstance(r, int) and r == 1 for r in repeats):
+            return value
+        return self.tile(value, repeats=repeats)
+
+    def pick(self, value: Value, indices: Value, axis: int) -> Value:
+        """0.19 reads a matrix of indices wrongly on all axes but the first, and fails on a list of one known index."""
+        shape = (*value.shape[:axis], *indices.shape, *value.shape[axis + 1 :])
+        if indices.weight is not None and indices.rank and product(indices.shape) == 1:
+            place = int(np.frombuffer(b"".join(indices.weight.chunks()), indices.dtype)[0])
+            return self.reshape_to(self.take(value, axis, place, place + 1), shape)
+        if indices.rank > 1 and axis > 0:
+            flat = self.pick(value, self.reshape_to(indices, [product(indices.shape)]), axis)
+            return self.reshape_to(flat, shape)
+        return self.tract_core_gather(value, indices, axis=axis)
+
+    def slice(
+        self,
+        value: Value,
+        *,
+        axes: Sequence[int],
+        begin: Sequence[Dim],
+        end: Sequence[Dim],
+        stride: Sequence[int] = (),
+        out: Expected | None = None,
+    ) -> Value:
+        """The statement of that name; an axis with a size among its bounds is picked where it cannot take that."""
+        steps = list(stride) or [1] * len(axes)
+        bounds = list(zip(axes, begin, end, steps, strict=True))
+        for bound in list(bounds):
+            axis, first, last, _ = bound
+            if self._is_misread(value.shape[axis], first, last):
+                known = is_static((first, last))
+                value = self._pick_known(value, *bound) if known else self._pick_range(value, *bound)
+                bounds.remove(bound)
+        if not bounds:
+            return value
+        free = [bound for bound in bounds if self.spec.version < SIZES_AS_BOUNDS and not is_static(bound[1:3])]
+        if free:
+            for axis, first, last, step in free:
+                value = self._pick_range(value, axis, first, last, step)
+            bounds = [bound for bound in bounds if bound not in free]
+            if not bounds:
+                return value
+        for axis, first, last, step in bounds:
+            if step != 1 and is_static((first, last)):
+                value = self._every_nth(value, axis, int(first), int(last), step)
+        bounds = [bound for bound in bounds if bound[3] == 1 or not is_static(bound[1:3])]
+        if not bounds:
+            return value
+        axes, begin, end, steps = (list(of) for of in zip(*bounds, strict=True))
+        more = {"stride": steps} if any(step != 1 for step in steps) else {}
+        outs = None if out is None else [out]
+        return self.call("slice", value, axes=axes, begin=begin, end=end, outs=outs, **more)[0]
+
+    def _is_misread(self, size: Dim, begin: Dim, end: Dim) -> bool:
+        """True where the engine would give a `slice` with these bounds another extent than it has."""
+        if is_static((size, begin, end)):
+            return False
+        length = as_dim(end - begin)
+        if self.spec.version >= SUBTRACTED_QUOTIENTS and without_differences(length) != length:
+            return True
+        first_clamping, first_right = CLAMPED_ENDS
+        if not first_clamping <= self.spec.version < first_right:
+            return False
+        if is_static((begin, end)):
+            return True
+        if self.options.streaming:  # nothing but a `slice` can be streamed
+            return is_quotient(begin) or is_quotient(end)
+        return not (is_seen_within(begin, size) and is_seen_within(end, size))
+
+    def _every_nth(self, value: Value, axis: int, begin: int, end: int, step: int) -> Value:
+        """The engine moves a `slice` with a stride through the `reshape` that made its axis, and fails.
+
+        So the axis is cut into rows of `step` elements, of which the first are taken.
+        """
+        count = -(-(end - begin) // step)
+        size = value.shape[axis]
+        if not isinstance(size, int) or begin + count * step > size:
+            indices = self.constant(np.arange(begin, end, step, dtype=np.int64))
+            return self.pick(value, indices, axis=axis)
+        before, after = value.shape[:axis], value.shape[axis + 1 :]
+        rows = self.reshape_to(self.take(value, axis, begin, begin + count * step), [*before, count, step, *after])
+        return self.reshape_to(self.take(rows, axis + 1, 0, 1), [*before, count, *after])
+
+    def _pick_known(self, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
+        indices = self.constant(np.arange(int(begin), int(end), step, dtype=np.int64))
+        shape = (*value.shape[:axis], *indices.shape, *value.shape[axis + 1 :])
+        return self.tract_core_gather(value, indices, axis=axis, out=Expected(shape, value.dtype))
+
+    def _pick_range(self, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
+        """By indices, which are counted from 0: so the engine has no extent to work out itself."""
+        counted = Expected((as_dim(floor_div(as_dim(end - begin - 1), step) + 1),), INT64)
+        sizes = self.tract_core_range(0, counted.shape[0], 1, out=counted)
+        indices = self.tract_core_cast(sizes, to="i64", out=counted)
+        if step != 1:
+            indices = self.mul(indices, step)
+        if begin != 0:
+            indices = self.add(indices, self.size(begin, INT64))
+        shape = (*value.shape[:axis], *counted.shape, *value.shape[axis + 1 :])
+        return self.tract_core_gather(value, indices, axis=axis, out=Expected(shape, value.dtype))
+
+    def reshape(self, input: Value, *, shape: Sequence[Dim]) -> Value:
+        """The statement of that name, behind a barrier where the engine would move it into a scan or a product.
+
+        With dynamic sizes it is of the axes that change only, and of each group of them alone where there are many: the
+        engine compares the numbers of elements as expressions, and does not see that `(B*T)*U` is `(U*B)*T`.
+        """
+        for (first, end), is_moved in MOVED_RESHAPES:
+            if first <= self.spec.version < end and is_moved(input):
+                input = self._kept(self.lift(input, max(2, input.rank)))
+        wanted = tuple(as_dim(d) for d in shape)
+        parts = [] if is_static(input.shape + wanted) else reshape_parts(input.shape, wanted)
+        if not parts:
+            return self.one("reshape", input, shape=list(wanted))
+        whole = joined(parts, input.shape, wanted)
+        if max(factors(whole.before), factors(whole.after)) <= 2:
+            parts = [whole]
+        for part in reversed(parts):
+            place: dict[str, Any] = (
+                {} if part.count == input.rank else {"axis_start": part.start, "axis_count": part.count}
+            )
+            results = [Expected(*infer("reshape", {"input": input, "shape": part.after, **place}))]
+            (input,) = self.call("reshape", input, shape=_multiplied(part), outs=results, **place)
+        return input
+
+    def _kept(self, value: Value) -> Value:
+        """The same numbers behind a triangle that keeps everything: no rewriting passes that.
+
+        It takes 30 ns per element, so that it is written only where nothing else helps.
+        """
+        diagonal = self.constant(np.asarray(-(1 << 30), dtype=np.int64))
+        return self.tract_core_trilu(value, k=diagonal, upper=True, out=Expected(value.shape, value.dtype))
+
+
+def _multiplied(part: ReshapePart) -> list[Dim]:
+    """The sizes after, a product as the engine makes it: it does not see that `T*3-9` is `(T-3)*3`."""
+    (first, *more) = part.after
+    if more or isinstance(first, int) or not first.is_Add:
+        return list(part.after)
+    return [sympy.Mul(*part.before, evaluate=False)]

@@ -39,7 +39,7 @@ def without_differences(size: Dim) -> Dim:
     """The same size where a quotient is subtracted: `T - T // 2` as `(T + 1) // 2`."""
     if isinstance(size, int) or not size.has(FloorDiv):
         return size
-    return as_dim(sympy.gcd_terms(size).replace(lambda e: e.is_Add, _rounded_up))
+    return as_dim(sympy.gcd_terms(size).replace(lambda e: e.is_Add, lambda e: _turned(e, -1)))
 
 
 def negated(size: sympy.Expr) -> Dim:
@@ -47,7 +47,7 @@ def negated(size: sympy.Expr) -> Dim:
 
     The engine makes one quotient of it, and then divides a negative number towards zero.
     """
-    return as_dim(sympy.expand(size).replace(lambda e: e.is_Add, _rounded_down))
+    return as_dim(sympy.expand(size).replace(lambda e: e.is_Add, lambda e: _turned(e, 1)))
 
 
 def arguments_without_differences(argument: Any) -> Any:
@@ -57,27 +57,19 @@ def arguments_without_differences(argument: Any) -> Any:
     return without_differences(argument) if isinstance(argument, sympy.Expr) else argument
 
 
-def _rounded_down(total: sympy.Expr) -> sympy.Expr:
-    terms = total.as_coefficients_dict()
-    for term, number in terms.items():
-        if number > 0 and isinstance(term, FloorDiv) and term.args[1].is_Integer and term.args[1] > 0:
-            inner, divisor = term.args
-            rest = sympy.Add(*(other / number * t for t, other in terms.items() if t != term))
-            over = sympy.expand(divisor - 1 - inner - divisor * rest)
-            parts = over.as_coefficients_dict()
-            if all(n.is_Integer and (n > 0 or t.is_number) for t, n in parts.items()):
-                return -number * FloorDiv(over, divisor)
-    return total
+def _turned(total: sympy.Expr, sign: int) -> sympy.Expr:
+    """A sum with a quotient that is added (1) or subtracted (-1) as minus the quotient of what is left, rounded up.
 
-
-def _rounded_up(total: sympy.Expr) -> sympy.Expr:
+    n * (inner // d + rest) is -n * ((d - 1 - inner - d * rest) // d) for a whole `rest`. As it was where that would be
+    of a number that falls with a size.
+    """
     terms = sympy.expand(total).as_coefficients_dict()
     for term, number in terms.items():
-        if number < 0 and isinstance(term, FloorDiv) and term.args[1].is_Integer and term.args[1] > 0:
+        if number * sign > 0 and isinstance(term, FloorDiv) and term.args[1].is_Integer and term.args[1] > 0:
+            others = {other: n / number for other, n in terms.items() if other != term}
             inner, divisor = term.args
-            rest = sympy.Add(*(other / -number * t for t, other in terms.items() if t != term))
-            over = sympy.expand(divisor * rest - inner + divisor - 1)
-            parts = over.as_coefficients_dict()
-            if all(n.is_Integer and (n > 0 or t.is_number) for t, n in parts.items()):
+            over = sympy.expand(divisor - 1 - inner - divisor * sympy.Add(*(n * other for other, n in others.items())))
+            grows = all(n > 0 or part.is_number for part, n in over.as_coefficients_dict().items())
+            if grows and all(n.is_Integer for n in others.values()):
                 return -number * FloorDiv(over, divisor)
     return total

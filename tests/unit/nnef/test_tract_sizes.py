@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from t2n_core.nnef.dims import Dim, FloorDiv, as_dim, evaluate, symbol
@@ -24,6 +26,9 @@ HALF, QUARTER = FloorDiv(T, 2), FloorDiv(T, 4)
         (FloorDiv(T - HALF, 3), FloorDiv(FloorDiv(T + 1, 2), 3)),
         (B - HALF, B - HALF),
         (T - 3 * QUARTER, T - 3 * QUARTER),
+        (T - 2 * QUARTER, T - 2 * QUARTER),
+        (2 * T + 2 - 2 * QUARTER, 2 * FloorDiv(3 * T + 7, 4)),
+        (2 * T + 1 - 2 * QUARTER, 2 * T + 1 - 2 * QUARTER),
     ],
 )
 def test_a_subtracted_quotient_is_rounded_up_instead(size: Dim, expected: Dim) -> None:
@@ -43,6 +48,7 @@ def test_a_subtracted_quotient_is_rounded_up_instead(size: Dim, expected: Dim) -
         (HALF - T + 3, 3 - FloorDiv(T + 1, 2)),
         (2 * QUARTER - 2 * T, -2 * FloorDiv(3 * T + 3, 4)),
         (HALF - B, HALF - B),
+        (2 * QUARTER - T, 2 * QUARTER - T),
     ],
 )
 def test_an_outweighed_quotient_is_the_negative_of_one(size: Dim, expected: Dim) -> None:
@@ -51,6 +57,15 @@ def test_an_outweighed_quotient_is_the_negative_of_one(size: Dim, expected: Dim)
     for length in range(1, 40):
         sizes = {"T": length, "B": 3}
         assert evaluate(found, sizes) == evaluate(as_dim(size), sizes)
+
+
+def test_both_keep_the_number_of_any_sum() -> None:
+    for times, add, quotients, more, divisor in itertools.product(
+        (-2, 1, 3), (-1, 0, 2), (-3, -2, -1, 1, 2), (0, 1), (2, 3)
+    ):
+        size = times * T + add + quotients * FloorDiv(T + more, divisor)
+        for found in (without_differences(size), negated(size)):
+            assert all(evaluate(found, {"T": n}) == evaluate(size, {"T": n}) for n in range(1, 14)), size
 
 
 @pytest.mark.parametrize(

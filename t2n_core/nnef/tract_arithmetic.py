@@ -11,6 +11,7 @@ from t2n_core.nnef.dims import Shape, product, same
 from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter, Expected, Operand
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.shapes import broadcast, is_mixed, is_stretched
+from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.tract_rewriting import IN_PLACE, has_lone_axis, is_misread, is_smaller, sum_fits
 from t2n_core.nnef.tract_sizes import arguments_without_differences
 from t2n_core.nnef.tract_versions import (
@@ -23,6 +24,7 @@ from t2n_core.nnef.tract_versions import (
     SUMS_OF_AXES,
     SWAPPED_SUB,
 )
+from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 FLOAT64, INT64 = np.dtype(np.float64), np.dtype(np.int64)
 COMMUTATIVE = frozenset("add mul max min".split())
@@ -30,6 +32,10 @@ COMMUTATIVE = frozenset("add mul max min".split())
 
 class TractArithmetic(Emitter):
     """Operators element by element, and sums."""
+
+    def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
+        super().__init__(spec, name=name, options=options)
+        self._lone_axes: dict[Value, bool] = {}
 
     def write(
         self, operator: str, arguments: dict[str, Any], results: Sequence[Expected], dtype: str = ""
@@ -51,10 +57,14 @@ class TractArithmetic(Emitter):
             (of_x, x), (of_y, y) = (of_y, y), (of_x, x)  # as the engine does
         operands = [y, *(bound for _, bound in bounds)]
         is_square = operator == "mul" and x is y  # which the engine has an operator for
-        if is_square or not isinstance(x, Value) or not any(is_misread(x, operand) for operand in operands):
+        if (
+            is_square
+            or not isinstance(x, Value)
+            or not any(is_misread(x, operand, self._lone_axes) for operand in operands)
+        ):
             return arguments
         turns = operator in COMMUTATIVE and isinstance(y, Value) and not is_stretched(y.shape, x.shape)
-        if turns and not has_lone_axis(y):
+        if turns and not has_lone_axis(y, self._lone_axes):
             return {**arguments, of_x: y, of_y: x}
         return {**arguments, of_x: self.cast(self.cast(x, FLOAT64), x.dtype)}
 

@@ -54,19 +54,12 @@ class TractLayout(TractArithmetic):
         bounds = list(zip(axes, begin, end, steps, strict=True))
         for bound in list(bounds):
             axis, first, last, _ = bound
-            if self._is_misread(value.shape[axis], first, last):
+            if self._must_be_picked(value.shape[axis], first, last):
                 known = is_static((first, last))
                 value = self._pick_known(value, *bound) if known else self._pick_range(value, *bound)
                 bounds.remove(bound)
         if not bounds:
             return value
-        free = [bound for bound in bounds if self.spec.version < SIZES_AS_BOUNDS and not is_static(bound[1:3])]
-        if free:
-            for axis, first, last, step in free:
-                value = self._pick_range(value, axis, first, last, step)
-            bounds = [bound for bound in bounds if bound not in free]
-            if not bounds:
-                return value
         for axis, first, last, step in bounds:
             if step != 1 and is_static((first, last)):
                 value = self._every_nth(value, axis, int(first), int(last), step)
@@ -78,10 +71,12 @@ class TractLayout(TractArithmetic):
         outs = None if out is None else [out]
         return self.call("slice", value, axes=axes, begin=begin, end=end, outs=outs, **more)[0]
 
-    def _is_misread(self, size: Dim, begin: Dim, end: Dim) -> bool:
-        """True where the engine would give a `slice` with these bounds another extent than it has."""
+    def _must_be_picked(self, size: Dim, begin: Dim, end: Dim) -> bool:
+        """True where `slice` takes no such bounds, or the engine would give it another extent than it has."""
         if is_static((size, begin, end)):
             return False
+        if self.spec.version < SIZES_AS_BOUNDS:
+            return not is_static((begin, end))
         length = as_dim(end - begin)
         if self.spec.version >= SUBTRACTED_QUOTIENTS and without_differences(length) != length:
             return True

@@ -94,8 +94,11 @@ def _origins(*values: Value) -> Iterator[tuple[Value, Operation]]:
             seen.update(map(id, sources))
 
 
-def is_misread(x: Value, y: Operand) -> bool:
-    """True if `x` may have a wrong stride in front of what the engine takes at once, where both have one element."""
+def is_misread(x: Value, y: Operand, known: dict[Value, bool]) -> bool:
+    """True if `x` may have a wrong stride in front of what the engine takes at once, where both have one element.
+
+    `known` is what `has_lone_axis` has found before.
+    """
     if not isinstance(y, Value) or x.dtype not in (FLOAT16, FLOAT32):
         return False
     pairs = list(zip(x.shape, y.shape, strict=False))
@@ -103,30 +106,48 @@ def is_misread(x: Value, y: Operand) -> bool:
     if not taken or not all(same(*pair) for pair in taken):
         return False  # it goes element by element, or takes one number for many
     in_front = itertools.takewhile(lambda pair: _may_be_one(pair[1]), pairs)
-    return any(_may_be_one(extent) for extent, _ in in_front) and has_lone_axis(x)
+    return any(_may_be_one(extent) for extent, _ in in_front) and has_lone_axis(x, known)
 
 
-def has_lone_axis(value: Value) -> bool:
+def has_lone_axis(value: Value, known: dict[Value, bool]) -> bool:
     """True if an axis of one element may have been inserted into `value` as the engine holds it.
 
-    Where all extents are known the engine gives it the right stride.
+    Where all extents are known the engine gives it the right stride. What is found is added to `known`: the operands
+    of a long net are asked for one after the other, and each is made of all before it.
     """
-    pending, seen = [value], {id(value)}
+    pending = [value]
     while pending:
-        one = pending.pop()
-        made = one.producer
-        if made is None or is_static(one.shape) or made.name in _RENEWED:
+        one = pending[-1]
+        sources = _of_same_axes(one)
+        unknown = [v for v in sources if v not in known]
+        if unknown and not _gets_lone_axis(one):
+            pending += unknown
             continue
-        sources = list(made.inputs())
-        if made.name == "unsqueeze" or (made.name == "reshape" and _inserts(sources[0].shape, one.shape)):
-            return True
-        if made.name == "tract_core_gather":  # of one element the engine makes a slice, which it moves in front of axes
-            sources = sources[:1]
-        if made.name in IN_PLACE:
-            sources = [next((v for v in sources if not is_stretched(v.shape, one.shape)), one)]
-        pending += [v for v in sources if id(v) not in seen]
-        seen.update(map(id, sources))
-    return False
+        known[one] = _gets_lone_axis(one) or any(known[v] for v in sources)
+        pending.pop()
+    return known[value]
+
+
+def _gets_lone_axis(value: Value) -> bool:
+    made = value.producer
+    if made is None or is_static(value.shape):
+        return False
+    return made.name == "unsqueeze" or (
+        made.name == "reshape" and _inserts(next(iter(made.inputs())).shape, value.shape)
+    )
+
+
+def _of_same_axes(value: Value) -> list[Value]:
+    """What the engine may have made `value` of without axes of its own."""
+    made = value.producer
+    if made is None or is_static(value.shape) or made.name in _RENEWED:
+        return []
+    sources = list(made.inputs())
+    if made.name == "tract_core_gather":  # of one element the engine makes a slice, which it moves in front of axes
+        return sources[:1]
+    if made.name in IN_PLACE:
+        return [v for v in sources if not is_stretched(v.shape, value.shape)][:1]
+    return sources
 
 
 def _may_be_one(extent: Dim) -> bool:

@@ -139,7 +139,7 @@ def _cut(g: Emitter, value: Value, fields: list[int], stride: list[int], borders
 def _need_form(g: Emitter, value: Value, weight: Value) -> None:
     if value.dtype.kind != "f":
         raise g.fail(f"a convolution of {value.dtype} has no form in NNEF")
-    if not is_static(weight.shape):
+    if not is_static(weight.shape[2:]):
         raise g.fail("a convolution whose filters have a dynamic size has no form in NNEF")
 
 

@@ -25,6 +25,7 @@ def _encoded(x: torch.Tensor, first: torch.Tensor, kernel: torch.Tensor, weight:
 
 
 CASES = [
+    case("conv1d by a dynamic number of filters", F.conv1d, randn(2, 3, 9), randn(4, 3, 5)).dynamic({1: {0: "O"}}),
     case("conv1d by filters of dynamic size", F.conv1d, randn(2, 3, 9), randn(4, 3, 5))
     .dynamic({1: {2: "K"}})
     .refused("filters have a dynamic size"),

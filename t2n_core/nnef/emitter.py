@@ -316,6 +316,16 @@ class Emitter(ABC):
         return fragment.name
 
     # ----------------------------------------------------------------------------------------- small words for rules
+    def repeats(self, value: Value, shape: Shape) -> list[Dim]:
+        """How often each axis of `value` is repeated for `shape`.
+
+        Raises LowerError for an axis of more than one element that is not known to have that size.
+        """
+        for have, want in zip(value.shape, shape, strict=True):
+            if not same(have, want) and not same(have, 1):
+                raise self.fail(f"{shape_text(value.shape)} does not broadcast to {shape_text(shape)}")
+        return [1 if same(have, want) else want for have, want in zip(value.shape, shape, strict=True)]
+
     def lift(self, value: Value, rank: int) -> Value:
         """Adds axes of size 1 in front, as PyTorch's broadcasting does."""
         missing = rank - value.rank

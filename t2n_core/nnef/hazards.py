@@ -15,7 +15,8 @@ import numpy as np
 import sympy
 from packaging.specifiers import SpecifierSet
 
-from t2n_core.nnef.graph import Operation, Value, is_known, values_in
+from t2n_core.nnef.graph import Operation, Value, values_in
+from t2n_core.nnef.inherited import known
 from t2n_core.nnef.shapes import is_mixed, is_stretched, overruns_row
 from t2n_core.nnef.signatures import REQUIRED, Signature
 from t2n_core.nnef.spec import Spec, spec_data
@@ -165,6 +166,7 @@ def _mixed_second(call: Call, argument: str, values: Sequence[Any]) -> bool:
 
 def _batched_constant(call: Call, argument: str, values: Sequence[Any]) -> bool:
     a, b = call.get("A"), call.get("B")
+    is_known = known()
     return any(
         is_known(constant) and is_stretched(other.shape[:-2], constant.shape[:-2])
         for constant, other in ((a, b), (b, a))

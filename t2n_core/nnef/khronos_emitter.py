@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from t2n_core.errors import LowerError
-from t2n_core.nnef.dims import Dim, Shape, is_static, same
+from t2n_core.nnef.dims import Dim, Shape, is_static
 from t2n_core.nnef.emitter import FLOAT32, Emitter, Expected
 from t2n_core.nnef.graph import Operation, Value
 
@@ -62,7 +62,7 @@ class KhronosEmitter(Emitter):
         return self.constant(np.asarray(dim, dtype=dtype))
 
     def expand(self, value: Value, shape: Shape) -> Value:
-        repeats = [1 if same(have, want) else want for have, want in zip(value.shape, shape, strict=True)]
+        repeats = self.repeats(value, shape)
         return value if all(r == 1 for r in repeats) else self.tile(value, repeats=repeats)
 
     def recip(self, x: Value) -> Value:

@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.nnef.dims import Shape, product, same
+from t2n_core.nnef.dims import Shape, is_static, product, same
 from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter, Expected, Operand
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import Value, is_full
+from t2n_core.nnef.inherited import known
 from t2n_core.nnef.shapes import broadcast, is_mixed, is_stretched
 from t2n_core.nnef.spec import Spec
-from t2n_core.nnef.tract_rewriting import IN_PLACE, has_lone_axis, is_misread, is_smaller, sum_fits
+from t2n_core.nnef.tract_rewriting import IN_PLACE, is_smaller, lone_axis, may_be_misread, sum_fits
 from t2n_core.nnef.tract_sizes import arguments_without_differences
 from t2n_core.nnef.tract_versions import (
     FAST_NORMS,
+    FOLDED_CONDITIONS,
     LONE_AXES,
     MIXED_PRODUCT,
     SMALL_FIRST,
@@ -27,6 +29,11 @@ from t2n_core.nnef.tract_versions import (
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 FLOAT64, INT64 = np.dtype(np.float64), np.dtype(np.int64)
+FOLDING = {
+    **dict.fromkeys(("mul", "div", "pow", "and"), ("x", "y")),
+    "select": ("condition", "true_value", "false_value"),
+}
+"""Operators of which the engine takes an operand for a single number, whatever its shape; see FOLDED_CONDITIONS."""
 COMMUTATIVE = frozenset("add mul max min".split())
 
 
@@ -35,7 +42,7 @@ class TractArithmetic(Emitter):
 
     def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
         super().__init__(spec, name=name, options=options)
-        self._lone_axes: dict[Value, bool] = {}
+        self._has_lone_axis, self._is_known = lone_axis(), known()
 
     def write(
         self, operator: str, arguments: dict[str, Any], results: Sequence[Expected], dtype: str = ""
@@ -46,10 +53,51 @@ class TractArithmetic(Emitter):
         """
         if self.spec.version >= SUBTRACTED_QUOTIENTS:
             arguments = {name: arguments_without_differences(argument) for name, argument in arguments.items()}
+        if operator in FOLDING:
+            arguments = self._shaped(operator, arguments, results[0])
         first, end = LONE_AXES
         if operator in IN_PLACE and first <= self.spec.version < end:
             arguments = self._renewed(operator, arguments)
         return super().write(operator, arguments, results, dtype)
+
+    def _shaped(self, operator: str, arguments: dict[str, Any], result: Expected) -> dict[str, Any]:
+        """Operands that give the result its shape although the engine may take one of them for a number.
+
+        The others are repeated to that shape, or, where the engine would undo that, it is put behind a barrier.
+        """
+        for name in FOLDING[operator]:
+            value, others = arguments[name], [other for other in FOLDING[operator] if other != name]
+            if not isinstance(value, Value) or not self._may_be_a_number(operator, name, value):
+                continue
+            rest = [arguments[other].shape for other in others if isinstance(arguments[other], Value)]
+            if rest and not is_stretched(broadcast(*rest), result.shape):
+                continue
+            if self.spec.version >= FOLDED_CONDITIONS and not is_static(value.shape):
+                arguments = {**arguments, name: self.kept(value)}
+            else:
+                arguments = {**arguments, **{other: self._repeated(arguments[other], result) for other in others}}
+        return arguments
+
+    def _repeated(self, operand: Operand, result: Expected) -> Value:
+        value = operand if isinstance(operand, Value) else self.constant(operand, result.dtype)
+        return self.expand(self.lift(value, len(result.shape)), result.shape)
+
+    def _may_be_a_number(self, operator: str, name: str, value: Value) -> bool:
+        if name == "y" and (operator == "pow" or (operator == "div" and value.dtype.kind in "iu")):
+            return is_full(value.weight) if value.weight is not None else self._is_known(value)
+        if self.spec.version < FOLDED_CONDITIONS or is_static(value.shape):
+            return False
+        return name in ("x", "y", "condition") and self._is_known(value)
+
+    def kept(self, value: Value) -> Value:
+        """The same numbers behind a triangle that keeps everything: no rewriting passes that.
+
+        It takes 30 ns per element, so that it is written only where nothing else helps.
+        """
+        diagonal = self.constant(np.asarray(-(1 << 30), dtype=np.int64))
+        wide = self.lift(value, 2)
+        found = self.one("tract_core_trilu", wide, k=diagonal, upper=True, out=Expected(wide.shape, wide.dtype))
+        return found if wide is value else self.squeeze(found, axes=list(range(wide.rank - value.rank)))
 
     def _renewed(self, operator: str, arguments: dict[str, Any]) -> dict[str, Any]:
         (of_x, x), (of_y, y), *bounds = arguments.items()
@@ -57,14 +105,12 @@ class TractArithmetic(Emitter):
             (of_x, x), (of_y, y) = (of_y, y), (of_x, x)  # as the engine does
         operands = [y, *(bound for _, bound in bounds)]
         is_square = operator == "mul" and x is y  # which the engine has an operator for
-        if (
-            is_square
-            or not isinstance(x, Value)
-            or not any(is_misread(x, operand, self._lone_axes) for operand in operands)
-        ):
+        if is_square or not isinstance(x, Value):
+            return arguments
+        if not any(may_be_misread(x, operand) for operand in operands) or not self._has_lone_axis(x):
             return arguments
         turns = operator in COMMUTATIVE and isinstance(y, Value) and not is_stretched(y.shape, x.shape)
-        if turns and not has_lone_axis(y, self._lone_axes):
+        if turns and not self._has_lone_axis(y):
             return {**arguments, of_x: y, of_y: x}
         return {**arguments, of_x: self.cast(self.cast(x, FLOAT64), x.dtype)}
 

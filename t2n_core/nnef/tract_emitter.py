@@ -12,12 +12,12 @@ import sympy
 from t2n_core.errors import LowerError
 from t2n_core.nnef.dims import Dim, Shape, as_dim, is_static, product
 from t2n_core.nnef.emitter import FLOAT32, Expected
-from t2n_core.nnef.graph import BlockLayout, Operation, Value, is_known
+from t2n_core.nnef.graph import BlockLayout, Operation, Value
 from t2n_core.nnef.shapes import broadcast, is_stretched
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.tract_layout import TractLayout
 from t2n_core.nnef.tract_rewriting import is_rewritten, is_tiled
-from t2n_core.nnef.tract_sizes import negated
+from t2n_core.nnef.tract_sizes import is_seen_within, negated
 from t2n_core.nnef.tract_versions import (
     BATCHED_CONSTANTS,
     BLOCKS,
@@ -26,6 +26,7 @@ from t2n_core.nnef.tract_versions import (
     PRODUCTS_APART,
     REWRITTEN_PRODUCTS,
     ROWS_OVERRUN,
+    SIZES_AS_FORMULAS,
 )
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
@@ -107,7 +108,10 @@ class TractEmitter(TractLayout):
             parts = [self.size(as_dim(part), dtype) for part in dim.args]
             return functools.reduce(lambda a, b: self.one(JOINED[type(dim).__name__], a, b), parts)
         results = [Expected((), dtype)]
-        return self.write("tract_core_cast", {"input": negated(dim), "to": self.type_name(dtype)}, results)[0]
+        (size,) = self.write("tract_core_cast", {"input": negated(dim), "to": self.type_name(dtype)}, results)
+        if self.spec.version < SIZES_AS_FORMULAS:
+            return size
+        return self.abs(size) if is_seen_within(0, dim) else self.kept(size)
 
     def matmul(self, x: Value, y: Value, out: Expected | None = None, **transposed: bool) -> Value:
         """The product of matrices, with operands that the engine would misread repeated or behind a barrier."""
@@ -115,7 +119,7 @@ class TractEmitter(TractLayout):
             x, y = self._batched(x, y), self._batched(y, x)
         if self.spec.version >= REWRITTEN_PRODUCTS:
             rewritten = is_rewritten(x, y), is_rewritten(y, x)
-            x, y = (self._kept(v) if broken else v for v, broken in zip((x, y), rewritten, strict=True))
+            x, y = (self.kept(v) if broken else v for v, broken in zip((x, y), rewritten, strict=True))
         return self.one("matmul", x, y, out=out, **transposed)
 
     def stacked_product(self, x: Value, w: Value) -> Value:
@@ -129,12 +133,12 @@ class TractEmitter(TractLayout):
     def conv(self, input: Value, *args: Any, out: Expected | None = None, **attributes: Any) -> Value:
         """The statement of that name; with a window of 1 the engine makes it a product, with the same misreading."""
         if self.spec.version >= REWRITTEN_PRODUCTS and is_tiled(input):
-            input = self._kept(input)
+            input = self.kept(input)
         return self.one("conv", input, *args, out=out, **attributes)
 
     def tract_core_einsum(self, inputs: Sequence[Value], out: Expected, **attributes: Any) -> Value:
         """The statement of that name, with operands that the engine would misread behind a barrier."""
-        kept = [self._kept(v) if is_tiled(v) else v for v in inputs]
+        kept = [self.kept(v) if is_tiled(v) else v for v in inputs]
         return self.call("tract_core_einsum", kept, outs=[out], **attributes)[0]
 
     def tract_core_scatter_elements(self, input: Value, indices: Value, updates: Value, **attributes: Any) -> Value:
@@ -151,7 +155,7 @@ class TractEmitter(TractLayout):
         return BlockLayout.NEIGHBOURS if self.spec.version < BLOCKS_IN_HALVES else BlockLayout.HALVES
 
     def _batched(self, value: Value, other: Value) -> Value:
-        if not is_known(other) or not is_stretched(value.shape[:-2], other.shape[:-2]):
+        if not self._is_known(other) or not is_stretched(value.shape[:-2], other.shape[:-2]):
             return value
         value = self.lift(value, other.rank)
         batch = broadcast(value.shape[:-2], self.lift(other, value.rank).shape[:-2])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from t2n_core.nnef.dims import Dim, Shape, as_dim, floor_div, is_static, product, same
+from t2n_core.nnef.dims import Dim, Shape, as_dim, floor_div, is_static, product
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.reshapes import ReshapePart, factors, joined, reshape_parts
@@ -23,7 +23,7 @@ class TractLayout(TractArithmetic):
     """What moves numbers and does not change them."""
 
     def expand(self, value: Value, shape: Shape) -> Value:
-        repeats = [1 if same(have, want) else want for have, want in zip(value.shape, shape, strict=True)]
+        repeats = self.repeats(value, shape)
         if all(isinstance(r, int) and r == 1 for r in repeats):
             return value
         return self.tile(value, repeats=repeats)
@@ -128,7 +128,7 @@ class TractLayout(TractArithmetic):
         """
         for (first, end), is_moved in MOVED_RESHAPES:
             if first <= self.spec.version < end and is_moved(input):
-                input = self._kept(self.lift(input, max(2, input.rank)))
+                input = self.kept(input)
         wanted = tuple(as_dim(d) for d in shape)
         parts = [] if is_static(input.shape + wanted) else reshape_parts(input.shape, wanted)
         if not parts:
@@ -143,14 +143,6 @@ class TractLayout(TractArithmetic):
             results = [Expected(*infer("reshape", {"input": input, "shape": part.after, **place}))]
             (input,) = self.call("reshape", input, shape=_multiplied(part), outs=results, **place)
         return input
-
-    def _kept(self, value: Value) -> Value:
-        """The same numbers behind a triangle that keeps everything: no rewriting passes that.
-
-        It takes 30 ns per element, so that it is written only where nothing else helps.
-        """
-        diagonal = self.constant(np.asarray(-(1 << 30), dtype=np.int64))
-        return self.tract_core_trilu(value, k=diagonal, upper=True, out=Expected(value.shape, value.dtype))
 
 
 def _multiplied(part: ReshapePart) -> list[Dim]:

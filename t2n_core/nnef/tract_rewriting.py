@@ -10,6 +10,7 @@ import numpy as np
 from t2n_core.nnef.dims import Dim, Shape, is_static, product, same
 from t2n_core.nnef.emitter import FLOAT16, FLOAT32, PRODUCTS, Operand
 from t2n_core.nnef.graph import Operation, Value
+from t2n_core.nnef.inherited import Inherited
 from t2n_core.nnef.shapes import BROADCASTING, UNARY, is_stretched
 from t2n_core.nnef.tract_versions import RESHAPES_INTO_SCANS, RESHAPES_INTO_SUMS
 
@@ -94,11 +95,8 @@ def _origins(*values: Value) -> Iterator[tuple[Value, Operation]]:
             seen.update(map(id, sources))
 
 
-def is_misread(x: Value, y: Operand, known: dict[Value, bool]) -> bool:
-    """True if `x` may have a wrong stride in front of what the engine takes at once, where both have one element.
-
-    `known` is what `has_lone_axis` has found before.
-    """
+def may_be_misread(x: Value, y: Operand) -> bool:
+    """True if a lone axis gives `x` a wrong stride in front of what the engine takes at once with `y`."""
     if not isinstance(y, Value) or x.dtype not in (FLOAT16, FLOAT32):
         return False
     pairs = list(zip(x.shape, y.shape, strict=False))
@@ -106,26 +104,15 @@ def is_misread(x: Value, y: Operand, known: dict[Value, bool]) -> bool:
     if not taken or not all(same(*pair) for pair in taken):
         return False  # it goes element by element, or takes one number for many
     in_front = itertools.takewhile(lambda pair: _may_be_one(pair[1]), pairs)
-    return any(_may_be_one(extent) for extent, _ in in_front) and has_lone_axis(x, known)
+    return any(_may_be_one(extent) for extent, _ in in_front)
 
 
-def has_lone_axis(value: Value, known: dict[Value, bool]) -> bool:
-    """True if an axis of one element may have been inserted into `value` as the engine holds it.
+def lone_axis() -> Inherited:
+    """Whether an axis of one element may have been inserted into a value as the engine holds it.
 
-    Where all extents are known the engine gives it the right stride. What is found is added to `known`: the operands
-    of a long net are asked for one after the other, and each is made of all before it.
+    Where all extents are known the engine gives it the right stride.
     """
-    pending = [value]
-    while pending:
-        one = pending[-1]
-        sources = _of_same_axes(one)
-        unknown = [v for v in sources if v not in known]
-        if unknown and not _gets_lone_axis(one):
-            pending += unknown
-            continue
-        known[one] = _gets_lone_axis(one) or any(known[v] for v in sources)
-        pending.pop()
-    return known[value]
+    return Inherited(_of_same_axes, lambda value, found: _gets_lone_axis(value) or any(found))
 
 
 def _gets_lone_axis(value: Value) -> bool:
@@ -140,7 +127,7 @@ def _gets_lone_axis(value: Value) -> bool:
 def _of_same_axes(value: Value) -> list[Value]:
     """What the engine may have made `value` of without axes of its own."""
     made = value.producer
-    if made is None or is_static(value.shape) or made.name in _RENEWED:
+    if made is None or is_static(value.shape) or made.name in _RENEWED or _gets_lone_axis(value):
         return []
     sources = list(made.inputs())
     if made.name == "tract_core_gather":  # of one element the engine makes a slice, which it moves in front of axes

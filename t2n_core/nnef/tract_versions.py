@@ -53,5 +53,11 @@ LONE_AXES = (Version("0.21.8"), Version("0.23.0"))
 """From the first to before the second, `add`, `mul` and the like, of many floats, are computed for a part of the
 elements only, or beyond their memory, where an axis of one element was inserted into the first operand: the engine
 takes the axis' stride, which is that of the next axis, for the number of elements behind it."""
+SIZES_AS_FORMULAS = Version("0.23.0")
+"""From then on the engine follows numbers made of a size as formulas in whole numbers: half of 5 is 2."""
+FOLDED_CONDITIONS = Version("0.23.0")
+"""From then on what is 0 or 1 everywhere, of a size known later (`ones(T)`), becomes one element as an operand of
+`mul`, `div`, `pow`, `and` and as a condition, although the result may have its shape from it. In all releases `pow` and
+the `div` of integers do so with a second operand that is full of one number."""
 MIXED_PRODUCT = Version("0.21.6")
 """`mul` and `div` of floats misread a second operand whose stretched axes are neither all in front nor all behind."""

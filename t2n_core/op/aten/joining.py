@@ -186,23 +186,3 @@ def select_scatter(g: Emitter, self: Value, src: Value, dim: int, index: Dim) ->
     axis = axis_of(self, dim)
     source = g.unsqueeze(g.cast(src, self.dtype), axes=[axis])
     return patched(g, self, source, axis, true_bound(index, self.shape[axis], 0))
-
-
-@op("aten::diagonal_scatter")
-def diagonal_scatter(g: Emitter, self: Value, src: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
-    """`self` with `src` written over its diagonal."""
-    first, second = axis_of(self, dim1), axis_of(self, dim2)
-    rows, columns = self.shape[first], self.shape[second]
-    if not isinstance(rows, int) or not isinstance(columns, int):
-        raise g.fail("the diagonal of an axis of dynamic size has no form in NNEF yet")
-    axes = [*(a for a in range(self.rank) if a not in (first, second)), first, second]
-    x = g.permute(self, axes)
-    flat = g.reshape_to(x, [*x.shape[:-2], rows * columns])
-    both = g.concat([flat, g.cast(src, self.dtype)], axis=flat.rank - 1)
-    order = np.arange(rows * columns, dtype=np.int64)
-    count = src.shape[-1]
-    assert isinstance(count, int)
-    start = offset if offset >= 0 else -offset * columns
-    order[start + np.arange(count) * (columns + 1)] = rows * columns + np.arange(count)
-    patchwork = g.reshape_to(g.pick(both, g.constant(order), axis=flat.rank - 1), x.shape)
-    return g.permute(patchwork, [axes.index(a) for a in range(self.rank)])

@@ -15,8 +15,9 @@ import numpy as np
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op import portable
+from t2n_core.op.aten.diagonal import mask
 from t2n_core.op.aten.reduction import log_sum_exp
-from t2n_core.op.aten.shape import axis_of, mask, positions
+from t2n_core.op.aten.shape import axis_of, positions
 from t2n_core.op.promote import INT64, as_numbers, wide_input
 from t2n_core.op.registry import op
 

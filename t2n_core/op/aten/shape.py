@@ -10,7 +10,7 @@ import numpy as np
 from t2n_core.nnef.dims import Dim, as_dim, product, same
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
-from t2n_core.op.promote import BOOL, INT64
+from t2n_core.op.promote import INT64
 from t2n_core.op.registry import op
 
 
@@ -196,82 +196,25 @@ def roll(g: Emitter, self: Value, shifts: Sequence[Dim], dims: Sequence[int] = (
         size = x.shape[axis]
         if isinstance(size, int) and isinstance(shift, int):
             shift = shift % size if size else 0
-        elif not isinstance(shift, int) or shift < 0:
-            shift = as_dim(size + shift)
-        if isinstance(shift, int) and shift == 0:
+        if shift == 0:
             continue
-        cut = as_dim(size - shift)
-        x = g.concat([g.take(x, axis, cut, size), g.take(x, axis, 0, cut)], axis=axis)
+        if isinstance(shift, int) and (isinstance(size, int) or abs(shift) == 1):  # no axis is shorter
+            cut = as_dim(size - shift if shift > 0 else -shift)
+            x = g.concat([g.take(x, axis, cut, size), g.take(x, axis, 0, cut)], axis=axis)
+        else:
+            x = _rolled(g, x, axis, shift)
     return g.reshape_to(x, self.shape)
 
 
-def mask(g: Emitter, rows: Dim, columns: Dim, diagonal: int, upper: bool, rank: int) -> Value:
-    """True on and above (or below) a diagonal, with leading axes of size 1."""
-    if isinstance(rows, int) and isinstance(columns, int):
-        keep = np.triu(np.ones((rows, columns), bool), diagonal)
-        keep = keep if upper else np.tril(np.ones((rows, columns), bool), diagonal)
-        return g.constant(keep.reshape((1,) * (rank - 2) + keep.shape))
-    down, across = g.unsqueeze(positions(g, rows), axes=[1]), g.unsqueeze(positions(g, columns), axes=[0])
-    shifted = g.add(down, diagonal) if diagonal else down
-    return g.lift(g.ge(across, shifted) if upper else g.le(across, shifted), rank)
-
-
-def _triangle(g: Emitter, self: Value, diagonal: int, upper: bool) -> Value:
-    keep = mask(g, self.shape[-2], self.shape[-1], diagonal, upper, self.rank)
-    if self.dtype == BOOL:
-        return g.and_(self, keep)
-    return g.select(keep, self, 0)
-
-
-@op("aten::triu")
-def triu(g: Emitter, self: Value, diagonal: int = 0) -> Value:
-    return _triangle(g, self, diagonal, True)
-
-
-@op("aten::tril")
-def tril(g: Emitter, self: Value, diagonal: int = 0) -> Value:
-    return _triangle(g, self, diagonal, False)
-
-
-@op("aten::diagonal", "aten::diagonal_copy")
-def diagonal(g: Emitter, self: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
-    """The diagonal of two axes, which becomes the last axis."""
-    first, second = axis_of(self, dim1), axis_of(self, dim2)
-    rows, columns = self.shape[first], self.shape[second]
-    if not isinstance(rows, int) or not isinstance(columns, int):
-        raise g.fail("the diagonal of an axis of dynamic size has no form in NNEF yet")
-    rest = [a for a in range(self.rank) if a not in (first, second)]
-    x = g.permute(self, [*rest, first, second])
-    flat = g.reshape_to(x, [*x.shape[:-2], rows * columns])
-    length = g.output.shape[-1]
-    start = offset if offset >= 0 else -offset * columns
-    indices = start + np.arange(length, dtype=np.int64) * (columns + 1)
-    return g.pick(flat, g.constant(indices), axis=len(rest))
-
-
-@op("aten::diag_embed")
-def diag_embed(g: Emitter, self: Value, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Value:
-    """A matrix with the last axis on its diagonal, zero elsewhere."""
-    size, rank = self.shape[-1], self.rank + 1
-    if not isinstance(size, int):
-        raise g.fail("a diagonal of dynamic size has no form in NNEF yet")
-    side = size + abs(offset)
-    place = np.full((side, side), size, np.int64)
-    np.fill_diagonal(place[max(-offset, 0) :, max(offset, 0) :], np.arange(size))
-    place = np.minimum(place, size - 1)
-    on = np.eye(side, k=offset, dtype=bool)
-    spread = g.pick(self, g.constant(place), self.rank - 1)
-    matrix = _kept(g, spread, on.reshape((1,) * (rank - 2) + on.shape))
-    first, second = dim1 % rank, dim2 % rank
-    rest = iter(range(rank - 2))
-    return g.permute(matrix, [rank - 2 if a == first else rank - 1 if a == second else next(rest) for a in range(rank)])
-
-
-def _kept(g: Emitter, value: Value, keep: Any) -> Value:
-    """`value` where the constant `keep` is true, else zero."""
-    if value.dtype == BOOL:
-        return g.and_(value, g.constant(keep))
-    return g.select(g.constant(keep), value, 0)
+def _rolled(g: Emitter, x: Value, axis: int, shift: Dim) -> Value:
+    """Of an axis that may be shorter than the shift: its elements picked, `shift` places further to the front."""
+    size, shifted = g.size(x.shape[axis], INT64), g.size(as_dim(shift), INT64)
+    rest = g.sub(shifted, g.mul(g.div(shifted, size), size))  # of the sign of the shift
+    places = g.sub(positions(g, x.shape[axis]), g.lift(rest, 1))
+    length = g.lift(size, 1)
+    places = g.select(g.lt(places, 0), g.add(places, length), places)
+    places = g.select(g.ge(places, length), g.sub(places, length), places)
+    return g.pick(x, places, axis=axis)
 
 
 @op("aten::unfold", "aten::unfold_copy")

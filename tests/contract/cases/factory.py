@@ -24,6 +24,29 @@ CASES = [
     case("zeros of bool", lambda x: torch.zeros(x.shape[0], 4, dtype=torch.bool) | (x > 0), randn(2, 4)).dynamic(B),
     case("ones", lambda x: torch.ones(x.shape[0], 4) + x, randn(2, 4)).dynamic(B),
     case("full", lambda x: torch.full((x.shape[0], 4), 2.5) + x, randn(2, 4)).dynamic(B),
+    *(
+        case(f"{name} gives the shape", function, randn(2, 3)).dynamic(B)
+        for name, function in {
+            "ones in a product": lambda x: torch.ones(x.shape[0], dtype=torch.int64) * 3,
+            "zeros in a product": lambda x: torch.zeros(x.shape[0], dtype=torch.int64) * x[0, :1].long(),
+            "ones in a quotient": lambda x: torch.ones(x.shape[0], dtype=torch.int64) // 2,
+            "full divisor": lambda x: (9 * x[0, :1]).long() // torch.full((x.shape[0],), 4),
+            "full exponent": lambda x: x[0, :1].abs() ** torch.full((x.shape[0],), 2.0),
+            "full condition": lambda x: (x[0, :1] > 0) & torch.ones(x.shape[0], dtype=torch.bool),
+            "full choice": lambda x: torch.where(torch.ones(x.shape[0], dtype=torch.bool), x[0, :1], 0.5),
+            "sum of ones": lambda x: torch.ones(x.shape[0], dtype=torch.int64).sum() * x,
+        }.items()
+    ),
+    *(
+        case(f"{name} of known size gives the shape", function, randn(2, 3))
+        for name, function in {
+            "full divisor": lambda x: (9 * x[0, :1]).long() // torch.full((5,), 4),
+            "full exponent": lambda x: x[0, :1].abs() ** torch.full((5,), 2.0),
+        }.items()
+    ),
+    case(
+        "half of a size", lambda x: x * (torch.tensor(x.shape[0]) * 0.5 - torch.tensor(x.shape[0] // 2)), randn(2, 3)
+    ).dynamic(B),
     case("full of a size", lambda x: torch.full((x.shape[0],), x.shape[0]), randn(2, 4)).dynamic(B),
     case("full_like", torch.full_like, randn(2, 3), 2.5).dynamic(BT),
     case("full_like of integers", torch.full_like, randint(0, 9, 2, 3), 7),

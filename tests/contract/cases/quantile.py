@@ -26,4 +26,5 @@ CASES = [
     *(case(f"{n} keeps the axis", getattr(torch, n), randn(4, 6), tensor([0.1, 0.9]), 0, True) for n in QUANTILES),
     *(case(f"{n} with holes", getattr(torch, n), HOLES, 0.4, 1) for n in QUANTILES),
     *(case(f"{n} dynamic", getattr(torch, n), randn(4, 6), 0.4, 1).dynamic({0: {0: "B", 1: "T"}}) for n in QUANTILES),
+    case("quantile between two elements, dynamic", torch.quantile, randn(4, 6), 0.5, 1).dynamic({0: {0: "B", 1: "T"}}),
 ]

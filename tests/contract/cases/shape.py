@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from tests.contract.cases import bools, case, randint, randn, tensor
 
 aten, prims = torch.ops.aten, torch.ops.prims
-BT = {0: {0: "B", 1: "T"}}
+B, BT = {0: {0: "B"}}, {0: {0: "B", 1: "T"}}
 
 
 def _relative(x: torch.Tensor) -> torch.Tensor:
@@ -143,6 +143,8 @@ CASES = [
     case("roll", torch.roll, randn(2, 5), (1, -2), (0, 1)),
     case("roll flat", torch.roll, randn(2, 5), 3),
     case("roll dynamic", lambda x: x.roll(1, 1).roll(-2, 1), randn(2, 5)).dynamic({0: {0: "B"}}),
+    case("roll half a dynamic axis", lambda x: x.roll(x.shape[1] // 2, 1), randn(2, 5)).dynamic(BT),
+    case("roll by more than an axis", lambda x: x.roll(7, 1).roll(-3, 0), randn(2, 5)).dynamic(BT),
     case("roll a dynamic axis", lambda x: x.roll(1, 1), randn(2, 5)).dynamic(BT),
     *(case(f"triu {k}", torch.triu, randn(2, 3, 5), k) for k in (-1, 0, 2)),
     *(case(f"tril {k}", torch.tril, randn(2, 5, 3), k) for k in (-1, 0, 2)),
@@ -156,6 +158,15 @@ CASES = [
     case("diagonal of one element", torch.diagonal, randn(3, 5), -2),
     case("diagonal of axes", torch.diagonal, randn(3, 5, 4), 1, -1, 0),
     case("diagonal_copy", torch.diagonal_copy, randn(3, 5)),
+    *(
+        case(f"diagonal {k} of a dynamic square", lambda x, k=k: (x @ x.T).diagonal(k), randn(5, 3)).dynamic(B)
+        for k in (0, 1)
+    ),
+    case("diagonal of known length", torch.diagonal, randn(5, 3), -1)
+    .dynamic({0: {0: "T"}})
+    .refused("two dynamic sizes"),
+    *(case(f"diag_embed {k} of a dynamic axis", torch.diag_embed, randn(2, 3), k).dynamic(BT) for k in (-2, 0, 1)),
+    case("trace of a dynamic square", lambda x: torch.einsum("ii->", x @ x.T), randn(5, 3)).dynamic(B),
     case("diag", torch.diag, randn(3, 5)),
     case("diag of a vector", torch.diag, randn(3), 1),
     case("trace", torch.trace, randn(3, 5)),

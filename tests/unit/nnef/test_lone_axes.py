@@ -10,8 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from t2n_core import ExportResult, ModelExport, TractNNEF
-from t2n_core.nnef import tract_rewriting
-from t2n_core.nnef.graph import Value
 
 READING_WRONGLY = ("0.21.8", "0.21.13", "0.21.19", "0.22.4")
 RIGHT = ("0.21.7", "0.23.0")
@@ -99,28 +97,3 @@ def test_known_sizes_are_right_without(tmp_path: Path) -> None:
     assert "tract_core_cast" not in operators(result)
     outcome = result.check_parity("close")
     assert outcome.passed, outcome.describe()
-
-
-class Chain(nn.Module):
-    def __init__(self, steps: int) -> None:
-        super().__init__()
-        self.steps = steps
-
-    def forward(self, x: Tensor) -> Tensor:
-        for _ in range(self.steps):
-            x = x * 0.5 + x.sin() * x
-        return x
-
-
-def test_what_a_value_is_made_of_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def reads(steps: int) -> int:
-        found: list[Value] = []
-        of_same_axes = tract_rewriting._of_same_axes
-        with monkeypatch.context() as patch:
-            patch.setattr(tract_rewriting, "_of_same_axes", lambda value: found.append(value) or of_same_axes(value))
-            export = ModelExport(Chain(steps).eval(), (torch.randn(2, 3, 4),), dynamic_axes={"x": {0: "B", 1: "T"}})
-            export.lower(TractNNEF("0.22.4", check_io=False))
-        return len(found)
-
-    few, many = reads(10), reads(40)
-    assert 0 < many <= 4 * few

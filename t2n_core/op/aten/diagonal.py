@@ -1,0 +1,113 @@
+"""Diagonals of two axes, and triangles beside them. Sizes may be symbolic; then places are numbers in the graph."""
+
+from __future__ import annotations
+
+import numpy as np
+import sympy
+
+from t2n_core.nnef.dims import Dim, as_dim, is_static, product
+from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.graph import Value
+from t2n_core.op.aten.shape import axis_of, positions
+from t2n_core.op.promote import BOOL, INT64
+from t2n_core.op.registry import op
+
+
+def mask(g: Emitter, rows: Dim, columns: Dim, diagonal: int, upper: bool, rank: int) -> Value:
+    """True on and above (or below) a diagonal, with leading axes of size 1."""
+    if isinstance(rows, int) and isinstance(columns, int):
+        keep = np.triu(np.ones((rows, columns), bool), diagonal)
+        keep = keep if upper else np.tril(np.ones((rows, columns), bool), diagonal)
+        return g.constant(keep.reshape((1,) * (rank - 2) + keep.shape))
+    down, across = g.unsqueeze(positions(g, rows), axes=[1]), g.unsqueeze(positions(g, columns), axes=[0])
+    shifted = g.add(down, diagonal) if diagonal else down
+    return g.lift(g.ge(across, shifted) if upper else g.le(across, shifted), rank)
+
+
+def _triangle(g: Emitter, self: Value, diagonal: int, upper: bool) -> Value:
+    return _kept(g, self, mask(g, self.shape[-2], self.shape[-1], diagonal, upper, self.rank))
+
+
+@op("aten::triu")
+def triu(g: Emitter, self: Value, diagonal: int = 0) -> Value:
+    return _triangle(g, self, diagonal, True)
+
+
+@op("aten::tril")
+def tril(g: Emitter, self: Value, diagonal: int = 0) -> Value:
+    return _triangle(g, self, diagonal, False)
+
+
+@op("aten::diagonal", "aten::diagonal_copy")
+def diagonal(g: Emitter, self: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
+    """The diagonal of two axes, which becomes the last axis."""
+    first, second = axis_of(self, dim1), axis_of(self, dim2)
+    rest = [a for a in range(self.rank) if a not in (first, second)]
+    x = g.permute(self, [*rest, first, second])
+    flat = g.reshape_to(x, [*x.shape[:-2], product(x.shape[-2:])])
+    return g.pick(flat, _places(g, x.shape[-1], g.output.shape[-1], offset), axis=len(rest))
+
+
+def _places(g: Emitter, columns: Dim, length: Dim, offset: int) -> Value:
+    """Of the elements of a diagonal among those of its matrix, row by row."""
+    start = offset if offset >= 0 else as_dim(-offset * columns)
+    if is_static((columns, length)):
+        return g.constant(start + np.arange(length, dtype=np.int64) * (columns + 1))
+    if not _is_counted(length):
+        raise g.fail("the diagonal of a matrix of two dynamic sizes has no form in NNEF yet")
+    places = g.mul(positions(g, length), g.lift(g.size(as_dim(columns + 1), INT64), 1))
+    return places if start == 0 else g.add(places, g.lift(g.size(start, INT64), 1))
+
+
+def _is_counted(length: Dim) -> bool:
+    return isinstance(length, int) or not length.has(sympy.Min, sympy.Max)
+
+
+@op("aten::diagonal_scatter")
+def diagonal_scatter(g: Emitter, self: Value, src: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
+    """`self` with `src` written over its diagonal."""
+    first, second = axis_of(self, dim1), axis_of(self, dim2)
+    rows, columns = self.shape[first], self.shape[second]
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        raise g.fail("writing over the diagonal of an axis of dynamic size has no form in NNEF yet")
+    axes = [*(a for a in range(self.rank) if a not in (first, second)), first, second]
+    x = g.permute(self, axes)
+    flat = g.reshape_to(x, [*x.shape[:-2], rows * columns])
+    both = g.concat([flat, g.cast(src, self.dtype)], axis=flat.rank - 1)
+    order = np.arange(rows * columns, dtype=np.int64)
+    count = src.shape[-1]
+    assert isinstance(count, int)
+    start = offset if offset >= 0 else -offset * columns
+    order[start + np.arange(count) * (columns + 1)] = rows * columns + np.arange(count)
+    patchwork = g.reshape_to(g.pick(both, g.constant(order), axis=flat.rank - 1), x.shape)
+    return g.permute(patchwork, [axes.index(a) for a in range(self.rank)])
+
+
+@op("aten::diag_embed")
+def diag_embed(g: Emitter, self: Value, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Value:
+    """A matrix with the last axis on its diagonal, zero elsewhere."""
+    rank = self.rank + 1
+    padded = self
+    if offset:  # as long as a side of the matrix
+        more = g.fill(0, (*self.shape[:-1], abs(offset)), self.dtype)
+        padded = g.concat([self, more], axis=self.rank - 1)
+    side = padded.shape[-1]
+    spread = g.unsqueeze(padded, axes=[rank - 1 if offset >= 0 else rank - 2])
+    matrix = _kept(g, spread, _on_diagonal(g, side, offset, rank))
+    first, second = dim1 % rank, dim2 % rank
+    rest = iter(range(rank - 2))
+    return g.permute(matrix, [rank - 2 if a == first else rank - 1 if a == second else next(rest) for a in range(rank)])
+
+
+def _on_diagonal(g: Emitter, side: Dim, offset: int, rank: int) -> Value:
+    """Where a square matrix has its diagonal; with leading axes of size 1."""
+    if isinstance(side, int):
+        return g.constant(np.eye(side, k=offset, dtype=bool).reshape((1,) * (rank - 2) + (side, side)))
+    across = positions(g, side)
+    down = g.add(across, offset) if offset else across
+    return g.lift(g.eq(g.unsqueeze(across, axes=[0]), g.unsqueeze(down, axes=[1])), rank)
+
+
+def _kept(g: Emitter, value: Value, keep: Value) -> Value:
+    """`value` where `keep` is true, else zero."""
+    return g.and_(value, keep) if value.dtype == BOOL else g.select(keep, value, 0)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from string import ascii_uppercase
 from typing import Any
 from unittest.mock import patch
 
@@ -25,7 +26,6 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "int64": torch.int64, "bool": torch.bool}
-KINDS = ("operator", "inplace", "module")
 UNWRITTEN = frozenset("empty empty_like empty_permuted empty_strided new_empty new_empty_strided".split())
 """Their results are memory as it was found, which two runs may find alike."""
 
@@ -35,6 +35,7 @@ class AtenCase:
     """One entry of a database in one dtype; its samples are made when it runs."""
 
     kind: str
+    """`operator`, `inplace` or `module`."""
     operator: str
     """`add`, `std.unbiased`, `nn.functional.conv2d`, `nn.LSTM`."""
     dtype: str
@@ -60,6 +61,16 @@ class AtenSample:
     @property
     def input_names(self) -> list[str]:
         return [f"x{i}" for i in range(len(self.inputs))]
+
+    @property
+    def dynamic_axes(self) -> dict[str, dict[int, str]]:
+        """Every axis of more than one element of what is no index; axes of one length share a name."""
+        inputs = zip(self.input_names, self.inputs, strict=True)
+        varied = [(name, x.shape) for name, x in inputs if x.is_floating_point() or x.dtype == torch.bool]
+        lengths = dict.fromkeys(n for _, shape in varied for n in shape if n > 1)
+        symbols = dict(zip(lengths, ascii_uppercase, strict=False))
+        axes = {name: {i: symbols[n] for i, n in enumerate(shape) if n in symbols} for name, shape in varied}
+        return {name: found for name, found in axes.items() if found}
 
 
 @dataclass(slots=True)

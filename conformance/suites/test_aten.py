@@ -12,15 +12,13 @@ from typing import Any
 
 import pytest
 
-from conformance.suites import aten_outcomes
-from t2n_core.check.outcome import Outcome
+from conformance.suites import aten_checks, aten_outcomes
 from t2n_core.export import ModelExport
 
 SELECTED = 2
 """Samples per operator unless `--complete` is given; peers were measured with as many."""
 OTHER_DTYPES = 3
 """Samples in other dtypes than float32, and in place."""
-SECONDS_TO_RUN = 30
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -41,8 +39,7 @@ def test_aten(
     exports, left_out = _exports(case, request.config.getoption("complete"))
     lines = []
     for sample_id, export in exports:
-        outcome = _checked(nnef_export, export)
-        lines.append(aten_outcomes.sample_line(sample_id, outcome))
+        lines.append(aten_checks.check_sample(sample_id, nnef_export, export))
     line = aten_outcomes.CaseLine(
         case.id,
         case.kind,
@@ -54,12 +51,7 @@ def test_aten(
         round(time.perf_counter() - start, 3),
     )
     record_property(aten_outcomes.PROPERTY, line.to_json())
-    if not lines:
-        pytest.skip(f"no usable sample: {', '.join(left_out) or 'PyTorch has none'}")
-    failed = [sample for sample in lines if sample.result != aten_outcomes.PASS]
-    if failed:
-        text = "\n".join(f"{s.id}: {s.result}: {s.message}" for s in failed)
-        pytest.fail(f"{len(failed)} of {len(lines)} samples do not pass\n{text}", pytrace=False)
+    aten_checks.judge(lines, left_out)
 
 
 @lru_cache(maxsize=1)
@@ -72,13 +64,3 @@ def _exports(case: Any, complete: bool) -> tuple[list[tuple[str, ModelExport]], 
     source = SampleSource(case)
     found = [(s.id, ModelExport(s.model, s.inputs, input_names=s.input_names)) for s in source.usable(most)]
     return found, source.left_out
-
-
-def _checked(nnef_export: Any, export: ModelExport) -> Outcome:
-    try:
-        with aten_outcomes.limited(aten_outcomes.SECONDS_TO_EXPORT):
-            result = nnef_export(export)
-            _ = export.samples
-        return result.check_parity("approximate", timeout=SECONDS_TO_RUN)  # type: ignore[no-any-return]
-    except Exception as cause:
-        return Outcome.from_error(cause, "lower")

@@ -1,0 +1,55 @@
+"""Suite `aten_dynamic`: PyTorch's database of operators with every axis dynamic, in float32.
+
+As in suite `aten` a cell passes if all its samples do; each runs at the traced sizes, at 1 and at larger ones. Where an
+argument of the operator fixes a size (`broadcast_to`, `view`), or PyTorch decides by it (`chunk`), a graph for all
+sizes is not possible: these are expectations.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import pytest
+
+from conformance.suites import aten_checks
+from t2n_core.export import ModelExport
+
+SELECTED = 2
+"""Samples per operator unless `--complete` is given."""
+FIXED = "no axis of more than one element"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "case" in metafunc.fixturenames:
+        from conformance.suites.aten_cases import all_aten_cases
+
+        cases = [case for case in all_aten_cases() if case.kind == "operator" and case.dtype == "float32"]
+        metafunc.parametrize("case", cases, ids=[case.name for case in cases])
+
+
+@pytest.mark.nnef_export(target="tract")
+def test_aten_dynamic(case: Any, nnef_export: Any, request: pytest.FixtureRequest, record_property: Any) -> None:
+    record_property("t2n_op", case.name)
+    exports, left_out = _exports(case, request.config.getoption("complete"))
+    lines = [aten_checks.check_sample(sample_id, nnef_export, export) for sample_id, export in exports]
+    aten_checks.judge(lines, left_out)
+
+
+@lru_cache(maxsize=1)
+def _exports(case: Any, complete: bool) -> tuple[list[tuple[str, ModelExport]], dict[str, int]]:
+    """The samples of a case, each captured once for all engines, whose cells follow one another."""
+    from conformance.suites.aten_cases import SampleSource
+
+    source = SampleSource(case)
+    found, fixed = [], 0
+    for sample in source.usable():
+        axes = sample.dynamic_axes
+        if not axes:
+            fixed += 1
+            continue
+        export = ModelExport(sample.model, sample.inputs, input_names=sample.input_names, dynamic_axes=axes)
+        found.append((sample.id, export))
+        if not complete and len(found) == SELECTED:
+            break
+    return found, {**source.left_out, **({FIXED: fixed} if fixed else {})}

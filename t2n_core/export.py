@@ -41,7 +41,6 @@ from t2n_core.rewriter.selection import Selection, select
 from t2n_core.rewriter.specs import Rewriter
 from t2n_core.rounding import compared_in_double
 from t2n_core.torch_graph.bfloat16 import without_bfloat16
-from t2n_core.torch_graph.decisions import flipped
 from t2n_core.torch_graph.dynamic_axes import normalise
 from t2n_core.torch_graph.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.ir import TorchModuleIRGraph, TorchOp
@@ -155,10 +154,8 @@ class ModelExport:
         captured = self.captured
         extra = [bind_inputs(self.source, more, self.kwargs, self.inputs.names) for more in self.extra_inputs]
         shapes = [v.shape for v in captured.graph.inputs]
-        dims = {extent for node in captured.graph.data_nodes for extent in node.shape}
-        dims.update(captured.graph.table.clipped)
         with as_it_is(), _timed(self.times, "reference"):
-            return reference_samples(model, self.inputs, shapes, captured.symbols, extra, dims)
+            return reference_samples(model, self.inputs, shapes, captured.symbols, extra, captured.range)
 
     def lower(self, target: InferenceTarget) -> Graph:
         """The NNEF graph for a target, legal there.
@@ -359,15 +356,7 @@ class ExportResult:
             return compared_in_double(
                 outcome, self.archive, self.samples[0].inputs, self.export.source, self.export.inputs
             )
-        if outcome.error is None or not outcome.failed_sizes or outcome.sizes[0] in outcome.failed_sizes:
-            return outcome
-        decided = flipped(self.export.captured.decisions, outcome.failed_sizes)
-        if not decided:
-            return outcome
-        first = decided[0].decision.origin
-        lines = "; ".join(str(one) for one in decided[:3])
-        hint = f"the graph holds only where {lines}"
-        return replace(outcome, error=replace(outcome.error, hint=hint, op=first.op, source=first.source))
+        return outcome
 
     def check_streaming(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +12,8 @@ import torch
 
 from t2n_core.check.samples import Sample, resized_input, size_assignments
 from t2n_core.errors import CaptureError, InputError
-from t2n_core.nnef.dims import Dim, Shape, evaluate
+from t2n_core.nnef.dims import Shape, evaluate
+from t2n_core.nnef.ranges import SizeRange
 from t2n_core.torch_graph.inputs import ModelInputs
 from t2n_core.torch_graph.sources import Source
 from t2n_core.torch_graph.structure import leaves
@@ -36,25 +37,23 @@ def reference_samples(
     shapes: Sequence[Shape],
     symbols: dict[str, int],
     extra_inputs: Sequence[ModelInputs] = (),
-    captured_dims: Iterable[Dim] = (),
+    held: SizeRange | None = None,
 ) -> list[Sample]:
-    """The example call, further given calls, and random inputs at other sizes of each dynamic axis.
+    """Return the example call, further given calls, and random inputs at other sizes of each dynamic axis.
 
-    A size at which the model itself cannot run, or at which a bound of one of its slices is cut off that was not while
-    capturing (`x[:, 1:-1]` of one step), is not one of its sizes; the next larger one takes its place. `captured_dims`
-    are the extents of the captured tensors. Raises InputError if the model cannot run on its own example.
+    A size at which the model itself cannot run is not one of its sizes; the next larger one takes its place. `held` are
+    the sizes that the graph holds for. Raises InputError if the model cannot run on its own example.
     """
-    clipped = {e for d in captured_dims if isinstance(d, sympy.Expr) for e in d.atoms(sympy.Max, sympy.Min)}
     samples = [_sample(model, inputs, inputs.tensors, dict(symbols), "example")]
     for index, more in enumerate(extra_inputs):
         samples.append(_sample(model, more, more.tensors, _sizes_of(shapes, more.tensors), f"inputs[{index}]"))
     seen = {tuple(sorted(symbols.items()))}
-    for wanted in size_assignments(symbols):
+    for wanted in size_assignments(symbols, None if held is None else held.bounds):
         for sizes in _larger(wanted, symbols):
             key = tuple(sorted(sizes.items()))
             if key in seen:
                 break
-            if not all(_as_captured(e, symbols, sizes) for e in clipped):
+            if held is not None and not held.holds(sizes):
                 continue
             try:
                 samples.append(resized_sample(model, inputs, shapes, sizes))
@@ -85,12 +84,6 @@ def _sizes_of(shapes: Sequence[Shape], tensors: Sequence[torch.Tensor]) -> dict[
         for extent, size in zip(shape, tensor.shape, strict=False)
         if isinstance(extent, sympy.Symbol)
     }
-
-
-def _as_captured(clipped: sympy.Expr, traced: dict[str, int], sizes: dict[str, int]) -> bool:
-    """True if the same one of the bounds decides as at the traced sizes."""
-    deciding = [a for a in clipped.args if evaluate(a, traced) == evaluate(clipped, traced)]
-    return any(evaluate(a, sizes) == evaluate(clipped, sizes) for a in deciding)
 
 
 def _larger(sizes: dict[str, int], traced: dict[str, int]) -> list[dict[str, int]]:

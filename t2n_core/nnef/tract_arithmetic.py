@@ -13,15 +13,14 @@ from t2n_core.nnef.graph import Value, is_full
 from t2n_core.nnef.inherited import known
 from t2n_core.nnef.shapes import broadcast, is_mixed, is_stretched
 from t2n_core.nnef.spec import Spec
+from t2n_core.nnef.tract.sizes import argument_for
 from t2n_core.nnef.tract_rewriting import IN_PLACE, is_smaller, lone_axis, may_be_misread, sum_fits
-from t2n_core.nnef.tract_sizes import arguments_without_differences
 from t2n_core.nnef.tract_versions import (
     FAST_NORMS,
     FOLDED_CONDITIONS,
     LONE_AXES,
     MIXED_PRODUCT,
     SMALL_FIRST,
-    SUBTRACTED_QUOTIENTS,
     SUMS_IN_SINGLE,
     SUMS_OF_AXES,
     SWAPPED_SUB,
@@ -51,8 +50,7 @@ class TractArithmetic(Emitter):
 
         Sizes are in a form that the engine works out right.
         """
-        if self.spec.version >= SUBTRACTED_QUOTIENTS:
-            arguments = {name: arguments_without_differences(argument) for name, argument in arguments.items()}
+        arguments = {name: argument_for(self.spec.version, argument) for name, argument in arguments.items()}
         if operator in FOLDING:
             arguments = self._shaped(operator, arguments, results[0])
         first, end = LONE_AXES

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import sympy
 
 from t2n_core.errors import LowerError
-from t2n_core.nnef.dims import Dim, Shape, as_dim, is_static, product
+from t2n_core.nnef.dims import Dim, Shape, is_static, product
 from t2n_core.nnef.emitter import FLOAT32, Expected
 from t2n_core.nnef.graph import BlockLayout, Operation, Value
 from t2n_core.nnef.shapes import broadcast, is_stretched
 from t2n_core.nnef.spec import Spec
+from t2n_core.nnef.tract.sizes import is_seen_within, negated
 from t2n_core.nnef.tract_layout import TractLayout
 from t2n_core.nnef.tract_rewriting import is_rewritten, is_tiled
-from t2n_core.nnef.tract_sizes import is_seen_within, negated
 from t2n_core.nnef.tract_versions import (
     BATCHED_CONSTANTS,
     BLOCKS,
@@ -35,7 +33,6 @@ TRACT_TYPES = {
     **{f"{kind}{bits}": f"{kind[0]}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
     **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
 }
-JOINED = {"Max": "max", "Min": "min", "Add": "add", "Mul": "mul"}
 
 
 class TractEmitter(TractLayout):
@@ -104,9 +101,6 @@ class TractEmitter(TractLayout):
     def size(self, dim: Dim, dtype: np.dtype[Any]) -> Value:
         if isinstance(dim, int):
             return self.constant(np.asarray(dim, dtype=dtype))
-        if dim.has(sympy.Max, sympy.Min) and type(dim).__name__ in JOINED:  # sizes have no such operators, numbers do
-            parts = [self.size(as_dim(part), dtype) for part in dim.args]
-            return functools.reduce(lambda a, b: self.one(JOINED[type(dim).__name__], a, b), parts)
         results = [Expected((), dtype)]
         (size,) = self.write("tract_core_cast", {"input": negated(dim), "to": self.type_name(dtype)}, results)
         if self.spec.version < SIZES_AS_FORMULAS:

@@ -13,9 +13,9 @@ from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.reshapes import ReshapePart, factors, joined, reshape_parts
 from t2n_core.nnef.shapes import infer
+from t2n_core.nnef.tract.sizes import is_quotient, is_seen_within, without_differences
 from t2n_core.nnef.tract_arithmetic import INT64, TractArithmetic
 from t2n_core.nnef.tract_rewriting import MOVED_RESHAPES
-from t2n_core.nnef.tract_sizes import is_quotient, is_seen_within, without_differences
 from t2n_core.nnef.tract_versions import CLAMPED_ENDS, SIZES_AS_BOUNDS, SUBTRACTED_QUOTIENTS
 
 
@@ -55,8 +55,10 @@ class TractLayout(TractArithmetic):
         for bound in list(bounds):
             axis, first, last, _ = bound
             if self._must_be_picked(value.shape[axis], first, last):
-                known = is_static((first, last))
-                value = self._pick_known(value, *bound) if known else self._pick_range(value, *bound)
+                value = self._pick_range(value, *bound)
+                bounds.remove(bound)
+            elif self._is_clamped(value.shape[axis], first, last):
+                value = self._cut(value, *bound)
                 bounds.remove(bound)
         if not bounds:
             return value
@@ -78,16 +80,29 @@ class TractLayout(TractArithmetic):
         if self.spec.version < SIZES_AS_BOUNDS:
             return not is_static((begin, end))
         length = as_dim(end - begin)
-        if self.spec.version >= SUBTRACTED_QUOTIENTS and without_differences(length) != length:
-            return True
+        return bool(self.spec.version >= SUBTRACTED_QUOTIENTS and without_differences(length) != length)
+
+    def _is_clamped(self, size: Dim, begin: Dim, end: Dim) -> bool:
+        """Return whether `slice` would compare these bounds with the axis, and infer another extent than it has."""
         first_clamping, first_right = CLAMPED_ENDS
-        if not first_clamping <= self.spec.version < first_right:
+        if is_static((size, begin, end)) or not first_clamping <= self.spec.version < first_right:
             return False
-        if is_static((begin, end)):
-            return True
-        if self.options.streaming:  # nothing but a `slice` can be streamed
+        if self.options.streaming and not is_static((begin, end)):  # nothing but a `slice` can be streamed
             return is_quotient(begin) or is_quotient(end)
         return not (is_seen_within(begin, size) and is_seen_within(end, size))
+
+    def _cut(self, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
+        """Return `value[begin:end:step]` by the operator that is told how long its result is."""
+        length = as_dim(end - begin)
+        shape = (*value.shape[:axis], length, *value.shape[axis + 1 :])
+        piece = self.tract_core_dyn_slice(
+            value, start=begin, end=end, len=length, axis=axis, out=Expected(shape, value.dtype)
+        )
+        if step == 1:
+            return piece
+        if is_static((begin, end)):
+            return self._every_nth(piece, axis, 0, int(end - begin), step)
+        return self._pick_range(piece, axis, 0, length, step)
 
     def _every_nth(self, value: Value, axis: int, begin: int, end: int, step: int) -> Value:
         """The engine moves a `slice` with a stride through the `reshape` that made its axis, and fails.
@@ -102,11 +117,6 @@ class TractLayout(TractArithmetic):
         before, after = value.shape[:axis], value.shape[axis + 1 :]
         rows = self.reshape_to(self.take(value, axis, begin, begin + count * step), [*before, count, step, *after])
         return self.reshape_to(self.take(rows, axis + 1, 0, 1), [*before, count, *after])
-
-    def _pick_known(self, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
-        indices = self.constant(np.arange(int(begin), int(end), step, dtype=np.int64))
-        shape = (*value.shape[:axis], *indices.shape, *value.shape[axis + 1 :])
-        return self.tract_core_gather(value, indices, axis=axis, out=Expected(shape, value.dtype))
 
     def _pick_range(self, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
         """By indices, which are counted from 0: so the engine has no extent to work out itself."""

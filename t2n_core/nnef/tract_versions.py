@@ -11,6 +11,8 @@ BOUNDED_SIZES = Version("0.21.6")
 """The first release that reads what is known of a size."""
 SIZES_AS_BOUNDS = Version("0.19.6")
 """Before, the bounds of `slice` are numbers only."""
+EXTREMES = Version("0.21.7")
+"""The first release that reads `min` and `max` of sizes."""
 CLAMPED_ENDS = (Version("0.21.6"), Version("0.23.0"))
 """From the first to before the second, `slice` of a dynamic axis T with `end = 3` has the extent min(T, 3) in the
 engine, which then fits nothing that is written for 3; so of 64 rows with `end = T`, and for `begin`."""

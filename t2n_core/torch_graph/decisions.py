@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import linecache
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,10 @@ from t2n_core.torch_graph import naming
 NOT_THE_MODELS = (*(f"{Path(found).parent}/" for found in (torch.__file__, Path(__file__).parent, sympy.__file__)), "<")
 """How the names of files begin that are no code of a model."""
 _PYTHON = "Python code that looks at a size"
+_GUARDS = ("symbolic_shapes.py", "sym_node.py", "recording.py")
+"""The files of PyTorch that evaluate a condition for somebody else."""
+_PIECES = frozenset(f"aten::{name}" for name in ("chunk", "split", "split_with_sizes", "tensor_split", "unflatten"))
+"""Operators that decide in C++ how many results they have, or how long they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ class Decision:
     condition: Any
     """Of sympy, in PyTorch's symbols."""
     origin: Origin
+    required: bool = False
+    """True where PyTorch itself raises an error if the condition does not hold."""
 
     def fixes(self) -> int | None:
         """The number that the condition makes one size equal to, also as in `8 * T == 56`."""
@@ -49,24 +55,6 @@ class Decision:
         return int(size) if size.is_Integer else None
 
 
-@dataclass(frozen=True, slots=True)
-class SizeDecision:
-    """A decision in the user's symbols."""
-
-    decision: Decision
-    names: Mapping[str, str]
-    """PyTorch's symbol -> the user's."""
-
-    def holds(self, sizes: Mapping[str, int]) -> bool:
-        """False only for what is certainly decided otherwise at these sizes."""
-        values = {s: sympy.Integer(sizes[self.names[s.name]]) for s in self.decision.condition.free_symbols}
-        return bool(self.decision.condition.xreplace(values) != sympy.false)
-
-    def __str__(self) -> str:
-        renamed = {s: sympy.Symbol(self.names[s.name]) for s in self.decision.condition.free_symbols}
-        return f"{self.decision.condition.xreplace(renamed)}, decided by {self.decision.origin}"
-
-
 class Decisions:
     """All of one capture."""
 
@@ -75,6 +63,7 @@ class Decisions:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
+        """Note every decision while the block runs."""
         from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
         plain = getattr(ShapeEnv, "_log_guard", None)
@@ -90,25 +79,41 @@ class Decisions:
             yield
 
     def _note(self, condition: Any) -> None:
-        origin = _origin()
-        if origin is not None and isinstance(condition, sympy.Basic) and condition.free_symbols:
-            self._found.setdefault((str(condition), origin.source), Decision(condition, origin))
+        if not isinstance(condition, sympy.Basic) or not condition.free_symbols:
+            return
+        asked = _asked(sys._getframe(2))
+        origin = None if asked is None else _origin()
+        if asked is None or origin is None:
+            return
+        if asked == "layout" and origin.op.partition(".")[0] not in _PIECES:
+            return
+        key = (str(condition), origin.source)
+        self._found.setdefault(key, Decision(condition, origin, required=asked == "required"))
 
     def fixing(self) -> list[Decision]:
-        """Those that fix a size to a number."""
+        """Return those that fix a size to a number."""
         return [decision for decision in self._found.values() if decision.fixes() is not None]
 
-    def named(self, names: Mapping[str, str]) -> tuple[SizeDecision, ...]:
-        """Those about sizes that have a name."""
-        known = (d for d in self._found.values() if {s.name for s in d.condition.free_symbols} <= names.keys())
-        return tuple(SizeDecision(decision, names) for decision in known)
+    def all(self) -> list[Decision]:
+        """Return all of them, in the order in which they were taken."""
+        return list(self._found.values())
 
 
-def flipped(decisions: Iterable[SizeDecision], sizes: Iterable[Mapping[str, int]]) -> list[SizeDecision]:
-    """Those that are decided otherwise at some of these sizes, at the most of them first."""
-    tried = list(sizes)
-    counted = [(sum(not decision.holds(one) for one in tried), decision) for decision in decisions]
-    return [decision for count, decision in sorted(counted, key=lambda pair: -pair[0]) if count]
+def _asked(frame: FrameType | None) -> str | None:
+    """Return who evaluates a condition: `required` (a check that raises), `decided` (Python code that branches),
+    `layout` (C++ code that looks at strides and at sizes of 0 and 1); None for the strides of a result alone.
+    """
+    kind = "layout"
+    while frame is not None and frame.f_code.co_filename.endswith(_GUARDS):
+        name = frame.f_code.co_name
+        if name == "expect_true":
+            kind = "required"
+        elif kind == "layout" and name in ("bool_", "int_", "guard_int", "guard_float", "float_"):
+            kind = "decided"
+        frame = frame.f_back
+    if frame is not None and frame.f_code.co_name == "_get_output_tensor_from_cache_entry":
+        return None
+    return kind
 
 
 def _origin() -> Origin | None:
@@ -129,4 +134,4 @@ def _origin() -> Origin | None:
     return None
 
 
-__all__ = ["Decision", "Decisions", "SizeDecision", "flipped"]
+__all__ = ["Decision", "Decisions"]

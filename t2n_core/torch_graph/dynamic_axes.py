@@ -8,9 +8,11 @@ from typing import Any
 
 import sympy
 import torch
+from sympy.core.relational import Relational
 
 from t2n_core.errors import CaptureError, InputError
-from t2n_core.nnef.dims import Dim, FloorDiv, Modulo, as_dim, symbol
+from t2n_core.nnef.dims import Dim, FloorDiv, Max, Min, Modulo, as_dim, symbol
+from t2n_core.nnef.ranges import LEAST, SizeRange
 
 DynamicAxes = Mapping[str, Mapping[int, str] | Sequence[int]]
 
@@ -47,7 +49,9 @@ def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]])
 class SymbolTable:
     """Translates the size expressions of one capture into ours, with the user's symbol names."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: SizeRange | None = None) -> None:
+        self.range = SizeRange() if sizes is None else sizes
+        """The sizes that the captured graph holds for."""
         self._names: dict[str, sympy.Symbol] = {}
         self._known: dict[Any, Dim] = {}
         self.symints: dict[str, torch.SymInt] = {}
@@ -55,10 +59,6 @@ class SymbolTable:
         self.fake_mode: Any = None
         """The fake tensor mode of capture, for decompositions."""
         self._decided: dict[Any, Dim] = {}
-        self.clipped: list[Dim] = []
-        """Expressions with Max or Min whose greater or smaller side was decided by the example."""
-        self._bounds: dict[sympy.Symbol, int] = {}
-        """Largest size that the model itself can run with: the length of a table of positions."""
 
     def learn(self, size: Any, name: str) -> None:
         """`size` is the traced size of an axis that the user calls `name`. Raises CaptureError where both disagree."""
@@ -68,7 +68,8 @@ class SymbolTable:
                 f"the axis `{name}` is not free: this model fixes it to {expression}",
                 hint="declare it static, or change the operator that depends on the traced size",
             )
-        known = self._names.setdefault(expression.name, symbol(name))
+        bounds = self.range.bounds.get(name, (LEAST, None))
+        known = self._names.setdefault(expression.name, symbol(name, *bounds))
         if known.name != name:
             raise CaptureError(
                 f"the axes `{known.name}` and `{name}` must be equal in this model",
@@ -82,29 +83,25 @@ class SymbolTable:
         return None if known is None else str(known.name)
 
     def decide(self, expression: Any, dim: Dim) -> None:
-        """`dim` is what an expression of PyTorch's is in this model; also a size that else would depend on data."""
-        if not expression.is_Symbol:
-            self.clipped.append(self.expression(expression))
+        """Fix what an expression of PyTorch's is in this model; also a size that else would depend on data."""
         self._known.pop(expression, None)
         self._decided[expression] = dim
 
-    def assume(self, condition: Any) -> None:
-        """Learns from what the captured program asserts of its sizes; to be told before any size is translated.
+    def knows(self, expression: Any) -> bool:
+        """Return whether an expression of PyTorch's is one of the sizes of the inputs alone."""
+        return all(size.name in self._names for size in expression.free_symbols)
 
-        `T == Min(T, 64)` says that the model fails beyond 64, so `Min(T, 64)` may be written as T. Nothing is learned
-        from a condition of several sizes, or of sizes that depend on data.
-        """
-        free = condition.free_symbols
-        if len(free) != 1 or not all(s.name in self._names for s in free):
-            return
-        (size,) = free
-        constants = sorted({int(n) for n in condition.atoms(sympy.Integer) if n > 0})
-        for bound in constants:
-            beyond = (bound + 1, bound + 2, 2 * bound + 1, 3 * bound + 5, 10 * bound + 7, 1000 * bound + 1)
-            if _holds(condition, size, 1, bound) and not any(_holds(condition, size, n) for n in beyond):
-                known = self._bounds.get(self._names[size.name], bound)
-                self._bounds[self._names[size.name]] = min(known, bound)
-                return
+    def condition(self, condition: Any) -> Any:
+        """Return a condition on PyTorch's sizes as one on ours; with its own functions where we have none."""
+        if isinstance(condition, sympy.Not | sympy.And | sympy.Or):
+            return condition.func(*map(self.condition, condition.args))
+        if not isinstance(condition, Relational):
+            return condition
+        try:
+            sides = [sympy.sympify(self.expression(side)) for side in condition.args]
+        except CaptureError:
+            return condition.xreplace({s: self._names[s.name] for s in condition.free_symbols})
+        return condition.func(*sides, evaluate=False)
 
     @property
     def user_names(self) -> dict[str, str]:
@@ -142,42 +139,19 @@ class SymbolTable:
         if kind in ("TruncToInt", "FloorToInt", "CeilToInt"):
             return self._rounded(e.args[0], up=kind == "CeilToInt")
         arguments = [self._translate(a) for a in e.args]
+        if kind == "ToFloat":
+            return arguments[0]
+        if kind in ("IntTrueDiv", "FloatTrueDiv"):
+            return arguments[0] / arguments[1]
         if kind in ("FloorDiv", "CleanDiv"):
             return FloorDiv(*arguments)
         if kind in ("Mod", "PythonMod"):
             return Modulo(*arguments)
         if kind in ("Add", "Mul", "Pow"):
-            return e.func(*arguments)
+            return sympy.sympify(as_dim(e.func(*arguments)))
         if kind in ("Max", "Min"):
-            return self._extreme(kind, arguments)
-        return sympy.Function(kind)(*arguments)
-
-    def _extreme(self, kind: str, arguments: Sequence[Any]) -> Any:
-        """Max or Min without the arguments that another one always reaches, within the bounds of the sizes."""
-        kept: list[Any] = []
-        for a in dict.fromkeys(arguments):
-            sign = 1 if kind == "Max" else -1
-            if any(self._never_negative(sign * (b - a)) for b in kept):
-                continue
-            kept = [b for b in kept if not self._never_negative(sign * (a - b))]
-            kept.append(a)
-        return kept[0] if len(kept) == 1 else getattr(sympy, kind)(*kept)
-
-    def _never_negative(self, e: Any) -> bool:
-        """True if a linear expression is at least 0 for all sizes from 1 to their bounds."""
-        least = 0
-        for term, factor in sympy.expand(e).as_coefficients_dict().items():
-            if term.is_Number:
-                least += factor * term
-            elif not term.is_Symbol:
-                return False
-            elif factor > 0:
-                least += factor
-            elif term in self._bounds:
-                least += factor * self._bounds[term]
-            else:
-                return False
-        return bool(least >= 0)
+            return (Max if kind == "Max" else Min)(*arguments)
+        raise CaptureError(f"a size of this model is computed by {kind}, which has no form here ({e})")
 
     def _rounded(self, e: Any, up: bool) -> Any:
         """`int(size * 1.5)`: exact where the factor is a small fraction of a power of two, as floats are."""
@@ -190,11 +164,3 @@ class SymbolTable:
             f"a size of this model is computed in floating point ({e})",
             hint="use integers, or factors such as 2, 0.5 or 1.5, for what becomes a size",
         )
-
-
-def _holds(condition: Any, size: Any, *numbers: int) -> bool:
-    """False also where PyTorch's expressions have no value: a remainder of a negative number."""
-    try:
-        return all(condition.subs(size, n) == sympy.true for n in numbers)
-    except (AssertionError, ZeroDivisionError):
-        return False

@@ -21,11 +21,6 @@ def build_graph(
     program: torch.export.ExportedProgram, input_names: Sequence[str], table: SymbolTable
 ) -> TorchModuleIRGraph:
     """Raises CaptureError for what has no place in the graph: written buffers, sizes as results, foreign calls."""
-    for node in program.graph.nodes:
-        if node.target is torch.ops.aten._assert_scalar.default:
-            condition: Any = node.args[0]
-            if isinstance(condition, torch.fx.Node) and isinstance(condition.meta.get("val"), torch.SymBool):
-                table.assume(condition.meta["val"].node.expr)
     reader = NodeReader(table)
     inputs, weights = _placeholders(program, reader, input_names)
     graph = TorchModuleIRGraph(inputs, [], reader.ops, weights, table)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from t2n_core.errors import CaptureError, Origin
 from t2n_core.torch_graph import naming
 from t2n_core.torch_graph.decisions import NOT_THE_MODELS, Decision
+from t2n_core.torch_graph.narrowing import SizeDecision
 
 _SHOWN = 3
 """Lines of the model that an error names."""
@@ -42,6 +43,16 @@ def refusal(
         f"torch.export cannot capture {model}: {problem}",
         origin=_origin(type(cause).__name__, cause),
         hint=f"{hint}; {frozen}" if can_trace else hint,
+    )
+
+
+def fixed_axis(name: str, size: int, decisions: Sequence[SizeDecision]) -> CaptureError:
+    """Return the error for a dynamic axis that the model fixes to one size."""
+    about = [d for d in decisions if any(s.name == name for s in d.condition.free_symbols)]
+    return CaptureError(
+        f"the axis `{name}` is not free: the model fixes it to {size}, {'; '.join(map(str, about[:_SHOWN]))}",
+        origin=about[0].origin if about else None,
+        hint="compute with the input's size (x.shape[1]) in place of the number, or keep the axis static",
     )
 
 

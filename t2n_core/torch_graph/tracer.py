@@ -15,19 +15,24 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from t2n_core.errors import CaptureError, InputError
+from t2n_core.nnef.ranges import SizeRange
 from t2n_core.torch_graph import dynamic_axes as axes_of
 from t2n_core.torch_graph.as_eager import masks_unread, padded_encoders, roots_of_sizes
 from t2n_core.torch_graph.calls import FlatCall
 from t2n_core.torch_graph.capture_mode import CaptureMode
+from t2n_core.torch_graph.capture_sizes import resized
 from t2n_core.torch_graph.containers import containers_kept
-from t2n_core.torch_graph.decisions import Decisions, SizeDecision
+from t2n_core.torch_graph.decisions import Decisions
 from t2n_core.torch_graph.dynamic_axes import DynamicAxes, SymbolTable
 from t2n_core.torch_graph.from_export import build_graph
+from t2n_core.torch_graph.implied import implied_decisions
 from t2n_core.torch_graph.inputs import ModelInputs, bind_inputs, result_names
 from t2n_core.torch_graph.ir import TorchModuleIRGraph
 from t2n_core.torch_graph.module_calls import Extractor, whole_modules
+from t2n_core.torch_graph.narrowing import RangeWarning, SizeDecision, named, narrowed
 from t2n_core.torch_graph.quiet import quiet
-from t2n_core.torch_graph.refusals import refusal, refusal_to_trace
+from t2n_core.torch_graph.refusals import fixed_axis, refusal, refusal_to_trace
+from t2n_core.torch_graph.replay import agree, replay
 from t2n_core.torch_graph.script import ScriptCall
 from t2n_core.torch_graph.sources import CAPTURE_WAYS, CaptureWay, Source, source_of
 from t2n_core.torch_graph.stack_traces import short_stack_traces
@@ -44,8 +49,10 @@ class CapturedModel:
     """Symbol -> traced size."""
     result_names: tuple[str, ...] = ()
     """Of the outputs: what the model calls them, else numbered."""
+    range: SizeRange = field(default_factory=SizeRange)
+    """The sizes that the graph holds for."""
     decisions: tuple[SizeDecision, ...] = ()
-    """What the graph takes for granted about its sizes."""
+    """What made the range smaller than declared."""
 
 
 @dataclass(slots=True)
@@ -79,7 +86,9 @@ class TorchModuleTracer:
         axes = axes_of.normalise(self.dynamic_axes, shapes)
         if self.source.program is not None:
             with quiet():
-                return self._read(_functional(self.source.program), axes, _paths_of(self.source.program))
+                captured = self._read(_functional(self.source.program), axes, _paths_of(self.source.program), None)
+            _warn_of_range(captured)
+            return captured
         call = FlatCall(self.source, self.inputs)
         decisions: list[FrozenDecision] = []
         with ExitStack() as stack:
@@ -89,17 +98,18 @@ class TorchModuleTracer:
             if self.source.is_script:
                 script: Any = self.source.module
                 scripted = ScriptCall(script, self.source.fn_name, lambda given: self.inputs.replaced(given)[0])
-                captured = self._read(self._export(scripted, axes, ()), axes, scripted.results.paths)
+                captured = self._read(self._export(scripted, axes, ()), axes, scripted.results.paths, scripted)
             elif self.capture == "trace":
                 # until the trace is read: its nodes for whole modules are known by then
                 stack.enter_context(whole_modules(self.source.module, self.find_extractor))
                 script, decisions = self._traced(call)
-                captured = self._read(self._export(ScriptCall(script), axes, ()), axes, call.results.paths)
+                captured = self._read(self._export(ScriptCall(script), axes, ()), axes, call.results.paths, call)
             else:
                 stack.enter_context(whole_modules(self.source.module, self.find_extractor))
-                captured = self._read(self._export(call, axes, self.modes), axes, call.results.paths)
+                captured = self._read(self._export(call, axes, self.modes), axes, call.results.paths, call)
         for decision in decisions:
             warnings.warn(decision, stacklevel=2)
+        _warn_of_range(captured)
         return captured
 
     def _traced(self, call: FlatCall) -> tuple[torch.jit.ScriptModule, list[FrozenDecision]]:
@@ -109,24 +119,49 @@ class TorchModuleTracer:
             raise refusal_to_trace(cause, self.source.name) from cause
 
     def _read(
-        self, program: torch.export.ExportedProgram, axes: Mapping[str, Mapping[int, str]], paths: Sequence[Path]
+        self,
+        program: torch.export.ExportedProgram,
+        axes: Mapping[str, Mapping[int, str]],
+        paths: Sequence[Path],
+        call: torch.nn.Module | None,
     ) -> CapturedModel:
-        tensors = self.inputs.tensors
-        table, traced_sizes = SymbolTable(), {}
         fakes = _user_fakes(program)
-        if len(fakes) != len(tensors):
-            raise InputError(f"{self.source.name} has {len(fakes)} input tensors, the example has {len(tensors)}")
+        if len(fakes) != len(self.inputs.tensors):
+            raise InputError(
+                f"{self.source.name} has {len(fakes)} input tensors, the example has {len(self.inputs.tensors)}"
+            )
+        sizes = SizeRange.of({symbol for places in axes.values() for symbol in places.values()})
+        table, traced_sizes = self._table(sizes, fakes, axes)
+        sizes = SizeRange.of(traced_sizes)
+        table.range = sizes
+        decisions = named([*self._decisions.all(), *implied_decisions(program)], table)
+
+        def agrees(at: Mapping[str, int]) -> bool:
+            tensors = resized(axes, self.inputs.names, self.inputs.tensors, at)
+            return call is not None and _computes(program, call, tensors)
+
+        sizes, causes = narrowed(sizes, decisions, traced_sizes, agrees)
+        for name, (low, high) in sizes.bounds.items():
+            if low == high:
+                raise fixed_axis(name, low, causes)
+        table, _ = self._table(sizes, fakes, axes)
+        graph = build_graph(program, self.inputs.names, table)
+        return CapturedModel(graph, dict(sorted(traced_sizes.items())), result_names(paths), sizes, tuple(causes))
+
+    def _table(
+        self, sizes: SizeRange, fakes: Sequence[torch.Tensor], axes: Mapping[str, Mapping[int, str]]
+    ) -> tuple[SymbolTable, dict[str, int]]:
+        """The sizes of the inputs by name, and what they are in the example."""
+        table, traced_sizes = SymbolTable(sizes), {}
         table.fake_mode = detect_fake_mode(fakes)
-        for name, example, fake in zip(self.inputs.names, tensors, fakes, strict=True):
+        for name, example, fake in zip(self.inputs.names, self.inputs.tensors, fakes, strict=True):
             for axis, symbol in {**_free_axes(name, fake, self.source), **axes.get(name, {})}.items():
                 known = table.name_of(fake.shape[axis])
                 if known is not None and axis not in axes.get(name, {}):
                     continue  # free in a program that was made elsewhere, and named by another input
                 table.learn(fake.shape[axis], symbol)
                 traced_sizes[symbol] = int(example.shape[axis])
-        graph = build_graph(program, self.inputs.names, table)
-        decisions = self._decisions.named(table.user_names)
-        return CapturedModel(graph, dict(sorted(traced_sizes.items())), result_names(paths), decisions)
+        return table, traced_sizes
 
     def _export(
         self,
@@ -167,6 +202,25 @@ class TorchModuleTracer:
             return None
         free = torch.export.Dim.DYNAMIC
         return {"tensors": tuple(dict.fromkeys(axes.get(name, {}), free) or None for name in self.inputs.names)}
+
+
+def _warn_of_range(captured: CapturedModel) -> None:
+    decided = [str(decision) for decision in captured.decisions if not decision.required]
+    if decided:
+        warnings.warn(
+            f"the archive holds only for {captured.range}: {'; '.join(decided[:3])}", RangeWarning, stacklevel=3
+        )
+
+
+def _computes(program: torch.export.ExportedProgram, call: torch.nn.Module, tensors: Sequence[torch.Tensor]) -> bool:
+    """Return whether a captured program computes of these tensors what the model does; also where the model fails."""
+    try:
+        with torch.no_grad():
+            expected = call(*(t.detach().clone() for t in tensors))
+    except Exception:
+        return True
+    found = replay(program, tensors)
+    return found is not None and agree(list(expected), found)
 
 
 def _functional(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import sympy
 
 from t2n_core.nnef.dims import Dim, as_dim, is_static, product
 from t2n_core.nnef.emitter import Emitter
@@ -53,14 +52,8 @@ def _places(g: Emitter, columns: Dim, length: Dim, offset: int) -> Value:
     start = offset if offset >= 0 else as_dim(-offset * columns)
     if is_static((columns, length)):
         return g.constant(start + np.arange(length, dtype=np.int64) * (columns + 1))
-    if not _is_counted(length):
-        raise g.fail("the diagonal of a matrix of two dynamic sizes has no form in NNEF yet")
     places = g.mul(positions(g, length), g.lift(g.size(as_dim(columns + 1), INT64), 1))
     return places if start == 0 else g.add(places, g.lift(g.size(start, INT64), 1))
-
-
-def _is_counted(length: Dim) -> bool:
-    return isinstance(length, int) or not length.has(sympy.Min, sympy.Max)
 
 
 @op("aten::diagonal_scatter")

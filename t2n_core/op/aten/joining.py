@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import sympy
 
 from t2n_core.nnef.dims import Dim, as_dim, is_static, same
 from t2n_core.nnef.emitter import Emitter, Expected
@@ -116,22 +115,11 @@ def _nothing(g: Emitter, value: Value, axis: int) -> Value:
 def slice(
     g: Emitter, self: Value, dim: int = 0, start: Dim | None = None, end: Dim | None = None, step: Dim = 1
 ) -> Value:
-    """`self[start:end:step]` along one axis; how many elements that are is known from capture.
-
-    PyTorch's own length holds a maximum where a slice of few elements would be empty: what is left out then.
-    """
+    """`self[start:end:step]` along one axis; how many elements that are is known from capture."""
     axis = axis_of(self, dim)
-    length, size = g.output.shape[axis], self.shape[axis]
+    length = g.output.shape[axis]
     if isinstance(length, int) and length == 0:
         return _nothing(g, self, axis)
-    if not isinstance(length, int) and length.has(sympy.Max, sympy.Min):
-        plain = as_dim(true_bound(end, size, size) - true_bound(start, size, 0))
-        if step == 1 and same(plain, length):
-            return window(g, self, axis, start, plain)
-        raise g.fail(
-            f"how long this slice is depends on whether the dynamic size {self.shape[axis]} is larger than its bounds",
-            hint="slice relative to the size, or keep the axis static",
-        )
     return window(g, self, axis, start, length, step)
 
 

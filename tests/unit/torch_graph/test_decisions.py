@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from t2n_core import ModelExport, TractNNEF
-from t2n_core.check.outcome import Outcome, Status
+from t2n_core import ModelExport
 from t2n_core.errors import CaptureError
+from t2n_core.torch_graph.narrowing import RangeWarning
 
 
 class Net(nn.Module):
@@ -92,33 +93,59 @@ def branch(x: Tensor) -> Tensor:
     return x
 
 
+def even(x: Tensor) -> Tensor:
+    return F.pad(x, (0, 0, 0, 1)) if x.shape[1] % 2 else x  # here
+
+
+def one_step_alike(x: Tensor) -> Tensor:
+    if x.shape[1] == 1:
+        return x + x
+    return x * 2
+
+
+@pytest.mark.parametrize(("function", "range_"), [(branch, "T >= 6"), (even, "T >= 1, T % 2 == 1")])
+def test_a_decision_narrows_the_range_and_names_its_line(function: Callable[[Tensor], Tensor], range_: str) -> None:
+    with pytest.warns(RangeWarning, match=f"{Path(__file__).name}:{line_of(function, '# here')}"):
+        captured = export_of(function).captured
+    assert str(captured.range) == range_
+    assert len(captured.decisions) == 1
+
+
+def test_a_decision_is_dropped_where_both_ways_compute_the_same() -> None:
+    captured = export_of(one_step_alike).captured
+    assert str(captured.range) == "T >= 1"
+    assert not captured.decisions
+
+
 def float_of_size(x: Tensor) -> Tensor:
     return x * float(x.shape[1] * 1.0)  # here
 
 
-@pytest.mark.parametrize(("function", "failed"), [(branch, [1]), (float_of_size, [1, 11, 17])])
-def test_a_check_names_the_line_that_was_decided(
-    function: Callable[[Tensor], Tensor], failed: list[int], tmp_path: Path
-) -> None:
-    """Capture lets these pass; sizes that were not traced do not."""
-    outcome: Outcome = export_of(function).to(TractNNEF("0.23.9"), tmp_path / "m.tgz").check_parity()
-    assert outcome.status is Status.MISMATCH
-    assert [sizes["T"] for sizes in outcome.failed_sizes] == failed
-    assert outcome.error is not None
-    assert f"{Path(__file__).name}:{line_of(function, '# here')} in {function.__name__}" in outcome.error.source
-    assert "the graph holds only where" in outcome.error.hint
-    assert "T" in outcome.error.hint
-    assert outcome.error.source in outcome.describe()
+def test_a_size_that_becomes_a_number_of_python_is_not_free() -> None:
+    with pytest.raises(CaptureError, match="the model fixes it to 7") as caught:
+        _ = export_of(float_of_size).captured
+    assert f"{Path(__file__).name}:{line_of(float_of_size, '# here')}" in str(caught.value)
 
 
-def test_a_failure_at_the_traced_size_has_another_cause(tmp_path: Path) -> None:
-    result = export_of(branch).to(TractNNEF("0.23.9"), tmp_path / "m.tgz")
-    for sample in result.export.samples:
-        sample.expected[0][0, 0, 0] += 1
-    outcome = result.check_parity()
-    assert outcome.status is Status.MISMATCH
-    assert outcome.error is not None
-    assert "the graph holds only where" not in outcome.error.hint
+def needs_three(x: Tensor) -> Tensor:
+    return x.unfold(1, 3, 2)
+
+
+def test_what_pytorch_itself_refuses_narrows_without_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        captured = export_of(needs_three).captured
+    assert str(captured.range) == "T >= 3"
+
+
+def counts_from_either_end(x: Tensor) -> Tensor:
+    return x[:, : x.shape[1] - 5] * 2  # here
+
+
+def test_a_bound_that_counts_from_the_end_at_some_sizes_narrows_the_range() -> None:
+    with pytest.warns(RangeWarning, match="T - 5 >= 0"):
+        captured = export_of(counts_from_either_end).captured
+    assert str(captured.range) == "T >= 5"
 
 
 def test_nothing_is_left_behind() -> None:

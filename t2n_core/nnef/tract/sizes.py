@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import sympy
+from packaging.version import Version
 
-from t2n_core.nnef.dims import Dim, FloorDiv, Modulo, as_dim
+from t2n_core.nnef.dims import Dim, FloorDiv, Max, Min, Modulo, as_dim, has_extremes
+from t2n_core.nnef.tract_versions import EXTREMES, SUBTRACTED_QUOTIENTS
+
+_WIDE = 1 << 20
+"""More than any difference of sizes that is compared; from 2^31 on, loading hangs before 0.21.6."""
 
 
 def is_quotient(bound: Dim) -> bool:
@@ -50,11 +55,52 @@ def negated(size: sympy.Expr) -> Dim:
     return as_dim(sympy.expand(size).replace(lambda e: e.is_Add, lambda e: _turned(e, 1)))
 
 
-def arguments_without_differences(argument: Any) -> Any:
-    """An argument of a statement with all sizes in it, also in lists, as `without_differences` gives them."""
+def argument_for(version: Version, argument: Any) -> Any:
+    """Return an argument of a statement with all sizes in it, also in lists, in the form that this release works out
+    right."""
     if isinstance(argument, list | tuple):
-        return type(argument)(map(arguments_without_differences, argument))
-    return without_differences(argument) if isinstance(argument, sympy.Expr) else argument
+        return type(argument)(argument_for(version, one) for one in argument)
+    if not isinstance(argument, sympy.Expr):
+        return argument
+    size: Dim = argument
+    if version < EXTREMES:
+        size = without_extremes(size)
+    return without_differences(size) if version >= SUBTRACTED_QUOTIENTS else size
+
+
+def without_extremes(size: Dim) -> Dim:
+    """Return the same size with quotients in place of maxima and minima: `Min(T, c)` as `T - (T - c) * [T > c]`.
+
+    `[a >= b]` is `(a - b + M) // M`, which is right as long as both differ by less than M. The dividend must not fall
+    with a size, which all releases simplify wrongly: `[a >= b]` is `1 - [b >= a + 1]`.
+    """
+    if not has_extremes(size):
+        return size
+    return as_dim(sympy.sympify(size).replace(lambda e: isinstance(e, Max | Min), _of_quotients))
+
+
+def _of_quotients(extreme: sympy.Expr) -> sympy.Expr:
+    is_max = isinstance(extreme, Max)
+    found, *rest = extreme.args
+    for other in rest:
+        more = sympy.expand(other - found)
+        larger = _reaches(more)  # whether the other is the greater one
+        found = found + more * larger if is_max else other - more * larger
+    return found
+
+
+def _reaches(difference: sympy.Expr) -> sympy.Expr:
+    """Return 1 where a difference is at least 0, else 0."""
+    terms = difference.as_coefficients_dict()
+    falls = sum(bool(number < 0) for term, number in terms.items() if not term.is_number)
+    grows = sum(bool(number > 0) for term, number in terms.items() if not term.is_number)
+    if falls > grows:
+        return 1 - _quotient(sympy.expand(_WIDE - 1 - difference))
+    return _quotient(difference + _WIDE)
+
+
+def _quotient(dividend: sympy.Expr) -> sympy.Expr:
+    return sympy.Function.__new__(FloorDiv, dividend, sympy.Integer(_WIDE), evaluate=False)
 
 
 def _turned(total: sympy.Expr, sign: int) -> sympy.Expr:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from packaging.version import Version
 
-from t2n_core.nnef.dims import Dim, FloorDiv, as_dim, evaluate, symbol
-from t2n_core.nnef.tract_sizes import is_seen_within, negated, without_differences
+from t2n_core.nnef.dims import Dim, FloorDiv, Max, Min, as_dim, evaluate, has_extremes, symbol
+from t2n_core.nnef.tract.sizes import argument_for, is_seen_within, negated, without_differences, without_extremes
 
 T, B = symbol("T"), symbol("B")
 HALF, QUARTER = FloorDiv(T, 2), FloorDiv(T, 4)
@@ -82,3 +83,31 @@ def test_within_a_product_of_sizes_nothing_is_seen_but_the_whole() -> None:
     assert is_seen_within(B * T, B * T)
     assert not is_seen_within(T, B * T)
     assert is_seen_within(T, T + HALF)
+
+
+EXTREMES = [
+    Min(T, 16),
+    Max(T - 3, 0),
+    Max(12 - T, 0),
+    Min(T, B),
+    Min(T, B, 5),
+    Max(T - B, 0) + Min(2 * T, 9),
+    FloorDiv(Min(T, 9) + 1, 2),
+    Max(Min(T, 9) - 3, 0),
+]
+
+
+@pytest.mark.parametrize("size", EXTREMES)
+def test_an_extreme_is_a_quotient_where_sizes_have_none(size: Dim) -> None:
+    found = without_extremes(as_dim(size))
+    assert not has_extremes(found)
+    for length, batch in itertools.product(range(1, 40), (1, 3, 20)):
+        sizes = {"T": length, "B": batch}
+        assert evaluate(found, sizes) == evaluate(as_dim(size), sizes)
+
+
+def test_the_form_depends_on_the_release() -> None:
+    bound, old, new = Min(T, 16), Version("0.21.6"), Version("0.21.7")
+    assert argument_for(new, [bound, 3]) == [bound, 3]
+    assert not has_extremes(argument_for(old, [bound])[0])
+    assert argument_for(old, "axes") == "axes"

@@ -1,0 +1,251 @@
+"""Sizes as sympy expressions: symbols that know their range, integer functions, and what follows from the ranges."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import sympy
+
+
+class Size(sympy.Symbol):  # type: ignore[misc]
+    """The size of a dynamic axis: an integer from `low` to `high`, without end where that is None."""
+
+    __slots__ = ("high", "low")
+
+    low: int
+    high: int | None
+
+    def __new__(cls, name: str, low: int = 1, high: int | None = None) -> Size:
+        known = {"integer": True, "positive": True} if low > 0 else {"integer": True, "nonnegative": True}
+        made: Size = sympy.Symbol.__xnew__(cls, name, **known)
+        made.low, made.high = low, high
+        return made
+
+    def _hashable_content(self) -> tuple[Any, ...]:
+        return (*super()._hashable_content(), self.low, -1 if self.high is None else self.high)
+
+    def __getnewargs_ex__(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (self.name, self.low, self.high), {}
+
+
+class FloorDiv(sympy.Function):  # type: ignore[misc]
+    """`a // b` of integers, with as little as can be under it: a multiple of a number `b` comes out, and a quotient of
+    a quotient is one. So the length behind many strided convolutions is one quotient of the length before them, where
+    tract 0.19 takes minutes for quotients of quotients.
+    """
+
+    nargs = (2,)
+    is_integer = True
+
+    @classmethod
+    def eval(cls, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
+        if a.is_Integer and b.is_Integer:
+            return sympy.Integer(int(a) // int(b))
+        if b == 1:
+            return a
+        if b.is_Integer and b > 0:
+            taken = _without_multiples(a, b)
+            if taken is not None:
+                return taken
+        if not a.is_polynomial() or not b.is_polynomial():
+            return None
+        sizes = sorted(a.free_symbols | b.free_symbols, key=str)
+        if not sizes:
+            return None
+        quotient, rest = sympy.div(a, b, *sizes, domain="QQ")
+        if rest == 0 and all(c.is_Integer for c in sympy.Poly(quotient, *sizes).coeffs()):
+            return quotient
+        return None
+
+
+def _without_multiples(a: sympy.Expr, b: sympy.Integer) -> sympy.Expr | None:
+    """`a // b` as multiples of `b`, divided, and the quotient of what is left; None where that is `a` itself."""
+    terms = sympy.expand(a).as_coefficients_dict()
+    if not all(number.is_Integer and term.is_integer for term, number in terms.items()):
+        return None
+    constant = terms.pop(sympy.S.One, sympy.S.Zero)
+    whole = constant // b + sympy.Add(*(number / b * term for term, number in terms.items() if number % b == 0))
+    constant %= b
+    left = {term: number for term, number in terms.items() if number % b != 0}
+    if not left:
+        return whole
+    ((inner, times), *more) = left.items()
+    if not more and times == 1 and isinstance(inner, FloorDiv) and inner.args[1].is_Integer and inner.args[1] > 0:
+        return whole + FloorDiv(inner.args[0] + constant * inner.args[1], inner.args[1] * b)
+    if whole == 0:
+        return None
+    return whole + FloorDiv(constant + sympy.Add(*(number * term for term, number in left.items())), b)
+
+
+class Modulo(sympy.Function):  # type: ignore[misc]
+    """`a % b` of integers, with the sign of `b`, as in Python."""
+
+    nargs = (2,)
+    is_integer = True
+
+    @classmethod
+    def eval(cls, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
+        if a.is_Integer and b.is_Integer:
+            return sympy.Integer(int(a) % int(b))
+        if b.is_Integer:
+            # what is a multiple of b, or a rest modulo b already, does not matter
+            inner = a.replace(lambda e: isinstance(e, cls) and e.args[1] == b, lambda e: e.args[0])
+            constant, rest = sympy.expand(inner).as_coeff_Add()
+            plain = rest + constant % b
+            return None if plain == a else cls(plain, b)
+        return None
+
+
+class _Extreme(sympy.Function):  # type: ignore[misc]
+    """The greatest or least of some integers, without those that another one always reaches."""
+
+    is_integer = True
+    sign = 1
+
+    @classmethod
+    def eval(cls, *given: sympy.Expr) -> sympy.Expr | None:
+        flat = list(itertools.chain.from_iterable(map(cls._alternatives, given)))
+        kept: list[sympy.Expr] = []
+        for a in dict.fromkeys(flat):
+            if any(never_negative(cls.sign * (b - a)) for b in kept):
+                continue
+            kept = [b for b in kept if not never_negative(cls.sign * (a - b))] + [a]
+        kept.sort(key=lambda e: (e.is_number, str(e)))
+        if len(kept) == 1:
+            return kept[0]
+        return None if tuple(kept) == given else cls(*kept)
+
+    @classmethod
+    def _alternatives(cls, a: sympy.Expr) -> list[sympy.Expr]:
+        """Return expressions without extremes of the same direction, of which `a` is the extreme: of a maximum,
+        `b + Max(c, d)` and `b - Min(-c, -d)` are `b + c` and `b + d`.
+        """
+        terms = sympy.expand(a).as_coefficients_dict()
+        for term, number in terms.items():
+            if isinstance(term, _Extreme) and number.is_Integer and (number > 0) == (term.sign == cls.sign):
+                rest = sympy.Add(*(n * t for t, n in terms.items() if t is not term))
+                return [one for arg in term.args for one in cls._alternatives(rest + number * arg)]
+        return [a]
+
+
+class Max(_Extreme):
+    """The greatest of some integers."""
+
+    sign = 1
+
+
+class Min(_Extreme):
+    """The least of some integers."""
+
+    sign = -1
+
+
+def never_negative(e: Any) -> bool:
+    """True if an expression is proven to be at least 0 at all sizes in range; False if nothing is known."""
+    bound = least(sympy.sympify(e))
+    return bound is not None and bound >= 0
+
+
+def greatest(e: sympy.Expr) -> int | None:
+    """A number that an integer expression never exceeds at sizes in range; None if none is known."""
+    bound = least(-e)
+    return None if bound is None else -bound
+
+
+@functools.lru_cache(maxsize=8192)
+def least(e: sympy.Expr) -> int | None:
+    """A number that an integer expression never falls below at sizes in range; None if none is known."""
+    if e.is_number:
+        ceiling: int = math.ceil(e)
+        return ceiling
+    terms = sympy.expand(e).as_coefficients_dict()
+    for term, number in terms.items():
+        if isinstance(term, _Extreme):
+            rest = sympy.Add(*(n * t for t, n in terms.items() if t is not term))
+            found = [least(rest + number * a) for a in term.args]
+            known = [bound for bound in found if bound is not None]
+            if (number > 0) == (term.sign > 0):  # the greatest of these alternatives
+                return max(known, default=None)
+            return min(known) if len(known) == len(found) else None
+    for term, number in terms.items():
+        if isinstance(term, FloorDiv) and term.args[1].is_Integer and term.args[1] > 0:
+            a, b = term.args
+            quotient = (a - b + 1) / b if number > 0 else a / b
+            rest = sympy.Add(*(n * t for t, n in terms.items() if t is not term))
+            edge = least(a) if number > 0 else greatest(a)
+            apart = None if edge is None else least(rest + number * (edge // int(b)))
+            bounds = (least(rest + number * quotient), apart)
+            return max((bound for bound in bounds if bound is not None), default=None)
+    return _least_of_polynomial(terms.items())
+
+
+def _least_of_polynomial(terms: Iterable[tuple[sympy.Expr, sympy.Number]]) -> int | None:
+    """The least value of a sum of products of factors that are not negative.
+
+    Every factor is written as its least value and a rest from 0 up: where no rest is subtracted, the least value is
+    that of all rests being 0.
+    """
+    rests: dict[sympy.Expr, tuple[sympy.Symbol, int | None]] = {}
+    total = sympy.S.Zero
+    for term, number in terms:
+        product = number
+        for factor, power in term.as_powers_dict().items():
+            if factor.is_number:
+                product *= factor**power
+                continue
+            low, high = _interval(factor)
+            if low is None or not power.is_Integer or power < 0 or (low < 0 and (power > 1 or not term.is_Symbol)):
+                return None
+            rest = rests.setdefault(factor, (sympy.Dummy(nonnegative=True), None if high is None else high - low))[0]
+            product *= (low + rest) ** power
+        total += product
+    room = dict(rests.values())
+    bound = sympy.S.Zero
+    for term, number in sympy.expand(total).as_coefficients_dict().items():
+        if term.is_number:
+            bound += number * term
+        elif number < 0:
+            spans = [(room[factor], power) for factor, power in term.as_powers_dict().items()]
+            if any(span is None for span, _ in spans):
+                return None
+            bound += number * math.prod(span**power for span, power in spans if span is not None)
+    ceiling: int = math.ceil(bound)
+    return ceiling
+
+
+def _interval(factor: sympy.Expr) -> tuple[int | None, int | None]:
+    if isinstance(factor, Size):
+        return factor.low, factor.high
+    if isinstance(factor, Modulo):
+        divisor = factor.args[1]
+        return (0, int(divisor) - 1) if divisor.is_Integer and divisor > 0 else (None, None)
+    if isinstance(factor, FloorDiv):
+        if factor.args[1].is_Integer and factor.args[1] > 0:
+            return least(factor), greatest(factor)
+        return (0 if never_negative(factor.args[0]) and never_negative(factor.args[1]) else None), None
+    if isinstance(factor, _Extreme) or factor.is_Add:
+        return least(factor), greatest(factor)
+    return None, None
+
+
+def folded(total: sympy.Expr) -> sympy.Expr:
+    """A sum with one maximum or minimum in it, with the rest inside, where sizes cancel out: `T - Max(0, T - 3)` is
+    `Min(T, 3)`."""
+    if not total.is_Add:
+        return total
+    terms = sympy.expand(total).as_coefficients_dict()
+    found = [(term, number) for term, number in terms.items() if isinstance(term, _Extreme)]
+    if len(found) != 1 or abs(found[0][1]) != 1:
+        return total
+    ((term, number),) = found
+    rest = sympy.Add(*(n * t for t, n in terms.items() if t is not term))
+    inside = [sympy.expand(rest + number * a) for a in term.args]
+    before = sum(len(a.free_symbols) for a in term.args) + len(rest.free_symbols)
+    if not rest.free_symbols or sum(len(a.free_symbols) for a in inside) >= before:
+        return total
+    kind = type(term) if number > 0 else (Min if isinstance(term, Max) else Max)
+    return kind(*inside)

@@ -1,0 +1,105 @@
+"""At which sizes a model is captured: torch.export takes a size of 0 or 1 for a constant, whatever is declared.
+
+So a dynamic axis whose example has such a size is captured at another one. The example stays what is checked.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import torch
+
+Axes: TypeAlias = Mapping[str, Mapping[int, str]]
+Limits: TypeAlias = Mapping[str, tuple[int | None, int | None]]
+"""Smallest and largest size of a symbol; None leaves it open."""
+
+_PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
+_POWERS = (2, 4, 8, 16, 32, 64, 128)
+_ATTEMPTS = 4
+"""Of each kind of numbers."""
+
+
+def example_sizes(axes: Axes, names: Sequence[str], tensors: Sequence[torch.Tensor]) -> dict[str, int]:
+    """Symbol -> its size in the example; without those that have several there."""
+    found: dict[str, set[int]] = {}
+    for name, tensor in zip(names, tensors, strict=True):
+        for axis, symbol in axes.get(name, {}).items():
+            found.setdefault(symbol, set()).add(int(tensor.shape[axis]))
+    return {symbol: min(sizes) for symbol, sizes in found.items() if len(sizes) == 1}
+
+
+def capture_sizes(
+    axes: Axes, names: Sequence[str], tensors: Sequence[torch.Tensor], limits: Limits | None = None
+) -> Iterator[dict[str, int]]:
+    """Sizes to capture at, the best first, of the symbols that are 0 or 1 in the example; none where no symbol is.
+
+    They differ from each other and from all other sizes of the inputs, so that no two axes look alike: primes from 3
+    on, then powers of two, then one symbol alone at such a power or as in the example; all within the limits.
+    """
+    sizes = example_sizes(axes, names, tensors)
+    wanted = [symbol for symbol, size in sizes.items() if size <= 1]
+    if not wanted:
+        return
+    taken = {int(size) for tensor in tensors for size in tensor.shape}
+    seen: list[dict[str, int]] = []
+    for found in _choices(wanted, taken, limits or {}):
+        if found is not None and found not in seen:
+            seen.append(found)
+            yield found
+
+
+def _choices(wanted: Sequence[str], taken: set[int], limits: Limits) -> Iterator[dict[str, int] | None]:
+    for numbers in (_PRIMES, _POWERS):
+        for start in range(_ATTEMPTS):
+            yield _chosen(wanted, numbers[start:], taken, limits)
+    if len(wanted) < 2:
+        return
+    for symbol in wanted:
+        others = [other for other in wanted if other != symbol]
+        for power in _POWERS[:_ATTEMPTS]:
+            alone = _chosen([symbol], (power,), taken, limits) or {}
+            rest = _chosen(others, _PRIMES, taken | set(alone.values()), limits)
+            yield None if rest is None else {**alone, **rest}
+        yield _chosen(others, _PRIMES, taken, limits)
+
+
+def _chosen(wanted: Sequence[str], numbers: Sequence[int], taken: set[int], limits: Limits) -> dict[str, int] | None:
+    """A number for each symbol; where the limits allow none of them, the next one that they do allow."""
+    found: dict[str, int] = {}
+    for symbol in wanted:
+        low, high = limits.get(symbol, (None, None))
+        least = max(2, low or 2)
+        most = high if high is not None else max(numbers[-1], 2 * least + len(taken) + len(wanted))
+        allowed = (n for n in itertools.chain(numbers, range(least, most + 1)) if least <= n <= most)
+        size = next((n for n in allowed if n not in taken and n not in found.values()), None)
+        if size is None:
+            return None
+        found[symbol] = size
+    return found
+
+
+def resized(
+    axes: Axes, names: Sequence[str], tensors: Sequence[torch.Tensor], sizes: Mapping[str, int]
+) -> list[torch.Tensor]:
+    """The example's tensors at other sizes of some symbols; the others as they are."""
+    result = []
+    for name, tensor in zip(names, tensors, strict=True):
+        changed = {axis: sizes[symbol] for axis, symbol in axes.get(name, {}).items() if symbol in sizes}
+        result.append(_resized(tensor, changed) if changed else tensor)
+    return result
+
+
+def _resized(tensor: torch.Tensor, sizes: Mapping[int, int]) -> torch.Tensor:
+    """What it holds again and again, so that indices stay indices and masks stay masks; drawn if it holds nothing."""
+    shape = [sizes.get(axis, int(size)) for axis, size in enumerate(tensor.shape)]
+    if tensor.numel() == 0:
+        if not tensor.dtype.is_floating_point and not tensor.dtype.is_complex:
+            return torch.zeros(shape, dtype=tensor.dtype)
+        return torch.randn(shape, dtype=tensor.dtype, generator=torch.Generator().manual_seed(0))
+    repeats = [wanted // size for wanted, size in zip(shape, tensor.shape, strict=True)]
+    return tensor.detach().repeat(repeats)
+
+
+__all__ = ["Axes", "Limits", "capture_sizes", "example_sizes", "resized"]

@@ -75,6 +75,18 @@ def floor_div(a: Dim, b: Dim) -> Dim:
     return as_dim(FloorDiv(sympy.sympify(a), sympy.sympify(b)))
 
 
+def within(place: Dim, size: Dim) -> Dim:
+    """Return a bound of a slice as a place in [0, size]; a negative one counts from the end.
+
+    Raises ValueError for one that is negative at some sizes in range and not at others.
+    """
+    if at_most(0, place):
+        return minimum(place, size)
+    if at_most(place, -1):
+        return maximum(0, as_dim(size + place))
+    raise ValueError(f"{place} counts from the end at some sizes and from the front at others")
+
+
 _SOME_SIZES = random.Random(11)
 _POINTS = 80
 """How many sets of sizes two expressions of several symbols are compared at."""
@@ -251,4 +263,5 @@ __all__ = [
     "symbol",
     "symbols_of",
     "text",
+    "within",
 ]

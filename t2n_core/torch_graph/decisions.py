@@ -41,6 +41,8 @@ class Decision:
     origin: Origin
     required: bool = False
     """True where PyTorch itself raises an error if the condition does not hold."""
+    translated: bool = False
+    """True where the captured program is right on both sides, and only its translation is not."""
 
     def fixes(self) -> int | None:
         """The number that the condition makes one size equal to, also as in `8 * T == 56`."""

@@ -120,8 +120,20 @@ class SymbolTable:
 
     def expression(self, expression: Any) -> Dim:
         if expression not in self._known:
-            self._known[expression] = as_dim(self._translate(expression))
+            self._known[expression] = self._within_range(as_dim(self._translate(expression)))
         return self._known[expression]
+
+    def _within_range(self, dim: Dim) -> Dim:
+        """Return a size without the extremes that a condition of the range decides: `Min(S, T)` where `S <= T`."""
+        if isinstance(dim, int) or not dim.has(Max, Min):
+            return dim
+        names = {s.name: s for s in self._names.values()}
+        for condition in self.range.conditions:
+            if isinstance(condition, sympy.Le | sympy.Ge) and all(s.name in names for s in condition.free_symbols):
+                renamed = condition.xreplace({s: names[s.name] for s in condition.free_symbols})
+                less, more = renamed.args if isinstance(renamed, sympy.Le) else renamed.args[::-1]
+                dim = as_dim(sympy.sympify(dim).xreplace({Min(less, more): less, Max(less, more): more}))
+        return dim
 
     def _translate(self, e: Any) -> Any:
         if e in self._decided:

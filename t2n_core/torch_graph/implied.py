@@ -31,7 +31,7 @@ def implied_decisions(program: torch.export.ExportedProgram) -> Iterator[Decisio
                 zero = sympy.S.Zero
                 condition = sympy.Ge(expression, zero) if here >= 0 else sympy.Lt(expression, zero)
                 if condition not in (sympy.true, sympy.false):
-                    yield Decision(condition, naming.origin_of(kind, node.meta))
+                    yield Decision(condition, naming.origin_of(kind, node.meta), translated=True)
 
 
 __all__ = ["implied_decisions"]

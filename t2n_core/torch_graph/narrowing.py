@@ -12,7 +12,7 @@ import sympy
 from sympy.core.relational import Relational
 
 from t2n_core.errors import CaptureError, Origin
-from t2n_core.nnef.dims import Modulo, compiled, symbol
+from t2n_core.nnef.dims import Max, Min, Modulo, compiled, symbol
 from t2n_core.nnef.ranges import EmptyRangeError, SizeRange
 from t2n_core.torch_graph.decisions import Decision
 from t2n_core.torch_graph.dynamic_axes import SymbolTable
@@ -38,6 +38,8 @@ class SizeDecision:
     origin: Origin
     required: bool = False
     """True where PyTorch itself raises an error if the condition does not hold."""
+    translated: bool = False
+    """True where the captured program is right on both sides, and only its translation is not."""
 
     def holds(self, sizes: Sizes) -> bool:
         """Return whether the graph that was captured is also that of these sizes."""
@@ -54,7 +56,7 @@ def named(decisions: Iterable[Decision], table: SymbolTable) -> list[SizeDecisio
         if table.knows(decision.condition):
             condition = table.condition(decision.condition)
             if condition.free_symbols and all(s.name in table.range.bounds for s in condition.free_symbols):
-                found.append(SizeDecision(condition, decision.origin, decision.required))
+                found.append(SizeDecision(condition, decision.origin, decision.required, decision.translated))
     return found
 
 
@@ -86,7 +88,8 @@ def narrowed(
 
     for decision in decisions:
         others = _others(decision, sizes, captured)
-        if others and not decision.required and len(others) <= _MOST_TRIED and all(map(tried, others)):
+        certain = decision.required or decision.translated or len(others) > _MOST_TRIED
+        if others and not certain and all(map(tried, others)):
             continue
         if others:
             try:
@@ -138,6 +141,7 @@ def _conditions(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> li
     if len(names) == 1:
         return _bounds(names[0], decision, sizes, captured[names[0]])
     parts = decision.condition.args if isinstance(decision.condition, sympy.And) else [decision.condition]
+    parts = [_without_extreme(part) for part in parts]
     if not all(isinstance(part, _CONDITIONS) for part in parts):
         raise CaptureError(
             f"the captured graph holds only where {_said(decision.condition)}, which no engine can check",
@@ -145,6 +149,16 @@ def _conditions(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> li
             hint="keep one of the axes static, or compute what does not depend on this condition",
         )
     return list(parts)
+
+
+def _without_extreme(part: Any) -> Any:
+    """Return `a == Min(a, b)` as `a <= b`, and the like."""
+    if isinstance(part, sympy.Eq):
+        for one, other in (part.args, part.args[::-1]):
+            if isinstance(other, Min | Max) and one in other.args and len(other.args) == 2:
+                (rest,) = (a for a in other.args if a != one)
+                return (sympy.Le if isinstance(other, Min) else sympy.Ge)(one, rest, evaluate=False)
+    return part
 
 
 def _bounds(name: str, decision: SizeDecision, sizes: SizeRange, here: int) -> list[Any]:

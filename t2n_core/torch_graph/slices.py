@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import sympy
 import torch
 
 from t2n_core.errors import CaptureError
-from t2n_core.nnef.dims import Dim, as_dim, at_most, floor_div, maximum, minimum
+from t2n_core.nnef.dims import Dim, as_dim, floor_div, maximum, within
 from t2n_core.torch_graph.dynamic_axes import SymbolTable
 
 SLICES = frozenset({"aten::slice.Tensor", "aten::slice_copy.Tensor"})
@@ -45,15 +44,12 @@ def _bound(table: SymbolTable, bound: Any, whole: Dim, missing: Dim) -> Dim:
     """Return a bound within [0, whole]."""
     if bound is None:
         return missing
-    place = table.dim(bound)
-    if at_most(0, place):
-        return minimum(place, whole)
-    if at_most(place, -1):
-        return maximum(0, as_dim(whole + place))
-    raise CaptureError(
-        f"a slice begins or ends at {sympy.sstr(place)}, which counts from the end where that is negative",
-        hint="declare a range of sizes in which it has one sign, or slice up to max(0, ...)",
-    )
+    try:
+        return within(table.dim(bound), whole)
+    except ValueError as wrong:
+        raise CaptureError(
+            f"a bound of this slice depends on its sign: {wrong}", hint="slice up to max(0, ...), which has one sign"
+        ) from wrong
 
 
 __all__ = ["SLICES", "decide_length"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim, as_dim, is_static, same
+from t2n_core.nnef.dims import Dim, as_dim, is_static, same, within
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.op.aten.shape import axis_of, positions
@@ -74,22 +74,20 @@ def unbind(g: Emitter, self: Value, dim: int = 0) -> list[Value]:
     return [g.squeeze(g.take(self, axis, i, i + 1), axes=[axis]) for i in range(len(g.node.outputs))]
 
 
-def true_bound(bound: Dim | None, size: Dim, missing: Dim) -> Dim:
-    """A bound of Python's slices within [0, size]."""
+def true_bound(g: Emitter, bound: Dim | None, size: Dim, missing: Dim) -> Dim:
+    """Return a bound of one of Python's slices within [0, size]. Raises LowerError where its sign is not known."""
     if bound is None:
         return missing
-    if isinstance(bound, int) and isinstance(size, int):
-        return min(max(bound + size if bound < 0 else bound, 0), size)
-    if isinstance(bound, int):
-        return as_dim(size + bound) if bound < 0 else bound
-    negative = bound.could_extract_minus_sign() and bound.is_negative
-    return as_dim(size + bound) if negative else bound
+    try:
+        return within(bound, size)
+    except ValueError as wrong:
+        raise g.fail(f"a bound depends on its sign: {wrong}") from wrong
 
 
 def window(g: Emitter, value: Value, axis: int, start: Dim | None, length: Dim, step: Dim = 1) -> Value:
     """`length` elements from `start` on, every `step`-th."""
     size = value.shape[axis]
-    begin = true_bound(start, size, 0)
+    begin = true_bound(g, start, size, 0)
     if isinstance(step, int) and step == 1:
         return g.take(value, axis, begin, as_dim(begin + length))
     if isinstance(length, int) and isinstance(begin, int) and isinstance(step, int):
@@ -141,7 +139,7 @@ def slice_scatter(
     """`self` with `src` written over `self[start:end:step]`."""
     axis = axis_of(self, dim)
     size, source = self.shape[axis], g.cast(src, self.dtype)
-    begin = true_bound(start, size, 0)
+    begin = true_bound(g, start, size, 0)
     if _is_empty(source):
         return self
     if isinstance(step, int) and step == 1:
@@ -173,4 +171,4 @@ def select_scatter(g: Emitter, self: Value, src: Value, dim: int, index: Dim) ->
     """`self` with `src` written over `self.select(dim, index)`."""
     axis = axis_of(self, dim)
     source = g.unsqueeze(g.cast(src, self.dtype), axes=[axis])
-    return patched(g, self, source, axis, true_bound(index, self.shape[axis], 0))
+    return patched(g, self, source, axis, true_bound(g, index, self.shape[axis], 0))

@@ -154,8 +154,9 @@ class ModelExport:
         captured = self.captured
         extra = [bind_inputs(self.source, more, self.kwargs, self.inputs.names) for more in self.extra_inputs]
         shapes = [v.shape for v in captured.graph.inputs]
+        dims = [*(d for v in captured.graph.data_nodes for d in v.shape), *captured.graph.bounds()]
         with as_it_is(), _timed(self.times, "reference"):
-            return reference_samples(model, self.inputs, shapes, captured.symbols, extra, captured.range)
+            return reference_samples(model, self.inputs, shapes, captured.symbols, extra, captured.range, dims)
 
     def lower(self, target: InferenceTarget) -> Graph:
         """The NNEF graph for a target, legal there.

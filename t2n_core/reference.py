@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,8 +12,9 @@ import torch
 
 from t2n_core.check.samples import Sample, resized_input, size_assignments
 from t2n_core.errors import CaptureError, InputError
-from t2n_core.nnef.dims import Shape, evaluate
+from t2n_core.nnef.dims import Dim, Shape, evaluate
 from t2n_core.nnef.ranges import SizeRange
+from t2n_core.nnef.size_edges import edges
 from t2n_core.torch_graph.inputs import ModelInputs
 from t2n_core.torch_graph.sources import Source
 from t2n_core.torch_graph.structure import leaves
@@ -38,18 +39,22 @@ def reference_samples(
     symbols: dict[str, int],
     extra_inputs: Sequence[ModelInputs] = (),
     held: SizeRange | None = None,
+    dims: Iterable[Dim] = (),
 ) -> list[Sample]:
     """Return the example call, further given calls, and random inputs at other sizes of each dynamic axis.
 
     A size at which the model itself cannot run is not one of its sizes; the next larger one takes its place. `held` are
-    the sizes that the graph holds for. Raises InputError if the model cannot run on its own example.
+    the sizes that the graph holds for, `dims` sizes that it computes, whose edges are tried. Raises InputError if the
+    model cannot run on its own example.
     """
     samples = [_sample(model, inputs, inputs.tensors, dict(symbols), "example")]
     for index, more in enumerate(extra_inputs):
         samples.append(_sample(model, more, more.tensors, _sizes_of(shapes, more.tensors), f"inputs[{index}]"))
     seen = {tuple(sorted(symbols.items()))}
-    for wanted in size_assignments(symbols, None if held is None else held.bounds):
-        for sizes in _larger(wanted, symbols):
+    turns = edges(dims)
+    for wanted in size_assignments(symbols, None if held is None else held.bounds, turns):
+        at_edge = any(size in turns.get(name, ()) for name, size in wanted.items())
+        for sizes in [wanted] if at_edge else _larger(wanted, symbols):
             key = tuple(sorted(sizes.items()))
             if key in seen:
                 break

@@ -14,6 +14,8 @@ from t2n_core.errors import InputError
 Array: TypeAlias = NDArray[Any]
 Limits: TypeAlias = Mapping[str, tuple[int | None, int | None]]
 
+_SMALL = 64
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
@@ -48,12 +50,15 @@ def resized_input(example: Array, shape: Sequence[int], rng: np.random.Generator
     return np.asarray(np.clip(drawn, -biggest, biggest), example.dtype)
 
 
-def size_assignments(symbols: Mapping[str, int], limits: Limits | None = None) -> list[dict[str, int]]:
-    """Sizes to check a model with dynamic axes at; the traced sizes come first.
+def size_assignments(
+    symbols: Mapping[str, int], limits: Limits | None = None, edges: Mapping[str, Sequence[int]] | None = None
+) -> list[dict[str, int]]:
+    """Return the sizes to check a model with dynamic axes at; the traced sizes come first.
 
-    Each symbol takes 1, the traced size and two larger primes, alone while the others stay as traced, then all together
-    with a different prime for each, so that two swapped axes show. `limits` are (min, max) per symbol, either may be
-    None; where they leave no room for larger primes, smaller sizes take their place.
+    Each symbol takes its smallest size, the traced one, a larger prime, a larger power of two and another prime, and
+    its `edges`, alone while the others stay as traced; then all together, with a different prime for each, so that two
+    swapped axes show. `limits` are (min, max) per symbol, either may be None; where they leave no room for larger
+    sizes, smaller ones take their place.
 
     Raises:
         InputError: a traced size lies outside of its limits.
@@ -67,9 +72,10 @@ def size_assignments(symbols: Mapping[str, int], limits: Limits | None = None) -
     traced_sizes = dict(symbols)
     found = [traced_sizes]
     for name, sizes in choices.items():
-        found += [{**traced_sizes, name: size} for size in sizes]
+        found += [{**traced_sizes, name: size} for size in (*sizes, *(edges or {}).get(name, ()))]
     if len(symbols) > 1:
-        room = {name: sizes or [symbols[name]] for name, sizes in choices.items()}
+        room = {name: [size for size in sizes if size % 2 or size == sizes[0]] for name, sizes in choices.items()}
+        room = {name: sizes or [symbols[name]] for name, sizes in room.items()}
         for step in range(max(map(len, room.values()))):
             found.append({name: sizes[step % len(sizes)] for name, sizes in room.items()})
     unique: list[dict[str, int]] = []
@@ -80,8 +86,8 @@ def size_assignments(symbols: Mapping[str, int], limits: Limits | None = None) -
 
 
 def _choices(name: str, traced: int, limit: tuple[int | None, int | None], taken: set[int]) -> list[int]:
-    """Sizes other than the traced one: the smallest and two others."""
-    low, high = max(1, limit[0] or 1), limit[1]
+    """Return sizes other than the traced one: the smallest, two larger primes, and a power of two between them."""
+    low, high = 1 if limit[0] is None else limit[0], limit[1]
     if traced < low or (high is not None and traced > high):
         raise InputError(f"dynamic axis {name} was traced at {traced}, outside of its limits {low}..{high or ''}")
     chosen = [] if traced == low else [low]
@@ -90,6 +96,9 @@ def _choices(name: str, traced: int, limit: tuple[int | None, int | None], taken
         if high is None or size <= high:
             chosen.append(size)
             taken.add(size)
+    even = _next_even(traced)
+    if high is None or even <= high:
+        chosen.append(even)
     if high is not None and len(chosen) < 3:
         nearby = (size for size in (high, *range(high - 1, low - 1, -1)) if size not in {traced, *chosen})
         for size in nearby:
@@ -98,6 +107,11 @@ def _choices(name: str, traced: int, limit: tuple[int | None, int | None], taken
             if len(chosen) >= 3:
                 break
     return chosen
+
+
+def _next_even(traced: int) -> int:
+    """Return the next power of two, or for a large size, where a run of the model is dear, the next even one."""
+    return 1 << traced.bit_length() if traced <= _SMALL else traced + 2 - traced % 2
 
 
 def _next_prime(start: int, taken: set[int]) -> int:

@@ -116,6 +116,11 @@ class TorchModuleIRGraph:
         produced = [o for op in self.op_nodes for o in op.outputs if o is not None]
         return [*self.inputs, *self.weights, *produced]
 
+    def bounds(self) -> Iterator[sympy.Expr]:
+        """Return all sizes among the operators' arguments: bounds, lengths, shapes."""
+        for op in self.op_nodes:
+            yield from _sizes_in(list(op.arguments.values()))
+
     def used_ops(self) -> list[TorchOp]:
         """The operators that some output depends on, in order."""
         wanted = {id(v) for v in self.outputs}
@@ -131,6 +136,14 @@ class TorchModuleIRGraph:
         lines += [f"  {op}" for op in self.op_nodes]
         lines.append(f"outputs: {', '.join(map(str, self.outputs))}")
         return "\n".join(lines)
+
+
+def _sizes_in(argument: Any) -> Iterator[sympy.Expr]:
+    if isinstance(argument, sympy.Expr):
+        yield argument
+    elif isinstance(argument, list | tuple):
+        for item in argument:
+            yield from _sizes_in(item)
 
 
 def tensors_in(argument: Any) -> Iterator[TensorVariable]:

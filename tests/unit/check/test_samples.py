@@ -66,7 +66,26 @@ def test_the_same_seed_draws_the_same():
 
 def test_one_symbol():
     sizes = size_assignments({"T": 50})
-    assert sizes == [{"T": 50}, {"T": 1}, {"T": 53}, {"T": 101}]
+    assert sizes == [{"T": 50}, {"T": 1}, {"T": 53}, {"T": 101}, {"T": 64}]
+
+
+def test_edges_are_tried_alone():
+    sizes = size_assignments({"B": 2, "T": 10}, None, {"T": [15, 16, 17]})
+    assert [one for one in sizes if one["T"] in (15, 16, 17)] == [
+        {"B": 2, "T": 16},
+        {"B": 2, "T": 15},
+        {"B": 2, "T": 17},
+    ]
+
+
+@pytest.mark.parametrize("traced", [1, 2, 7, 9, 64, 65, 1001])
+def test_even_and_odd_sizes_are_among_them(traced):
+    sizes = [one["T"] for one in size_assignments({"T": traced})]
+    assert {size % 2 for size in sizes[1:]} == {0, 1}
+
+
+def test_the_smallest_size_may_be_zero():
+    assert {"P": 0} in size_assignments({"P": 5}, {"P": (0, None)})
 
 
 def test_two_symbols_alone_and_together_with_different_sizes():
@@ -89,7 +108,7 @@ def test_three_sizes_besides_the_traced_one_and_one_among_them(traced):
 
 
 @pytest.mark.parametrize(
-    ("limits", "least"), [((4, None), 4), ((None, 12), 4), ((8, 12), 4), ((10, 11), 2), ((10, 10), 1)]
+    ("limits", "least"), [((4, None), 5), ((None, 12), 4), ((8, 12), 4), ((10, 11), 2), ((10, 10), 1)]
 )
 def test_limits_are_respected(limits, least):
     sizes = [one["T"] for one in size_assignments({"T": 10}, {"T": limits})]

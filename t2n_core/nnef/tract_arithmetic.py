@@ -16,6 +16,7 @@ from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.tract.sizes import argument_for
 from t2n_core.nnef.tract_rewriting import IN_PLACE, is_smaller, lone_axis, may_be_misread, sum_fits
 from t2n_core.nnef.tract_versions import (
+    DIVIDED_BY_POWERS,
     FAST_NORMS,
     FOLDED_CONDITIONS,
     LONE_AXES,
@@ -154,8 +155,29 @@ class TractArithmetic(Emitter):
         return self.one("mul", x, self._widened(x, y), out=out)
 
     def div(self, x: Operand, y: Operand, out: Expected | None = None) -> Value:
-        """`x / y`; a second operand that the engine would misread is stretched before."""
-        return self.one("div", x, self._widened(x, y), out=out)
+        """`x / y`, of integers towards zero; a second operand that the engine would misread is stretched before."""
+        quotient = self.one("div", x, self._widened(x, y), out=out)
+        if isinstance(x, Value) and x.dtype.kind == "i" and self._may_be_shifted(y):
+            return self._towards_zero(quotient, x, y)
+        return quotient
+
+    def _may_be_shifted(self, y: Operand) -> bool:
+        """True if the engine may make this divisor a shift, which rounds down."""
+        if self.spec.version >= DIVIDED_BY_POWERS:
+            return False
+        if isinstance(y, Value) and y.weight is None:
+            return self._is_known(y)
+        if isinstance(y, Value) and y.weight is not None:
+            numbers = set(np.frombuffer(b"".join(y.weight.chunks()), y.dtype).tolist())
+        else:
+            numbers = {y}
+        return len(numbers) == 1 and numbers != {1} and int(numbers.pop()).bit_count() == 1
+
+    def _towards_zero(self, quotient: Value, x: Value, y: Operand) -> Value:
+        """One more than a quotient that was rounded down; the same where it was rounded towards zero already."""
+        rest = self.sub(x, self.mul(quotient, y))
+        rounded_down = self.and_(self.lt(x, 0), self.gt(rest, 0))
+        return self.add(quotient, self.cast(rounded_down, x.dtype))
 
     def _widened(self, x: Operand, y: Operand) -> Operand:
         if self.spec.version != MIXED_PRODUCT or not (isinstance(x, Value) and isinstance(y, Value)):
@@ -171,7 +193,7 @@ class TractArithmetic(Emitter):
         """
         if input.dtype != INT64 or sum_fits(input, axes):
             return self.one("sum_reduce", input, axes=axes, out=out)
-        high = self.div(input, 1 << 32)  # towards zero
+        high = self.one("div", input, 1 << 32)  # rounded either way
         halves = high, self.sub(input, self.mul(high, 1 << 32))
         upper, lower = (
             self.cast(self.one("sum_reduce", self.cast(half, FLOAT64), axes=axes), INT64) for half in halves

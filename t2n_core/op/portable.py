@@ -166,7 +166,7 @@ def floor_divide(g: Emitter, a: Value, b: Value) -> Value:
     if a.dtype.kind == "u":
         return g.div(a, b)
     if a.dtype.kind == "i":
-        quotient = g.div(a, b)  # towards zero
+        quotient = g.one("div", a, b)  # rounded either way
         rest = g.sub(a, g.mul(quotient, b))
         lower = g.and_(g.ne(rest, 0), g.ne(_flag(g, g.lt(rest, 0)), _flag(g, g.lt(b, 0))))
         return g.sub(quotient, g.cast(lower, a.dtype))

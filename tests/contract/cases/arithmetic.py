@@ -6,11 +6,11 @@ import math
 
 import torch
 
-from tests.contract.cases import bools, case, corners, randint, randn, tensor, uniform
+from tests.contract.cases import bools, case, corners, randint, randn, tensor, uniform, weight
 
 prims = torch.ops.prims
 aten = torch.ops.aten
-f16, f64, i32, u8 = torch.float16, torch.float64, torch.int32, torch.uint8
+f16, f64, i8, i32, u8 = torch.float16, torch.float64, torch.int8, torch.int32, torch.uint8
 PLAIN = (
     "add sub mul div maximum minimum fmax fmin atan2 hypot copysign xlogy logaddexp logaddexp2 fmod remainder".split()
 )
@@ -21,9 +21,15 @@ PRIMS = "add sub mul div fmod remainder pow maximum minimum fmax fmin atan2 hypo
 GRID = [-math.inf, -2.5, -1.0, -0.0, 0.0, 1.0, 3.0, math.inf, math.nan]
 LEFT = tensor([a for a in GRID for _ in GRID])
 RIGHT = tensor([b for _ in GRID for b in GRID])
+SIGNED = list(range(-21, 20))
 NONZERO = tensor([-7, -3, -2, -1, 1, 2, 3, 4, 7])
 BATCH = {0: {0: "B"}}
 IN_PLACE = {name: getattr(torch, name) for name in "add sub mul div maximum minimum".split()}
+
+
+def truncated(x: torch.Tensor, y: torch.Tensor | int) -> torch.Tensor:
+    """The quotient towards zero."""
+    return torch.div(x, y, rounding_mode="trunc")
 
 
 def rows_apart(x: torch.Tensor) -> torch.Tensor:
@@ -68,6 +74,18 @@ CASES = [
     case("div trunc of int64", torch.div, randint(-20, 21, 7, 9), NONZERO, rounding_mode="trunc"),
     case("div floor of int64", torch.div, randint(-20, 21, 7, 9), NONZERO, rounding_mode="floor"),
     case("div floor of uint8", lambda x: x // 7, randint(0, 250, 9, dtype=u8)),
+    *(
+        case(f"{name} by {n} of {d}", f, randint(0, 250, 9, dtype=u8) if d == u8 else tensor(SIGNED, d), n)
+        for d in (i8, torch.int16, i32, torch.int64, u8)
+        for n in (2, 3, 64)
+        for name, f in (("div trunc", truncated), ("fmod", torch.fmod))
+    ),
+    case("div trunc by powers", truncated, tensor(SIGNED), weight(tensor([[4], [8], [-2]]))),
+    case("div trunc by a tensor of one power", truncated, tensor(SIGNED), weight(tensor([4]))),
+    case("div trunc by a full tensor", lambda x: truncated(x, torch.full_like(x, 4)), tensor(SIGNED)).dynamic(
+        {0: {0: "B"}}
+    ),
+    case("div trunc of the least", truncated, tensor([-128, -127, 127, -1, 0], i8), 32),
     case("div by number", lambda x: x / 3, randint(-9, 9, 9)),
     case("number by tensor", lambda x: 3 / x, randn(9)),
     case("remainder of number", lambda x: torch.remainder(10, x), NONZERO),

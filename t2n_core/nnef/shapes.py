@@ -34,9 +34,10 @@ def broadcast(*shapes: Shape) -> Shape:
 
 
 def is_stretched(shape: Shape, other: Shape) -> bool:
-    """Whether `shape`, aligned at the end, has one element or nothing along an axis where `other` has more."""
-    aligned = (1,) * (len(other) - len(shape)) + tuple(shape)
-    return any(same(a, 1) and not same(b, 1) for a, b in zip(aligned, other, strict=True))
+    """Whether `shape` has one element or nothing along an axis where `other` has more; both are aligned at the end."""
+    rank = max(len(shape), len(other))
+    aligned = ((1,) * (rank - len(s)) + tuple(s) for s in (shape, other))
+    return any(same(a, 1) and not same(b, 1) for a, b in zip(*aligned, strict=True))
 
 
 def is_mixed(shape: Shape, other: Shape) -> bool:

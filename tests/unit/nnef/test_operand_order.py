@@ -63,3 +63,15 @@ def test_tensors_that_stretch_each_other_keep_their_order(tmp_path: Path) -> Non
     graph = ModelExport(Outer(), args).to(target, tmp_path / "outer.nnef.tar").graph
     (operation,) = [o for o in graph.operations if o.name == "sub"]
     assert [v.name for v in operation.arguments.values() if isinstance(v, Value)] == ["x", "y"]
+
+
+@pytest.mark.parametrize("version", ["0.21.8", "0.21.10", "0.21.19"])
+def test_the_second_operand_may_have_fewer_axes(version: str, tmp_path: Path) -> None:
+    class Centred(nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            return x - x.mean(), x.mean() - x, x - x.mean(0), (x - x.mean()) / x.std()
+
+    for axes in (None, {"x": {1: "T"}}):
+        export = ModelExport(Centred(), (torch.randn(2, 12, 4),), input_names=["x"], dynamic_axes=axes)
+        outcome = export.to(TractNNEF(version), tmp_path / "centred.nnef.tar").check_parity()
+        assert outcome.passed, outcome.describe()

@@ -14,6 +14,7 @@ from t2n_core.nnef.graph import BlockLayout, Operation, Value
 from t2n_core.nnef.shapes import broadcast, is_stretched
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.tract.sizes import is_seen_within, negated
+from t2n_core.nnef.tract_arithmetic import INT64
 from t2n_core.nnef.tract_layout import TractLayout
 from t2n_core.nnef.tract_rewriting import is_rewritten, is_tiled
 from t2n_core.nnef.tract_versions import (
@@ -33,6 +34,8 @@ TRACT_TYPES = {
     **{f"{kind}{bits}": f"{kind[0]}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
     **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
 }
+WHOLE = (np.dtype(np.int32), INT64)
+"""What floats become at once: out of the range of these PyTorch's own numbers differ from processor to processor."""
 
 
 class TractEmitter(TractLayout):
@@ -96,6 +99,8 @@ class TractEmitter(TractLayout):
             return value
         if dtype.kind == "b":  # float16 cannot be compared before 0.20
             return self.ne(self.cast(value, FLOAT32) if value.dtype == np.float16 else value, 0)
+        if value.dtype.kind == "f" and dtype.kind in "iu" and dtype not in WHOLE:
+            value = self.cast(value, INT64)  # numbers out of range wrap around, where the engine would bound them
         return self.tract_core_cast(value, to=self.type_name(dtype), out=Expected(value.shape, dtype))
 
     def size(self, dim: Dim, dtype: np.dtype[Any]) -> Value:

@@ -12,6 +12,7 @@ SAME = "clone detach alias lift_fresh_copy positive resolve_conj resolve_neg".sp
 DTYPES = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float64]
 DROPOUTS = "dropout feature_dropout alpha_dropout feature_alpha_dropout".split()
 HALVES = tensor([0.0, 0.5, 1.5, 2.7, 99.9, 1.0])
+OUTSIDE = [-7.5, -1.0, 0.9, 300.7, -300.2, 40000.5, -40000.0]
 
 
 def _name(dtype: torch.dtype) -> str:
@@ -36,6 +37,11 @@ CASES = [
     *(case(f"to {_name(d)}", lambda x, d=d: x.to(d), HALVES) for d in DTYPES),
     *(case(f"from {_name(d)}", lambda x: x.to(torch.float32), randint(0, 2, 3, 4, dtype=d)) for d in DTYPES),
     case("to int of negatives", lambda x: x.to(torch.int64), tensor([-0.5, -1.5, -2.7, -99.9])),
+    *(
+        case(f"{_name(s)} to {_name(d)} out of range", lambda x, d=d: x.to(d), tensor(OUTSIDE, s))
+        for s in (torch.float16, torch.float32, torch.float64)
+        for d in (torch.uint8, torch.int8, torch.uint16, torch.int16, torch.uint32, torch.uint64)
+    ),
     case("to uint8 of integers wraps", lambda x: x.to(torch.uint8), tensor([-1, 256, 300, 7])),
     case("to bool of fractions", lambda x: x.bool(), tensor([0.0, -0.0, 0.1, -3.0])),
     case("to bool of float16", lambda x: x.bool(), tensor([0.0, -0.0, 0.1, -3.0], torch.float16)),

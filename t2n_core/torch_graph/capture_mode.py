@@ -24,6 +24,7 @@ from t2n_core.torch_graph.decompositions.quantised import (
     fake_quantize_per_channel_affine,
     fake_quantize_per_tensor_affine,
 )
+from t2n_core.torch_graph.numbers_as_indices import getitem, select, setitem
 from t2n_core.torch_graph.pool_1d import POOLS, max_pool1d
 from t2n_core.torch_graph.recurrent import NAMES, NAMESPACE
 
@@ -37,6 +38,10 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
     functional.multilabel_margin_loss: multilabel_margin_loss,
     torch.narrow: narrow,
     torch.Tensor.narrow: narrow,
+    torch.Tensor.__getitem__: getitem,
+    torch.Tensor.__setitem__: setitem,
+    torch.select: select,
+    torch.Tensor.select: select,
     torch.istft: istft_of_any_length,
     torch.linspace: linspace,
     # their kernels have no form for dynamic sizes
@@ -59,8 +64,8 @@ class CaptureMode(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """One mode for everything: each one more would add a frame to every traceback that torch.export takes."""
         kwargs = kwargs or {}
-        func = INSTEAD.get(func, func)
         name = getattr(func, "__name__", "")
+        func = INSTEAD.get(func, func)
         if isinstance(func, torch._ops.OpOverload):
             namespace, _, name = func._schema.name.partition("::")
             if namespace != "aten":

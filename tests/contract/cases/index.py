@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -9,9 +11,47 @@ from torch import nn
 from tests.contract.cases import bools, build, case, randint, randn, tensor
 
 aten = torch.ops.aten
+i32 = torch.int32
 BATCH = {0: {0: "B"}}
+X, V = randn(3, 4, 5), randn(3, 5)
+POSITIONS = torch.arange(35.0).reshape(7, 5).sin()
+
+TIME = {0: {1: "T"}}
+
+
+def written(x: torch.Tensor, at: Any, value: Any) -> torch.Tensor:
+    """A copy of `x` with `value` at an index."""
+    copy = x.clone()
+    copy[at] = value
+    return copy
+
 
 CASES = [
+    *(
+        case(f"index by an input without axes, {i}", lambda x, i: (x[:, i], x[i], x[..., i, None]), X, tensor(i))
+        for i in (0, 2, -1)
+    ),
+    case("index by one without axes, dynamic", lambda x, i: x[:, i] + x.sum(1), X, tensor(-1)).dynamic(TIME),
+    case("index by two without axes", lambda x, i, j: x[i, :, j], X, tensor(1, i32), tensor(-2)).dynamic(TIME),
+    case("index by one without axes and a slice", lambda x, i: x[i, 1:, :2], X, tensor(2)),
+    case("index by one with axes and one without", lambda x, i, j: (x[i, j], x[:, i, j]), X, tensor(1), tensor([2, 0])),
+    case("index by a computed number", lambda x: x[:, x.sum((0, 2)).argmax()], X).dynamic(TIME),
+    case("index of a weight by one without axes", lambda x, i: x + POSITIONS[i], X, tensor(3)).dynamic(TIME),
+    case("select by one without axes", lambda x, i: x.select(2, i) + torch.select(x, 2, i + 1), X, tensor(3)),
+    case("index_select by one without axes", lambda x, i: x.index_select(1, i[None]), X, tensor(0)).dynamic(TIME),
+    *(
+        case(f"write at an input without axes, {i}", lambda x, i, v: written(x, (slice(None), i), v), X, tensor(i), V)
+        for i in (0, 2, -1)
+    ),
+    case("write a number there", lambda x, i: written(x, (..., i), 7.5), X, tensor(1)).dynamic(TIME),
+    case(
+        "write at two without axes",
+        lambda x, i, j, v: written(x, (i, slice(1, None), j), v),
+        X,
+        tensor(1),
+        tensor(-2),
+        randn(3),
+    ),
     case("embedding", build(nn.Embedding, 7, 4, padding_idx=0), randint(0, 7, 2, 5)).dynamic({0: {0: "B", 1: "T"}}),
     case("embedding by int32", build(nn.Embedding, 7, 4), randint(0, 7, 2, 5, dtype=torch.int32)),
     case("index_select", lambda x, i: x.index_select(1, i), randn(3, 4, 5), randint(0, 4, 6)).dynamic(

@@ -27,6 +27,7 @@ from t2n_core.torch_graph.decompositions.quantised import (
 from t2n_core.torch_graph.numbers_as_indices import getitem, select, setitem
 from t2n_core.torch_graph.pool_1d import POOLS, max_pool1d
 from t2n_core.torch_graph.recurrent import NAMES, NAMESPACE
+from t2n_core.torch_graph.size_tensors import SizeTensors, is_whole_number
 
 _MAKERS = ("tensor", "as_tensor", "arange")
 _FACTORIES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "new_zeros", "new_ones", "new_full"})
@@ -58,8 +59,9 @@ class CaptureMode(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self._twins: Any = WeakIdKeyDictionary()
+        self._sizes = SizeTensors()
         self._following = False
-        """Whether there was a twin yet; most models never make one, and this is asked at every call."""
+        """Whether there was a tensor to follow yet; most models never make one, and this is asked at every call."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """One mode for everything: each one more would add a frame to every traceback that torch.export takes."""
@@ -76,8 +78,10 @@ class CaptureMode(TorchFunctionMode):
             return self._pack(*args, **kwargs)
         if name == "_pad_packed_sequence":
             return self._pad(*args, **kwargs)
-        if self._following or name in _MAKERS:
-            return self._followed(func, name, args, kwargs)
+        if name in _MAKERS or (args and is_whole_number(args[0])):
+            self._following = True
+        if self._following:
+            return self._with_sizes(func, name, args, kwargs)
         return func(*args, **kwargs)
 
     # ---------------------------------------------------------------------------------------------------- stand-ins
@@ -123,6 +127,19 @@ class CaptureMode(TorchFunctionMode):
 
     def _keep(self, fake: torch.Tensor, twin: torch.Tensor) -> None:
         self._twins[fake], self._following = twin, True
+
+    def _with_sizes(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
+        """The call, with the numbers of tensors that are sizes followed, and used where a size is wanted."""
+        if name in ("item", "__int__", "__index__"):
+            number = self._sizes.number(args[0])
+            if isinstance(number, int) or (name == "item" and number is not None):
+                return number
+        plain = self._sizes.plain(name, args, kwargs)
+        result = self._sizes.arange(*plain) if name == "arange" else None
+        if result is None:
+            result = self._followed(func, name, *plain)
+        self._sizes.follow(name, *plain, result)
+        return result
 
     def _followed(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         given = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]

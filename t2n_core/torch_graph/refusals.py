@@ -56,6 +56,13 @@ def fixed_axis(name: str, size: int, decisions: Sequence[SizeDecision]) -> Captu
     )
 
 
+def located(refused: CaptureError) -> CaptureError:
+    """The error with the model's line that led to it, where it names none."""
+    if refused.origin is None and refused.op is None:
+        refused.origin = _origin("Python code", refused)
+    return refused
+
+
 def refusal_to_trace(cause: Exception, model: str) -> CaptureError:
     """The error for what torch.jit.trace raised."""
     problem = f"torch.jit.trace cannot capture {model}: {_first_lines(cause)}"

@@ -32,7 +32,7 @@ from t2n_core.torch_graph.module_calls import Extractor, whole_modules
 from t2n_core.torch_graph.narrowing import RangeWarning, SizeDecision, named, narrowed
 from t2n_core.torch_graph.numbers_as_indices import numbers_as_indices
 from t2n_core.torch_graph.quiet import quiet
-from t2n_core.torch_graph.refusals import fixed_axis, refusal, refusal_to_trace
+from t2n_core.torch_graph.refusals import fixed_axis, located, refusal, refusal_to_trace
 from t2n_core.torch_graph.replay import agree, replay
 from t2n_core.torch_graph.script import ScriptCall
 from t2n_core.torch_graph.sources import CAPTURE_WAYS, CaptureWay, Source, source_of
@@ -192,8 +192,8 @@ class TorchModuleTracer:
                         prefer_deferred_runtime_asserts_over_guards=True,
                     )
                 return _functional(program)
-            except CaptureError:
-                raise
+            except CaptureError as refused:
+                raise located(refused) from refused.__cause__
             except Exception as cause:
                 can_trace = self.capture == "export" and not self.source.is_script
                 fixing = self._decisions.fixing()

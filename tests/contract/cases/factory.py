@@ -16,7 +16,35 @@ def _ramp(x: torch.Tensor) -> torch.Tensor:
     return torch.arange(x.shape[1]) + x
 
 
+PS = {0: {1: "P"}, 1: {1: "S"}}
+
+
+def causal(past: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """The mask of a decoder with a past, whose length is read off a tensor of positions."""
+    positions = torch.arange(past.shape[1], past.shape[1] + x.shape[1])
+    length = positions[0] + x.shape[1] + 1
+    return torch.full((x.shape[1], length), -3.0) * (torch.arange(length) > positions[:, None])
+
+
+def read(past: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """As many steps as the last position says."""
+    positions = torch.arange(past.shape[1], past.shape[1] + x.shape[1])
+    return torch.cat([past, x], 1)[:, : positions.max() + 1].cumsum(1)
+
+
 CASES = [
+    case("arange to a position", causal, randn(2, 12, 3), randn(2, 5, 3)).dynamic(PS),
+    case("arange to a position, static", causal, randn(2, 12, 3), randn(2, 5, 3)),
+    case("slice to a position", read, randn(2, 12, 3), randn(2, 5, 3)).dynamic(PS),
+    case(
+        "arange from a tensor to a size behind",
+        lambda a, x: torch.arange(a, a + x.shape[1]) + x,
+        tensor(7),
+        randn(2, 5),
+    ).dynamic({1: {1: "T"}}),
+    case("arange from a tensor to another", lambda a, b: torch.arange(a, b, 2), tensor(1), tensor(9)).refused(
+        "length of torch.arange depends on"
+    ),
     *(case(name, getattr(torch, name), randn(2, 3)).dynamic(BT) for name in LIKE),
     *(case(f"{name} dtype", getattr(torch, name), randn(2, 3), dtype=torch.int64) for name in LIKE),
     *(case(name, lambda x, n=name: getattr(x, n)(x.shape[0], 4), randn(2, 3)).dynamic(B) for name in NEW),

@@ -1,0 +1,183 @@
+"""Integer tensors whose numbers are sizes: `arange(P, P + S)`, its elements, and sums of these with sizes.
+
+Where a model takes such a number for a size, `torch.arange(positions[-1] + 1)`, PyTorch would read it off the tensor,
+and the size would depend on data. Here it is followed as an expression beside the tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils.weak import WeakIdKeyDictionary
+
+from t2n_core.errors import CaptureError
+
+_MAKERS = frozenset({"tensor", "as_tensor", "scalar_tensor"})
+_COPIES = frozenset({"to", "long", "int", "clone", "detach", "contiguous", "alias"})
+_LAST = {"max": 1, "amax": 1, "min": 0, "amin": 0}
+_OF_SIZES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "arange"})
+"""Functions that take sizes alone, which may be tensors without axes."""
+_OF_TENSOR_AND_SIZES = frozenset(
+    "new_zeros new_ones new_full new_empty view reshape expand repeat triu tril tile unflatten narrow split".split()
+)
+_WRITING = frozenset(f"__{name}__" for name in ("setitem", "iadd", "isub", "imul", "ifloordiv", "imod"))
+INTEGERS = (torch.int64, torch.int32)
+
+
+def is_whole_number(value: Any) -> bool:
+    """True for a tensor of integers without axes."""
+    return isinstance(value, torch.Tensor) and value.dtype in INTEGERS and value.dim() == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """base + start + step * i for the elements i of a tensor; a tensor without axes has one, and step 0."""
+
+    start: Any
+    step: Any = 0
+    base: torch.Tensor | None = None
+    """A number that capture does not know, or none."""
+
+
+class SizeTensors:
+    """What is known of the tensors of one capture."""
+
+    def __init__(self) -> None:
+        self._known: Any = WeakIdKeyDictionary()
+
+    def line(self, value: Any) -> Line | None:
+        """Of a number too; None where the numbers are not those of a line."""
+        if isinstance(value, int | torch.SymInt) and not isinstance(value, bool):
+            return Line(value)
+        if not isinstance(value, torch.Tensor):
+            return None
+        known: Line | None = self._known.get(value)
+        return Line(0, 0, value) if known is None and is_whole_number(value) else known
+
+    def number(self, value: Any) -> Any:
+        """The only number of a tensor without axes as an int or a SymInt, None where it is not known."""
+        line = self.line(value) if isinstance(value, torch.Tensor) and value.dim() == 0 else None
+        return None if line is None or line.base is not None else line.start
+
+    def plain(self, name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """The arguments with numbers in place of tensors where a function takes sizes."""
+        kept = 0 if name in _OF_SIZES else 1 if name in _OF_TENSOR_AND_SIZES else len(args)
+        if kept == len(args):
+            return args, kwargs
+
+        def plain(value: torch.Tensor) -> Any:
+            number = self.number(value)
+            return value if number is None else number
+
+        sizes, kwargs = pytree.tree_map_only(torch.Tensor, plain, (args[kept:], kwargs))
+        return (*args[:kept], *sizes), kwargs
+
+    def arange(self, args: Any, kwargs: Any) -> torch.Tensor | None:
+        """`torch.arange` of tensors whose distance is a size; None for what is no such call.
+
+        Raises CaptureError where the length depends on data.
+        """
+        if not any(isinstance(a, torch.Tensor) for a in args):
+            return None
+        lines = [self.line(a) for a in args]
+        start, end = (Line(0), lines[0]) if len(args) == 1 else (lines[0], lines[1])
+        step = self.line(args[2]) if len(args) > 2 else Line(1)
+        if start is None or end is None or step is None:
+            return None
+        if start.base is not end.base or step.base is not None:
+            raise CaptureError(
+                "the length of torch.arange depends on numbers in tensors",
+                hint="with a length that is a number or a size: start + step * torch.arange(length)",
+            )
+        made: Any = torch.arange
+        found: torch.Tensor = made(start.start, end.start, step.start, **kwargs)
+        return found if start.base is None else found + start.base
+
+    def follow(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
+        """Learns what `result` is, which the function of this name gave."""
+        writes = name in _WRITING or (name.endswith("_") and not name.endswith("__"))
+        if writes and isinstance(args[0], torch.Tensor) and args[0] in self._known:
+            self._known.clear()  # written to: so may be what others see of it
+        if not isinstance(result, torch.Tensor) or result.dtype not in INTEGERS or result.dim() > 1:
+            return
+        line = self._line(name.strip("_"), args, kwargs)
+        if line is not None and (line.base is None or result.dim() == 0):
+            self._known[result] = line
+
+    def _line(self, kind: str, args: Any, kwargs: Any) -> Line | None:
+        if kind == "arange":
+            lines = [self.line(a) for a in args]
+            if (
+                not lines
+                or any(line is None or line.base is not None for line in lines)
+                or {"start", "end"} & {*kwargs}
+            ):
+                return None
+            numbers = [line.start for line in lines if line is not None]
+            return Line(numbers[0] if len(numbers) > 1 else 0, numbers[2] if len(numbers) > 2 else 1)
+        if kind in _MAKERS:
+            return self.line(args[0])
+        if kind in _COPIES:
+            return self.line(args[0])
+        if kind in ("getitem", "select") or kind in _LAST:
+            return self._element(kind, args, kwargs)
+        formula = _FORMULAS.get(kind)
+        if formula is None or len(args) != 2 or kwargs:
+            return None
+        left, right = (self.line(a) for a in args)
+        axes = [isinstance(a, torch.Tensor) and a.dim() > 0 for a in args]
+        return None if left is None or right is None or all(axes) else formula(left, right)
+
+    def _element(self, kind: str, args: Any, kwargs: Any) -> Line | None:
+        tensor, *index = args
+        line = self.line(tensor) if isinstance(tensor, torch.Tensor) and tensor.dim() == 1 else None
+        if line is None or kwargs or (kind == "select" and index[0] not in (0, -1)):
+            return None
+        if kind in _LAST:
+            rising = isinstance(line.step, int) and line.step > 0
+            return (
+                replace(line, start=line.start + line.step * (tensor.shape[0] - 1) * _LAST[kind], step=0)
+                if (rising and not index)
+                else None
+            )
+        place = index[-1]
+        if not isinstance(place, int) or isinstance(place, bool):
+            return None
+        place = place if place >= 0 else place + tensor.shape[0]
+        return replace(line, start=line.start + line.step * place, step=0)
+
+
+def _sum(a: Line, b: Line) -> Line | None:
+    if a.base is not None and b.base is not None:
+        return None
+    return Line(a.start + b.start, a.step + b.step, b.base if a.base is None else a.base)
+
+
+def _difference(a: Line, b: Line) -> Line | None:
+    if b.base is not None:
+        return Line(a.start - b.start, a.step - b.step) if a.base is b.base else None
+    return Line(a.start - b.start, a.step - b.step, a.base)
+
+
+def _product(a: Line, b: Line) -> Line | None:
+    if a.base is not None or b.base is not None:
+        return None
+    return Line(a.start * b.start, a.step * b.start + b.step * a.start)
+
+
+def _quotient(a: Line, b: Line) -> Line | None:
+    plain = all(line.base is None and isinstance(line.step, int) and line.step == 0 for line in (a, b))
+    return Line(a.start // b.start) if plain else None
+
+
+_FORMULAS: dict[str, Callable[[Line, Line], Line | None]] = {
+    **dict.fromkeys(("add", "radd"), _sum),
+    "sub": _difference,
+    "rsub": lambda a, b: _difference(b, a),
+    **dict.fromkeys(("mul", "rmul"), _product),
+    **dict.fromkeys(("floordiv", "floor_divide"), _quotient),
+}

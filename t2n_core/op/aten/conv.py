@@ -265,6 +265,10 @@ def _transposed(
         borders = [(f - p, f - p + q) for f, p, q in zip(full, cut, more, strict=True)]
         spaced = _padded(g, _spaced(g, value, step), borders)
         return _add_bias(g, _by_slices(g, spaced, swapped, [1] * count, spread, groups, flip=True), bias)
+    if swapped is not None and groups > 1 and product(filters.shape[2:]) == 1:
+        # one product per place; of groups, over dynamic axes, 0.21.8 to 0.21.10 abort on `deconv`
+        spaced = _spaced(g, _conv(g, value, swapped, None, 1, 0, 1, groups), step)
+        return _add_bias(g, _padded(g, spaced, [(-p, q - p) for p, q in zip(cut, more, strict=True)]), bias)
     borders = [(p, max(p - q, 0)) for p, q in zip(cut, more, strict=True)]
     rest = [(0, max(q - p, 0)) for p, q in zip(cut, more, strict=True)]
     given, late = ({}, bias) if any(q for _, q in rest) else _bias(g, bias)

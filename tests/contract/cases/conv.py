@@ -148,6 +148,20 @@ CASES = [
     case(
         "conv_transpose2d depthwise", build(nn.ConvTranspose2d, 4, 4, (3, 2), groups=4, bias=False), randn(1, 4, 5, 7)
     ),
+    *(
+        case(
+            f"conv_transpose1d, {k} every {s}, {n} groups",
+            build(nn.ConvTranspose1d, 4, 6, k, s, groups=n),
+            randn(2, 4, 7),
+        ).dynamic(axes)
+        for axes, n in (({}, 1), ({0: {0: "B", 2: "T"}}, 2))
+        for k, s in ((1, 1), (1, 2), (2, 3), (3, 5))
+    ),
+    case(
+        "conv_transpose2d, one place, groups",
+        build(nn.ConvTranspose2d, 4, 6, 1, (2, 3), (1, 0), (0, 2), 2),
+        randn(2, 4, 5, 7),
+    ).dynamic({0: {2: "H", 3: "W"}}),
     case("conv_transpose2d unbatched", build(nn.ConvTranspose2d, 4, 6, (3, 2)), randn(4, 5, 7)),
     case(
         "conv_transpose2d with a computed filter",

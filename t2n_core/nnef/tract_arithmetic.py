@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.nnef.dims import Shape, is_static, product, same
+from t2n_core.nnef.dims import Shape, at_most, is_static, product, same
 from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter, Expected, Operand
 from t2n_core.nnef.graph import Value, is_full
 from t2n_core.nnef.inherited import known
@@ -17,6 +17,7 @@ from t2n_core.nnef.tract.sizes import argument_for
 from t2n_core.nnef.tract_rewriting import IN_PLACE, is_smaller, lone_axis, may_be_misread, sum_fits
 from t2n_core.nnef.tract_versions import (
     DIVIDED_BY_POWERS,
+    EMPTY_SUMS,
     FAST_NORMS,
     FOLDED_CONDITIONS,
     LONE_AXES,
@@ -191,6 +192,8 @@ class TractArithmetic(Emitter):
 
         Each half is exact up to 2^21 elements, and so is their sum modulo 2^64.
         """
+        if self.spec.version < EMPTY_SUMS and (input.dtype.kind == "f" or input.dtype == INT64):
+            input = self._never_empty(input, axes)
         if input.dtype != INT64 or sum_fits(input, axes):
             return self.one("sum_reduce", input, axes=axes, out=out)
         high = self.one("div", input, 1 << 32)  # rounded either way
@@ -199,6 +202,14 @@ class TractArithmetic(Emitter):
             self.cast(self.one("sum_reduce", self.cast(half, FLOAT64), axes=axes), INT64) for half in halves
         )
         return self.add(self.mul(upper, 1 << 32), lower)
+
+    def _never_empty(self, value: Value, axes: Sequence[int]) -> Value:
+        """With a zero more along axes that may have no element."""
+        for axis in axes:
+            if not at_most(1, value.shape[axis]):
+                zero = self.fill(0, (*value.shape[:axis], 1, *value.shape[axis + 1 :]), value.dtype)
+                value = self.concat([value, zero], axis=axis)
+        return value
 
     def sums_rows(self, lead: Shape) -> bool:
         """Where a norm over one axis is recognised, or sums are made axis by axis, fast only without others before."""

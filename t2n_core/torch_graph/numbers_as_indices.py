@@ -65,7 +65,9 @@ def _all_picked(x: torch.Tensor, picks: Picks) -> torch.Tensor:
 
 
 def _picked(x: torch.Tensor, axis: int, number: torch.Tensor) -> torch.Tensor:
-    return x.index_select(axis, number.reshape(1).long()).squeeze(axis)
+    index = [*[None] * axis, number.reshape(1).long()]
+    found: torch.Tensor = torch.ops.aten.index.Tensor(x, index)
+    return found.squeeze(axis)
 
 
 def _items(index: Any) -> tuple[Any, ...]:

@@ -28,7 +28,21 @@ def negative(name: str) -> object:
     return lambda x: getattr(torch, name)(x, -1, keepdim=True)
 
 
+OF_NOTHING = {
+    **{name: getattr(torch, name) for name in "sum nansum prod mean var logsumexp count_nonzero any all".split()},
+    "vector_norm": lambda x, dim: torch.linalg.vector_norm(x, dim=dim),
+    "sum of float16": lambda x, dim: x.half().sum(dim),
+    "sum of float64": lambda x, dim: x.double().sum(dim),
+    "sum of integers": lambda x, dim: x.long().sum(dim),
+}
+
 CASES = [
+    *(case(f"{name} of nothing", f, randn(2, 0, 4), 1) for name, f in OF_NOTHING.items()),
+    *(
+        case(f"{name} of nothing at one size", lambda x, f=f: f(x[:, 1:], 1), randn(2, 5, 4)).dynamic({0: {1: "T"}})
+        for name, f in OF_NOTHING.items()
+    ),
+    case("trapezoid of one step", lambda x: torch.trapezoid(x, dim=1), randn(2, 5, 4)).dynamic({0: {1: "T"}}),
     *(case(f"sum of large integers over {dim}", torch.sum, LARGE, dim) for dim in (0, 1, (0, 1))),
     case("sum of large integers, dynamic", torch.sum, LARGE, 1).dynamic({0: {0: "B", 1: "T"}}),
     case("sum of int32 beyond 32 bits", torch.sum, tensor([2**30, 2**30, 5], i32), 0),

@@ -33,10 +33,11 @@ def resized_input(example: Array, shape: Sequence[int], rng: np.random.Generator
 
     Floats are normal with the example's mean and deviation, signed and finite. Integers and booleans are drawn from the
     example's own values, so that indices stay valid; so are floats with at most two different values, which are masks.
+    An empty example tells nothing: floats are drawn around 0 then, integers are 0.
     """
     example, shape = np.asarray(example), tuple(shape)
     if not example.size:
-        return np.zeros(shape, example.dtype)
+        return np.asarray(rng.standard_normal(shape) if example.dtype.kind == "f" else np.zeros(shape), example.dtype)
     if example.dtype.kind != "f":
         return rng.choice(example.reshape(-1), size=shape).astype(example.dtype)
     known = example[np.isfinite(example)].astype(np.float64)

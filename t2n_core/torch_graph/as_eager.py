@@ -46,6 +46,15 @@ def narrow(input: torch.Tensor, dim: int, start: Any, length: Any) -> torch.Tens
     return input.index_select(dim, first + torch.arange(length))
 
 
+def squeeze(input: torch.Tensor, dim: Any = None) -> torch.Tensor:
+    """Whether a dynamic axis goes is a decision on its size: capture takes it without a word."""
+    dims = range(input.dim()) if dim is None else dim if isinstance(dim, list | tuple) else (dim,)
+    for axis in dims:
+        if isinstance(axis, int) and -input.dim() <= axis < input.dim():
+            bool(input.shape[axis] == 1)  # now it is one that is known
+    return input.squeeze() if dim is None else input.squeeze(dim)
+
+
 @contextmanager
 def roots_of_sizes() -> Iterator[None]:
     """While active, `math.sqrt` of a size stays symbolic: it would fix the size to that of the example."""
@@ -125,4 +134,4 @@ def _guarded(forward: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-__all__ = ["linspace", "masks_unread", "multilabel_margin_loss", "padded_encoders", "roots_of_sizes"]
+__all__ = ["linspace", "masks_unread", "multilabel_margin_loss", "padded_encoders", "roots_of_sizes", "squeeze"]

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils.weak import WeakIdKeyDictionary
 
 from t2n_core.errors import CaptureError
-from t2n_core.torch_graph.as_eager import linspace, multilabel_margin_loss, narrow
+from t2n_core.torch_graph.as_eager import linspace, multilabel_margin_loss, narrow, squeeze
 from t2n_core.torch_graph.complex_pairs.fourier import istft_of_any_length
 from t2n_core.torch_graph.decompositions.quantised import (
     fake_quantize_per_channel_affine,
@@ -43,6 +43,8 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
     torch.Tensor.__setitem__: setitem,
     torch.select: select,
     torch.Tensor.select: select,
+    **dict.fromkeys((torch.squeeze, torch.Tensor.squeeze), squeeze),
+    **dict.fromkeys((getattr(torch.ops.aten.squeeze, name) for name in ("default", "dim", "dims")), squeeze),
     torch.istft: istft_of_any_length,
     torch.linspace: linspace,
     # their kernels have no form for dynamic sizes

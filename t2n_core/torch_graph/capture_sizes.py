@@ -6,10 +6,13 @@ So a dynamic axis whose example has such a size is captured at another one. The 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import torch
+
+from t2n_core.nnef.dims import Dim, evaluate, symbols_of
+from t2n_core.nnef.ranges import SizeRange
 
 Axes: TypeAlias = Mapping[str, Mapping[int, str]]
 Limits: TypeAlias = Mapping[str, tuple[int | None, int | None]]
@@ -17,6 +20,9 @@ Limits: TypeAlias = Mapping[str, tuple[int | None, int | None]]
 
 _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
 _POWERS = (2, 4, 8, 16, 32, 64, 128)
+_LARGER = (*_PRIMES, 67, 101, 131, 199, 257, 401, 521, 1031, 2053, 4099, 8209, 16411, 32771)
+_OF_A_MASK = 2
+"""So many different numbers has a mask of floats at most."""
 _ATTEMPTS = 4
 """Of each kind of numbers."""
 
@@ -92,14 +98,52 @@ def resized(
 
 
 def _resized(tensor: torch.Tensor, sizes: Mapping[int, int]) -> torch.Tensor:
-    """What it holds again and again, so that indices stay indices and masks stay masks; drawn if it holds nothing."""
+    """What it holds again and again, so that indices stay indices and masks stay masks; drawn if it holds nothing.
+
+    Floats that are no mask become a little different each time, so that no two rows are alike.
+    """
     shape = [sizes.get(axis, int(size)) for axis, size in enumerate(tensor.shape)]
     if tensor.numel() == 0:
         if not tensor.dtype.is_floating_point and not tensor.dtype.is_complex:
             return torch.zeros(shape, dtype=tensor.dtype)
         return torch.randn(shape, dtype=tensor.dtype, generator=torch.Generator().manual_seed(0))
-    repeats = [wanted // size for wanted, size in zip(shape, tensor.shape, strict=True)]
-    return tensor.detach().repeat(repeats)
+    result = tensor.detach()
+    unique: Any = torch.unique
+    varied = tensor.dtype.is_floating_point and len(unique(tensor)) > _OF_A_MASK
+    for axis, wanted in sizes.items():
+        place = torch.arange(wanted)
+        result = result.index_select(axis, place % tensor.shape[axis])
+        if varied:
+            factor = 1 + 0.25 * torch.sin(place // tensor.shape[axis])
+            result = result * factor.to(result.dtype).reshape([-1, *[1] * (tensor.dim() - axis - 1)])
+    return result.contiguous()
 
 
-__all__ = ["Axes", "Limits", "capture_sizes", "example_sizes", "resized"]
+def freeing_sizes(
+    extents: Iterable[Dim], captured_at: Mapping[str, int], taken: set[int], held: SizeRange
+) -> dict[str, int] | None:
+    """Larger sizes at which fewer of these extents are 0 or 1 than at those of a capture; None if there are none.
+
+    They lie in the range that is held, and differ from each other and from the sizes that are taken.
+    """
+    lone = [e for e in extents if _at(e, captured_at) <= 1]
+    best, fewest = dict(captured_at), len(lone)
+    for symbol in sorted(symbols_of(lone)):
+        if not fewest:
+            break
+        for size in (n for n in _LARGER if n > captured_at[symbol] and n not in taken and n not in best.values()):
+            sizes = {**best, symbol: size}
+            count = sum(_at(e, sizes) <= 1 for e in lone)
+            if count < fewest and held.holds(sizes):
+                best, fewest = sizes, count
+    return best if best != captured_at else None
+
+
+def _at(extent: Dim, sizes: Mapping[str, int]) -> int:
+    try:
+        return evaluate(extent, sizes)
+    except (KeyError, ValueError, ZeroDivisionError):
+        return 2  # a size that is none of the inputs', of which nothing is known
+
+
+__all__ = ["Axes", "Limits", "capture_sizes", "example_sizes", "freeing_sizes", "resized"]

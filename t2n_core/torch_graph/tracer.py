@@ -15,12 +15,12 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from t2n_core.errors import CaptureError, InputError
-from t2n_core.nnef.ranges import SizeRange
+from t2n_core.nnef.ranges import LEAST, SizeRange
 from t2n_core.torch_graph import dynamic_axes as axes_of
 from t2n_core.torch_graph.as_eager import masks_unread, padded_encoders, roots_of_sizes
 from t2n_core.torch_graph.calls import FlatCall
 from t2n_core.torch_graph.capture_mode import CaptureMode
-from t2n_core.torch_graph.capture_sizes import resized
+from t2n_core.torch_graph.capture_sizes import Axes, Limits, capture_sizes, example_sizes, freeing_sizes, resized
 from t2n_core.torch_graph.containers import containers_kept
 from t2n_core.torch_graph.decisions import Decisions
 from t2n_core.torch_graph.dynamic_axes import DynamicAxes, SymbolTable
@@ -47,13 +47,25 @@ class CapturedModel:
 
     graph: TorchModuleIRGraph
     symbols: dict[str, int] = field(default_factory=dict)
-    """Symbol -> traced size."""
+    """Symbol -> size in the example."""
     result_names: tuple[str, ...] = ()
     """Of the outputs: what the model calls them, else numbered."""
     range: SizeRange = field(default_factory=SizeRange)
     """The sizes that the graph holds for."""
     decisions: tuple[SizeDecision, ...] = ()
     """What made the range smaller than declared."""
+    captured_at: dict[str, int] = field(default_factory=dict)
+    """Symbol -> size at which decisions were taken: the example's, or another one where that is or makes 0 or 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One capture, at the example's sizes or at others."""
+
+    captured: CapturedModel
+    frozen: Sequence[FrozenDecision] = ()
+    fits: bool = True
+    """Whether it computes what the model does for the example."""
 
 
 @dataclass(slots=True)
@@ -72,8 +84,9 @@ class TorchModuleTracer:
     """Of the caller: they see the model's calls before those of capture."""
     capture: CaptureWay = "export"
     """`trace` freezes what the model decides in Python, where torch.export refuses it."""
+    limits: Limits = field(default_factory=dict)
+    """Of the symbols' sizes."""
     source: Source = field(init=False)
-    _decisions: Decisions = field(default_factory=Decisions, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.source = self.model if isinstance(self.model, Source) else source_of(self.model)
@@ -85,90 +98,166 @@ class TorchModuleTracer:
         tensors = self.inputs.tensors
         shapes = {n: tuple(t.shape) for n, t in zip(self.inputs.names, tensors, strict=True)}
         axes = axes_of.normalise(self.dynamic_axes, shapes)
-        if self.source.program is not None:
-            with quiet():
-                captured = self._read(_functional(self.source.program), axes, _paths_of(self.source.program), None)
-            _warn_of_range(captured)
-            return captured
+        with quiet(), torch.no_grad():
+            if self.source.program is not None:
+                program = _functional(self.source.program)
+                read = self._read(program, axes, _paths_of(self.source.program), None, tensors, Decisions())
+                attempt = _Attempt(read)
+            else:
+                attempt = self._freed(axes, self._at_free_sizes(axes) or self._at(axes, tensors))
+        for decision in attempt.frozen:
+            warnings.warn(decision, stacklevel=2)
+        _warn_of_range(attempt.captured)
+        return attempt.captured
+
+    def _at_free_sizes(self, axes: Axes) -> _Attempt | None:
+        """A capture where no input has a dynamic size of 0 or 1; None if the example has none, or if none fits it."""
+        names, tensors = self.inputs.names, self.inputs.tensors
+        example = example_sizes(axes, names, tensors)
+        failures, wrong = 0, list[SizeDecision]()
+        for sizes in capture_sizes(axes, names, tensors, self.limits):
+            others = resized(axes, names, tensors, sizes)
+            if any(d.holds({**example, **sizes}) for d in wrong) or (failures and not self._runs(others)):
+                continue
+            try:
+                attempt = self._at(axes, others)
+            except CaptureError:
+                failures += 1
+                if failures > _FAILURES:
+                    break
+                continue
+            if attempt.fits:
+                return attempt
+            beside = [d for d in attempt.captured.decisions if not d.holds(attempt.captured.symbols)]
+            if not beside:
+                break
+            wrong += beside
+        return None
+
+    def _freed(self, axes: Axes, attempt: _Attempt) -> _Attempt:
+        """The same capture, or one at larger sizes where a size that follows from those of the inputs is 0 or 1."""
+        captured = attempt.captured
+        extents = {extent for node in captured.graph.data_nodes for extent in node.shape if not isinstance(extent, int)}
+        tensors = self.inputs.tensors
+        taken = {int(size) for tensor in tensors for size in tensor.shape}
+        sizes = freeing_sizes(extents, captured.captured_at, taken, captured.range)
+        if sizes is None:
+            return attempt
+        others = resized(axes, self.inputs.names, tensors, sizes)
+        try:
+            other = self._at(axes, others) if self._runs(others) else attempt
+        except CaptureError:
+            return attempt
+        return other if other.fits and len(other.captured.decisions) <= len(captured.decisions) else attempt
+
+    def _runs(self, tensors: Sequence[torch.Tensor]) -> bool:
+        """Whether the model itself takes these."""
+        try:
+            with ExitStack() as stack:
+                for mode in self.modes:
+                    stack.enter_context(mode)
+                FlatCall(self.source, self.inputs)(*(t.detach().clone() for t in tensors))
+        except Exception:
+            return False
+        return True
+
+    def _at(self, axes: Axes, tensors: Sequence[torch.Tensor]) -> _Attempt:
+        """Captured with these tensors in place of the example's. Raises CaptureError."""
         call = FlatCall(self.source, self.inputs)
-        decisions: list[FrozenDecision] = []
+        asked: torch.nn.Module = call
+        """Computes what the model does."""
+        frozen: Sequence[FrozenDecision] = ()
+        decisions, modes, results = Decisions(), self.modes, call.results
         with ExitStack() as stack:
-            stack.enter_context(quiet())
-            stack.enter_context(torch.no_grad())
             stack.enter_context(containers_kept(self.source.module))
+            module: torch.nn.Module = call
             if self.source.is_script:
                 script: Any = self.source.module
-                scripted = ScriptCall(script, self.source.fn_name, lambda given: self.inputs.replaced(given)[0])
-                captured = self._read(self._export(scripted, axes, ()), axes, scripted.results.paths, scripted)
-            elif self.capture == "trace":
-                # until the trace is read: its nodes for whole modules are known by then
-                stack.enter_context(whole_modules(self.source.module, self.find_extractor))
-                script, decisions = self._traced(call)
-                captured = self._read(self._export(ScriptCall(script), axes, ()), axes, call.results.paths, call)
+                module = ScriptCall(script, self.source.fn_name, lambda given: self.inputs.replaced(given)[0])
+                asked, modes, results = module, (), module.results
             else:
+                # until the program is read: its nodes for whole modules are known by then
                 stack.enter_context(whole_modules(self.source.module, self.find_extractor))
-                captured = self._read(self._export(call, axes, self.modes), axes, call.results.paths, call)
-        for decision in decisions:
-            warnings.warn(decision, stacklevel=2)
-        _warn_of_range(captured)
-        return captured
+            if not self.source.is_script and self.capture == "trace":
+                script, frozen = self._traced(call, tensors)
+                module, modes = ScriptCall(script), ()
+            program = self._export(module, axes, modes, tensors, decisions)
+            captured = self._read(program, axes, results.paths, asked, tensors, decisions)
+            fits = captured.range.holds(captured.symbols)
+            if fits and frozen and captured.captured_at != captured.symbols:
+                fits = _computes(program, asked, self.inputs.tensors)
+        return _Attempt(captured, frozen, fits)
 
-    def _traced(self, call: FlatCall) -> tuple[torch.jit.ScriptModule, list[FrozenDecision]]:
+    def _traced(
+        self, call: FlatCall, tensors: Sequence[torch.Tensor]
+    ) -> tuple[torch.jit.ScriptModule, list[FrozenDecision]]:
         try:
-            return traced(call, self.inputs.tensors, self.modes)
+            return traced(call, tensors, self.modes)
         except Exception as cause:
             raise refusal_to_trace(cause, self.source.name) from cause
 
     def _read(
         self,
         program: torch.export.ExportedProgram,
-        axes: Mapping[str, Mapping[int, str]],
+        axes: Axes,
         paths: Sequence[Path],
         call: torch.nn.Module | None,
+        tensors: Sequence[torch.Tensor],
+        found: Decisions,
     ) -> CapturedModel:
         fakes = _user_fakes(program)
-        if len(fakes) != len(self.inputs.tensors):
-            raise InputError(
-                f"{self.source.name} has {len(fakes)} input tensors, the example has {len(self.inputs.tensors)}"
-            )
+        if len(fakes) != len(tensors):
+            raise InputError(f"{self.source.name} has {len(fakes)} input tensors, the example has {len(tensors)}")
         sizes = SizeRange.of({symbol for places in axes.values() for symbol in places.values()})
-        table, traced_sizes = self._table(sizes, fakes, axes)
-        sizes = SizeRange.of(traced_sizes)
+        table = self._table(sizes, fakes, axes)
+        example = self._sizes(table, fakes, axes, self.inputs.tensors)
+        captured_at = self._sizes(table, fakes, axes, tensors)
+        sizes = SizeRange({symbol: (min(LEAST, size), None) for symbol, size in example.items()})
         table.range = sizes
-        decisions = named([*self._decisions.all(), *implied_decisions(program)], table)
+        decisions = named([*found.all(), *implied_decisions(program)], table)
 
         def agrees(at: Mapping[str, int]) -> bool:
-            tensors = resized(axes, self.inputs.names, self.inputs.tensors, at)
-            return call is not None and _computes(program, call, tensors)
+            others = resized(axes, self.inputs.names, self.inputs.tensors, at)
+            return call is not None and _computes(program, call, others)
 
-        sizes, causes = narrowed(sizes, decisions, traced_sizes, agrees)
+        sizes, causes = narrowed(sizes, decisions, captured_at, agrees)
         for name, (low, high) in sizes.bounds.items():
             if low == high:
                 raise fixed_axis(name, low, causes)
-        table, _ = self._table(sizes, fakes, axes)
-        graph = build_graph(program, self.inputs.names, table)
-        return CapturedModel(graph, dict(sorted(traced_sizes.items())), result_names(paths), sizes, tuple(causes))
+        graph = build_graph(program, self.inputs.names, self._table(sizes, fakes, axes))
+        return CapturedModel(graph, example, result_names(paths), sizes, tuple(causes), captured_at)
 
-    def _table(
-        self, sizes: SizeRange, fakes: Sequence[torch.Tensor], axes: Mapping[str, Mapping[int, str]]
-    ) -> tuple[SymbolTable, dict[str, int]]:
-        """The sizes of the inputs by name, and what they are in the example."""
-        table, traced_sizes = SymbolTable(sizes), {}
+    def _table(self, sizes: SizeRange, fakes: Sequence[torch.Tensor], axes: Axes) -> SymbolTable:
+        """The sizes of the inputs by name."""
+        table = SymbolTable(sizes)
         table.fake_mode = detect_fake_mode(fakes)
-        for name, example, fake in zip(self.inputs.names, self.inputs.tensors, fakes, strict=True):
+        for name, fake in zip(self.inputs.names, fakes, strict=True):
             for axis, symbol in {**_free_axes(name, fake, self.source), **axes.get(name, {})}.items():
                 known = table.name_of(fake.shape[axis])
                 if known is not None and axis not in axes.get(name, {}):
                     continue  # free in a program that was made elsewhere, and named by another input
                 table.learn(fake.shape[axis], symbol)
-                traced_sizes[symbol] = int(example.shape[axis])
-        return table, traced_sizes
+        return table
+
+    def _sizes(
+        self, table: SymbolTable, fakes: Sequence[torch.Tensor], axes: Axes, tensors: Sequence[torch.Tensor]
+    ) -> dict[str, int]:
+        """Symbol -> its size in these tensors."""
+        found: dict[str, int] = {}
+        for name, tensor, fake in zip(self.inputs.names, tensors, fakes, strict=True):
+            for axis, size in enumerate(tensor.shape):
+                symbol = axes.get(name, {}).get(axis) or table.name_of(fake.shape[axis])
+                if symbol is not None:
+                    found[symbol] = int(size)
+        return dict(sorted(found.items()))
 
     def _export(
         self,
         captured: torch.nn.Module,
-        axes: Mapping[str, Mapping[int, str]],
+        axes: Axes,
         modes: Sequence[TorchFunctionMode],
+        tensors: Sequence[torch.Tensor],
+        decisions: Decisions,
     ) -> torch.export.ExportedProgram:
         from torch.fx.experimental import _config as symbolic_config
 
@@ -177,7 +266,7 @@ class TorchModuleTracer:
             try:
                 with ExitStack() as while_capturing:
                     while_capturing.enter_context(short_stack_traces())
-                    while_capturing.enter_context(self._decisions.recording())
+                    while_capturing.enter_context(decisions.recording())
                     while_capturing.enter_context(masks_unread())
                     while_capturing.enter_context(roots_of_sizes())
                     while_capturing.enter_context(numbers_as_indices())
@@ -186,7 +275,7 @@ class TorchModuleTracer:
                         while_capturing.enter_context(mode)
                     program = torch.export.export(
                         captured,
-                        tuple(self.inputs.tensors),
+                        tuple(tensors),
                         dynamic_shapes=self._dynamic_shapes(axes),
                         strict=False,
                         prefer_deferred_runtime_asserts_over_guards=True,
@@ -196,8 +285,7 @@ class TorchModuleTracer:
                 raise located(refused) from refused.__cause__
             except Exception as cause:
                 can_trace = self.capture == "export" and not self.source.is_script
-                fixing = self._decisions.fixing()
-                raise refusal(cause, self.source.name, self.inputs.names, fixing, can_trace) from cause
+                raise refusal(cause, self.source.name, self.inputs.names, decisions.fixing(), can_trace) from cause
 
     def _dynamic_shapes(self, axes: Mapping[str, Mapping[int, str]]) -> dict[str, Any] | None:
         if not any(axes.values()):
@@ -223,6 +311,10 @@ def _computes(program: torch.export.ExportedProgram, call: torch.nn.Module, tens
         return True
     found = replay(program, tensors)
     return found is not None and agree(list(expected), found)
+
+
+_FAILURES = 1
+"""So often more is a capture tried that fails at sizes at which the model runs."""
 
 
 def _functional(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:

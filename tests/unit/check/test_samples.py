@@ -55,7 +55,10 @@ def test_integers_are_drawn_from_the_examples_values(rng, dtype):
 
 def test_scalars_and_empty_examples(rng):
     assert resized_input(np.array(3), (), rng) == 3
-    assert resized_input(np.zeros((0, 4), np.float32), (2, 4), rng).shape == (2, 4)
+    drawn = resized_input(np.zeros((0, 4), np.float32), (2, 4), rng)
+    assert drawn.dtype == np.float32
+    assert len(np.unique(drawn)) == 8
+    assert not resized_input(np.zeros((0, 4), np.int64), (2, 4), rng).any()
 
 
 def test_the_same_seed_draws_the_same():

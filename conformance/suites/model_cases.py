@@ -24,6 +24,12 @@ class ModelCase:
         torch.manual_seed(seed)
         return weathered(self.make().eval()), self.inputs()
 
+    def axes_with_batch(self, inputs: Inputs) -> dict[str, dict[int, str]]:
+        """The dynamic axes, and the batch, which is the first axis of every tensor."""
+        declared = self.dynamic_axes or {}
+        tensors = [name for name, value in inputs.items() if isinstance(value, torch.Tensor)]
+        return {name: {0: "B", **declared.get(name, {})} for name in tensors}
+
 
 def weathered(model: nn.Module) -> nn.Module:
     """Weights as after training: what starts as all zeros or all ones would hide whether it is used at all."""

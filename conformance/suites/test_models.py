@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from conformance.suites.at_one import cut_to_one, in_rows
 from conformance.suites.model_cases import ModelCase
 from t2n_core import ModelExport
 
@@ -49,3 +50,25 @@ def export_of(name: str) -> ModelExport:
 @pytest.mark.parametrize("name", list(CASES))
 def test_model(name: str, nnef_export: Any) -> None:
     nnef_export(export_of(name)).assert_parity("approximate")
+
+
+BATCHES = {1, 2, 3, 5}
+
+
+@lru_cache(maxsize=1)
+def export_of_one_row(name: str) -> ModelExport:
+    """From an example of batch 1, with a dynamic batch; besides at two other batches, drawn from the full example."""
+    case = CASES[name]
+    model, inputs = case.build(zlib.crc32(name.encode()))
+    axes = case.axes_with_batch(inputs)
+    batches = [of[0] for of in axes.values()]
+    example = cut_to_one(inputs, axes, batches)
+    more = [in_rows(inputs, axes, batches, count) for count in sorted(BATCHES - {1})]
+    return ModelExport(model, example, dynamic_axes=axes, extra_inputs=more)
+
+
+@pytest.mark.nnef_export(target="tract")
+@pytest.mark.parametrize("name", list(CASES))
+def test_model_traced_at_1(name: str, nnef_export: Any) -> None:
+    outcome = nnef_export(export_of_one_row(name)).assert_parity("approximate")
+    assert {size for sizes in outcome.sizes for symbol, size in sizes.items() if symbol == "B"} >= BATCHES

@@ -292,6 +292,11 @@ class CheckedExport:
         __tracebackhide__ = True
         return self.check_parity(tolerance, timeout=timeout).raise_for_failure()
 
+    def note(self, outcome: Outcome) -> Outcome:
+        """The outcome of another check of this archive, which then stands in the matrix."""
+        self._run.add(outcome, getattr(self._result, "export", None), self._result.archive)
+        return outcome
+
 
 def decisive(outcomes: Sequence[Outcome]) -> Outcome | None:
     """The one that stands for all checks of a cell."""

@@ -58,11 +58,11 @@ def check_parity(
         return Outcome.from_error(exc, Stage.LOAD, **common)
     common.update(times=dict(reply.times), facts=dict(reply.facts))
     if reply.status != "ok":
-        return _failed(reply, samples, common)
+        return failed(reply, samples, common)
     if len(reply.outputs) != len(samples):
         message = f"the engine answered {len(reply.outputs)} of {len(samples)} batches and called that a success"
         return Outcome(Status.ERROR, Stage.RUN, error=ErrorInfo.of(Stage.RUN, "EngineRunError", message), **common)
-    return _compared(reply, samples, output_names, required, common)
+    return compared(reply, samples, output_names, required, common)
 
 
 def archive_digest(archive: Path) -> tuple[str, int]:
@@ -79,32 +79,34 @@ def archive_digest(archive: Path) -> tuple[str, int]:
     return digest.hexdigest(), size
 
 
-def _failed(reply: EngineReply, samples: Sequence[Sample], common: Mapping[str, Any]) -> Outcome:
+def failed(reply: EngineReply, samples: Sequence[Sample], common: Mapping[str, Any]) -> Outcome:
+    """The outcome of an engine that did not answer all samples; `common` are further fields."""
     status, stage = _REPLY_STATUS[reply.status], Stage(reply.stage)
     message = reply.message or f"the engine gave no message ({reply.status} at stage {stage.value})"
-    failed: tuple[Mapping[str, int], ...] = ()
+    failed_sizes: tuple[Mapping[str, int], ...] = ()
     hint = ""
     if stage is Stage.RUN and len(reply.outputs) < len(samples):
         at = samples[len(reply.outputs)]
-        failed = (at.sizes,)
+        failed_sizes = (at.sizes,)
         if at.sizes and reply.outputs:
             ran = sizes_text([sample.sizes for sample in samples[: len(reply.outputs)]])
             hint = f"it ran at {ran}, and failed at the next"
     info = ErrorInfo.of(
         stage, error_name(status, stage), message, hint=hint, details=_stderr_tail(reply.stderr, message)
     )
-    return Outcome(status, stage, error=info, failed_sizes=failed, **common)
+    return Outcome(status, stage, error=info, failed_sizes=failed_sizes, **common)
 
 
-def _compared(
+def compared(
     reply: EngineReply,
     samples: Sequence[Sample],
     output_names: Sequence[str],
     required: TractCheckTolerance,
     common: Mapping[str, Any],
 ) -> Outcome:
+    """The outcome of an engine that answered each sample, by its numbers; `common` are further fields."""
     worst: list[OutputComparison] = []
-    failed: list[Mapping[str, int]] = []
+    differing: list[Mapping[str, int]] = []
     for sample, got in zip(samples, reply.outputs, strict=True):
         if reply.widened:
             got = (
@@ -113,7 +115,7 @@ def _compared(
             )
         found = compare_outputs(sample.expected, got, names=output_names, tolerance=required)
         if not all(output.passed for output in found):
-            failed.append(sample.sizes)
+            differing.append(sample.sizes)
         for index, output in enumerate(found):
             if index >= len(worst):
                 worst.append(output)
@@ -121,18 +123,18 @@ def _compared(
                 worst[index] = output
     levels = [output.level for output in worst]
     level = None if None in levels else max((one for one in levels if one), default=LEVELS[0])
-    if not failed:
+    if not differing:
         return Outcome(Status.PASS, Stage.COMPARE, level=level, outputs=tuple(worst), **common)
     bad = [output.name for output in worst if not output.passed]
     message = f"{len(bad)} of {len(worst)} outputs differ from PyTorch beyond `{required.value}`: {', '.join(bad)}"
-    hint = _hint(level, samples, failed)
+    hint = _hint(level, samples, differing)
     info = ErrorInfo.of(Stage.COMPARE, "ParityError", message, hint=hint)
     return Outcome(
         Status.MISMATCH,
         Stage.COMPARE,
         level=level,
         outputs=tuple(worst),
-        failed_sizes=tuple(failed),
+        failed_sizes=tuple(differing),
         error=info,
         **common,
     )
@@ -169,4 +171,4 @@ def _stderr_tail(stderr: str, message: str) -> str:
     return f"engine's stderr:\n{text[-_STDERR_KEPT:]}"
 
 
-__all__ = ["archive_digest", "check_parity"]
+__all__ = ["archive_digest", "check_parity", "compared", "failed"]

@@ -22,6 +22,7 @@ class Answer:
         self._message = ""
         self._stderr = ""
         self._outputs: list[tuple[Array, ...]] = []
+        self._refused: dict[int, str] = {}
         self._times: Mapping[str, float] = {}
         self._facts: Mapping[str, Any] = {}
 
@@ -34,6 +35,9 @@ class Answer:
             self._facts = header["facts"]
         elif event == "outputs":
             self._outputs.append(tuple(frame.arrays()))
+        elif event == "refused":
+            self._refused[len(self._outputs)] = header["message"]
+            self._outputs.append(())
         else:
             self._status = {"done": "ok", "oom": "oom"}.get(event, "error")  # type: ignore[assignment]
             self._message = header.get("message", "")
@@ -58,4 +62,5 @@ class Answer:
             outputs=tuple(self._outputs),
             times=self._times,
             facts=self._facts,
+            refused=self._refused,
         )

@@ -106,6 +106,7 @@ class CliEngine:
         memory_limit: int | None = None,
         symbols: Mapping[str, int] | None = None,
         stage: GraphStage = "optimise",
+        keep_going: bool = False,
     ) -> EngineReply:
         """As `TractEngine.run`, one process per batch within `timeout` seconds in all; `times` has only `run`.
 
@@ -122,18 +123,26 @@ class CliEngine:
             flags += ["--set", f"{name}={value}"]
         start = time.monotonic()
         outputs: list[tuple[Array, ...]] = []
+        refused: dict[int, str] = {}
         limit = MEMORY_LIMIT if memory_limit is None else memory_limit
         for batch in batches:
             if len(batch) != len(names):
                 message = f"{len(batch)} inputs given, the model takes {len(names)}"
-                return EngineReply("error", "run", message, outputs=tuple(outputs))
-            left = timeout - (time.monotonic() - start)
-            reply = self._run_once(archive, flags, dict(zip(names, batch, strict=True)), left, limit)
+                reply = EngineReply("error", "run", message)
+            else:
+                left = timeout - (time.monotonic() - start)
+                reply = self._run_once(archive, flags, dict(zip(names, batch, strict=True)), left, limit)
+            if keep_going and (reply.status, reply.stage) == ("error", "run"):
+                refused[len(outputs)] = reply.message
+                outputs.append(())
+                continue
             outputs += reply.outputs
             if reply.status != "ok":
-                return EngineReply(reply.status, reply.stage, reply.message, reply.stderr, tuple(outputs))
+                return EngineReply(
+                    reply.status, reply.stage, reply.message, reply.stderr, tuple(outputs), refused=refused
+                )
         times = {"run": time.monotonic() - start}
-        return EngineReply("ok", "run", outputs=tuple(outputs), times=times, widened=True)
+        return EngineReply("ok", "run", outputs=tuple(outputs), refused=refused, times=times, widened=True)
 
     def _accepted_registries(self) -> tuple[str, ...]:
         if self._registries is None:

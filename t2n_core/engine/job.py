@@ -15,7 +15,7 @@ from t2n_core.engine.driver import TractDriver
 from t2n_core.engine.protocol import Array
 from t2n_core.engine.stream import Stream
 from t2n_core.engine.wire import Frame
-from t2n_core.errors import EngineError
+from t2n_core.errors import EngineError, EngineRunError
 
 
 class Send(Protocol):
@@ -23,7 +23,10 @@ class Send(Protocol):
 
 
 def perform(driver: TractDriver, job: Frame, send: Send) -> None:
-    """Send the events of one job: `stage`…, `outputs` per batch, and at last `done`, `error` or `oom`."""
+    """Send the events of one job: `stage`…, `outputs` per batch, and at last `done`, `error` or `oom`.
+
+    A job that keeps going answers a batch that the engine does not take with `refused`, and takes the next one.
+    """
     times: dict[str, float] = {}
     try:
         _run(driver, job, send, lambda stage: _entered(stage, times, send))
@@ -62,4 +65,11 @@ def _run(driver: TractDriver, job: Frame, send: Send, entered: Callable[[str], A
     with entered("run"):
         for size in header["batches"]:
             batch = [next(arrays) for _ in range(size)]
-            send({"event": "outputs"}, stream.run(runnable, batch) if header["pulse"] else runnable.run(batch))
+            try:
+                outputs = stream.run(runnable, batch) if header["pulse"] else runnable.run(batch)
+            except EngineRunError as error:
+                if not header["keep_going"]:
+                    raise
+                send({"event": "refused", "message": str(error)})
+            else:
+                send({"event": "outputs"}, outputs)

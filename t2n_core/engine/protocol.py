@@ -25,7 +25,7 @@ class EngineReply:
     """Cause chain of an error; first panic line and its message of a crash."""
     stderr: str = ""
     outputs: tuple[tuple[Array, ...], ...] = ()
-    """One tuple per batch that finished, in the order of the graph's outputs."""
+    """One tuple per batch that finished, in the order of the graph's outputs; empty for one that was refused."""
     times: Mapping[str, float] = field(default_factory=dict)
     """Seconds: `load`, `optimise`, and `run` for all batches together."""
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -33,6 +33,8 @@ class EngineReply:
     widened: bool = False
     """Outputs of a narrow dtype came in a wider one, since the way they took has no other: halves as float32 out of a
     command line, all integers as int64 out of the Khronos tools."""
+    refused: Mapping[int, str] = field(default_factory=dict)
+    """The error of each batch that the engine did not take, by its index; only where the job was to keep going."""
 
 
 class Engine(Protocol):

@@ -56,6 +56,7 @@ class TractEngine(Employer):
         symbols: Mapping[str, int] | None = None,
         stage: GraphStage = "optimise",
         pulse: tuple[str, int] | None = None,
+        keep_going: bool = False,
     ) -> EngineReply:
         """Load `archive` (directory, .tar or .tgz) once and run each batch, inputs in graph order.
 
@@ -64,7 +65,8 @@ class TractEngine(Employer):
         before optimising. The stages `raw` and `declutter` run the graph before later steps, up to tract 0.22; newer
         versions answer with an error. No batches: only load and optimise. `pulse` gives the symbol of the time axis and
         how many steps the graph then takes at a time; batches are whole sequences of such pulses, and outputs what is
-        known of them at the end.
+        known of them at the end. With `keep_going` a batch that the engine answers with an error does not end the job:
+        the reply is `ok`, and says which ones were refused; a crash still ends it.
 
         Whatever the engine does is in the reply. Raises InputError for arrays that cannot be sent to any engine.
         """
@@ -74,5 +76,6 @@ class TractEngine(Employer):
             "symbols": dict(symbols or {}),
             "stage": stage,
             "pulse": None if pulse is None else {"symbol": pulse[0], "size": pulse[1]},
+            "keep_going": keep_going,
         }
         return self._work(archive, batches, options, timeout)

@@ -204,6 +204,7 @@ def test_skips_xfails_and_broken_fixtures(suite, mode):
 
 BY_HAND = """
     import pytest
+    from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
     from t2n_core.errors import ParityError, UnsupportedOpsError
 
     def test_pass(nnef_export):
@@ -234,6 +235,10 @@ BY_HAND = """
         nnef_export("pass", (1,)).assert_parity()
         assert 1 == 2
 
+    def test_noted(nnef_export):
+        result = nnef_export("pass", (1,))
+        result.note(Outcome(Status.OOM, Stage.RUN, error=ErrorInfo("EngineOutOfMemory", "by another check")))
+
     def test_unchecked(nnef_export):
         nnef_export("pass", (1,))
 
@@ -248,7 +253,7 @@ BY_HAND = """
 def test_the_fixture_by_hand(suite, mode):
     suite.pytester.makepyfile(BY_HAND)
     result = suite.run("--t2n-report=site", engines="0.23", mode=mode)
-    result.assert_outcomes(passed=6, failed=4)
+    result.assert_outcomes(passed=7, failed=4)
     cells = {name.partition("[")[0].removeprefix("test_"): cell for name, cell in suite.cells.items()}
     assert {name: (cell["status"], cell["stage"]) for name, cell in cells.items()} == {
         "pass": ("pass", "compare"),
@@ -258,6 +263,7 @@ def test_the_fixture_by_hand(suite, mode):
         "expects_it": ("unsupported", "lower"),
         "two": ("crash", "optimise"),
         "later": ("error", "compare"),
+        "noted": ("oom", "run"),
         "unchecked": ("skip", "write"),
         "unused": ("skip", "setup"),
         "option": ("error", "setup"),

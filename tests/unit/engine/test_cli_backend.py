@@ -161,6 +161,20 @@ def test_failures(behaviour: str, status: str, stage: str, message: str, make: M
     assert message in reply.message
 
 
+def test_a_job_that_keeps_going_says_which_batches_were_refused(make: Make, archive: Path) -> None:
+    refusing = """
+        if inputs["x"][0, 0] > 5:
+            log("Model ready")
+            log("ERROR tract] too large")
+            sys.exit(1)
+        outputs = [inputs["x"], inputs["file"]]
+    """
+    reply = make(refusing).run(archive, [[X + 9, Y], [X, Y], [X]], keep_going=True)
+    assert (reply.status, reply.stage) == ("ok", "run")
+    assert reply.refused == {0: "Model ready\nERROR tract] too large", 2: "1 inputs given, the model takes 2"}
+    assert [len(outputs) for outputs in reply.outputs] == [0, 2, 0]
+
+
 def test_memory_is_bounded(make: Make, archive: Path) -> None:
     behaviour = "try: np.ones(1 << 31)\nexcept MemoryError: log('memory allocation of 9 bytes failed'); os.abort()"
     reply = make(behaviour).run(archive, [[X, Y]], memory_limit=4 << 30)

@@ -111,6 +111,33 @@ def test_wrong_inputs_are_errors_of_the_run(
     np.testing.assert_array_equal(reply.outputs[0][0], X * 2)
 
 
+def test_a_job_that_keeps_going_says_which_batches_were_refused(
+    version: str, own_engine: Callable[[str], TractEngine], write_graph: Write
+) -> None:
+    batches = [[X], [X[:, :2]], [X, X], [X + 1]]
+    reply = own_engine(version).run(write_graph(GOOD), batches, keep_going=True)
+    assert (reply.status, reply.stage, reply.message) == ("ok", "run", "")
+    assert list(reply.refused) == [1, 2]
+    assert "2 inputs given, the model takes 1" in reply.refused[2]
+    assert [len(outputs) for outputs in reply.outputs] == [1, 0, 0, 1]
+    np.testing.assert_array_equal(reply.outputs[3][0], (X + 1) * 2)
+
+
+@pytest.mark.parametrize("panicking", ["0.22.4", "0.23.9"])
+def test_a_job_that_keeps_going_ends_with_a_panic(panicking: str, tract_engine: Engines, write_graph: Write) -> None:
+    archive = write_graph(body('tract_core_gather(x, tract_core_cast(x * 100.0, to = "i64"), axis = 0)'))
+    zeros = np.zeros((2, 3), "f4")
+    batches = [[zeros[:, :2]], [zeros], [zeros + 3], [zeros]]
+    reply = tract_engine(panicking).run(archive, batches, keep_going=True)
+    assert (reply.status, reply.stage, list(reply.refused)) == ("crash", "run", [0])
+    assert [len(outputs) for outputs in reply.outputs] == [0, 1]
+
+
+def test_what_cannot_be_loaded_is_no_refused_batch(tract_engine: Engines, write_graph: Write) -> None:
+    reply = tract_engine("0.23.9").run(write_graph(body("foo(x)")), [[X]], keep_going=True)
+    assert (reply.status, reply.stage, reply.refused, reply.outputs) == ("error", "load", {}, ())
+
+
 def test_complex_inputs_never_reach_an_engine_without_them(
     version: str, tract_engine: Engines, write_graph: Write
 ) -> None:

@@ -1,0 +1,66 @@
+"""How a cell of suite `sizes` is judged; what PyTorch computes is shared by its engines and traced sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from conformance.suites.sizes_cases import NETS
+from t2n_core.check.outcome import Outcome
+from t2n_core.check.samples import Sample
+from t2n_core.check.sizes import check_sizes
+from t2n_core.export import ModelExport
+from t2n_core.reference import tensors_of
+
+SECONDS_TO_RUN = 30.0
+
+
+@lru_cache(maxsize=1)
+def samples_of(name: str) -> list[Sample]:
+    """What PyTorch computes at all sizes at which it runs."""
+    net, found = NETS[name], []
+    module = net.module(name)
+    for sizes in [*net.traced, *net.judged()]:
+        if any(sizes == one.sizes for one in found[: len(net.at)]):
+            continue
+        try:
+            inputs = net.arguments(name, sizes)
+            with torch.no_grad():
+                outputs = tensors_of(module(*(x.clone() for x in inputs)))
+        except Exception:
+            continue
+        arrays = (tuple(t.numpy().copy() for t in group) for group in (inputs, outputs))
+        found.append(Sample(*arrays, dict(sizes)))
+    return found
+
+
+@lru_cache(maxsize=1)
+def export_of(name: str, traced: tuple[int, ...]) -> ModelExport:
+    """A pattern traced at these sizes; captured once for all engines, whose cells follow one another."""
+    net = NETS[name]
+    inputs = net.arguments(name, dict(zip(net.symbols, traced, strict=True)))
+    return ModelExport(net.module(name), dict(zip("xyz", inputs, strict=False)), dynamic_axes=net.axes)
+
+
+def check_result(result: Any, name: str, traced: Mapping[str, int], timeout: float) -> Outcome:
+    """The outcome of an archive at all sizes of its pattern, the traced ones first."""
+    samples = sorted(samples_of(name), key=lambda sample: sample.sizes != traced)
+    return check_sizes(
+        result.target.engine(),
+        result.archive,
+        samples,
+        accepts=lambda sizes: accepts(result, sizes),
+        output_names=result.output_names,
+        timeout=timeout,
+    ).with_times(result.times)
+
+
+def accepts(result: Any, sizes: Mapping[str, int]) -> bool:
+    """Whether these sizes are of the range that the archive declares; from 1 on where it declares none."""
+    declared = getattr(result.graph, "sizes", None)
+    if declared is not None:
+        return bool(declared.holds(sizes))
+    return all(size >= 1 for size in sizes.values())

@@ -1,0 +1,155 @@
+"""Run an archive at many sizes, and say of each what came of it: right, wrong, refused by the engine, or its death."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status, error_name
+from t2n_core.check.parity import archive_digest, compared, failed
+from t2n_core.check.samples import Sample
+from t2n_core.check.table import sizes_text
+from t2n_core.check.tolerance import DEFAULT_LEVEL, TractCheckTolerance
+from t2n_core.engine.protocol import Array, EngineReply
+from t2n_core.errors import InputError
+
+Sizes = Mapping[str, int]
+PROCESSES = 4
+"""How often an engine that died at one size is started again for the sizes behind it."""
+REFUSED, DIED, NOT_RUN = "refused_sizes", "crashed_sizes", "sizes_not_run"
+"""Facts of the outcome: lists of sizes. `DIED` are those at which the engine's process ended."""
+
+
+class KeepsGoing(Protocol):
+    """An engine whose job goes on after a batch that it answers with an error."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    def run(
+        self, archive: Path, batches: Sequence[Sequence[Array]], *, timeout: float = ..., keep_going: bool = ...
+    ) -> EngineReply: ...
+
+
+@dataclass(slots=True)
+class _Answers:
+    """What came of the samples, over all processes."""
+
+    ran: list[tuple[Sample, tuple[Array, ...]]] = field(default_factory=list)
+    refused: list[tuple[Sample, str]] = field(default_factory=list)
+    died: list[tuple[Sample, EngineReply]] = field(default_factory=list)
+    left: Sequence[Sample] = ()
+    """Those behind the last death."""
+    first: EngineReply | None = None
+
+    def take(self, reply: EngineReply, samples: Sequence[Sample]) -> None:
+        self.first = self.first or reply
+        for index, (sample, outputs) in enumerate(zip(samples, reply.outputs, strict=False)):
+            if index in reply.refused:
+                self.refused.append((sample, reply.refused[index]))
+            else:
+                self.ran.append((sample, outputs))
+        self.left = samples[len(reply.outputs) :]
+        if self.left:
+            self.died.append((self.left[0], reply))
+            self.left = self.left[1:]
+
+
+def check_sizes(
+    engine: KeepsGoing,
+    archive: Path,
+    samples: Sequence[Sample],
+    *,
+    accepts: Callable[[Sizes], bool],
+    tolerance: str | TractCheckTolerance = DEFAULT_LEVEL,
+    output_names: Sequence[str] = (),
+    timeout: float = 60.0,
+) -> Outcome:
+    """Load `archive` once, run it at every sample's sizes, and judge each by itself; the traced sizes come first.
+
+    It passes if the archive computes the right numbers wherever `accepts` says that it holds, and elsewhere either
+    those or an error of the engine. Another number, or the death of the engine's process, is a failure at any size. The
+    facts say at which sizes the engine refused. After a death the rest is run in another process, PROCESSES at most.
+
+    Raises:
+        InputError: `tolerance` is not a level, or there is no sample.
+    """
+    required = TractCheckTolerance.parse(tolerance)
+    if not samples:
+        raise InputError("a check of sizes needs at least one sample")
+    common: dict[str, Any] = {
+        "engine": f"{engine.name} {engine.version}",
+        "required": required,
+        "sizes": tuple(sample.sizes for sample in samples),
+    }
+    try:
+        common["archive_sha256"], common["archive_bytes"] = archive_digest(archive)
+        answers = _ask(engine, archive, samples, timeout)
+    except Exception as exc:
+        return Outcome.from_error(exc, Stage.LOAD, **common)
+    reply = answers.first
+    assert reply is not None
+    common.update(times=dict(reply.times), facts=dict(reply.facts))
+    if reply.status != "ok" and reply.stage != "run":
+        return failed(reply, samples, common)
+    common["facts"].update(_sizes_by_fate(answers))
+    return _judged(answers, accepts, output_names, required, common)
+
+
+def _ask(engine: KeepsGoing, archive: Path, samples: Sequence[Sample], timeout: float) -> _Answers:
+    answers = _Answers(left=samples)
+    for _ in range(PROCESSES):
+        asked = answers.left
+        reply = engine.run(archive, [sample.inputs for sample in asked], timeout=timeout, keep_going=True)
+        if reply.stage != "run" and answers.first is not None:
+            break  # it loaded before, and does not now: the first deaths say enough
+        answers.take(reply, asked)
+        if not answers.left or reply.status == "timeout" or reply.stage != "run":
+            break
+    return answers
+
+
+def _judged(
+    answers: _Answers,
+    accepts: Callable[[Sizes], bool],
+    output_names: Sequence[str],
+    required: TractCheckTolerance,
+    common: Mapping[str, Any],
+) -> Outcome:
+    """Wrong numbers count first, then deaths, then refusals of sizes at which the archive should hold."""
+    found = None
+    if answers.ran:
+        widened = answers.first is not None and answers.first.widened
+        reply = EngineReply("ok", "run", outputs=tuple(outputs for _, outputs in answers.ran), widened=widened)
+        found = compared(reply, [sample for sample, _ in answers.ran], output_names, required, common)
+        if not found.passed:
+            return found
+    if answers.died:
+        sizes = tuple(sample.sizes for sample, _ in answers.died)
+        return replace(failed(answers.died[0][1], [answers.died[0][0]], common), failed_sizes=sizes)
+    missing = [(sample.sizes, text) for sample, text in answers.refused if accepts(sample.sizes)]
+    if missing or found is None:
+        sizes = tuple(sizes for sizes, _ in missing)
+        text = missing[0][1] if missing else answers.refused[0][1]
+        hint = f"it ran at {sizes_text([s.sizes for s, _ in answers.ran])}" if answers.ran else "it ran at no size"
+        info = ErrorInfo.of(Stage.RUN, error_name(Status.ERROR, Stage.RUN), text, hint=hint)
+        return Outcome(Status.ERROR, Stage.RUN, error=info, failed_sizes=sizes, **common)
+    return found
+
+
+def _sizes_by_fate(answers: _Answers) -> dict[str, list[dict[str, int]]]:
+    """The facts of the outcome; nothing where every size ran."""
+    lists = {
+        REFUSED: [sample.sizes for sample, _ in answers.refused],
+        DIED: [sample.sizes for sample, _ in answers.died],
+        NOT_RUN: [sample.sizes for sample in answers.left],
+    }
+    return {name: sizes for name, sizes in lists.items() if sizes}
+
+
+__all__ = ["DIED", "NOT_RUN", "PROCESSES", "REFUSED", "KeepsGoing", "check_sizes"]

@@ -22,7 +22,9 @@ from typing import Any
 
 ENGINES = "0.19.15,0.20.22,0.21.8,0.21.19,0.22.4,0.23.9"
 RIGHT, NARROWED, REFUSED, WRONG, CRASH, ERROR, BUG = "=", "part", "refused", "WRONG", "CRASH", "error", "BUG"
-"""`part`: refused by the engine at sizes beyond the archive's range; `error`: refused within it, or never loaded;
+UNGUARDED = "OPEN"
+"""`part`: refused by the engine at sizes beyond the archive's range; `OPEN`: wrong there, since nothing
+guards it; `error`: refused within it, or never loaded;
 `refused`: a T2NError of export; `BUG`: another exception of export."""
 _EXPORTING = ("setup", "capture", "lower", "spec", "write")
 
@@ -33,16 +35,20 @@ def word_of(fields: Mapping[str, Any]) -> tuple[str, str]:
     if fields["status"] == "pass":
         out = facts.get("refused_sizes") or []
         beyond = [sizes for sizes in out if all(sizes.values())]
-        return (NARROWED, f"not at {spans(beyond)}") if beyond else (RIGHT, "")
+        return (NARROWED, f"not at {spans(beyond)}{_range(facts)}") if beyond else (RIGHT, "")
     where = spans(fields.get("failed_sizes") or [])
     if fields["status"] == "mismatch":
-        return WRONG, f"at {where}"
+        return (UNGUARDED if facts.get("unguarded_sizes") else WRONG), f"at {where}{_range(facts)}"
     if fields["status"] in ("crash", "timeout", "oom"):
         return CRASH, f"{fields['stage']} {where} {_short(error)}"
     if fields["stage"] in _EXPORTING:
         ours = error.get("error_class") in _our_errors()
         return (REFUSED if ours else BUG), f"{error.get('error_class')}: {_short(error)}"
     return ERROR, f"{fields['stage']} {where} {_short(error)}"
+
+
+def _range(facts: Mapping[str, Any]) -> str:
+    return f" (declared {facts['range']})" if "range" in facts else ""
 
 
 def spans(sizes: Iterable[Mapping[str, int]]) -> str:
@@ -141,7 +147,7 @@ def main() -> int:
         counts = Counter(row[version][0] for row in rows.values() if version in row)
         print(f"{version:8s} {sum(counts.values())} cells: " + ", ".join(f"{n} {w}" for w, n in counts.most_common()))
     print(f"{time.monotonic() - start:.0f} s")
-    return int(any(found[0] in (WRONG, CRASH, BUG) for row in rows.values() for found in row.values()))
+    return int(any(found[0] in (WRONG, UNGUARDED, CRASH, BUG) for row in rows.values() for found in row.values()))
 
 
 if __name__ == "__main__":

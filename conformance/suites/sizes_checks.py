@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -13,9 +14,12 @@ from t2n_core.check.outcome import Outcome
 from t2n_core.check.samples import Sample
 from t2n_core.check.sizes import check_sizes
 from t2n_core.export import ModelExport
+from t2n_core.nnef.ranges import SizeRange
 from t2n_core.reference import tensors_of
 
 SECONDS_TO_RUN = 30.0
+RANGE = "range"
+"""The fact that says which sizes an archive is declared for."""
 
 
 @lru_cache(maxsize=1)
@@ -48,7 +52,7 @@ def export_of(name: str, traced: tuple[int, ...]) -> ModelExport:
 def check_result(result: Any, name: str, traced: Mapping[str, int], timeout: float) -> Outcome:
     """The outcome of an archive at all sizes of its pattern, the traced ones first."""
     samples = sorted(samples_of(name), key=lambda sample: sample.sizes != traced)
-    return check_sizes(
+    outcome = check_sizes(
         result.target.engine(),
         result.archive,
         samples,
@@ -56,11 +60,14 @@ def check_result(result: Any, name: str, traced: Mapping[str, int], timeout: flo
         output_names=result.output_names,
         timeout=timeout,
     ).with_times(result.times)
+    return replace(outcome, facts={**outcome.facts, RANGE: str(range_of(result))})
 
 
 def accepts(result: Any, sizes: Mapping[str, int]) -> bool:
-    """Whether these sizes are of the range that the archive declares; from 1 on where it declares none."""
-    declared = getattr(result.graph, "sizes", None)
-    if declared is not None:
-        return bool(declared.holds(sizes))
-    return all(size >= 1 for size in sizes.values())
+    """Whether these sizes are of the range that the archive declares."""
+    return range_of(result).holds(sizes)
+
+
+def range_of(result: Any) -> SizeRange:
+    """The range of an archive."""
+    return result.export.captured_for(result.target).range

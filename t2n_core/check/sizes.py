@@ -18,8 +18,9 @@ from t2n_core.errors import InputError
 Sizes = Mapping[str, int]
 PROCESSES = 4
 """How often an engine that died at one size is started again for the sizes behind it."""
-REFUSED, DIED, NOT_RUN = "refused_sizes", "crashed_sizes", "sizes_not_run"
-"""Facts of the outcome: lists of sizes. `DIED` are those at which the engine's process ended."""
+REFUSED, DIED, NOT_RUN, UNGUARDED = "refused_sizes", "crashed_sizes", "sizes_not_run", "unguarded_sizes"
+"""Facts of the outcome: lists of sizes. `DIED` are those at which the engine's process ended; `UNGUARDED` are those of
+wrong numbers, if all of them are beyond the range."""
 
 
 class KeepsGoing(Protocol):
@@ -128,7 +129,7 @@ def _judged(
         reply = EngineReply("ok", "run", outputs=tuple(outputs for _, outputs in answers.ran), widened=widened)
         found = compared(reply, [sample for sample, _ in answers.ran], output_names, required, common)
         if not found.passed:
-            return found
+            return _unguarded(found, accepts)
     if answers.died:
         sizes = tuple(sample.sizes for sample, _ in answers.died)
         return replace(failed(answers.died[0][1], [answers.died[0][0]], common), failed_sizes=sizes)
@@ -142,6 +143,15 @@ def _judged(
     return found
 
 
+def _unguarded(wrong: Outcome, accepts: Callable[[Sizes], bool]) -> Outcome:
+    """Other numbers, and whether all of them are beyond the range, where the engine should have refused."""
+    beyond = [dict(sizes) for sizes in wrong.failed_sizes if not accepts(sizes)]
+    if len(beyond) < len(wrong.failed_sizes) or wrong.error is None:
+        return wrong
+    hint = "the archive holds for its range, but runs beyond it as well"
+    return replace(wrong, facts={**wrong.facts, UNGUARDED: beyond}, error=replace(wrong.error, hint=hint))
+
+
 def _sizes_by_fate(answers: _Answers) -> dict[str, list[dict[str, int]]]:
     """The facts of the outcome; nothing where every size ran."""
     lists = {
@@ -152,4 +162,4 @@ def _sizes_by_fate(answers: _Answers) -> dict[str, list[dict[str, int]]]:
     return {name: sizes for name, sizes in lists.items() if sizes}
 
 
-__all__ = ["DIED", "NOT_RUN", "PROCESSES", "REFUSED", "KeepsGoing", "check_sizes"]
+__all__ = ["DIED", "NOT_RUN", "PROCESSES", "REFUSED", "UNGUARDED", "KeepsGoing", "check_sizes"]

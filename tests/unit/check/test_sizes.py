@@ -9,7 +9,7 @@ import pytest
 
 from t2n_core.check.outcome import Outcome, Stage, Status
 from t2n_core.check.samples import Sample
-from t2n_core.check.sizes import DIED, NOT_RUN, PROCESSES, REFUSED, check_sizes
+from t2n_core.check.sizes import DIED, NOT_RUN, PROCESSES, REFUSED, UNGUARDED, check_sizes
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import EngineCrash, InputError
 
@@ -86,6 +86,13 @@ def test_wrong_numbers_count_first_and_at_any_size(archive: Path) -> None:
     outcome = check(FakeEngine(wrong=(2, 7), refused=(1,), deadly=(3,)), archive, up_to=4)
     assert outcome.status is Status.MISMATCH
     assert outcome.failed_sizes == ({"T": 2}, {"T": 7})
+
+
+def test_wrong_only_beyond_the_range_lacks_a_guard(archive: Path) -> None:
+    outcome = check(FakeEngine(wrong=(7,), refused=(0,)), archive, up_to=4)
+    assert (outcome.status, outcome.facts[UNGUARDED]) == (Status.MISMATCH, [{"T": 7}])
+    assert "runs beyond it" in outcome.describe()
+    assert UNGUARDED not in check(FakeEngine(wrong=(4, 7)), archive, up_to=4).facts
 
 
 def test_the_sizes_behind_a_death_run_in_another_process(archive: Path) -> None:

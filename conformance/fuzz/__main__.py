@@ -1,0 +1,171 @@
+"""python -m conformance.fuzz --seed N --count M --tract 0.21,0.23 [--jobs 2] [--shrink] [--json FILE]"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import multiprocessing
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance.fuzz.generator import generate
+from conformance.fuzz.judge import judge
+from conformance.fuzz.mending import judge_mended
+from conformance.fuzz.program import Program
+from conformance.fuzz.shrink import shrink
+from conformance.fuzz.snippet import snippet
+from conformance.fuzz.verdict import FAILURES, REFUSED, STATUSES, Verdict
+from t2n_core.engine import ResolvedEngine, resolve_engines
+from t2n_core.inference_target import TractNNEF
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One model in all engines."""
+
+    seed: int
+    mended: int
+    """How many times what was refused was taken out before."""
+    program: Program
+    verdicts: tuple[Verdict, ...]
+    seconds: float
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "seed": self.seed,
+            "mended": self.mended,
+            "operators": sum(not step.is_size for step in self.program.steps),
+            "seconds": round(self.seconds, 3),
+            "verdicts": [verdict.as_json() for verdict in self.verdicts],
+        }
+
+
+def judge_seed(seed: int, engines: Sequence[ResolvedEngine], rounds: int) -> list[Judged]:
+    """Makes the model of a seed and judges it; then what is left of it without what was refused."""
+    logging.disable(logging.ERROR)  # torch.export talks of symbols
+    start, found = time.monotonic(), []
+    for mended, (program, verdicts) in enumerate(judge_mended(generate(seed), targets_of(engines), rounds)):
+        found.append(Judged(seed, mended, program, tuple(verdicts), time.monotonic() - start))
+        start = time.monotonic()
+    return found
+
+
+def targets_of(engines: Sequence[ResolvedEngine]) -> list[TractNNEF]:
+    return [TractNNEF(one.version, engine=one, check_io=False) for one in engines]
+
+
+def shrunk(program: Program, verdict: Verdict, engines: Sequence[ResolvedEngine], seconds: float) -> str:
+    """The smallest model found that fails like this one in this engine, as a test."""
+    (engine,) = (one for one in engines if verdict.engine.endswith(f" {one.version}"))
+    targets = targets_of([engine])
+    last = verdict
+
+    def fails(candidate: Program) -> Verdict | None:
+        nonlocal last
+        (found,) = judge(candidate, targets)
+        same = found.status == verdict.status and (found.status == "WRONG" or found.cause == verdict.cause)
+        if same:
+            last = found
+        return found if same else None
+
+    small = shrink(program, fails, seconds)
+    (found,) = judge(small, targets)
+    return snippet(small, found if found.status == verdict.status else last)
+
+
+def judge_all(seeds: Sequence[int], engines: Sequence[ResolvedEngine], jobs: int, rounds: int) -> Iterator[Judged]:
+    if jobs == 1:
+        for seed in seeds:
+            yield from judge_seed(seed, engines, rounds)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(judge_seed, seed, engines, rounds) for seed in seeds]):
+            yield from done.result()
+
+
+def print_summary(found: Sequence[Judged], seconds: float) -> None:
+    """Verdicts by engine, then causes by how often they are met."""
+    models = sum(not one.mended for one in found)
+    print(f"\n{models} models, {len(found)} with those that were mended, in {seconds:.0f} s")
+    by_engine: dict[str, Counter[str]] = defaultdict(Counter)
+    causes: dict[tuple[str, str], dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for one in found:
+        for verdict in one.verdicts:
+            by_engine[verdict.engine][verdict.status] += 1
+            if verdict.failed or verdict.status == REFUSED:
+                causes[verdict.status, verdict.cause][one.seed].append(verdict.engine.split()[-1])
+    shown = [status for status in STATUSES if any(counts[status] for counts in by_engine.values())]
+    print(f"{'':16}" + "".join(f"{status:>14}" for status in shown))
+    for engine, counts in by_engine.items():
+        print(f"{engine:16}" + "".join(f"{counts[status]:14}" for status in shown))
+    for status in STATUSES:
+        groups = {cause: seeds for (s, cause), seeds in causes.items() if s == status}
+        for cause, seeds in sorted(groups.items(), key=lambda item: -len(item[1])):
+            engines = sorted({engine for versions in seeds.values() for engine in versions})
+            print(f"\n{status}, {len(seeds)} models ({', '.join(engines)}): {cause}")
+            print(f"    seeds {', '.join(map(str, sorted(seeds)[:12]))}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=1, help="of the first model; the others follow")
+    parser.add_argument("--count", type=int, default=20, help="how many models")
+    parser.add_argument("--tract", default="0.19,0.20,0.21,0.22,0.23", metavar="VERSIONS", help="as --t2n-tract")
+    parser.add_argument("--mend", type=int, default=3, metavar="ROUNDS", help="take out what is refused, so often")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--shrink", action="store_true", help="print a small model for every failure")
+    parser.add_argument("--shrink-refused", action="store_true", help="and one for every kind of refusal")
+    parser.add_argument("--shrink-seconds", type=float, default=60.0, help="that one model may take")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what became of every model, one a line")
+    parser.add_argument("--show", action="store_true", help="print the models and do nothing else")
+    parser.add_argument("--offline", action="store_true", help="engines of the cache only")
+    arguments = parser.parse_args()
+    seeds = range(arguments.seed, arguments.seed + arguments.count)
+    if arguments.show:
+        for seed in seeds:
+            program = generate(seed)
+            print(f"# seed {seed}, traced at {dict(program.example)}, {program.axes}\n{program.source}")
+        return 0
+    engines = resolve_engines(arguments.tract, offline=arguments.offline)
+    start, found = time.monotonic(), []
+    file = arguments.json.open("w", encoding="utf-8") if arguments.json else None
+    for one in judge_all(seeds, engines, arguments.jobs, arguments.mend):
+        found.append(one)
+        if file:
+            file.write(json.dumps(one.as_json()) + "\n")
+            file.flush()
+        for verdict in one.verdicts:
+            if verdict.failed:
+                print(f"seed {one.seed}: {verdict.status} on {verdict.engine}: {verdict.message.splitlines()[0][:160]}")
+    if file:
+        file.close()
+    print_summary(found, time.monotonic() - start)
+    if arguments.shrink or arguments.shrink_refused:
+        wanted = FAILURES if arguments.shrink else ()
+        _print_shrunk(
+            found, engines, (*wanted, REFUSED) if arguments.shrink_refused else wanted, arguments.shrink_seconds
+        )
+    return int(any(verdict.failed for one in found for verdict in one.verdicts))
+
+
+def _print_shrunk(
+    found: Sequence[Judged], engines: Sequence[ResolvedEngine], statuses: Sequence[str], seconds: float
+) -> None:
+    seen: set[tuple[str, str]] = set()
+    for one in found:
+        for verdict in one.verdicts:
+            kind = (verdict.status, verdict.cause if verdict.status != "WRONG" else str(one.seed))
+            if verdict.status in statuses and kind not in seen:
+                seen.add(kind)
+                print(f"\n{'-' * 100}\n{shrunk(one.program, verdict, engines, seconds)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

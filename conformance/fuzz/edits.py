@@ -1,0 +1,54 @@
+"""Smaller programs out of one: a step is bypassed, and its readers read one of its own operands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from conformance.fuzz.program import Program, Step
+
+
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """The expression with other variables, or numbers, in place of these."""
+    if not names:
+        return text
+    return re.sub(rf"\b({'|'.join(names)})\b", lambda found: names[found[0]], text)
+
+
+def operands(program: Program, step: Step) -> list[str]:
+    """What may stand in for a step: what it reads of its own kind; for a size also a small number."""
+    sizes = {one.name for one in program.steps if one.is_size}
+    known = {one.name for one in program.steps} | {one.name for one in program.inputs}
+    read = sorted(step.reads & known)
+    if step.is_size:
+        return [name for name in read if name in sizes] + ["1", "2", "4"]
+    return [name for name in read if name not in sizes]
+
+
+def bypassed(program: Program, step: Step, operand: str) -> Program:
+    """Without the step; `operand` is read in its place."""
+    steps = tuple(replace(s, text=renamed(s.text, {step.name: operand})) for s in program.steps if s.name != step.name)
+    outputs = tuple(dict.fromkeys(operand if name == step.name else name for name in program.outputs))
+    return replace(program, steps=steps, outputs=outputs)
+
+
+def without(program: Program, step: Step) -> Iterator[Program]:
+    """All ways to do without a step; the last one also gives up every output that needs it."""
+    for operand in operands(program, step):
+        yield bypassed(program, step, operand)
+    lost = {step.name}
+    for one in program.steps:
+        if one.reads & lost:
+            lost.add(one.name)
+    kept = [one.name for one in program.steps if one.name not in lost and not one.is_size]
+    outputs = [name for name in program.outputs if name not in lost] or kept[-1:]
+    if outputs:
+        yield replace(program, outputs=tuple(outputs))
+
+
+def renumbered(program: Program) -> Program:
+    """The steps named in their order, without gaps."""
+    names = {step.name: f"{step.name[0]}{index}" for index, step in enumerate(program.steps)}
+    steps = tuple(replace(s, name=names[s.name], text=renamed(s.text, names)) for s in program.steps)
+    return replace(program, steps=steps, outputs=tuple(names.get(name, name) for name in program.outputs))

@@ -1,0 +1,89 @@
+"""From a seed to a model."""
+
+from __future__ import annotations
+
+import random
+import warnings
+
+from conformance.fuzz.draft import Draft, Rejected
+from conformance.fuzz.operators import OPERATORS
+from conformance.fuzz.program import Input, Program, Sizes
+
+FEWEST_OPERATORS = 10
+MOST_OPERATORS = 40
+_MOST_OUTPUTS = 4
+_TRIES = 60
+"""Operators that are drawn for one step before a model ends early."""
+_TRACED = (1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 17, 20, 24, 33)
+_TRACED_BATCH = (1, 1, 1, 2, 2, 3, 4)
+_TRIED = ((1, 1, 1), (2, 2, 2), (2, 7, 5), (3, 16, 12), (1, 33, 3), (4, 10, 9), (2, 5, 19))
+"""Sizes of the batch, of the first other symbol and of the second that every step is run at, beside the example's."""
+
+
+def generate(seed: int) -> Program:
+    """The model of this seed: the same one on every machine and in every run."""
+    rng = random.Random(f"inputs {seed}")
+    inputs = _inputs(rng)
+    symbols = list(dict.fromkeys(d for one in inputs for d in one.dims if isinstance(d, str)))
+    example = {s: rng.choice(_TRACED_BATCH if s == "B" else _TRACED) for s in symbols}
+    if "W" in symbols:  # images: small ones
+        example.update({s: min(example[s], 12) for s in "HW" if s in symbols})
+    tried = [_sizes(symbols, numbers) for numbers in _TRIED]
+    draft = Draft(inputs, [example, *(sizes for sizes in tried if sizes != example)], seed)
+    wanted = min(rng.randint(FEWEST_OPERATORS, MOST_OPERATORS), rng.randint(FEWEST_OPERATORS, MOST_OPERATORS))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's, of empty tensors and the like
+        while sum(not step.is_size for step in draft.steps) < wanted:
+            if not _add_one(draft):
+                break
+    return draft.program(_outputs(draft))
+
+
+def _inputs(rng: random.Random) -> list[Input]:
+    width = rng.choice((4, 5, 6, 8))
+    batch: int | str = rng.choice(("B", "B", "B", 1, 2))
+    forms: list[tuple[int | str, ...]] = [
+        (batch, "T", width),
+        (batch, width, "T"),
+        ("T", width),
+        (batch, rng.choice((1, 2, 3)), "H", "W"),
+        (batch, "T"),
+        ("B", 6, width),
+    ]
+    first = rng.choices(forms, weights=[6, 4, 1, 1.5, 0.7, 0.5])[0]
+    inputs = [Input("x", first)]
+    if rng.random() < 0.35:
+        others: list[tuple[int | str, ...]] = [first, (batch, "S", width), (batch, width, "S"), (batch, width), ("S",)]
+        second = rng.choices(others, weights=[3, 2, 1, 1, 0.5])[0]
+        inputs.append(Input("y", second))
+    return inputs
+
+
+def _sizes(symbols: list[str], numbers: tuple[int, int, int]) -> Sizes:
+    batch, first, second = numbers
+    others = [s for s in symbols if s != "B"]
+    found = {s: first if others.index(s) == 0 else second for s in others}
+    return {s: batch if s == "B" else min(found[s], 14) if "W" in symbols else found[s] for s in symbols}
+
+
+def _add_one(draft: Draft) -> bool:
+    operators, weights = list(OPERATORS), list(OPERATORS.values())
+    for _ in range(_TRIES):
+        before = len(draft.steps)
+        operator = draft.rng.choices(operators, weights)[0]
+        try:
+            operator(draft)
+        except Rejected:
+            draft.undo_to(before)
+        else:
+            return True
+    return False
+
+
+def _outputs(draft: Draft) -> list[str]:
+    """What nothing reads, the last ones first; integers and masks stay inside of the model."""
+    read = {name for step in draft.steps for name in step.reads}
+    made = [step.name for step in draft.steps if not step.is_size]
+    unread = [name for name in made if name not in read and draft.example(name).is_floating_point()]
+    chosen = unread[::-1][:_MOST_OUTPUTS]
+    return chosen or [name for name in made if draft.example(name).is_floating_point()][-1:]

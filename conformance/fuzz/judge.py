@@ -1,0 +1,230 @@
+"""Exports a model for each engine and compares what the archives compute with PyTorch, at many sizes."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from conformance.fuzz.program import Program, Sizes
+from conformance.fuzz.sizes import judged_sizes
+from conformance.fuzz.verdict import (
+    CRASH,
+    ENGINE_ERROR,
+    EXCEPTION,
+    HANG,
+    NO_SIZE,
+    REFUSED,
+    RIGHT,
+    STATUSES,
+    TIMEOUT,
+    WRONG,
+    Verdict,
+    cause_of,
+)
+from t2n_core.check.comparison import OutputComparison, compare_outputs
+from t2n_core.check.outcome import Stage
+from t2n_core.engine.protocol import Array, Engine, EngineReply
+from t2n_core.errors import T2NError, UnsupportedOpsError
+from t2n_core.export import ExportResult, ModelExport
+from t2n_core.inference_target import TractNNEF
+
+LEVEL = "approximate"
+EXPORT_SECONDS = 30.0
+ENGINE_SECONDS = 12.0
+_MOST_ELEMENTS = 1_000_000
+_LARGEST_NUMBER = 1e3
+_NOISY_RUNS = 4
+_ROUNDING = 8.0
+"""An engine may be so many times as far from the numbers in float64 as the noisy runs are."""
+_STATUS_OF_REPLY = {"error": ENGINE_ERROR, "crash": CRASH, "oom": CRASH, "timeout": TIMEOUT}
+
+
+class TooLongError(Exception):
+    """Export did not end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What PyTorch computes at one assignment of sizes."""
+
+    sizes: Sizes
+    inputs: dict[str, Tensor]
+    expected: tuple[Array, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What an engine did at one assignment of sizes."""
+
+    sizes: Sizes
+    status: str
+    message: str = ""
+
+
+def references(program: Program, sizes: Sequence[Sizes] | None = None) -> list[Reference]:
+    """At the sizes where the model runs and all of its numbers, the inner ones too, are finite and of some order."""
+    inner, model = program.with_all_values().model(), program.model()
+    found = []
+    for one in judged_sizes(program) if sizes is None else sizes:
+        arguments = program.arguments(one)
+        try:
+            if not all(map(_is_usual, _outputs(inner, arguments))):
+                continue
+            outputs = _outputs(model, arguments)
+        except Exception:  # the model has no numbers at this size
+            continue
+        found.append(Reference(one, arguments, tuple(o.contiguous().numpy() for o in outputs)))
+    return found
+
+
+def _outputs(model: torch.nn.Module, arguments: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = model(**{name: value.clone() for name, value in arguments.items()})
+    return result if isinstance(result, tuple) else (result,)
+
+
+def _is_usual(value: Tensor) -> bool:
+    if value.numel() > _MOST_ELEMENTS:
+        return False
+    return not value.is_floating_point() or not value.numel() or bool(value.abs().amax() <= _LARGEST_NUMBER)
+
+
+def judge(program: Program, targets: Sequence[TractNNEF], sizes: Sequence[Sizes] | None = None) -> list[Verdict]:
+    """One verdict per target. The model is captured once."""
+    known = references(program, sizes)
+    if not known or known[0].sizes != dict(program.example):
+        return [
+            Verdict(str(target), NO_SIZE, "PyTorch has no usual numbers at the example's sizes") for target in targets
+        ]
+    export = ModelExport(program.model(), known[0].inputs, dynamic_axes=program.axes)
+    return [judge_one(program, export, target, known) for target in targets]
+
+
+def judge_one(program: Program, export: ModelExport, target: TractNNEF, known: Sequence[Reference]) -> Verdict:
+    """Exports for one target and runs its engine."""
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="t2n-fuzz-") as folder:
+        try:
+            with time_limit(EXPORT_SECONDS), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                result = export.to(target, Path(folder, "m.tar"))
+        except TooLongError:
+            return Verdict(
+                str(target), HANG, "export takes too long", "export takes too long", (dict(program.example),)
+            )
+        except T2NError as error:
+            first = error.problems[0] if isinstance(error, UnsupportedOpsError) else error
+            text = f"{type(first).__name__}: {first.message}"
+            return Verdict(str(target), REFUSED, str(error), cause_of(text), seconds=time.monotonic() - start)
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            return Verdict(
+                str(target), EXCEPTION, f"{text}\n{_place_of(error)}", cause_of(f"{text} {_place_of(error)}")
+            )
+        findings = run_all(program, result, target.engine(), known)
+    return summed_up(str(target), findings, time.monotonic() - start)
+
+
+def run_all(program: Program, result: ExportResult, engine: Engine, known: Sequence[Reference]) -> list[Finding]:
+    """What the engine does at every size; where it fails at one, the others run in a further job."""
+    names = result.input_names
+    findings: list[Finding] = []
+    rest = list(known)
+    while rest:
+        batches = [[one.inputs[name].numpy() for name in names] for one in rest]
+        reply = engine.run(result.archive, batches, timeout=ENGINE_SECONDS)
+        for reference, outputs in zip(rest, reply.outputs, strict=False):
+            findings.append(compared(program, reference, outputs))
+        rest = rest[len(reply.outputs) :]
+        if reply.status == "ok":
+            break
+        failed = [_failure(one, reply) for one in rest]
+        if Stage(reply.stage) is not Stage.RUN:
+            return findings + failed[:1]  # the archive does not load, at whatever size
+        findings += failed[:1]
+        rest = rest[1:]
+    return findings
+
+
+def _failure(reference: Reference, reply: EngineReply) -> Finding:
+    return Finding(reference.sizes, _STATUS_OF_REPLY[reply.status], f"at stage {reply.stage}: {reply.message}")
+
+
+def compared(program: Program, reference: Reference, outputs: Sequence[Array]) -> Finding:
+    found = compare_outputs(reference.expected, outputs, names=program.outputs, tolerance=LEVEL)
+    bad = [one for one in found if not one.passed]
+    if not bad or (not any(one.problem for one in bad) and _is_rounding(program, reference, outputs)):
+        return Finding(reference.sizes, RIGHT)
+    return Finding(reference.sizes, WRONG, "; ".join(map(_difference, bad)))
+
+
+def _difference(one: OutputComparison) -> str:
+    if one.problem:
+        return f"{one.name}: {one.problem}"
+    place = list(one.worst_index or ())
+    return f"{one.name}{place}: {one.worst_actual} in place of {one.worst_expected}"
+
+
+def _is_rounding(program: Program, reference: Reference, outputs: Sequence[Array]) -> bool:
+    """True if the engine is no further from PyTorch in float64 than PyTorch itself with a little noise in each step."""
+    wide = {name: value.double() for name, value in reference.inputs.items()}
+    try:
+        exact = [o.double().numpy() for o in _outputs(program.model().double(), wide)]
+        noisy = program.with_noise().model().double()
+        others = [[o.double().numpy() for o in _outputs(noisy, wide)] for _ in range(_NOISY_RUNS)]
+    except Exception:  # a model with a fixed dtype inside
+        return False
+    for index, (truth, theirs) in enumerate(zip(exact, outputs, strict=True)):
+        if truth.shape != theirs.shape or any(other[index].shape != truth.shape for other in others):
+            return False
+        spread = max(float(np.abs(other[index] - truth).max(initial=0.0)) for other in others)
+        if not float(np.abs(truth - theirs).max(initial=0.0)) <= _ROUNDING * spread + 1e-6:
+            return False
+    return True
+
+
+def summed_up(engine: str, findings: Sequence[Finding], seconds: float) -> Verdict:
+    """The worst of what was found."""
+    counts = Counter(one.status for one in findings)
+    worst = min(counts, key=STATUSES.index, default=NO_SIZE)
+    if worst == RIGHT:
+        return Verdict(engine, RIGHT, counts=counts, seconds=seconds)
+    failing = [one for one in findings if one.status == worst]
+    message = failing[0].message if failing else ""
+    cause = "other numbers" if worst == WRONG and "shape" not in message else cause_of(message)
+    return Verdict(engine, worst, message, cause, tuple(one.sizes for one in failing), counts, seconds)
+
+
+def _place_of(error: BaseException) -> str:
+    steps = [f for f in traceback.extract_tb(error.__traceback__) if "t2n_core" in f.filename]
+    return f"{Path(steps[-1].filename).name} in {steps[-1].name}" if steps else ""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raises TooLongError in the block when it takes longer; only in a main thread, and where signals are."""
+
+    def ring(*_: Any) -> None:
+        raise TooLongError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,21 @@
+"""What a random model is made of: each function adds a step or a few to a draft, or raises Rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from conformance.fuzz.draft import Draft
+from conformance.fuzz.operators import layers, numbers, positions, shapes, slices
+
+Operator = Callable[[Draft], str]
+
+OPERATORS: dict[Operator, float] = {
+    **slices.OPERATORS,
+    **shapes.OPERATORS,
+    **positions.OPERATORS,
+    **layers.OPERATORS,
+    **numbers.OPERATORS,
+}
+"""Operator -> how often, beside the others."""
+
+__all__ = ["OPERATORS", "Operator"]

@@ -1,0 +1,168 @@
+"""A random model as data: inputs, steps and outputs, and the Python class that they are."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+Sizes = Mapping[str, int]
+"""Symbol -> size."""
+_NOISE = 1e-6
+NAMESPACE: dict[str, Any] = {"torch": torch, "F": F, "nn": nn, "math": math, "Tensor": Tensor}
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A float tensor that the model is given."""
+
+    name: str
+    dims: tuple[int | str, ...]
+
+    def shape(self, sizes: Sizes) -> tuple[int, ...]:
+        return tuple(sizes[d] if isinstance(d, str) else d for d in self.dims)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of `forward`: `name = text`. A layer that it calls is `self.LAYER` in the text."""
+
+    name: str
+    text: str
+    layer: str = ""
+    """The expression that makes the layer: `nn.Linear(4, 6)`."""
+
+    @property
+    def layer_name(self) -> str:
+        return f"layer_{self.name}"
+
+    @property
+    def is_size(self) -> bool:
+        return self.name.startswith("n")
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return names_in(self.text)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A whole model with the sizes of its example."""
+
+    inputs: tuple[Input, ...]
+    steps: tuple[Step, ...]
+    outputs: tuple[str, ...]
+    example: Mapping[str, int]
+    seed: int
+
+    @property
+    def symbols(self) -> list[str]:
+        return list(dict.fromkeys(d for one in self.inputs for d in one.dims if isinstance(d, str)))
+
+    @property
+    def axes(self) -> dict[str, dict[int, str]]:
+        """The dynamic axes, as `ModelExport` takes them."""
+        found = {i.name: {a: d for a, d in enumerate(i.dims) if isinstance(d, str)} for i in self.inputs}
+        return {name: axes for name, axes in found.items() if axes}
+
+    @cached_property
+    def source(self) -> str:
+        """The class `Model`."""
+        lines = ["class Model(nn.Module):"]
+        layers = [step for step in self.steps if step.layer]
+        if layers:
+            lines += ["    def __init__(self):", "        super().__init__()"]
+            lines += [f"        self.{step.layer_name} = {step.layer}" for step in layers]
+            lines += [""]
+        lines += [self._head]
+        for step in self.steps:
+            text = step.text.replace("self.LAYER", f"self.{step.layer_name}")
+            lines.append(f"        {step.name} = {text}")
+        lines += [f"        return {', '.join(self.outputs)}"]
+        return "\n".join(lines) + "\n"
+
+    def model(self) -> nn.Module:
+        """The module in evaluation mode; equal programs have equal weights."""
+        place = f"fuzz_{zlib.crc32(self.source.encode()):x}.py"
+        linecache.cache[place] = (len(self.source), None, self.source.splitlines(keepends=True), place)
+        namespace = {**NAMESPACE, "add_noise": add_noise}
+        exec(compile(self.source, place, "exec"), namespace)
+        torch.manual_seed(self.seed)
+        made: nn.Module = namespace["Model"]()
+        return with_weights(made.eval())
+
+    def arguments(self, sizes: Sizes) -> dict[str, Tensor]:
+        """Random inputs at these sizes, the same ones each time."""
+        drawn = torch.Generator().manual_seed(self.seed * 7919 + sum(n * 31**i for i, n in enumerate(sizes.values())))
+        return {one.name: torch.randn(one.shape(sizes), generator=drawn) for one in self.inputs}
+
+    def trimmed(self) -> Program:
+        """Without the steps, and the inputs, that no output needs. At least one input stays."""
+        needed, kept = set(self.outputs), []
+        for step in reversed(self.steps):
+            if step.name in needed:
+                needed |= step.reads
+                kept.append(step)
+        inputs = tuple(one for one in self.inputs if one.name in needed) or self.inputs[:1]
+        symbols = {d for one in inputs for d in one.dims}
+        example = {name: size for name, size in self.example.items() if name in symbols}
+        return replace(self, inputs=inputs, steps=tuple(reversed(kept)), example=example)
+
+    def step_at(self, line: int) -> Step | None:
+        """The step that stands in this line of the source, counted from 1."""
+        first = self.source.splitlines().index(self._head) + 2
+        return self.steps[line - first] if 0 <= line - first < len(self.steps) else None
+
+    @property
+    def _head(self) -> str:
+        return f"    def forward(self, {', '.join(one.name for one in self.inputs)}):"
+
+    def with_noise(self) -> Program:
+        """Every tensor is slightly off, to learn how much of that comes out at the end."""
+        noisy = (s if s.is_size else replace(s, text=f"add_noise({s.text})") for s in self.steps)
+        return replace(self, steps=tuple(noisy))
+
+    def with_all_values(self) -> Program:
+        """Every tensor of the model is an output, to look at what is inside."""
+        return replace(self, outputs=tuple(step.name for step in self.steps if not step.is_size))
+
+
+def add_noise(value: Any) -> Any:
+    """Numbers that are off by what a chain of roundings in float32 may make of them."""
+    if isinstance(value, Tensor) and value.is_floating_point():
+        return value * (1 + _NOISE * torch.randn_like(value))
+    return value
+
+
+def with_weights(module: nn.Module) -> nn.Module:
+    """With signed weights everywhere, also where a fresh layer has zeros and ones, which hide mistakes."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(torch.randn_like(parameter) * 0.4)
+    return module
+
+
+@lru_cache(maxsize=4096)
+def names_in(text: str) -> frozenset[str]:
+    """The variables that an expression reads."""
+    tree = ast.walk(ast.parse(text, mode="eval"))
+    return frozenset(n.id for n in tree if isinstance(n, ast.Name)) - NAMESPACE.keys() - {"self", "add_noise"}
+
+
+def numbers_in(steps: Sequence[Step]) -> list[int]:
+    """The integers that the steps are written with, ascending: where a slice or a decision may turn."""
+    found: set[int] = set()
+    for step in steps:
+        for node in ast.walk(ast.parse(step.text, mode="eval")):
+            if isinstance(node, ast.Constant) and type(node.value) is int:
+                found.add(abs(node.value))
+    return sorted(found)

@@ -1,0 +1,104 @@
+"""A smaller model that fails in the same way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from conformance.fuzz.edits import bypassed, operands, renumbered
+from conformance.fuzz.program import Program, Step
+from conformance.fuzz.verdict import Verdict
+
+Fails = Callable[[Program], Verdict | None]
+"""The verdict of a program that fails in the same way, else None."""
+
+
+def shrink(program: Program, fails: Fails, seconds: float = 60.0) -> Program:
+    """Drops outputs, steps, inputs and dynamic axes, and makes the example small, as long as it still fails.
+
+    A dropped step's readers read one of its own operands instead. What does not run any more does not fail either.
+    """
+    deadline = time.monotonic() + seconds
+    for candidates in (_one_output, _prefixes):
+        program = _first_that_fails(program, candidates(program), fails, deadline) or program
+    again = True
+    while again and time.monotonic() < deadline:
+        again = False
+        for candidates in (_without_runs_of_steps, _without_steps, _fewer_axes, _smaller_examples):
+            while smaller := _first_that_fails(program, candidates(program), fails, deadline):
+                program, again = smaller, True
+    return renumbered(program)
+
+
+def _first_that_fails(program: Program, candidates: Iterator[Program], fails: Fails, deadline: float) -> Program | None:
+    seen = {_key(program)}
+    for candidate in candidates:
+        if time.monotonic() > deadline:
+            return None
+        candidate = candidate.trimmed()
+        if _key(candidate) in seen:
+            continue
+        seen.add(_key(candidate))
+        if fails(candidate) is not None:
+            return candidate
+    return None
+
+
+def _key(program: Program) -> tuple[str, str, str]:
+    return program.source, repr(program.inputs), repr(program.example)
+
+
+def _one_output(program: Program) -> Iterator[Program]:
+    if len(program.outputs) > 1:
+        yield from (replace(program, outputs=(name,)) for name in program.outputs)
+
+
+def _prefixes(program: Program) -> Iterator[Program]:
+    """An earlier value as the only output: the shortest that fails."""
+    for step in program.steps[:-1]:
+        if not step.is_size:
+            yield replace(program, outputs=(step.name,))
+
+
+def _without_runs_of_steps(program: Program) -> Iterator[Program]:
+    """Half of the steps at once, a quarter, …"""
+    count = len(program.steps)
+    width = count // 2
+    while width > 1:
+        for start in range(0, count, width):
+            yield from _bypassed_all(program, program.steps[start : start + width])
+        width //= 2
+
+
+def _bypassed_all(program: Program, steps: tuple[Step, ...]) -> Iterator[Program]:
+    for step in reversed(steps):
+        found = operands(program, step)
+        if not found:
+            return
+        program = bypassed(program, step, found[0])
+    yield program
+
+
+def _without_steps(program: Program) -> Iterator[Program]:
+    for step in reversed(program.steps):
+        for operand in operands(program, step):
+            yield bypassed(program, step, operand)
+
+
+def _fewer_axes(program: Program) -> Iterator[Program]:
+    """One symbol becomes the number that it was traced at."""
+    if len(program.symbols) < 2:
+        return
+    for symbol in program.symbols:
+        fixed = program.example[symbol]
+        inputs = tuple(replace(i, dims=tuple(fixed if d == symbol else d for d in i.dims)) for i in program.inputs)
+        yield replace(program, inputs=inputs, example={s: n for s, n in program.example.items() if s != symbol})
+
+
+def _smaller_examples(program: Program) -> Iterator[Program]:
+    for symbol, traced in program.example.items():
+        for smaller in (1, 2, 3, 4, 5, 6, 8, 10, 12, 16):
+            # traced at 1 is the harder case: a model that fails traced at 2 or more stays there if it can
+            if smaller < traced and not (smaller == 1 < traced):
+                yield replace(program, example={**program.example, symbol: smaller})

@@ -1,0 +1,51 @@
+"""A model as a test that can be pasted into a file."""
+
+from __future__ import annotations
+
+from conformance.fuzz.program import Program
+from conformance.fuzz.verdict import Verdict
+
+_HEAD = """import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from t2n_core import ModelExport, TractNNEF
+from t2n_core.check.parity import check_parity
+
+"""
+
+
+def snippet(program: Program, verdict: Verdict) -> str:
+    """The model, its example, and a test at the sizes where it fails."""
+    shapes = ", ".join(f'"{i.name}": torch.randn({_numbers(i.shape(program.example))})' for i in program.inputs)
+    failing = list(verdict.failing)[:6] or [program.example]
+    sizes = ", ".join(str(dict(one)) for one in failing)
+    version = verdict.engine.split()[-1]
+    said = verdict.message.splitlines()
+    return "\n".join(
+        [
+            f"# seed {program.seed}: {verdict.status} on {verdict.engine}, traced at {dict(program.example)}",
+            *(f"#   {line}" for line in said[:6]),
+            _HEAD,
+            program.source,
+            "",
+            "def test_model(tmp_path):",
+            f"    torch.manual_seed({program.seed})",
+            "    model = Model().eval()",
+            "    for parameter in model.parameters():",
+            "        nn.init.normal_(parameter, 0, 0.4)",
+            f"    example = {{{shapes}}}",
+            f"    export = ModelExport(model, example, dynamic_axes={program.axes})",
+            f'    target = TractNNEF("{version}", offline=True, check_io=False)',
+            '    result = export.to(target, tmp_path / "m.tar")',
+            f"    samples = [result.sample_at(sizes) for sizes in [{sizes}]]",
+            "    check_parity(target.engine(), result.archive, samples).raise_for_failure()",
+            "",
+        ]
+    )
+
+
+def _numbers(shape: tuple[int, ...]) -> str:
+    return ", ".join(map(str, shape))

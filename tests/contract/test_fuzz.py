@@ -1,0 +1,92 @@
+"""Random models on real engines, and engines that are wrong on purpose before the same judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from conformance.fuzz import judge as judge_module
+from conformance.fuzz.__main__ import shrunk
+from conformance.fuzz.judge import Finding, Reference, judge
+from conformance.fuzz.program import Input, Program, Step
+from conformance.fuzz.verdict import CRASH, ENGINE_ERROR, EXCEPTION, REFUSED, RIGHT, WRONG
+from t2n_core import TractNNEF
+from t2n_core.engine import ResolvedEngine
+from t2n_core.engine.protocol import Array
+from tests.tract_cli import make_cli
+
+STEPS = (
+    Step("v0", "torch.tanh(x)"),
+    Step("v1", "v0.mean(1)"),
+    Step("v2", "v0 * 0.5"),
+)
+PROGRAM = Program((Input("x", (2, "T", 4)),), STEPS, ("v1", "v2"), {"T": 5}, seed=3)
+SIZES = [{"T": n} for n in (5, 1, 2, 17)]
+PANIC = (
+    "_log(\"thread 'main' panicked at core/src/plan.rs:7:9:\\nindex out of bounds\\nnote: run with\"); sys.exit(101)"
+)
+FAULTS = {
+    "a number": ("outputs[1][0, -1, 2] += 0.01", WRONG, 1, "v2[0, 16, 2]"),
+    "a shape": ("outputs[0] = outputs[0][:1]", WRONG, 1, "v1: shape [1, 4], expected [2, 4]"),
+    "a dtype": ("outputs[0] = outputs[0].astype('f8')", WRONG, 1, "dtype float64"),
+    "outputs swapped": ("outputs.reverse()", WRONG, 1, "v1"),
+    "a panic": (PANIC, CRASH, 1, "index out of bounds"),
+    "an error": ("_log('[ERROR tract] no such size'); sys.exit(1)", ENGINE_ERROR, 1, "no such size"),
+}
+
+
+@pytest.mark.parametrize("fault", list(FAULTS))
+def test_a_fault_at_one_size_is_found_and_named(
+    fault: str, resolved_engine: Callable[[str], ResolvedEngine], tmp_path: Path
+) -> None:
+    spoil, status, count, words = FAULTS[fault]
+    at_17 = f"if outputs[1].shape[1] == 17: {spoil}"
+    target = TractNNEF(specific_tract_binary_path=make_cli(tmp_path, resolved_engine("0.23.9"), spoil=at_17))
+    (verdict,) = judge(PROGRAM, [target], SIZES)
+    assert (verdict.status, verdict.counts[status], verdict.counts[RIGHT]) == (status, count, len(SIZES) - count)
+    assert verdict.failing == ({"T": 17},)
+    assert words in verdict.message
+
+
+def test_the_same_engine_unspoiled_is_right(resolved_engine: Callable[[str], ResolvedEngine], tmp_path: Path) -> None:
+    target = TractNNEF(specific_tract_binary_path=make_cli(tmp_path, resolved_engine("0.23.9")))
+    (verdict,) = judge(PROGRAM, [target], SIZES)
+    assert verdict.status == RIGHT
+    assert verdict.counts == {RIGHT: len(SIZES)}
+
+
+def test_what_export_raises_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = TractNNEF("0.23.9")
+    steps = (Step("v0", "x[x > 0]"), Step("v1", "v0.sum() * x"))
+    (verdict,) = judge(Program(PROGRAM.inputs, steps, ("v1",), {"T": 5}, seed=3), [target], SIZES)
+    assert verdict.status == REFUSED
+    assert not verdict.failed
+
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("a bug")
+
+    monkeypatch.setattr("t2n_core.export.ModelExport.to", broken)
+    (verdict,) = judge(PROGRAM, [target], SIZES)
+    assert verdict.status == EXCEPTION
+    assert verdict.failed
+    assert "KeyError" in verdict.message
+
+
+def test_a_failing_model_shrinks_to_a_test(
+    resolved_engine: Callable[[str], ResolvedEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = resolved_engine("0.23.9")
+    plain = judge_module.compared
+
+    def spoiled(program: Program, reference: Reference, outputs: Sequence[Array]) -> Finding:
+        wrong = "tanh" in program.source and reference.sizes["T"] > 16
+        return plain(program, reference, [one + wrong for one in outputs])
+
+    monkeypatch.setattr(judge_module, "compared", spoiled)
+    (verdict,) = judge(PROGRAM, [TractNNEF("0.23.9", engine=engine)])
+    assert verdict.status == WRONG
+    text = shrunk(PROGRAM, verdict, [engine], seconds=20)
+    compile(text, "snippet.py", "exec")
+    assert "        v0 = torch.tanh(x)\n        return v0\n" in text

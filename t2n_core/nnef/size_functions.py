@@ -35,7 +35,7 @@ class Size(sympy.Symbol):  # type: ignore[misc]
 class FloorDiv(sympy.Function):  # type: ignore[misc]
     """`a // b` of integers, with as little as can be under it: a multiple of a number `b` comes out, and a quotient of
     a quotient is one. So the length behind many strided convolutions is one quotient of the length before them, where
-    tract 0.19 takes minutes for quotients of quotients.
+    tract 0.19 takes minutes for quotients of quotients. No size is subtracted under it, as engines divide towards zero.
     """
 
     nargs = (2,)
@@ -73,6 +73,11 @@ def _without_multiples(a: sympy.Expr, b: sympy.Integer) -> sympy.Expr | None:
     left = {term: number for term, number in terms.items() if number % b != 0}
     if not left:
         return whole
+    if all(number < 0 for number in left.values()):  # the negative of a quotient rounded up
+        return whole - FloorDiv(b - 1 - constant - sympy.Add(*(number * term for term, number in left.items())), b)
+    falling = {term for term, number in left.items() if number < 0 and not term.has(sympy.Function)}
+    whole += sympy.Add(*(left[term] // b * term for term in falling))
+    left.update({term: left[term] % b for term in falling})
     ((inner, times), *more) = left.items()
     if not more and times == 1 and isinstance(inner, FloorDiv) and inner.args[1].is_Integer and inner.args[1] > 0:
         return whole + FloorDiv(inner.args[0] + constant * inner.args[1], inner.args[1] * b)

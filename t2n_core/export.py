@@ -41,7 +41,7 @@ from t2n_core.rewriter.selection import Selection, select
 from t2n_core.rewriter.specs import Rewriter
 from t2n_core.rounding import compared_in_double
 from t2n_core.torch_graph.bfloat16 import without_bfloat16
-from t2n_core.torch_graph.dynamic_axes import normalise
+from t2n_core.torch_graph.declared_axes import normalise
 from t2n_core.torch_graph.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.ir import TorchModuleIRGraph, TorchOp
 from t2n_core.torch_graph.naming import NAMING_SCHEMES, NamingScheme

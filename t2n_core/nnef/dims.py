@@ -132,6 +132,13 @@ def _in_range(size: sympy.Symbol, numbers: Iterable[int]) -> list[int]:
     return [n for n in numbers if n >= low and (high is None or n <= high)] or [low]
 
 
+def solved(extent: sympy.Expr, size: sympy.Expr) -> sympy.Expr:
+    """The one symbol of a linear `extent`, where that is `size`: `(size - 1) // 4` of `4 * T + 1`."""
+    (symbol,) = extent.free_symbols
+    terms = sympy.expand(extent)
+    return FloorDiv(size - terms.coeff(symbol, 0), terms.coeff(symbol, 1))
+
+
 def evaluate(d: Dim, sizes: Mapping[str, int]) -> int:
     """Return the number that `d` is when its symbols have these sizes.
 

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import sympy
 
 from t2n_core.errors import LowerError
-from t2n_core.nnef.dims import Dim, Shape, is_static, product
+from t2n_core.nnef import dims
+from t2n_core.nnef.dims import Dim, Shape, is_static, product, solved, symbols_of
 from t2n_core.nnef.emitter import FLOAT32, Expected
 from t2n_core.nnef.graph import BlockLayout, Operation, Value
 from t2n_core.nnef.shapes import broadcast, is_stretched
@@ -72,7 +74,7 @@ class TractEmitter(TractLayout):
         return TRACT_TYPES[dtype.name]
 
     def need_sizes(self, names: set[str]) -> None:
-        """Sizes are read off the first input that has the symbol alone as an extent.
+        """Sizes are read off the first input that has the symbol alone as an extent, else a multiple of it.
 
         The value takes the symbol's own name: old versions know symbols only inside `external`, all know a value.
         """
@@ -80,19 +82,32 @@ class TractEmitter(TractLayout):
             self._sizes.add(name)
             source, axis = self._bearer(name)
             node, self.node = self.node, type(self.node)(f"size_of_{name}", None, ())
-            rank = source.rank
-            sizes = self.tract_core_shape_of(source, out=Expected((rank,), np.dtype(np.int64)))
+            sizes = self.tract_core_shape_of(source, out=Expected((source.rank,), np.dtype(np.int64)))
             one = self.slice(sizes, axes=[0], begin=[axis], end=[axis + 1])
             size = self.squeeze(one, axes=[0])
-            size.name = name
+            extent = source.shape[axis]
+            if isinstance(extent, sympy.Symbol):
+                size.name = name
+            else:
+                self._sizes.add(size.name)
+                wanted = solved(extent, dims.symbol(size.name))
+                results = [Expected((), np.dtype(np.int64))]
+                (part,) = self.write("tract_core_cast", {"input": wanted, "to": "tdim"}, results)
+                part.name = name
             self.node = node
 
     def _bearer(self, name: str) -> tuple[Value, int]:
-        for value in self.graph.inputs:
-            for axis, extent in enumerate(value.shape):
-                if not isinstance(extent, int) and extent.is_Symbol and extent.name == name:
-                    return value, axis
-        raise LowerError(f"no input has the size {name} as an extent", origin=self.node.origin)
+        """An input and the axis that says what a symbol is, best without arithmetic."""
+        places = [
+            (value, axis, extent)
+            for value in self.graph.inputs
+            for axis, extent in enumerate(value.shape)
+            if not isinstance(extent, int) and symbols_of([extent]) == {name}
+        ]
+        if not places:
+            raise LowerError(f"no input has the size {name} as an extent", origin=self.node.origin)
+        value, axis, _ = min(places, key=lambda place: not place[2].is_Symbol)
+        return value, axis
 
     def cast(self, value: Value, dtype: np.dtype[Any]) -> Value:
         if value.dtype == dtype:

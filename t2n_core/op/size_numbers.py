@@ -42,7 +42,7 @@ def float_of_sizes(g: Emitter, number: torch.SymFloat, table: SymbolTable) -> Va
     Raises LowerError for a number that depends on data, or on a function without a form here.
     """
     expression = number.node.expr
-    if not {s.name for s in expression.free_symbols} <= table.user_names.keys():
+    if not table.knows(expression):
         raise g.fail(
             f"a number of this model depends on its data ({expression})",
             hint="keep it a tensor: x * x.max() in place of x * x.max().item()",

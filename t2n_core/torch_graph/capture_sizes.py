@@ -13,8 +13,9 @@ import torch
 
 from t2n_core.nnef.dims import Dim, evaluate, symbols_of
 from t2n_core.nnef.ranges import SizeRange
+from t2n_core.torch_graph.declared_axes import AxisSize
 
-Axes: TypeAlias = Mapping[str, Mapping[int, str]]
+Axes: TypeAlias = Mapping[str, Mapping[int, AxisSize]]
 Limits: TypeAlias = Mapping[str, tuple[int | None, int | None]]
 """Smallest and largest size of a symbol; None leaves it open."""
 
@@ -29,11 +30,12 @@ _ATTEMPTS = 4
 
 def example_sizes(axes: Axes, names: Sequence[str], tensors: Sequence[torch.Tensor]) -> dict[str, int]:
     """Symbol -> its size in the example; without those that have several there."""
-    found: dict[str, set[int]] = {}
+    found: dict[str, set[int | None]] = {}
     for name, tensor in zip(names, tensors, strict=True):
-        for axis, symbol in axes.get(name, {}).items():
-            found.setdefault(symbol, set()).add(int(tensor.shape[axis]))
-    return {symbol: min(sizes) for symbol, sizes in found.items() if len(sizes) == 1}
+        for axis, size in axes.get(name, {}).items():
+            found.setdefault(size.name, set()).add(size.symbol_at(int(tensor.shape[axis])))
+    single = ((name, next(iter(sizes))) for name, sizes in found.items() if len(sizes) == 1)
+    return {name: size for name, size in single if size is not None}
 
 
 def capture_sizes(
@@ -45,15 +47,22 @@ def capture_sizes(
     on, then powers of two, then one symbol alone at such a power or as in the example; all within the limits.
     """
     sizes = example_sizes(axes, names, tensors)
-    wanted = [symbol for symbol, size in sizes.items() if size <= 1]
+    every = [size for of_input in axes.values() for size in of_input.values()]
+    wanted = [name for name, size in sizes.items() if any(one.name == name and one.at(size) <= 1 for one in every)]
     if not wanted:
         return
     taken = {int(size) for tensor in tensors for size in tensor.shape}
     seen: list[dict[str, int]] = []
-    for found in _choices(wanted, taken, limits or {}):
+    free = {name: _free(name, every, (limits or {}).get(name, (None, None))) for name in wanted}
+    for found in _choices(wanted, taken, free):
         if found is not None and found not in seen:
             seen.append(found)
             yield found
+
+
+def _free(name: str, sizes: Iterable[AxisSize], limit: tuple[int | None, int | None]) -> tuple[int, int | None]:
+    """The limits of a symbol within which none of its axes has a size of 0 or 1."""
+    return max(limit[0] or 0, *(-((size.offset - 2) // size.factor) for size in sizes if size.name == name)), limit[1]
 
 
 def _choices(wanted: Sequence[str], taken: set[int], limits: Limits) -> Iterator[dict[str, int] | None]:
@@ -92,7 +101,7 @@ def resized(
     """The example's tensors at other sizes of some symbols; the others as they are."""
     result = []
     for name, tensor in zip(names, tensors, strict=True):
-        changed = {axis: sizes[symbol] for axis, symbol in axes.get(name, {}).items() if symbol in sizes}
+        changed = {axis: size.at(sizes[size.name]) for axis, size in axes.get(name, {}).items() if size.name in sizes}
         result.append(_resized(tensor, changed) if changed else tensor)
     return result
 

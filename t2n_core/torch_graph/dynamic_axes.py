@@ -1,49 +1,17 @@
-"""Dynamic axes: what a user declares, what torch.export wants, and the symbols of capture under the user's names."""
+"""The symbols of capture under the user's names."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sympy
 import torch
 from sympy.core.relational import Relational
 
-from t2n_core.errors import CaptureError, InputError
-from t2n_core.nnef.dims import Dim, FloorDiv, Max, Min, Modulo, as_dim, symbol
+from t2n_core.errors import CaptureError
+from t2n_core.nnef.dims import Dim, FloorDiv, Max, Min, Modulo, as_dim, same, symbol, symbols_of
 from t2n_core.nnef.ranges import LEAST, SizeRange
-
-DynamicAxes = Mapping[str, Mapping[int, str] | Sequence[int]]
-
-
-def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) -> dict[str, dict[int, str]]:
-    """{input: {axis >= 0: symbol}}. A list of axes gets symbols of its own: `x_dim1`.
-
-    Raises InputError for an unknown input, an axis out of range, or a symbol that is not an identifier.
-    """
-    result: dict[str, dict[int, str]] = {}
-    for name, axes in (declared or {}).items():
-        if name not in shapes:
-            raise InputError(
-                f"dynamic_axes names the input `{name}`, the model's inputs are {', '.join(shapes) or 'none'}",
-                hint="use input_names=[...] to name the inputs",
-            )
-        rank = len(shapes[name])
-        pairs = axes.items() if isinstance(axes, Mapping) else [(a, "") for a in axes]
-        for axis, wanted in pairs:
-            if not isinstance(axis, int) or not -rank <= axis < rank:
-                raise InputError(f"dynamic_axes: `{name}` has rank {rank}, there is no axis {axis}")
-            place = axis % rank
-            text = wanted or f"{name}_dim{place}"
-            if not re.fullmatch(r"[A-Za-z]\w*", text):
-                raise InputError(
-                    f"dynamic_axes: {text!r} is not a symbol", hint="a symbol is a name: letters, digits and _"
-                )
-            if place in result.setdefault(name, {}) and result[name][place] != text:
-                raise InputError(f"dynamic_axes: axis {place} of `{name}` is given twice")
-            result[name][place] = text
-    return result
+from t2n_core.torch_graph.declared_axes import AxisSize
 
 
 class SymbolTable:
@@ -52,7 +20,8 @@ class SymbolTable:
     def __init__(self, sizes: SizeRange | None = None) -> None:
         self.range = SizeRange() if sizes is None else sizes
         """The sizes that the captured graph holds for."""
-        self._names: dict[str, sympy.Symbol] = {}
+        self._names: dict[str, sympy.Expr] = {}
+        """PyTorch's symbol -> the user's, or a declared multiple of it."""
         self._known: dict[Any, Dim] = {}
         self.symints: dict[str, torch.SymInt] = {}
         """Symbol -> PyTorch's own symbolic size."""
@@ -60,27 +29,34 @@ class SymbolTable:
         """The fake tensor mode of capture, for decompositions."""
         self._decided: dict[Any, Dim] = {}
 
-    def learn(self, size: Any, name: str) -> None:
-        """`size` is the traced size of an axis that the user calls `name`. Raises CaptureError where both disagree."""
+    def learn(self, size: Any, declared: AxisSize) -> None:
+        """Note that `size` is the traced size of an axis declared so. Raises CaptureError where both disagree."""
         expression = size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
+        bounds = self.range.bounds.get(declared.name, (LEAST, None))
+        extent = declared.extent(symbol(declared.name, *bounds))
         if not expression.is_Symbol:
+            tied = self.expression(expression) if expression.free_symbols and self.knows(expression) else None
+            if tied is not None and not declared.is_plain and same(tied, extent):
+                return
             raise CaptureError(
-                f"the axis `{name}` is not free: this model fixes it to {expression}",
-                hint="declare it static, or change the operator that depends on the traced size",
+                f"the axis `{declared}` is not free: this model fixes it to {expression if tied is None else tied}",
+                hint="declare it static, or change the operator that depends on the traced size"
+                if tied is None
+                else 'declare it so: 2 * torch.export.Dim("T") is the size of an axis, too',
             )
-        bounds = self.range.bounds.get(name, (LEAST, None))
-        known = self._names.setdefault(expression.name, symbol(name, *bounds))
-        if known.name != name:
+        known = self._names.setdefault(expression.name, extent)
+        if known != extent:
             raise CaptureError(
-                f"the axes `{known.name}` and `{name}` must be equal in this model",
+                f"the axes `{known}` and `{extent}` must be equal in this model",
                 hint="give both axes the same symbol in dynamic_axes",
             )
-        self.symints.setdefault(name, size)
+        if declared.is_plain or declared.name not in self.symints:
+            self.symints[declared.name] = size if declared.is_plain else (size - declared.offset) // declared.factor
 
     def name_of(self, size: Any) -> str | None:
-        """What the user calls a free size of capture, if it is known already."""
+        """Return what the user calls a free size of capture, if it is known already."""
         known = self._names.get(str(size.node.expr)) if isinstance(size, torch.SymInt) else None
-        return None if known is None else str(known.name)
+        return str(known.name) if known is not None and known.is_Symbol else None
 
     def decide(self, expression: Any, dim: Dim) -> None:
         """Fix what an expression of PyTorch's is in this model; also a size that else would depend on data."""
@@ -105,12 +81,12 @@ class SymbolTable:
 
     @property
     def user_names(self) -> dict[str, str]:
-        """PyTorch's symbol -> the user's."""
-        return {theirs: ours.name for theirs, ours in self._names.items()}
+        """PyTorch's symbol -> the user's, where it is that alone."""
+        return {theirs: ours.name for theirs, ours in self._names.items() if ours.is_Symbol}
 
     @property
     def names(self) -> list[str]:
-        return sorted({s.name for s in self._names.values()})
+        return sorted(symbols_of(self._names.values()))
 
     def dim(self, size: Any) -> Dim:
         """One of torch's sizes (int or SymInt) as ours."""
@@ -127,7 +103,7 @@ class SymbolTable:
         """Return a size without the extremes that a condition of the range decides: `Min(S, T)` where `S <= T`."""
         if isinstance(dim, int) or not dim.has(Max, Min):
             return dim
-        names = {s.name: s for s in self._names.values()}
+        names = {s.name: s for extent in self._names.values() for s in extent.free_symbols}
         for condition in self.range.conditions:
             if isinstance(condition, sympy.Le | sympy.Ge) and all(s.name in names for s in condition.free_symbols):
                 renamed = condition.xreplace({s: names[s.name] for s in condition.free_symbols})

@@ -16,14 +16,14 @@ from torch.utils import _pytree as pytree
 
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.ranges import LEAST, SizeRange
-from t2n_core.torch_graph import dynamic_axes as axes_of
 from t2n_core.torch_graph.as_eager import masks_unread, padded_encoders, roots_of_sizes
 from t2n_core.torch_graph.calls import FlatCall
 from t2n_core.torch_graph.capture_mode import CaptureMode
-from t2n_core.torch_graph.capture_sizes import Axes, Limits, capture_sizes, example_sizes, freeing_sizes, resized
+from t2n_core.torch_graph.capture_sizes import Axes, capture_sizes, example_sizes, freeing_sizes, resized
 from t2n_core.torch_graph.containers import containers_kept
 from t2n_core.torch_graph.decisions import Decisions
-from t2n_core.torch_graph.dynamic_axes import DynamicAxes, SymbolTable
+from t2n_core.torch_graph.declared_axes import AxisSize, DeclaredAxes, DynamicAxes, normalise
+from t2n_core.torch_graph.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.from_export import build_graph
 from t2n_core.torch_graph.implied import implied_decisions
 from t2n_core.torch_graph.inputs import ModelInputs, bind_inputs, result_names
@@ -84,9 +84,8 @@ class TorchModuleTracer:
     """Of the caller: they see the model's calls before those of capture."""
     capture: CaptureWay = "export"
     """`trace` freezes what the model decides in Python, where torch.export refuses it."""
-    limits: Limits = field(default_factory=dict)
-    """Of the symbols' sizes."""
     source: Source = field(init=False)
+    _declared: DeclaredAxes = field(init=False)
 
     def __post_init__(self) -> None:
         self.source = self.model if isinstance(self.model, Source) else source_of(self.model)
@@ -97,7 +96,8 @@ class TorchModuleTracer:
         """Raises InputError for axes that do not exist, CaptureError for what torch.export refuses."""
         tensors = self.inputs.tensors
         shapes = {n: tuple(t.shape) for n, t in zip(self.inputs.names, tensors, strict=True)}
-        axes = axes_of.normalise(self.dynamic_axes, shapes)
+        self._declared = normalise(self.dynamic_axes, shapes)
+        axes = self._declared.axes
         with quiet(), torch.no_grad():
             if self.source.program is not None:
                 program = _functional(self.source.program)
@@ -115,7 +115,7 @@ class TorchModuleTracer:
         names, tensors = self.inputs.names, self.inputs.tensors
         example = example_sizes(axes, names, tensors)
         failures, wrong = 0, list[SizeDecision]()
-        for sizes in capture_sizes(axes, names, tensors, self.limits):
+        for sizes in capture_sizes(axes, names, tensors, self._declared.range.bounds):
             others = resized(axes, names, tensors, sizes)
             if any(d.holds({**example, **sizes}) for d in wrong) or (failures and not self._runs(others)):
                 continue
@@ -208,11 +208,11 @@ class TorchModuleTracer:
         fakes = _user_fakes(program)
         if len(fakes) != len(tensors):
             raise InputError(f"{self.source.name} has {len(fakes)} input tensors, the example has {len(tensors)}")
-        sizes = SizeRange.of({symbol for places in axes.values() for symbol in places.values()})
-        table = self._table(sizes, fakes, axes)
+        declared = self._declared.range
+        table = self._table(declared, fakes, axes)
         example = self._sizes(table, fakes, axes, self.inputs.tensors)
         captured_at = self._sizes(table, fakes, axes, tensors)
-        sizes = SizeRange({symbol: (min(LEAST, size), None) for symbol, size in example.items()})
+        sizes = SizeRange({n: declared.bounds.get(n, (min(LEAST, size), None)) for n, size in example.items()})
         table.range = sizes
         decisions = named([*found.all(), *implied_decisions(program)], table)
 
@@ -231,12 +231,15 @@ class TorchModuleTracer:
         """The sizes of the inputs by name."""
         table = SymbolTable(sizes)
         table.fake_mode = detect_fake_mode(fakes)
+        every: list[tuple[Any, AxisSize, bool]] = []
         for name, fake in zip(self.inputs.names, fakes, strict=True):
-            for axis, symbol in {**_free_axes(name, fake, self.source), **axes.get(name, {})}.items():
-                known = table.name_of(fake.shape[axis])
-                if known is not None and axis not in axes.get(name, {}):
-                    continue  # free in a program that was made elsewhere, and named by another input
-                table.learn(fake.shape[axis], symbol)
+            declared = axes.get(name, {})
+            free = {**_free_axes(name, fake, self.source), **declared}
+            every += [(fake.shape[axis], size, axis in declared) for axis, size in free.items()]
+        for size, wanted, is_declared in sorted(every, key=lambda one: _is_tied(one[0])):
+            if not is_declared and table.name_of(size) is not None:
+                continue  # free in a program that was made elsewhere, and named by another input
+            table.learn(size, wanted)
         return table
 
     def _sizes(
@@ -246,9 +249,11 @@ class TorchModuleTracer:
         found: dict[str, int] = {}
         for name, tensor, fake in zip(self.inputs.names, tensors, fakes, strict=True):
             for axis, size in enumerate(tensor.shape):
-                symbol = axes.get(name, {}).get(axis) or table.name_of(fake.shape[axis])
-                if symbol is not None:
-                    found[symbol] = int(size)
+                known = table.name_of(fake.shape[axis])
+                declared = axes.get(name, {}).get(axis) or (None if known is None else AxisSize(known))
+                here = None if declared is None else declared.symbol_at(int(size))
+                if declared is not None and here is not None:
+                    found[declared.name] = here
         return dict(sorted(found.items()))
 
     def _export(
@@ -287,7 +292,7 @@ class TorchModuleTracer:
                 can_trace = self.capture == "export" and not self.source.is_script
                 raise refusal(cause, self.source.name, self.inputs.names, decisions.fixing(), can_trace) from cause
 
-    def _dynamic_shapes(self, axes: Mapping[str, Mapping[int, str]]) -> dict[str, Any] | None:
+    def _dynamic_shapes(self, axes: Axes) -> dict[str, Any] | None:
         if not any(axes.values()):
             return None
         free = torch.export.Dim.DYNAMIC
@@ -321,12 +326,17 @@ def _functional(program: torch.export.ExportedProgram) -> torch.export.ExportedP
     return program.run_decompositions({}) if _mutates(program) else program
 
 
-def _free_axes(name: str, fake: torch.Tensor, source: Source) -> dict[int, str]:
+def _is_tied(size: int | torch.SymInt) -> bool:
+    """True for a size that the model makes of others, which have to be known before."""
+    return isinstance(size, torch.SymInt) and not size.node.expr.is_Symbol
+
+
+def _free_axes(name: str, fake: torch.Tensor, source: Source) -> dict[int, AxisSize]:
     """The axes that an exported program leaves free, named as if they were declared without a name."""
     if source.program is None:
         return {}
     free = [axis for axis, size in enumerate(fake.shape) if isinstance(size, torch.SymInt)]
-    return {axis: f"{name}_dim{axis}" for axis in free}
+    return {axis: AxisSize(f"{name}_dim{axis}") for axis in free}
 
 
 def _paths_of(program: torch.export.ExportedProgram) -> list[Path]:

@@ -244,7 +244,8 @@ class ModelExport:
     ) -> Graph:
         rules = self._rules(selection, session)
         options, fragments, scheme = target.writing, target.custom_fragments, self.nnef_variable_naming_scheme
-        graph = lower(simple, target.spec, rules, list(names), options, fragments, scheme)
+        sizes = target.size_range(self._capture(target, selection).model.range)
+        graph = lower(simple, target.spec, rules, list(names), options, fragments, scheme, sizes)
         for fragment in target.specific_fragments(graph):
             graph.fragments.setdefault(fragment.name, fragment)
         target.post_export(graph)

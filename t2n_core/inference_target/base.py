@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from t2n_core.check.tolerance import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.engine.protocol import Engine
 from t2n_core.nnef.graph import Fragment, Graph
+from t2n_core.nnef.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
@@ -64,6 +65,10 @@ class InferenceTarget(ABC):
     def custom_fragments(self) -> Sequence[Fragment]:
         """Fragments that are in the archive from the beginning, for rules to call by name."""
         return ()
+
+    def size_range(self, sizes: SizeRange) -> SizeRange:
+        """The part of these sizes that an archive of this target holds for. Raises InputError if there is none."""
+        return sizes
 
     @abstractmethod
     def engine(self) -> Engine:

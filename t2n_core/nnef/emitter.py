@@ -26,6 +26,7 @@ from t2n_core.nnef import shapes
 from t2n_core.nnef.dims import Dim, Shape, as_dim, same, shape_text, symbols_of
 from t2n_core.nnef.graph import ArrayWeight, BlockLayout, Fragment, Graph, Operation, Value, WeightSource, values_in
 from t2n_core.nnef.identifiers import identifier_problem
+from t2n_core.nnef.ranges import SizeRange
 from t2n_core.nnef.signatures import fragment_signature
 from t2n_core.nnef.spec import Signature, Spec
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
@@ -232,8 +233,11 @@ class Emitter(ABC):
 
     # -------------------------------------------------------------------------------------------------- what differs
     @abstractmethod
-    def declare_symbols(self, names: Sequence[str]) -> None:
-        """Says that these are sizes of dynamic axes."""
+    def declare_symbols(self, sizes: SizeRange) -> None:
+        """Says what the sizes of dynamic axes are called, and which the graph holds for."""
+
+    def guard_sizes(self) -> None:  # noqa: B027
+        """Makes the finished graph fail for other sizes than declared, where no declaration does that."""
 
     @abstractmethod
     def external(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Value:

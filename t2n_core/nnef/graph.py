@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from t2n_core.errors import Origin
 from t2n_core.nnef.dims import Dim, Shape
+from t2n_core.nnef.ranges import SizeRange
 
 BLOCK_ELEMENTS = 32
 BLOCK_BYTES = 18
@@ -118,6 +119,8 @@ class Graph:
     extensions: list[str] = field(default_factory=list)
     """Without the keyword: `tract_registry tract_core`, `tract_symbol T`."""
     fragments: dict[str, Fragment] = field(default_factory=dict)
+    sizes: SizeRange = field(default_factory=SizeRange)
+    """Sizes of the dynamic axes that it holds for."""
     properties: dict[str, str] = field(default_factory=dict)
     """Written only when a user asks for them (tract's `properties` fragment)."""
 

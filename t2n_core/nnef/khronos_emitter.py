@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from t2n_core.errors import LowerError
 from t2n_core.nnef.dims import Dim, Shape, is_static
 from t2n_core.nnef.emitter import FLOAT32, Emitter, Expected
 from t2n_core.nnef.graph import Operation, Value
+from t2n_core.nnef.ranges import SizeRange
 
 
 class KhronosEmitter(Emitter):
@@ -18,7 +18,7 @@ class KhronosEmitter(Emitter):
 
     truths = FLOAT32  # there is no arithmetic of integers
 
-    def declare_symbols(self, names: Sequence[str]) -> None:
+    def declare_symbols(self, sizes: SizeRange) -> None:
         """Nothing: an input that has one is refused."""
 
     def external(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Value:

@@ -13,8 +13,11 @@ from t2n_core.nnef import dims
 from t2n_core.nnef.dims import Dim, Shape, is_static, product, solved, symbols_of
 from t2n_core.nnef.emitter import FLOAT32, Expected
 from t2n_core.nnef.graph import BlockLayout, Operation, Value
+from t2n_core.nnef.ranges import SizeRange
 from t2n_core.nnef.shapes import broadcast, is_stretched
 from t2n_core.nnef.spec import Spec
+from t2n_core.nnef.tract.guard_statement import guard
+from t2n_core.nnef.tract.guards import assertions
 from t2n_core.nnef.tract.sizes import is_seen_within, negated
 from t2n_core.nnef.tract_arithmetic import INT64
 from t2n_core.nnef.tract_layout import TractLayout
@@ -23,7 +26,6 @@ from t2n_core.nnef.tract_versions import (
     BATCHED_CONSTANTS,
     BLOCKS,
     BLOCKS_IN_HALVES,
-    BOUNDED_SIZES,
     PRODUCTS_APART,
     REWRITTEN_PRODUCTS,
     ROWS_OVERRUN,
@@ -48,12 +50,15 @@ class TractEmitter(TractLayout):
         self._sizes: set[str] = set()
         self.rows_overrun = spec.version < ROWS_OVERRUN
 
-    def declare_symbols(self, names: Sequence[str]) -> None:
-        """Sizes are at least 1, as capture takes them to be: with that the engine proves that operators made for many
-        elements fit, which it does not use for a tensor that might be empty."""
-        self.graph.extensions += [f"tract_symbol {name}" for name in names]
-        if self.spec.version >= BOUNDED_SIZES and not self.options.streaming:
-            self.graph.extensions += [f"tract_assert {name} >= 1" for name in names]
+    def declare_symbols(self, sizes: SizeRange) -> None:
+        """A stream has its own sizes, so that an archive for streams says nothing of them."""
+        self.graph.sizes = sizes
+        self.graph.extensions += [f"tract_symbol {name}" for name in sizes.names]
+        if not self.options.streaming:
+            self.graph.extensions += assertions(sizes, self.spec.version)
+
+    def guard_sizes(self) -> None:
+        guard(self)
 
     def external(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Value:
         arguments: dict[str, Any] = {"shape": list(shape)}

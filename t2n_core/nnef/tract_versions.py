@@ -9,6 +9,10 @@ from packaging.version import Version
 
 BOUNDED_SIZES = Version("0.21.6")
 """The first release that reads what is known of a size."""
+CHECKED_SCENARIOS = Version("0.21.8")
+"""The first release that refuses sizes which none of the archive's scenarios allows."""
+SOLVED_SIZES = Version("0.21")
+"""The first release that finds T where an extent is `T + 1`; before, only from `T` and `2 * T`."""
 SIZES_AS_BOUNDS = Version("0.19.6")
 """Before, the bounds of `slice` are numbers only."""
 EXTREMES = Version("0.21.7")

@@ -13,6 +13,7 @@ from t2n_core.nnef.dialects import emitter_for
 from t2n_core.nnef.dims import symbols_of
 from t2n_core.nnef.emitter import Emitter, Expected, expressions_in
 from t2n_core.nnef.graph import Fragment, Graph, Operation, Value
+from t2n_core.nnef.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 from t2n_core.op.dtypes import numpy_dtype
@@ -31,12 +32,14 @@ def lower(
     options: WritingOptions = PLAIN,
     fragments: Sequence[Fragment] = (),
     scheme: naming.NamingScheme = "natural",
+    sizes: SizeRange | None = None,
 ) -> Graph:
     """The NNEF graph of a simplified torch graph. Raises UnsupportedOpsError with all problems at once.
 
     `fragments` are in the graph from the beginning, so that rules can call them by name. `scheme` names the tensors.
+    `sizes` are those that the graph holds for: all from 1 on, if not given.
     """
-    return _Lowering(graph, spec, registry, options, fragments, scheme).run(output_names)
+    return _Lowering(graph, spec, registry, options, fragments, scheme).run(output_names, sizes)
 
 
 class _Lowering:
@@ -59,10 +62,10 @@ class _Lowering:
         self.problems: list[T2NError] = []
         self.lost: set[int] = set()
 
-    def run(self, output_names: list[str]) -> Graph:
+    def run(self, output_names: list[str], sizes: SizeRange | None) -> Graph:
         symbols = self.graph.table.names
         self.g.reserve([*symbols, *(v.name for v in self.graph.inputs), *output_names])
-        self.g.declare_symbols(symbols)
+        self.g.declare_symbols(SizeRange.of(symbols) if sizes is None else sizes)
         for variable in self.graph.inputs:
             self.values[id(variable)] = self.g.external(variable.name, variable.shape, numpy_dtype(variable.dtype))
         for op in self.graph.op_nodes:
@@ -71,6 +74,7 @@ class _Lowering:
             raise UnsupportedOpsError(self.problems, target=str(self.spec))
         self._outputs(output_names)
         _prune(self.g.graph)
+        self.g.guard_sizes()
         if self.scheme == "numeric":
             _number(self.g.graph, {*symbols, *output_names})
         return self.g.graph

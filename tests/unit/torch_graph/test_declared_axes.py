@@ -11,8 +11,7 @@ from torch import nn
 from torch.export import Dim
 
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.errors import CaptureError, InputError
-from t2n_core.nnef.dims import symbol
+from t2n_core.errors import CaptureError, InputError, LowerError
 from t2n_core.nnef.ranges import Bounds, SizeRange
 from t2n_core.torch_graph.declared_axes import AxisSize, DynamicAxes, normalise
 
@@ -96,28 +95,33 @@ def test_a_multiple_of_a_size(model: nn.Module, order: list[str]) -> None:
     export = ModelExport(model, inputs, dynamic_axes={n: {1: {"x": size, "y": 2 * size}[n]} for n in order})
     captured = export.captured
     assert captured.symbols == {"T": 3}
-    assert [v.shape[1] for v in captured.graph.inputs] == [symbol("T"), 2 * symbol("T")]
-    assert captured.sizes == SizeRange({"T": (2, 16)})
-    assert captured.graph.outputs[-1].shape[1] == symbol("T")
+    assert [str(v.shape[1]) for v in captured.graph.inputs] == ["T", "2*T"]
+    assert captured.range == SizeRange({"T": (2, 16)})
+    assert captured.graph.outputs[-1].shape[1] == captured.graph.inputs[0].shape[1]
+
+
+class Strided(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(3, 5, 5, stride=4)
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        pieces = y[:, :, 1:].reshape(y.shape[0], 3, -1, 4).mean(-1)
+        return x.relu(), self.conv(y) + pieces.mean(1, keepdim=True) * y.shape[2]
+
+
+def strided(axes: DynamicAxes) -> ModelExport:
+    return ModelExport(Strided().eval(), {"x": torch.randn(2, 5, 4), "y": torch.randn(3, 3, 21)}, dynamic_axes=axes)
 
 
 @pytest.mark.parametrize("version", ["0.19.15", "0.21.5", "0.21.19", "0.23.9"])
-@pytest.mark.parametrize(
-    "axes", [{"x": {1: Dim("T"), 0: "B"}, "y": {1: 4 * Dim("T") + 1}}, {"y": {1: 4 * Dim("T") + 1}}]
-)
+@pytest.mark.parametrize("axes", [{"x": {1: Dim("T"), 0: "B"}}, {}], ids=["beside", "alone"])
 def test_multiples_in_the_engine(axes: DynamicAxes, version: str, tmp_path: Path) -> None:
-    class Strided(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv = nn.Conv1d(3, 5, 5, stride=4)
-
-        def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            pieces = y[:, :, 1:].reshape(y.shape[0], 3, -1, 4).mean(-1)
-            return x.relu(), self.conv(y) + pieces.mean(1, keepdim=True) * y.shape[2]
-
-    axes = {name: {2 if name == "y" and axis == 1 else axis: size for axis, size in of_input.items()} for name, of_input in axes.items()}  # type: ignore[union-attr]  # fmt: skip
-    inputs = {"x": torch.randn(2, 5, 4), "y": torch.randn(3, 3, 21)}
-    export = ModelExport(Strided().eval(), inputs, dynamic_axes=axes)
+    export = strided({**axes, "y": {2: 4 * Dim("T") + 1}})
+    if version < "0.21" and not axes:
+        with pytest.raises(LowerError, match=r"does not find T from an axis of 4\*T \+ 1"):
+            export.lower(TractNNEF(version))
+        return
     result = export.to(TractNNEF(version, offline=True), tmp_path / "m.nnef.tgz")
     outcome = result.check_parity("approximate")
     assert outcome.passed, outcome.describe()
@@ -130,5 +134,5 @@ def test_a_size_that_is_fixed_is_told() -> None:
             return x + torch.ones(6, 4)
 
     export = ModelExport(Fixed(), (torch.randn(2, 6, 4),), dynamic_axes={"x": {1: 2 * T}})
-    with pytest.raises(CaptureError, match="axis 1|fix|6"):
+    with pytest.raises(CaptureError, match="6"):
         _ = export.captured

@@ -1,0 +1,130 @@
+"""The guard of a range as a statement, for releases that check no scenarios."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from t2n_core.errors import LowerError
+from t2n_core.nnef.dims import evaluate, symbols_of
+from t2n_core.nnef.graph import ArrayWeight, Graph, Operation, Value
+from t2n_core.nnef.tract.guards import excess
+from t2n_core.nnef.tract_versions import BOUNDED_SIZES, CHECKED_SCENARIOS, SIZES_AS_BOUNDS, SMALL_FIRST, SOLVED_SIZES
+
+if TYPE_CHECKING:
+    from t2n_core.nnef.tract_emitter import TractEmitter
+
+_FLOAT32 = np.dtype(np.float32)
+_TYPICAL = 64
+"""The size of a dynamic axis for which the smallest tensor is looked for."""
+_REDUCED = frozenset({"sum_reduce", "mean_reduce", "max_reduce", "min_reduce"})
+
+
+def guard(g: TractEmitter) -> None:
+    """Makes the finished graph fail for sizes out of its range, where the release has no other way.
+
+    The statement stands on one way to an output: what fails there fails the whole run. Raises LowerError for a range
+    that this release cannot check.
+    """
+    graph, version = g.graph, g.spec.version
+    if version >= CHECKED_SCENARIOS or g.options.streaming or not graph.sizes.relations():
+        return
+    if version < SIZES_AS_BOUNDS:
+        if graph.sizes.restricted:
+            raise LowerError(
+                f"{g.spec} cannot check that sizes are in the range {graph.sizes}", hint=f"{SIZES_AS_BOUNDS} can"
+            )
+        return
+    _need_solved(g)
+    place, first = _place(graph), len(graph.operations)
+    guarded = _multiplied(g, place, _one(g, max(place.rank, 1)))
+    written = graph.operations[first:]
+    del graph.operations[first:]
+    _stand_in(g, place, guarded)
+    at = next(i for i, operation in enumerate(graph.operations) if operation is place.producer)
+    graph.operations[at + 1 : at + 1] = written
+
+
+def _need_solved(g: TractEmitter) -> None:
+    """Raises LowerError where the engine does not find out what a symbol is."""
+    if g.spec.version >= SOLVED_SIZES:
+        return
+    extents = [extent for value in g.graph.inputs for extent in value.shape if not isinstance(extent, int)]
+    solved = symbols_of(extent for extent in extents if extent.as_coeff_Mul()[1].is_Symbol)
+    for name in sorted(set(g.graph.sizes.names) - solved):
+        found = ", ".join(str(extent) for extent in extents if name in symbols_of([extent]))
+        raise LowerError(
+            f"{g.spec} does not find {name} from an axis of {found}",
+            hint=f"give an input with an axis of {name}, or of a multiple of it; {SOLVED_SIZES} needs none",
+        )
+
+
+def _place(graph: Graph) -> Value:
+    """The smallest of the outputs and of the sums and means on the way to them, best of float32."""
+    sizes = dict.fromkeys(graph.sizes.names, _TYPICAL)
+
+    def cost(value: Value) -> tuple[bool, int]:
+        return value.dtype != _FLOAT32, math.prod(evaluate(extent, sizes) for extent in value.shape)
+
+    sums = [
+        operation.outputs[0]
+        for operation in graph.operations
+        if operation.name in _REDUCED and operation.outputs[0].dtype == _FLOAT32
+    ]
+    return min([*graph.outputs, *sums], key=cost)
+
+
+def _write(g: TractEmitter, operator: str, arguments: dict[str, Any], dtype: Any, rank: int) -> Value:
+    """Appends a statement as it is: nothing may be simplified in it, nor written in another form."""
+    value = Value(g.unique(f"range_{operator}"), np.dtype(dtype), (1,) * rank)
+    value.producer = Operation(operator, arguments, (value,))
+    g.graph.operations.append(value.producer)
+    return value
+
+
+def _one(g: TractEmitter, rank: int) -> Value:
+    """A tensor of one 1, or an error at run time."""
+    number = g.variable("one_in_range", ArrayWeight(np.ones((1,) * rank, np.float32)))
+    end = 1 + excess(g.graph.sizes)
+    if g.spec.version >= BOUNDED_SIZES:  # `slice` ends where the axis does, there
+        arguments = {"input": number, "start": 0, "end": end, "len": 1, "axis": 0}
+        return _write(g, "tract_core_dyn_slice", arguments, np.float32, rank)
+    part = _write(g, "slice", {"input": number, "axes": [0], "begin": [0], "end": [end]}, np.float32, rank)
+    return _write(g, "max_reduce", {"input": part, "axes": [0]}, np.float32, rank)
+
+
+def _multiplied(g: TractEmitter, place: Value, one: Value) -> Value:
+    """The same numbers of any type: a product with 1 keeps zeros, infinities and NaN as they are."""
+    rank, dtype = place.rank, place.dtype
+    if rank == 0:
+        one = _write(g, "squeeze", {"input": one, "axes": [0]}, np.float32, 0)
+    if dtype.kind == "b":
+        one = _write(g, "gt", {"x": one, "y": 0.5}, np.bool_, rank)
+    elif dtype != _FLOAT32:
+        one = _write(g, "tract_core_cast", {"input": one, "to": g.type_name(dtype)}, dtype, rank)
+    small_first = g.spec.version < SMALL_FIRST
+    x, y = (one, place) if small_first else (place, one)
+    guarded = _write(g, "and" if dtype.kind == "b" else "mul", {"x": x, "y": y}, dtype, rank)
+    guarded.shape = place.shape
+    return guarded
+
+
+def _stand_in(g: TractEmitter, place: Value, guarded: Value) -> None:
+    """`guarded` for `place` wherever that is read, or given out."""
+    for operation in g.graph.operations:
+        operation.arguments = {name: _replaced(a, place, guarded) for name, a in operation.arguments.items()}
+    for index, output in enumerate(g.graph.outputs):
+        if output is place:
+            guarded.name, place.name = place.name, g.unique(f"{place.name}_unguarded")
+            g.graph.outputs[index] = guarded
+
+
+def _replaced(argument: Any, old: Value, new: Value) -> Any:
+    if isinstance(argument, list | tuple):
+        return type(argument)(_replaced(item, old, new) for item in argument)
+    return new if argument is old else argument
+
+
+__all__ = ["guard"]

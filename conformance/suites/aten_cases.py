@@ -16,7 +16,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from string import ascii_uppercase
 from typing import Any
 from unittest.mock import patch
 
@@ -24,6 +23,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
+
+from conformance.suites.free_axes import free_axes, named
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "int64": torch.int64, "bool": torch.bool}
 UNWRITTEN = frozenset("empty empty_like empty_permuted empty_strided new_empty new_empty_strided".split())
@@ -64,13 +65,8 @@ class AtenSample:
 
     @property
     def dynamic_axes(self) -> dict[str, dict[int, str]]:
-        """Every axis of more than one element of what is no index; axes of one length share a name."""
-        inputs = zip(self.input_names, self.inputs, strict=True)
-        varied = [(name, x.shape) for name, x in inputs if x.is_floating_point() or x.dtype == torch.bool]
-        lengths = dict.fromkeys(n for _, shape in varied for n in shape if n > 1)
-        symbols = dict(zip(lengths, ascii_uppercase, strict=False))
-        axes = {name: {i: symbols[n] for i, n in enumerate(shape) if n in symbols} for name, shape in varied}
-        return {name: found for name, found in axes.items() if found}
+        """Every axis that PyTorch takes in other sizes; those that have to be equal share a name."""
+        return named(free_axes(self.model, self.inputs), self.input_names)
 
 
 @dataclass(slots=True)

@@ -1,8 +1,8 @@
 """Suite `aten_dynamic`: PyTorch's database of operators with every axis dynamic, in float32.
 
-As in suite `aten` a cell passes if all its samples do; each runs at the traced sizes, at 1 and at larger ones. Where an
-argument of the operator fixes a size (`broadcast_to`, `view`), or PyTorch decides by it (`chunk`), a graph for all
-sizes is not possible: these are expectations.
+As in suite `aten` a cell passes if all its samples do; each runs at the traced sizes, at 1 and at larger ones. An axis
+that PyTorch takes in no other size, since an argument of the operator fixes it (`broadcast_to`, `view`), stays as it
+is. Where the operator decides by a size, a graph for all sizes is not possible: these are expectations.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from t2n_core.export import ModelExport
 
 SELECTED = 2
 """Samples per operator unless `--complete` is given."""
-FIXED = "no axis of more than one element"
+FIXED = "no axis that PyTorch takes in another size"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -22,6 +22,7 @@ from t2n_core.torch_graph import decompositions
 from t2n_core.torch_graph.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.fx_nodes import NodeReader
 from t2n_core.torch_graph.ir import TensorVariable, TorchOp, replace_tensors
+from t2n_core.torch_graph.pool_sizes import pools_of_any_size
 from t2n_core.torch_graph.quiet import quiet
 
 Expansion = tuple[list[TorchOp], list["TensorVariable | None"]]
@@ -94,7 +95,7 @@ def _body(target: OpOverload) -> Callable[..., Any] | None:
 
 
 def _trace(call: Callable[..., Any], *fakes: torch.Tensor) -> torch.fx.GraphModule:
-    with quiet(), torch.no_grad():
+    with quiet(), pools_of_any_size(), torch.no_grad():
         return make_fx(call, tracing_mode="symbolic", _allow_non_fake_inputs=True)(*fakes)
 
 

@@ -31,6 +31,7 @@ from t2n_core.torch_graph.ir import TorchModuleIRGraph
 from t2n_core.torch_graph.module_calls import Extractor, whole_modules
 from t2n_core.torch_graph.narrowing import RangeWarning, SizeDecision, named, narrowed
 from t2n_core.torch_graph.numbers_as_indices import numbers_as_indices
+from t2n_core.torch_graph.pool_sizes import pools_of_any_size
 from t2n_core.torch_graph.quiet import quiet
 from t2n_core.torch_graph.refusals import fixed_axis, located, refusal, refusal_to_trace
 from t2n_core.torch_graph.replay import agree, replay
@@ -275,6 +276,7 @@ class TorchModuleTracer:
                     while_capturing.enter_context(masks_unread())
                     while_capturing.enter_context(roots_of_sizes())
                     while_capturing.enter_context(numbers_as_indices())
+                    while_capturing.enter_context(pools_of_any_size())
                     while_capturing.enter_context(padded_encoders(self.source.module))
                     for mode in (CaptureMode(), *modes):
                         while_capturing.enter_context(mode)

@@ -51,12 +51,12 @@ class Window:
             if (places - 1) * stride >= extent + padding:
                 places -= 1
             return max((places - 1) * stride + field - extent - 2 * padding, -padding)
-        if padding or stride > field:
+        if padding and self.dilation[axis] > 1:
             raise g.fail(
-                f"ceil_mode with padding {padding} and stride {stride} over an axis of dynamic size",
-                hint="how many windows there are depends on the size in a way that NNEF cannot say",
+                f"ceil_mode with padding {padding} and dilation {self.dilation[axis]} over an axis of dynamic size",
+                hint="a window over a short axis may see nothing but padding, where engines and PyTorch differ",
             )
-        return stride - 1
+        return min(stride - 1, field - padding - 1)
 
     def arguments(self, before: Sequence[int], behind: Sequence[int]) -> dict[str, list[int] | list[tuple[int, int]]]:
         """Of a pooling statement on [N, C, …]."""

@@ -31,9 +31,21 @@ CASES = [
     case("max_pool2d unbatched", build(nn.MaxPool2d, (3, 2)), below(3, 17, 15)).dynamic({0: {1: "H"}}),
     case("max_pool2d, ceil", build(nn.MaxPool2d, (3, 2), (2, 3), (1, 1), ceil_mode=True), below(2, 3, 16, 15)),
     case("max_pool2d, ceil, dynamic", build(nn.MaxPool2d, 3, 2, ceil_mode=True), below(2, 3, 16, 15)).dynamic(SPACE),
-    case("max_pool2d, ceil, padded, dynamic", build(nn.MaxPool2d, 3, 2, 1, ceil_mode=True), below(2, 3, 16, 15))
+    case(
+        "max_pool2d, ceil, padded, dynamic", build(nn.MaxPool2d, 3, 2, 1, ceil_mode=True), below(2, 3, 16, 15)
+    ).dynamic(SPACE),
+    case("max_pool1d, points apart, ceil, dynamic", build(nn.MaxPool1d, 1, 2, ceil_mode=True), below(2, 3, 16)).dynamic(
+        SPACE
+    ),
+    case(
+        "max_pool1d, windows apart, ceil, dynamic", build(nn.MaxPool1d, 2, 5, 1, ceil_mode=True), below(2, 3, 14)
+    ).dynamic(SPACE),
+    case(
+        "max_pool1d, dilated, ceil, dynamic", build(nn.MaxPool1d, 3, 4, 0, 2, ceil_mode=True), below(2, 3, 18)
+    ).dynamic(SPACE),
+    case("max_pool1d, dilated, padded, ceil, dynamic", build(nn.MaxPool1d, 3, 4, 1, 2, ceil_mode=True), below(2, 3, 18))
     .dynamic(SPACE)
-    .refused("ceil_mode"),
+    .refused("ceil_mode with padding 1 and dilation 2"),
     case("max_pool3d", build(nn.MaxPool3d, (3, 2, 1), (1, 2, 2), (1, 1, 0)), below(2, 3, 5, 6, 7)).dynamic(SPACE),
     case("max_pool1d_with_indices", build(nn.MaxPool1d, 3, return_indices=True), randn(3, 16)),
     case(
@@ -48,6 +60,14 @@ CASES = [
         "avg_pool2d, ceil, not counted", build(nn.AvgPool2d, (3, 4), (2, 3), (1, 1), True, False), randn(2, 3, 16, 15)
     ),
     case("avg_pool2d, ceil, dynamic", build(nn.AvgPool2d, (3, 4), (2, 3), 0, True), randn(2, 3, 16, 15)).dynamic(SPACE),
+    case(
+        "avg_pool2d, ceil, padded, dynamic", build(nn.AvgPool2d, (3, 2), (2, 3), (1, 1), True), randn(2, 3, 16, 15)
+    ).dynamic(SPACE),
+    case(
+        "avg_pool2d, ceil, padded, not counted, dynamic",
+        build(nn.AvgPool2d, (3, 4), (2, 5), (1, 1), True, False),
+        randn(2, 3, 16, 15),
+    ).dynamic(SPACE),
     case("avg_pool2d, divisor", build(nn.AvgPool2d, (3, 2), (2, 3), (1, 1), False, True, 5), randn(2, 3, 17, 15)),
     case("avg_pool2d, divisor, ceil", build(nn.AvgPool2d, (3, 2), (2, 3), (1, 1), True, True, 5), randn(2, 3, 16, 15)),
     case("avg_pool2d unbatched", build(nn.AvgPool2d, (3, 2)), randn(3, 17, 15)).dynamic({0: {1: "H"}}),

@@ -1,0 +1,40 @@
+"""How many windows a pooling with `ceil_mode` has, without a decision: PyTorch asks whether the last one fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+
+def windows(size: Any, kernel: int, before: int, behind: int, stride: int, dilation: int, ceil_mode: bool) -> Any:
+    """Return the number of places along an axis of `size` elements, with that much padding on its sides.
+
+    With `ceil_mode` the last window may stick out behind, but begins within the axis or the padding before it. Both
+    are quotients, whose numerators differ by a number: the lesser one is known for all sizes.
+    """
+    field = dilation * (kernel - 1) + 1
+    room = size + before + behind - field
+    if ceil_mode:
+        room += min(stride - 1, field - behind - 1)
+    return room // stride + 1
+
+
+@contextmanager
+def pools_of_any_size() -> Iterator[None]:
+    """While active, the windows over a dynamic axis are counted by `windows`."""
+    from torch import _meta_registrations as registrations
+
+    plain: Any = registrations.pooling_output_shape_pad_lr
+
+    def counted(size: Any, *rest: Any) -> Any:
+        return windows(size, *rest) if isinstance(size, torch.SymInt) else plain(size, *rest)
+
+    with patch.object(registrations, "pooling_output_shape_pad_lr", counted):
+        yield
+
+
+__all__ = ["pools_of_any_size", "windows"]

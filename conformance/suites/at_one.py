@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from t2n_core import ModelExport
+from t2n_core.errors import T2NError
+from t2n_core.torch_graph.inputs import bind_inputs
+from t2n_core.torch_graph.sources import source_of
 
 Axes = Mapping[str, Mapping[int, str]]
 
@@ -22,17 +27,37 @@ def cut_to_one(inputs: Mapping[str, Any], axes: Axes, symbols: Sequence[str]) ->
     return cut
 
 
-def symbols_at_one(run: Callable[[dict[str, Any]], Any], inputs: Mapping[str, Any], axes: Axes) -> list[str]:
+def symbols_at_one(model: nn.Module, inputs: Mapping[str, Any], axes: Axes) -> list[str]:
     """As many symbols as can be 1 together in PyTorch, in the order in which they are declared."""
+    source = source_of(model)
     found: list[str] = []
     for symbol in dict.fromkeys(symbol for of in axes.values() for symbol in of.values()):
         try:
+            call = bind_inputs(source, cut_to_one(inputs, axes, [*found, symbol]))
             with torch.no_grad():
-                run(cut_to_one(inputs, axes, [*found, symbol]))
+                source.run(call.args, call.kwargs)
         except Exception:
             continue
         found.append(symbol)
     return found
+
+
+def export_at_one(model: nn.Module, inputs: Mapping[str, Any], axes: Axes, **options: Any) -> ModelExport:
+    """From an example that is cut to 1 wherever PyTorch's model runs there; the whole example is checked as well.
+
+    It is not where a decision of the model keeps the archive from it. Raises ValueError if the model never takes a 1.
+    """
+    symbols = symbols_at_one(model, inputs, axes)
+    if not symbols:
+        raise ValueError("no dynamic axis of this case can be 1")
+    export = ModelExport(model, cut_to_one(inputs, axes, symbols), dynamic_axes=axes, **options)
+    whole = {symbol: inputs[name].shape[axis] for name, of in axes.items() for axis, symbol in of.items()}
+    try:
+        held = export.captured.range.holds(whole)
+    except T2NError:
+        return export  # what is refused is refused again, as the outcome of a cell
+    export.extra_inputs = [inputs] if held else []
+    return export
 
 
 def in_rows(inputs: Mapping[str, Any], axes: Axes, symbols: Sequence[str], count: int) -> dict[str, Any]:

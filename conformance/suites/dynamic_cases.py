@@ -357,3 +357,6 @@ NETS: dict[str, DynamicNet] = {
     "gru_both_ways": net(lambda m, x: m.rnn(x), X, BT, rnn=lambda: nn.GRU(4, 3, batch_first=True, bidirectional=True)),
     "rnn_last_state": net(lambda m, x: m.rnn(x)[1][-1], X, BT, rnn=lambda: nn.RNN(4, 3, 2, batch_first=True)),
 }
+
+LONGER = ("windows", "pad_reflect", "pad_circular", "subsampling", "pixel_unshuffle", "frames_by_strides")
+"""Nets that PyTorch itself cannot run at a size of 1."""

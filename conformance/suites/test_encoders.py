@@ -54,13 +54,37 @@ class TransformerEncoder(nn.Module):
         return self.layers(self.tokens(tokens) + self.positions(place))
 
 
-@pytest.mark.nnef_export(target="tract", dynamic_axes={"features": {0: "B", 1: "T"}}, tolerance="approximate")
-def test_speech_encoder() -> tuple[nn.Module, dict[str, torch.Tensor]]:
+FRAMES = pytest.mark.nnef_export(target="tract", dynamic_axes={"features": {0: "B", 1: "T"}}, tolerance="approximate")
+TEXT = pytest.mark.nnef_export(target="tract", dynamic_axes={"tokens": {0: "B", 1: "T"}}, tolerance="approximate")
+
+
+def _speech(batch: int, frames: int) -> tuple[nn.Module, dict[str, torch.Tensor]]:
     torch.manual_seed(1)
-    return SpeechEncoder().eval(), {"features": torch.randn(2, 50, 40)}
+    return SpeechEncoder().eval(), {"features": torch.randn(batch, frames, 40)}
 
 
-@pytest.mark.nnef_export(target="tract", dynamic_axes={"tokens": {0: "B", 1: "T"}}, tolerance="approximate")
-def test_transformer_encoder() -> tuple[nn.Module, dict[str, torch.Tensor]]:
+def _text(batch: int, words: int) -> tuple[nn.Module, dict[str, torch.Tensor]]:
     torch.manual_seed(2)
-    return TransformerEncoder().eval(), {"tokens": torch.randint(0, 61, (2, 9))}
+    return TransformerEncoder().eval(), {"tokens": torch.randint(0, 61, (batch, words))}
+
+
+@FRAMES
+def test_speech_encoder() -> tuple[nn.Module, dict[str, torch.Tensor]]:
+    return _speech(2, 50)
+
+
+@FRAMES
+@pytest.mark.parametrize("frames", [1, 50])
+def test_speech_encoder_traced_at_1(frames: int) -> tuple[nn.Module, dict[str, torch.Tensor]]:
+    return _speech(1, frames)
+
+
+@TEXT
+def test_transformer_encoder() -> tuple[nn.Module, dict[str, torch.Tensor]]:
+    return _text(2, 9)
+
+
+@TEXT
+@pytest.mark.parametrize("words", [1, 9])
+def test_transformer_encoder_traced_at_1(words: int) -> tuple[nn.Module, dict[str, torch.Tensor]]:
+    return _text(1, words)

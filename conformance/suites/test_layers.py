@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from conformance.suites.at_one import export_at_one
 from t2n_core import ModelExport
 
 Axes = dict[int, str]
@@ -93,17 +94,34 @@ def _trained(layer: nn.Module) -> nn.Module:
 @lru_cache(maxsize=2)
 def export_of(name: str, fixed: bool = False) -> ModelExport:
     """Captured once for all engines: they follow each other."""
+    layer, x, axes = _built(name)
+    return ModelExport(layer, (x,), input_names=["x"], dynamic_axes={"x": axes} if axes and not fixed else None)
+
+
+def _built(name: str) -> tuple[nn.Module, torch.Tensor, Axes]:
     make, shape, axes = LAYERS[name]
     torch.manual_seed(sum(map(ord, name)))
     layer = make().eval()
-    x = torch.randint(0, 11, shape) if name == "embedding" else torch.randn(shape)
-    return ModelExport(layer, (x,), input_names=["x"], dynamic_axes={"x": axes} if axes and not fixed else None)
+    return layer, torch.randint(0, 11, shape) if name == "embedding" else torch.randn(shape), axes
 
 
 @pytest.mark.nnef_export(target="tract")
 @pytest.mark.parametrize("name", list(LAYERS))
 def test_layer(name: str, nnef_export: Any) -> None:
     nnef_export(export_of(name)).assert_parity("approximate")
+
+
+@lru_cache(maxsize=2)
+def export_of_one(name: str) -> ModelExport:
+    """Captured once for all engines, from an example of size 1."""
+    layer, x, axes = _built(name)
+    return export_at_one(layer, {"x": x}, {"x": axes})
+
+
+@pytest.mark.nnef_export(target="tract")
+@pytest.mark.parametrize("name", [name for name, (_, _, axes) in LAYERS.items() if axes])
+def test_layer_traced_at_1(name: str, nnef_export: Any) -> None:
+    nnef_export(export_of_one(name)).assert_parity("approximate")
 
 
 @pytest.mark.nnef_export(target="khronos")

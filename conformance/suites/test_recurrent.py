@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn.utils import rnn
 
+from conformance.suites.at_one import export_at_one
 from conformance.suites.recurrent_cases import (
     BATCH,
     HIDDEN,
@@ -82,6 +83,19 @@ def one_sequence_export(kind: str, hidden: int) -> ModelExport:
 def test_one_sequence(kind: str, hidden: int, nnef_export: Any) -> None:
     """A batch of 1, known at export, for which versions have forms of their own."""
     nnef_export(one_sequence_export(kind, hidden)).assert_parity("approximate")
+
+
+@lru_cache(maxsize=2)
+def dynamic_export_at_one(kind: str, state: str) -> ModelExport:
+    model, inputs, axes = RecurrentCase(kind, 2, True, True, True, state, True, "f32", 0.0, "both").build()
+    return export_at_one(model, inputs, axes, capture=_Way.capture)
+
+
+@pytest.mark.parametrize("state", ["none", "given"])
+@pytest.mark.parametrize("kind", ["lstm", "lstm_proj", "gru", "rnn_tanh", "rnn_relu"])
+def test_dynamic_traced_at_1(kind: str, state: str, nnef_export: Any) -> None:
+    """One step of one sequence as the example, where both axes are dynamic."""
+    nnef_export(dynamic_export_at_one(kind, state)).assert_parity("approximate")
 
 
 class Different(nn.Module):

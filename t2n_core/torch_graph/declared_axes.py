@@ -54,6 +54,8 @@ class DeclaredAxes:
     axes: Mapping[str, Mapping[int, AxisSize]]
     """Axes count from 0."""
     range: SizeRange
+    explicit: frozenset[str] = frozenset()
+    """Symbols with bounds of their own, which an export keeps or refuses."""
 
 
 def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) -> DeclaredAxes:
@@ -84,7 +86,8 @@ def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]])
         other, at = found.setdefault(size.name, (here, place))
         if other != here:
             raise InputError(f"the example has {size.name} = {other} in {at} and {size.name} = {here} in {place}")
-    return DeclaredAxes(axes, _range_of(axes, {name: bounds for name, (_, bounds) in said.items()}, found))
+    explicit = {name: both for name, (_, both) in said.items()}
+    return DeclaredAxes(axes, _range_of(axes, explicit, found), frozenset(explicit))
 
 
 def _pairs(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import sympy
@@ -9,7 +10,7 @@ import torch
 from sympy.core.relational import Relational
 
 from t2n_core.errors import CaptureError
-from t2n_core.nnef.dims import Dim, FloorDiv, Max, Min, Modulo, as_dim, same, symbol, symbols_of
+from t2n_core.nnef.dims import Dim, FloorDiv, Max, Min, Modulo, as_dim, evaluate, same, symbol, symbols_of
 from t2n_core.nnef.ranges import LEAST, SizeRange
 from t2n_core.torch_graph.declared_axes import AxisSize
 
@@ -93,6 +94,13 @@ class SymbolTable:
         if isinstance(size, int):
             return size
         return self.expression(size.node.expr)
+
+    def size_at(self, size: Any, sizes: Mapping[str, int]) -> int | None:
+        """Return what one of torch's sizes is where the symbols have these sizes; None if that depends on data."""
+        try:
+            return evaluate(self.dim(size), sizes)
+        except (CaptureError, ValueError, ZeroDivisionError):
+            return None
 
     def expression(self, expression: Any) -> Dim:
         if expression not in self._known:

@@ -8,8 +8,10 @@ import traceback
 from collections.abc import Sequence
 
 from t2n_core.errors import CaptureError, Origin
+from t2n_core.nnef.ranges import SizeRange
 from t2n_core.torch_graph import naming
 from t2n_core.torch_graph.decisions import NOT_THE_MODELS, Decision
+from t2n_core.torch_graph.declared_axes import DeclaredAxes
 from t2n_core.torch_graph.narrowing import SizeDecision
 
 _SHOWN = 3
@@ -61,6 +63,24 @@ def located(refused: CaptureError) -> CaptureError:
     if refused.origin is None and refused.op is None:
         refused.origin = _origin("Python code", refused)
     return refused
+
+
+def refuse_smaller_range(declared: DeclaredAxes, sizes: SizeRange, decisions: Sequence[SizeDecision]) -> None:
+    """Raise CaptureError if a graph holds for fewer sizes than the bounds that were declared; a smallest size of 0,
+    which a Dim has without being told, may become larger."""
+    for decision in decisions:
+        for name in sorted({s.name for s in decision.condition.free_symbols} & declared.explicit):
+            (low, high), (wanted_low, wanted_high) = sizes.bounds[name], declared.range.bounds[name]
+            tied = any(s.name == name for one in sizes.conditions for s in one.free_symbols)
+            if tied or high != wanted_high or (low > wanted_low and wanted_low > 0):
+                only = "PyTorch itself runs this model" if decision.required else "the captured graph holds"
+                raise CaptureError(
+                    f"{name} is declared from {wanted_low} to {wanted_high or 'any size'}; {only} only for {sizes}: "
+                    f"{decision}",
+                    origin=decision.origin,
+                    hint=f'declare torch.export.Dim("{name}", min={low}, max={high}), or compute both sides with '
+                    "sizes, such as min(x.shape[1], 64), in place of the decision",
+                )
 
 
 def refusal_to_trace(cause: Exception, model: str) -> CaptureError:

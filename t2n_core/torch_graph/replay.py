@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import torch
 from torch.fx import Interpreter, Node
 
 from t2n_core.torch_graph.recurrent import NAMESPACE, aten_twin
 
+SizeAt: TypeAlias = Callable[[Any], int | None]
+"""What a captured size is at the sizes that are tried; None where that is not known."""
+
 
 class _Replay(Interpreter):
-    """Runs a program, whatever it asserts of its sizes. Raises ValueError where a rank is not the captured one."""
+    """Runs a program, whatever it asserts of its sizes. Raises ValueError where a shape is not the captured one."""
+
+    def __init__(self, module: torch.fx.GraphModule, size_at: SizeAt | None) -> None:
+        super().__init__(module)
+        self._size_at = size_at
 
     def run_node(self, n: Node) -> Any:
         if n.target is torch.ops.aten._assert_scalar.default:
             return None
         result = super().run_node(n)
         known = n.meta.get("val")
-        if isinstance(known, torch.Tensor) and isinstance(result, torch.Tensor) and known.dim() != result.dim():
-            raise ValueError(f"{n.name} has {result.dim()} axes, captured with {known.dim()}")
+        if isinstance(known, torch.Tensor) and isinstance(result, torch.Tensor) and not self._fits(known, result):
+            raise ValueError(f"{n.name} has the shape {tuple(result.shape)}, captured with {tuple(known.shape)}")
         return result
+
+    def _fits(self, known: torch.Tensor, result: torch.Tensor) -> bool:
+        if known.dim() != result.dim() or self._size_at is None:
+            return known.dim() == result.dim()
+        wanted = map(self._size_at, known.shape)
+        return all(size in (None, int(found)) for size, found in zip(wanted, result.shape, strict=True))
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(target, torch._ops.OpOverload) and target.namespace == NAMESPACE:
@@ -29,11 +42,14 @@ class _Replay(Interpreter):
         return super().call_function(target, args, kwargs)
 
 
-def replay(program: torch.export.ExportedProgram, tensors: Sequence[torch.Tensor]) -> list[Any] | None:
-    """What the program gives for these inputs; None if it cannot run on them, or with tensors of other ranks only."""
+def replay(
+    program: torch.export.ExportedProgram, tensors: Sequence[torch.Tensor], size_at: SizeAt | None = None
+) -> list[Any] | None:
+    """Return what the program gives for these inputs; None if it cannot run on them, or with tensors of other shapes
+    than captured only."""
     module: Any = program.module(check_guards=False)
     try:
-        return list(_Replay(module).run(*(t.detach().clone() for t in tensors)))
+        return list(_Replay(module, size_at).run(*(t.detach().clone() for t in tensors)))
     except Exception:
         return None
 

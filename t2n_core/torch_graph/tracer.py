@@ -33,8 +33,8 @@ from t2n_core.torch_graph.narrowing import RangeWarning, SizeDecision, named, na
 from t2n_core.torch_graph.numbers_as_indices import numbers_as_indices
 from t2n_core.torch_graph.pool_sizes import pools_of_any_size
 from t2n_core.torch_graph.quiet import quiet
-from t2n_core.torch_graph.refusals import fixed_axis, located, refusal, refusal_to_trace
-from t2n_core.torch_graph.replay import agree, replay
+from t2n_core.torch_graph.refusals import fixed_axis, located, refusal, refusal_to_trace, refuse_smaller_range
+from t2n_core.torch_graph.replay import SizeAt, agree, replay
 from t2n_core.torch_graph.script import ScriptCall
 from t2n_core.torch_graph.sources import CAPTURE_WAYS, CaptureWay, Source, source_of
 from t2n_core.torch_graph.stack_traces import short_stack_traces
@@ -219,12 +219,14 @@ class TorchModuleTracer:
 
         def agrees(at: Mapping[str, int]) -> bool:
             others = resized(axes, self.inputs.names, self.inputs.tensors, at)
-            return call is not None and _computes(program, call, others)
+            return call is not None and _computes(program, call, others, lambda size: table.size_at(size, at))
 
         sizes, causes = narrowed(sizes, decisions, captured_at, agrees)
         for name, (low, high) in sizes.bounds.items():
-            if low == high:
+            if low == high and declared.bounds.get(name) != (low, high):
                 raise fixed_axis(name, low, causes)
+        if causes and self._declared.explicit:
+            refuse_smaller_range(self._declared, sizes, causes)
         graph = build_graph(program, self.inputs.names, self._table(sizes, fakes, axes))
         return CapturedModel(graph, example, result_names(paths), sizes, tuple(causes), captured_at)
 
@@ -309,14 +311,19 @@ def _warn_of_range(captured: CapturedModel) -> None:
         )
 
 
-def _computes(program: torch.export.ExportedProgram, call: torch.nn.Module, tensors: Sequence[torch.Tensor]) -> bool:
+def _computes(
+    program: torch.export.ExportedProgram,
+    call: torch.nn.Module,
+    tensors: Sequence[torch.Tensor],
+    size_at: SizeAt | None = None,
+) -> bool:
     """Return whether a captured program computes of these tensors what the model does; also where the model fails."""
     try:
         with torch.no_grad():
             expected = call(*(t.detach().clone() for t in tensors))
     except Exception:
         return True
-    found = replay(program, tensors)
+    found = replay(program, tensors, size_at)
     return found is not None and agree(list(expected), found)
 
 

@@ -14,6 +14,7 @@ from t2n_core.errors import CaptureError
 from t2n_core.nnef.dims import FloorDiv, Modulo, symbol
 from t2n_core.nnef.ranges import SizeRange
 from t2n_core.torch_graph.capture_sizes import Limits, capture_sizes, example_sizes, freeing_sizes, resized
+from t2n_core.torch_graph.declared_axes import AxisSize
 from t2n_core.torch_graph.tracer import CapturedModel, TorchModuleTracer, bind_inputs
 from t2n_core.torch_graph.traces import FrozenDecision
 
@@ -36,8 +37,12 @@ def capture(function: Callable[..., Any], example: Tensor, way: Any = "export") 
     return TorchModuleTracer(model, bind_inputs(model, example), BT, capture=way).trace()
 
 
+def plain(axes: dict[str, dict[int, str]]) -> dict[str, dict[int, AxisSize]]:
+    return {name: {axis: AxisSize(symbol) for axis, symbol in of.items()} for name, of in axes.items()}
+
+
 def choices(shapes: dict[str, tuple[int, ...]], axes: Any, limits: Limits | None = None) -> list[dict[str, int]]:
-    return list(capture_sizes(axes, list(shapes), [torch.zeros(shape) for shape in shapes.values()], limits))
+    return list(capture_sizes(plain(axes), list(shapes), [torch.zeros(shape) for shape in shapes.values()], limits))
 
 
 def test_no_size_is_chosen_where_the_example_has_none_of_0_or_1() -> None:
@@ -67,14 +72,14 @@ def test_chosen_sizes_are_within_their_limits() -> None:
 
 def test_an_axis_with_two_sizes_in_the_example_is_left_as_it_is() -> None:
     axes = {"x": {0: "B"}, "y": {0: "B", 1: "T"}}
-    assert example_sizes(axes, ["x", "y"], [torch.zeros(2), torch.zeros(1, 1)]) == {"T": 1}
+    assert example_sizes(plain(axes), ["x", "y"], [torch.zeros(2), torch.zeros(1, 1)]) == {"T": 1}
 
 
 def test_resized_tensors_repeat_what_they_hold() -> None:
     axes = {"x": {0: "B", 1: "T"}, "mask": {0: "T", 1: "T"}, "past": {1: "P"}}
     x, mask = torch.tensor([[[4, 7]]]), torch.ones(1, 1, dtype=torch.bool)
     given = [x, mask, torch.zeros(2, 0, 3), torch.randn(1, 2)]
-    one, two, past, same = resized(axes, ["x", "mask", "past", "y"], given, {"B": 3, "T": 5, "P": 7})
+    one, two, past, same = resized(plain(axes), ["x", "mask", "past", "y"], given, {"B": 3, "T": 5, "P": 7})
     assert torch.equal(one, x.expand(3, 5, 2))
     assert one.is_contiguous()
     assert two.shape == (5, 5)
@@ -87,11 +92,11 @@ def test_resized_tensors_repeat_what_they_hold() -> None:
 def test_resized_floats_are_varied_unless_they_are_a_mask() -> None:
     axes = {"x": {0: "B"}, "mask": {0: "B"}}
     x, mask = torch.randn(2, 5), torch.tensor([[0.0, float("-inf")]] * 2)
-    wider, masks = resized(axes, ["x", "mask"], [x, mask], {"B": 5})
+    wider, masks = resized(plain(axes), ["x", "mask"], [x, mask], {"B": 5})
     assert torch.equal(wider[:2], x)
     assert len(wider.unique(dim=0)) == 5
     assert torch.equal(masks, mask[:1].expand(5, 2))
-    (narrow, _) = resized(axes, ["x", "mask"], [x, mask], {"B": 1})
+    (narrow, _) = resized(plain(axes), ["x", "mask"], [x, mask], {"B": 1})
     assert torch.equal(narrow, x[:1])
 
 

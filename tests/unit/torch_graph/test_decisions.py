@@ -154,3 +154,41 @@ def test_nothing_is_left_behind() -> None:
     with pytest.raises(CaptureError):
         _ = export_of(add_constant).captured
     assert symbolic.ShapeEnv._log_guard is before
+
+
+def crop(x: Tensor) -> Tensor:
+    if x.shape[1] > 64:  # here
+        return x[:, :64]
+    return x
+
+
+def declared(function: Callable[[Tensor], Tensor], **bounds: int) -> ModelExport:
+    size = torch.export.Dim("T", **bounds)
+    return ModelExport(Net(function).eval(), torch.randn(2, 7, 4), dynamic_axes={"x": {1: size}})
+
+
+def test_a_declared_range_that_crosses_a_decision_is_refused_with_its_line() -> None:
+    with pytest.raises(CaptureError, match="T is declared from 1 to 100; the captured graph holds only for") as caught:
+        _ = declared(crop, min=1, max=100).captured
+    assert f"{Path(__file__).name}:{line_of(crop, '# here')}" in str(caught.value)
+    assert "max=64" in (caught.value.hint or "")
+
+
+def test_a_declared_range_on_one_side_of_a_decision_is_kept() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert str(declared(crop, min=1, max=64).captured.range) == "1 <= T <= 64"
+
+
+def test_a_declared_range_beyond_what_pytorch_runs_is_refused() -> None:
+    with pytest.raises(CaptureError, match="PyTorch itself runs this model only for 3 <= T"):
+        _ = declared(needs_three, min=2, max=50).captured
+
+
+def few_steps_whole(x: Tensor) -> Tensor:
+    return x[:, :3] * 2 if x.shape[1] >= 3 else x * 2
+
+
+def test_a_size_that_capture_knew_from_a_decision_is_not_taken_over_to_its_other_side() -> None:
+    with pytest.warns(RangeWarning):
+        assert str(export_of(few_steps_whole).captured.range) == "T >= 3"

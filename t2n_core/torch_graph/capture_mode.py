@@ -24,6 +24,7 @@ from t2n_core.torch_graph.decompositions.quantised import (
     fake_quantize_per_channel_affine,
     fake_quantize_per_tensor_affine,
 )
+from t2n_core.torch_graph.free_of_sizes import FREE
 from t2n_core.torch_graph.numbers_as_indices import getitem, select, setitem
 from t2n_core.torch_graph.pool_1d import POOLS, max_pool1d
 from t2n_core.torch_graph.recurrent import NAMES, NAMESPACE
@@ -50,6 +51,7 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
     # their kernels have no form for dynamic sizes
     torch.fake_quantize_per_tensor_affine: fake_quantize_per_tensor_affine,
     torch.fake_quantize_per_channel_affine: fake_quantize_per_channel_affine,
+    **FREE,
     **{pool: functools.partial(max_pool1d, pool) for pool in POOLS},
 }
 """Functions of which capture would give something else than a call of them does, and what is called in their place."""

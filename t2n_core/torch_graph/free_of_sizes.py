@@ -1,0 +1,148 @@
+"""Functions whose C++ code asks for the numbers of sizes, or of elements, written with operators that do not.
+
+Captured as they are, they would fix dynamic axes to the sizes of the example.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """`torch.kron`: each element of `input` times all of `other`."""
+    rank = max(input.dim(), other.dim())
+    a, b = (x[(None,) * (rank - x.dim())] for x in (input, other))
+    for axis in range(rank):
+        a, b = a.unsqueeze(2 * axis + 1), b.unsqueeze(2 * axis)
+    product = a * b
+    for axis in range(rank):
+        product = product.flatten(axis, axis + 1)
+    return product
+
+
+def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
+    """`torch.linalg.multi_dot`, from left to right: the best order would depend on sizes."""
+    return functools.reduce(torch.matmul, tensors)
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`torch.nn.functional.bilinear`."""
+    product = torch.einsum("...i,oij,...j->...o", input1, weight, input2)
+    return product if bias is None else product + bias
+
+
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """`torch.take_along_dim`: negative indices count from the end, and an axis of one element stands for any."""
+    if dim is None:
+        input, indices, dim = input.reshape(-1), indices.reshape(-1), 0
+    axis = dim % input.dim()
+    shapes = [[*x.shape] for x in (input, indices)]
+    for sizes, others in (shapes, shapes[::-1]):
+        for i, size in enumerate(others):
+            if i != axis and isinstance(sizes[i], int) and sizes[i] == 1:
+                sizes[i] = size
+    source, places = input.expand(shapes[0]), indices.expand(shapes[1])
+    places = torch.where(places < 0, places + input.shape[axis], places)
+    return source.gather(axis, torch.where(places < input.shape[axis], places, 0))
+
+
+def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> Any:
+    """`torch.gradient` on even grids, by central differences; at the edges by one-sided ones."""
+    axes = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    steps = [1 if spacing is None else spacing] * len(axes) if not isinstance(spacing, Sequence) else list(spacing)
+    if any(isinstance(step, Tensor) for step in steps):
+        return torch.gradient(input, spacing=spacing, dim=dim, edge_order=edge_order)
+    return [_differences(input, axis, step, edge_order) for axis, step in zip(axes, steps, strict=True)]
+
+
+def _differences(x: Tensor, axis: int, step: float, edge_order: int) -> Tensor:
+    size = x.shape[axis]
+
+    def at(begin: int, end: Any) -> Tensor:
+        found: Tensor = torch.ops.aten.slice.Tensor(x, axis, begin, end)
+        return found
+
+    if edge_order == 1:
+        first, last = at(1, 2) - at(0, 1), at(-1, size) - at(-2, -1)
+    else:
+        first = -1.5 * at(0, 1) + 2 * at(1, 2) - 0.5 * at(2, 3)
+        last = 1.5 * at(-1, size) - 2 * at(-2, -1) + 0.5 * at(-3, -2)
+    middle = (at(2, size) - at(0, -2)) / 2
+    return torch.cat([first, middle, last], axis) / step
+
+
+def cov(
+    input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
+) -> Tensor:
+    """`torch.cov` of variables [V, N] or of one [N]; a divisor that is not positive is zero."""
+    x = input if input.dim() == 2 else input.reshape(1, -1)
+    given = [w for w in (fweights, aweights) if w is not None]
+    if not given:
+        number: Any = torch.full((), x.shape[1], dtype=torch.float64)
+        mean, weighted, less = x.mean(1, keepdim=True), x, correction
+    else:
+        w = functools.reduce(torch.mul, given)
+        number = w.sum()
+        mean, weighted = (x * w).sum(1, keepdim=True) / number, w
+        less = correction * (w * aweights).sum() / number if aweights is not None and correction else correction
+    centred = x - mean
+    weighted = centred if not given else centred * weighted
+    found: Tensor = centred @ weighted.mT.conj() / (number - less).clamp(min=0).to(x.real.dtype)
+    return found.squeeze()
+
+
+def corrcoef(input: Tensor) -> Tensor:
+    """`torch.corrcoef`: covariances over both deviations."""
+    c = cov(input)
+    if c.dim() == 0:
+        return c / c
+    deviation = c.diagonal().real.sqrt()
+    scaled = c / deviation.unsqueeze(1) / deviation.unsqueeze(0)
+    return scaled if scaled.is_complex() else scaled.clamp(-1, 1)
+
+
+def linear_cross_entropy(*args: Any, options: Any = None, **kwargs: Any) -> Tensor:
+    """Of all rows at once, whatever the options say of memory."""
+    function: Any = functional.linear_cross_entropy
+    found: Tensor = function(*args, **kwargs)
+    return found
+
+
+def gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Tensor:
+    """`torch.nn.functional.gaussian_nll_loss` without a look at the variances, which must not be negative."""
+    if not isinstance(var, Tensor):
+        var = torch.full_like(input, var)
+    if var.dim() == input.dim() - 1:
+        var = var.unsqueeze(-1)
+    bounded = var.clamp(min=eps)
+    loss: Tensor = 0.5 * (bounded.log() + (input - target) ** 2 / bounded)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
+
+
+FREE: dict[Any, Callable[..., Any]] = {
+    torch.kron: kron,
+    torch.Tensor.kron: kron,
+    torch.linalg.multi_dot: multi_dot,
+    functional.bilinear: bilinear,
+    torch.take_along_dim: take_along_dim,
+    torch.Tensor.take_along_dim: take_along_dim,
+    torch.gradient: gradient,
+    torch.cov: cov,
+    torch.Tensor.cov: cov,
+    torch.corrcoef: corrcoef,
+    torch.Tensor.corrcoef: corrcoef,
+    functional.gaussian_nll_loss: gaussian_nll_loss,
+}
+if hasattr(functional, "linear_cross_entropy"):
+    FREE[functional.linear_cross_entropy] = linear_cross_entropy

@@ -21,7 +21,7 @@ from conformance.fuzz.mending import judge_mended
 from conformance.fuzz.program import Program
 from conformance.fuzz.shrink import shrink
 from conformance.fuzz.snippet import snippet
-from conformance.fuzz.verdict import FAILURES, REFUSED, STATUSES, Verdict
+from conformance.fuzz.verdict import FAILURES, REFUSED, STATUSES, UNGUARDED, WRONG, Verdict
 from t2n_core.engine import ResolvedEngine, resolve_engines
 from t2n_core.inference_target import TractNNEF
 
@@ -70,7 +70,7 @@ def shrunk(program: Program, verdict: Verdict, engines: Sequence[ResolvedEngine]
     def fails(candidate: Program) -> Verdict | None:
         nonlocal last
         (found,) = judge(candidate, targets)
-        same = found.status == verdict.status and (found.status == "WRONG" or found.cause == verdict.cause)
+        same = found.status == verdict.status and (found.status in (WRONG, UNGUARDED) or found.cause == verdict.cause)
         if same:
             last = found
         return found if same else None
@@ -161,7 +161,7 @@ def _print_shrunk(
     seen: set[tuple[str, str]] = set()
     for one in found:
         for verdict in one.verdicts:
-            kind = (verdict.status, verdict.cause if verdict.status != "WRONG" else str(one.seed))
+            kind = (verdict.status, verdict.cause if verdict.status not in (WRONG, UNGUARDED) else str(one.seed))
             if verdict.status in statuses and kind not in seen:
                 seen.add(kind)
                 print(f"\n{'-' * 100}\n{shrunk(one.program, verdict, engines, seconds)}")

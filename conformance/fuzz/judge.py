@@ -26,24 +26,27 @@ from conformance.fuzz.verdict import (
     EXCEPTION,
     HANG,
     NO_SIZE,
+    OUTSIDE,
     REFUSED,
     RIGHT,
     STATUSES,
     TIMEOUT,
+    UNGUARDED,
     WRONG,
     Verdict,
     cause_of,
 )
 from t2n_core.check.comparison import OutputComparison, compare_outputs
-from t2n_core.check.outcome import Stage
-from t2n_core.engine.protocol import Array, Engine, EngineReply
+from t2n_core.check.sizes import PROCESSES, KeepsGoing
+from t2n_core.engine import engine_for
+from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.errors import T2NError, UnsupportedOpsError
 from t2n_core.export import ExportResult, ModelExport
 from t2n_core.inference_target import TractNNEF
 
 LEVEL = "approximate"
 EXPORT_SECONDS = 30.0
-ENGINE_SECONDS = 12.0
+ENGINE_SECONDS = 8.0
 _MOST_ELEMENTS = 1_000_000
 _LARGEST_NUMBER = 1e3
 _NOISY_RUNS = 4
@@ -135,28 +138,32 @@ def judge_one(program: Program, export: ModelExport, target: TractNNEF, known: S
             return Verdict(
                 str(target), EXCEPTION, f"{text}\n{_place_of(error)}", cause_of(f"{text} {_place_of(error)}")
             )
-        findings = run_all(program, result, target.engine(), known)
+        holds = export.captured_for(target).range.holds
+        found = run_all(program, result, _runner(target), known)
+        findings = [one if holds(one.sizes) else outside(one) for one in found]
     return summed_up(str(target), findings, time.monotonic() - start)
 
 
-def run_all(program: Program, result: ExportResult, engine: Engine, known: Sequence[Reference]) -> list[Finding]:
-    """What the engine does at every size; where it fails at one, the others run in a further job."""
+def run_all(program: Program, result: ExportResult, engine: KeepsGoing, known: Sequence[Reference]) -> list[Finding]:
+    """What the engine does at every size; where its process ends at one, the others run in a further one."""
     names = result.input_names
     findings: list[Finding] = []
     rest = list(known)
-    while rest:
+    for _ in range(PROCESSES):
         batches = [[one.inputs[name].numpy() for name in names] for one in rest]
-        reply = engine.run(result.archive, batches, timeout=ENGINE_SECONDS)
-        for reference, outputs in zip(rest, reply.outputs, strict=False):
-            findings.append(compared(program, reference, outputs))
+        reply = engine.run(result.archive, batches, timeout=ENGINE_SECONDS, keep_going=True)
+        for index, (reference, outputs) in enumerate(zip(rest, reply.outputs, strict=False)):
+            if index in reply.refused:
+                findings.append(Finding(reference.sizes, ENGINE_ERROR, reply.refused[index]))
+            else:
+                findings.append(compared(program, reference, outputs))
         rest = rest[len(reply.outputs) :]
-        if reply.status == "ok":
+        if not rest:
             break
-        failed = [_failure(one, reply) for one in rest]
-        if Stage(reply.stage) is not Stage.RUN:
-            return findings + failed[:1]  # the archive does not load, at whatever size
-        findings += failed[:1]
+        findings.append(_failure(rest[0], reply))
         rest = rest[1:]
+        if reply.stage != "run" or not rest:  # the archive does not load, at whatever size
+            break
     return findings
 
 
@@ -197,15 +204,25 @@ def _is_rounding(program: Program, reference: Reference, outputs: Sequence[Array
     return True
 
 
+def _runner(target: TractNNEF) -> KeepsGoing:
+    return engine_for(target.resolved)
+
+
+def outside(finding: Finding) -> Finding:
+    """What was found at sizes outside of the archive's range: an error of the engine is right there."""
+    status = {ENGINE_ERROR: OUTSIDE, WRONG: UNGUARDED}.get(finding.status, finding.status)
+    return Finding(finding.sizes, status, finding.message)
+
+
 def summed_up(engine: str, findings: Sequence[Finding], seconds: float) -> Verdict:
     """The worst of what was found."""
     counts = Counter(one.status for one in findings)
     worst = min(counts, key=STATUSES.index, default=NO_SIZE)
-    if worst == RIGHT:
-        return Verdict(engine, RIGHT, counts=counts, seconds=seconds)
+    if worst in (RIGHT, OUTSIDE):
+        return Verdict(engine, worst, counts=counts, seconds=seconds)
     failing = [one for one in findings if one.status == worst]
     message = failing[0].message if failing else ""
-    cause = "other numbers" if worst == WRONG and "shape" not in message else cause_of(message)
+    cause = "other numbers" if worst in (WRONG, UNGUARDED) and "shape" not in message else cause_of(message)
     return Verdict(engine, worst, message, cause, tuple(one.sizes for one in failing), counts, seconds)
 
 

@@ -9,12 +9,14 @@ from typing import Any
 
 from conformance.fuzz.program import Sizes
 
-RIGHT, REFUSED, WRONG, EXCEPTION, ENGINE_ERROR, CRASH, TIMEOUT, HANG, NO_SIZE = (
-    "right", "refused", "WRONG", "exception", "engine error", "crash", "timeout", "hang", "no size",
+RIGHT, REFUSED, WRONG, UNGUARDED, EXCEPTION, ENGINE_ERROR, CRASH, TIMEOUT, HANG, NO_SIZE, OUTSIDE = (
+    "right", "refused", "WRONG", "unguarded", "exception", "engine error", "crash", "timeout", "hang", "no size",
+    "outside",
 )  # fmt: skip
-STATUSES = (WRONG, EXCEPTION, CRASH, TIMEOUT, HANG, ENGINE_ERROR, REFUSED, NO_SIZE, RIGHT)
-"""The worst first. `hang`: export takes too long; `no size`: PyTorch itself has no numbers at the example's sizes."""
-FAILURES = (WRONG, EXCEPTION, CRASH, TIMEOUT, HANG, ENGINE_ERROR)
+STATUSES = (WRONG, UNGUARDED, EXCEPTION, CRASH, TIMEOUT, HANG, ENGINE_ERROR, REFUSED, NO_SIZE, RIGHT, OUTSIDE)
+"""The worst first. `unguarded`: other numbers outside of the archive's range; `hang`: export takes too long; `no size`:
+PyTorch itself has no numbers at the example's sizes; `outside`: the engine refused a size outside of the range."""
+FAILURES = (WRONG, UNGUARDED, EXCEPTION, CRASH, TIMEOUT, HANG, ENGINE_ERROR)
 """What must not be; a refusal by export is allowed."""
 
 

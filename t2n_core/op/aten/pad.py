@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim, as_dim
+from t2n_core.nnef.dims import Dim, as_dim, at_most, maximum
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.promote import BOOL, Tensorlike, tensor
@@ -24,18 +24,22 @@ def _amounts(value: Value, pad: Sequence[Dim]) -> Amounts:
     return {value.rank - 1 - i: pair for i, pair in enumerate(pairs) if pair != (0, 0)}
 
 
-def _is_negative(amount: Dim) -> bool:
-    return isinstance(amount, int) and amount < 0
+def _parts(amount: Dim) -> tuple[Dim, Dim]:
+    """What an amount cuts away, and what it adds: one of them is 0, at each size."""
+    if at_most(0, amount):
+        return 0, amount
+    if at_most(amount, 0):
+        return as_dim(-amount), 0
+    return maximum(0, as_dim(-amount)), maximum(0, amount)
 
 
 def _cut(g: Emitter, value: Value, amounts: Amounts) -> tuple[Value, Amounts]:
     """`value` without what negative amounts take away, and the positive amounts."""
     rest: Amounts = {}
-    for axis, (before, behind) in amounts.items():
-        begin = -before if _is_negative(before) else 0
-        end = value.shape[axis] + behind if _is_negative(behind) else value.shape[axis]
-        value = g.take(value, axis, begin, as_dim(end))
-        rest[axis] = _positive((before, behind))
+    for axis, pair in amounts.items():
+        (begin, before), (taken, behind) = map(_parts, pair)
+        value = g.take(value, axis, begin, as_dim(value.shape[axis] - taken))
+        rest[axis] = before, behind
     return value, {axis: pair for axis, pair in rest.items() if pair != (0, 0)}
 
 
@@ -85,11 +89,11 @@ def _continued(g: Emitter, value: Value, pad: Sequence[Dim], border: str) -> Val
 
 
 def _positive(pair: tuple[Dim, Dim]) -> tuple[Dim, Dim]:
-    return (0 if _is_negative(pair[0]) else pair[0], 0 if _is_negative(pair[1]) else pair[1])
+    return _parts(pair[0])[1], _parts(pair[1])[1]
 
 
 def _negative(pair: tuple[Dim, Dim]) -> tuple[Dim, Dim]:
-    return (pair[0] if _is_negative(pair[0]) else 0, pair[1] if _is_negative(pair[1]) else 0)
+    return as_dim(-_parts(pair[0])[0]), as_dim(-_parts(pair[1])[0])
 
 
 @op(*REFLECTION)

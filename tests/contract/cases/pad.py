@@ -26,6 +26,13 @@ CASES = [
         "pad to a multiple", lambda x: F.pad(x, (0, (4 - x.shape[1] % 4) % 4)).unflatten(1, (-1, 4)), randn(2, 5)
     ).dynamic({0: {1: "T"}}),
     case("pad by a dynamic size", lambda x: F.pad(x, (x.shape[0], 1)), randn(2, 3)).dynamic({0: {0: "B"}}),
+    case("pad up to a size, or cut to it", lambda x: F.pad(x, (0, 4 - x.shape[1])), randn(2, 3)).dynamic({0: {1: "T"}}),
+    case("pad in front, or cut there", lambda x: F.pad(x, (0, 0, 5 - x.shape[1], 1)) * 2, randn(2, 4, 3)).dynamic(
+        {0: {1: "T"}}
+    ),
+    case("pad to the size of another", lambda x, y: F.pad(x, (0, y.shape[0] - x.shape[0])), randn(4), randn(6)).dynamic(
+        {0: {0: "T"}, 1: {0: "S"}}
+    ),
     case("reflection_pad1d", build(nn.ReflectionPad1d, (2, 1)), randn(2, 3, 5)).dynamic(SPACE),
     case("reflection_pad2d", build(nn.ReflectionPad2d, (2, 1, 3, 0)), randn(2, 3, 5, 6)).dynamic(SPACE),
     case("reflection_pad3d", build(nn.ReflectionPad3d, (2, 1, 3, 0, 1, 1)), randn(2, 3, 5, 6, 4)),

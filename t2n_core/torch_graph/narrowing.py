@@ -22,6 +22,7 @@ _FAR = tuple(1 << exponent for exponent in range(9, 21))
 _PERIODS = range(2, 65)
 _MOST_TRIED = 3
 """How many sizes on the other side of a decision are tried out; where there are more, the range ends before them."""
+_SMALL = 256
 _CONDITIONS = (sympy.Eq, sympy.Le, sympy.Lt, sympy.Ge, sympy.Gt)
 
 
@@ -88,8 +89,7 @@ def narrowed(
 
     for decision in decisions:
         others = _others(decision, sizes, captured)
-        certain = decision.required or decision.translated or len(others) > _MOST_TRIED
-        if others and not certain and all(map(tried, others)):
+        if others and _may_be_tried(decision, others, captured) and all(map(tried, others)):
             continue
         if others:
             try:
@@ -98,6 +98,16 @@ def narrowed(
                 raise CaptureError(f"no size is left for this model: {wrong}", origin=decision.origin) from wrong
             causes.append(decision)
     return sizes, causes
+
+
+def _may_be_tried(decision: SizeDecision, others: Sequence[Sizes], captured: Sizes) -> bool:
+    """Return whether running the model tells all about the other side of a decision: that is few sizes, or those at
+    which two expressions happen to be equal, none of them large."""
+    if decision.required or decision.translated:
+        return False
+    small = all(size <= _SMALL + 4 * captured[name] for at in others for name, size in at.items())
+    is_equality = isinstance(decision.condition, sympy.Ne) and len(decision.condition.free_symbols) > 1
+    return small and (len(others) <= _MOST_TRIED or is_equality)
 
 
 def _others(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> list[Sizes]:
@@ -143,12 +153,27 @@ def _conditions(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> li
     parts = decision.condition.args if isinstance(decision.condition, sympy.And) else [decision.condition]
     parts = [_without_extreme(part) for part in parts]
     if not all(isinstance(part, _CONDITIONS) for part in parts):
+        larger = _larger_sizes(decision, sizes, captured)
+        if larger:
+            return larger
         raise CaptureError(
             f"the captured graph holds only where {_said(decision.condition)}, which no engine can check",
             origin=decision.origin,
             hint="keep one of the axes static, or compute what does not depend on this condition",
         )
     return list(parts)
+
+
+def _larger_sizes(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> list[Any]:
+    """Return smallest sizes from which on a decision is as it was, such as `H >= 2` and `W >= 2` for
+    `(H // 2) * (W // 2) != 0`; none if there are no such."""
+    names = sorted(s.name for s in decision.condition.free_symbols)
+    for least in range(2, 10):
+        lows = {name: max(sizes.bounds[name][0], min(least, captured[name])) for name in names}
+        larger = [sympy.Ge(symbol(name), low, evaluate=False) for name, low in lows.items()]
+        if not _others(decision, sizes.narrowed(*larger), captured):
+            return larger
+    return []
 
 
 def _without_extreme(part: Any) -> Any:

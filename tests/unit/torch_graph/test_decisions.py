@@ -192,3 +192,24 @@ def few_steps_whole(x: Tensor) -> Tensor:
 def test_a_size_that_capture_knew_from_a_decision_is_not_taken_over_to_its_other_side() -> None:
     with pytest.warns(RangeWarning):
         assert str(export_of(few_steps_whole).captured.range) == "T >= 3"
+
+
+def halves_of_both(x: Tensor) -> Tensor:
+    if (x.shape[0] // 2) * (x.shape[1] // 2) != 0:
+        return x * 2
+    return x * 3
+
+
+def test_a_decision_on_two_sizes_raises_their_smallest() -> None:
+    torch.manual_seed(2)
+    export = ModelExport(Net(halves_of_both).eval(), torch.randn(4, 7, 3), dynamic_axes={"x": {0: "B", 1: "T"}})
+    with pytest.warns(RangeWarning):
+        assert str(export.captured.range) == "B >= 2, T >= 2"
+
+
+def test_a_bound_far_away_is_not_tried_out() -> None:
+    def limited(x: Tensor) -> Tensor:
+        return x * 2 if x.shape[1] < (1 << 20) - 1 else x * 3
+
+    with pytest.warns(RangeWarning):
+        assert str(export_of(limited).captured.range) == f"1 <= T <= {(1 << 20) - 2}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -55,16 +54,15 @@ def squeeze(input: torch.Tensor, dim: Any = None) -> torch.Tensor:
     return input.squeeze() if dim is None else input.squeeze(dim)
 
 
-@contextmanager
-def roots_of_sizes() -> Iterator[None]:
-    """While active, `math.sqrt` of a size stays symbolic: it would fix the size to that of the example."""
-    plain = math.sqrt
-
-    def sqrt(x: Any, /) -> Any:
-        return torch.sym_sqrt(x) if isinstance(x, torch.SymInt | torch.SymFloat) else plain(x)
-
-    with patch.object(math, "sqrt", sqrt):
-        yield
+def tensor_split(input: torch.Tensor, indices_or_sections: Any, dim: int = 0) -> Sequence[torch.Tensor]:
+    """The sizes of so many pieces are decided while capturing, although a quotient says each of them."""
+    count = indices_or_sections
+    legal = isinstance(count, int) and count > 0 and -input.dim() <= dim < input.dim()
+    if not legal or not isinstance(input.shape[dim], torch.SymInt):
+        return torch.tensor_split(input, count, dim)
+    size: Any = input.shape[dim]
+    sizes = [(size + count - 1 - place) // count for place in range(count - 1)]
+    return torch.split_with_sizes(input, [*sizes, size - sum(sizes)], dim)
 
 
 def linspace(start: Any, end: Any, steps: Any, *, dtype: torch.dtype | None = None, **options: Any) -> torch.Tensor:
@@ -134,4 +132,4 @@ def _guarded(forward: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-__all__ = ["linspace", "masks_unread", "multilabel_margin_loss", "padded_encoders", "roots_of_sizes", "squeeze"]
+__all__ = ["linspace", "masks_unread", "multilabel_margin_loss", "padded_encoders", "squeeze", "tensor_split"]

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils.weak import WeakIdKeyDictionary
 
 from t2n_core.errors import CaptureError
-from t2n_core.torch_graph.as_eager import linspace, multilabel_margin_loss, narrow, squeeze
+from t2n_core.torch_graph.as_eager import linspace, multilabel_margin_loss, narrow, squeeze, tensor_split
 from t2n_core.torch_graph.complex_pairs.fourier import istft_of_any_length
 from t2n_core.torch_graph.decompositions.quantised import (
     fake_quantize_per_channel_affine,
@@ -29,6 +29,7 @@ from t2n_core.torch_graph.numbers_as_indices import getitem, select, setitem
 from t2n_core.torch_graph.pool_1d import POOLS, max_pool1d
 from t2n_core.torch_graph.recurrent import NAMES, NAMESPACE
 from t2n_core.torch_graph.size_tensors import SizeTensors, is_whole_number
+from t2n_core.torch_graph.window_functions import WINDOWS
 
 _MAKERS = ("tensor", "as_tensor", "arange")
 _FACTORIES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "new_zeros", "new_ones", "new_full"})
@@ -46,6 +47,8 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
     torch.Tensor.select: select,
     **dict.fromkeys((torch.squeeze, torch.Tensor.squeeze), squeeze),
     **dict.fromkeys((getattr(torch.ops.aten.squeeze, name) for name in ("default", "dim", "dims")), squeeze),
+    **dict.fromkeys((torch.tensor_split, torch.Tensor.tensor_split), tensor_split),
+    **WINDOWS,
     torch.istft: istft_of_any_length,
     torch.linspace: linspace,
     # their kernels have no form for dynamic sizes

@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.ranges import LEAST, SizeRange
-from t2n_core.torch_graph.as_eager import masks_unread, padded_encoders, roots_of_sizes
+from t2n_core.torch_graph.as_eager import masks_unread, padded_encoders
 from t2n_core.torch_graph.calls import FlatCall
 from t2n_core.torch_graph.capture_mode import CaptureMode
 from t2n_core.torch_graph.capture_sizes import Axes, capture_sizes, example_sizes, freeing_sizes, resized
@@ -31,6 +31,7 @@ from t2n_core.torch_graph.ir import TorchModuleIRGraph
 from t2n_core.torch_graph.module_calls import Extractor, whole_modules
 from t2n_core.torch_graph.narrowing import RangeWarning, SizeDecision, named, narrowed
 from t2n_core.torch_graph.numbers_as_indices import numbers_as_indices
+from t2n_core.torch_graph.numbers_of_sizes import numbers_of_sizes
 from t2n_core.torch_graph.pool_sizes import pools_of_any_size
 from t2n_core.torch_graph.quiet import quiet
 from t2n_core.torch_graph.refusals import fixed_axis, located, refusal, refusal_to_trace, refuse_smaller_range
@@ -276,7 +277,7 @@ class TorchModuleTracer:
                     while_capturing.enter_context(short_stack_traces())
                     while_capturing.enter_context(decisions.recording())
                     while_capturing.enter_context(masks_unread())
-                    while_capturing.enter_context(roots_of_sizes())
+                    while_capturing.enter_context(numbers_of_sizes())
                     while_capturing.enter_context(numbers_as_indices())
                     while_capturing.enter_context(pools_of_any_size())
                     while_capturing.enter_context(padded_encoders(self.source.module))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from tests.contract.cases import case, randint, randn, tensor
@@ -105,6 +107,18 @@ CASES = [
     case("eye", lambda x: torch.eye(x.shape[0]) @ x, randn(2, 3)).dynamic(B),
     case("eye of two sizes", lambda x: torch.eye(x.shape[0], x.shape[1]) + x, randn(2, 3)).dynamic(BT),
     case("linspace", lambda x: torch.linspace(x[0], 2.5, 7), randn(4)),
+    *(
+        case(name, lambda x, n=name: x * getattr(torch, n)(x.shape[1], periodic=False), randn(2, 6)).dynamic(
+            {0: {1: "T"}}
+        )
+        for name in ("hann_window", "hamming_window", "blackman_window")
+    ),
+    case("logarithm of a size", lambda x: x * (math.log(x.shape[1]) / math.log(512)), randn(2, 6)).dynamic(
+        {0: {1: "T"}}
+    ),
+    case("least of 1 and a quotient of a size", lambda x: x * min(1.0, x.shape[1] / 8), randn(2, 6)).dynamic(
+        {0: {1: "T"}}
+    ),
     case("linspace fixed", lambda x: torch.linspace(-1, 1, 3) + x, randn(4, 3)),
     case(
         "positions mask", lambda x, n: torch.arange(x.shape[1])[None] < n[:, None], randn(3, 5), tensor([1, 5, 3])

@@ -43,6 +43,7 @@ CASES = [
     case("unsafe_split", torch.unsafe_split, randn(7, 3), 3),
     case("unsafe_split_with_sizes", torch.unsafe_split_with_sizes, randn(7, 3), (3, 4)),
     case("tensor_split", torch.tensor_split, randn(7, 3), 3),
+    case("tensor_split, dynamic", lambda x: x.tensor_split(3, 0)[::-1], randn(7, 3)).dynamic({0: {0: "T"}}),
     case("tensor_split at", torch.tensor_split, randn(7, 3), (1, 3)),
     case("hsplit", torch.hsplit, randn(2, 6), 3),
     case("unbind", torch.unbind, randn(3, 4)),

@@ -1,0 +1,67 @@
+"""Python's own functions of numbers while capturing: called with a dynamic size, they would fix it to the example's."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+_SYMBOLIC = (torch.SymInt, torch.SymFloat)
+
+
+def _sqrt(x: Any) -> Any:
+    return torch.sym_sqrt(x)
+
+
+def _log(x: Any, base: float = math.e) -> Any:
+    """As a tensor: an exported program may hold roots of sizes, and no logarithms."""
+    full: Any = torch.full  # takes sizes, whatever its annotations say
+    return full((), x, dtype=torch.get_default_dtype()).log() / _plain_log(base)
+
+
+def _log2(x: Any) -> Any:
+    return _log(x, 2)
+
+
+def _log10(x: Any) -> Any:
+    return _log(x, 10)
+
+
+_plain_log = math.log
+_OF_SIZES: dict[str, Callable[..., Any]] = {"sqrt": _sqrt, "log": _log, "log2": _log2, "log10": _log10}
+
+
+@contextmanager
+def numbers_of_sizes() -> Iterator[None]:
+    """While active, roots and logarithms of sizes, and extremes of numbers computed from them, stay symbolic."""
+    with ExitStack() as stack:
+        for name, symbolic in _OF_SIZES.items():
+            stack.enter_context(patch.object(math, name, _either(getattr(math, name), symbolic)))
+        stack.enter_context(patch.object(builtins, "min", _of_two(min, torch.sym_min)))
+        stack.enter_context(patch.object(builtins, "max", _of_two(max, torch.sym_max)))
+        yield
+
+
+def _either(plain: Callable[..., Any], symbolic: Callable[..., Any]) -> Callable[..., Any]:
+    def function(*args: Any) -> Any:
+        return (symbolic if args and isinstance(args[0], _SYMBOLIC) else plain)(*args)
+
+    return function
+
+
+def _of_two(plain: Callable[..., Any], symbolic: Callable[..., Any]) -> Callable[..., Any]:
+    """torch.export has such a function itself, for sizes alone; what it does not take comes here."""
+
+    def extreme(*args: Any, **options: Any) -> Any:
+        floats = len(args) == 2 and not options and any(isinstance(a, torch.SymFloat) for a in args)
+        return symbolic(*args) if floats else plain(*args, **options)
+
+    return extreme
+
+
+__all__ = ["numbers_of_sizes"]

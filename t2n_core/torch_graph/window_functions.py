@@ -1,0 +1,57 @@
+"""`torch.hann_window` and its like of a dynamic size, which they would fix: the same from a range of places."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+
+def cosines(size: Any, periodic: bool, weights: Sequence[float], dtype: torch.dtype) -> torch.Tensor:
+    """Return w[0] - w[1] cos(a) + w[2] cos(2 a) …, where `a` goes once around; a window of one place is 1."""
+    arange: Any = torch.arange  # takes sizes, whatever its annotations say
+    full: Any = torch.full
+    steps = full((), size if periodic else size - 1, dtype=dtype).clamp(min=1)
+    angle = arange(size, dtype=dtype) * (2 * math.pi / steps)
+    terms = [(-1) ** n * weight * torch.cos(angle * n) for n, weight in enumerate(weights) if n]
+    window = functools.reduce(torch.add, terms, torch.full((), weights[0], dtype=dtype))
+    return torch.where(full((), size) == 1, torch.ones((), dtype=dtype), window)
+
+
+def _hann() -> list[float]:
+    return [0.5, 0.5]
+
+
+def _hamming(alpha: float = 0.54, beta: float = 0.46) -> list[float]:
+    return [alpha, beta]
+
+
+def _blackman() -> list[float]:
+    return [0.42, 0.5, 0.08]
+
+
+def _window(plain: Callable[..., Any], weights: Callable[..., list[float]]) -> Callable[..., Any]:
+    def window(
+        window_length: Any, periodic: bool = True, *more: float, dtype: torch.dtype | None = None, **options: Any
+    ) -> Any:
+        found = dtype or torch.get_default_dtype()
+        known = {name: options[name] for name in ("alpha", "beta") if name in options}
+        if not isinstance(window_length, torch.SymInt) or not found.is_floating_point:
+            return plain(window_length, periodic, *more, dtype=dtype, **options)
+        return cosines(window_length, periodic, weights(*more, **known), found)
+
+    return window
+
+
+WINDOWS: dict[Any, Callable[..., Any]] = {
+    torch.hann_window: _window(torch.hann_window, _hann),
+    torch.hamming_window: _window(torch.hamming_window, _hamming),
+    torch.blackman_window: _window(torch.blackman_window, _blackman),
+}
+"""Function -> what capture calls in its place."""
+
+
+__all__ = ["WINDOWS", "cosines"]

@@ -22,10 +22,10 @@ from typing import Any
 
 ENGINES = "0.19.15,0.20.22,0.21.8,0.21.19,0.22.4,0.23.9"
 RIGHT, NARROWED, REFUSED, WRONG, CRASH, ERROR, BUG = "=", "part", "refused", "WRONG", "CRASH", "error", "BUG"
-UNGUARDED = "OPEN"
-"""`part`: refused by the engine at sizes beyond the archive's range; `OPEN`: wrong there, since nothing
-guards it; `error`: refused within it, or never loaded;
-`refused`: a T2NError of export; `BUG`: another exception of export."""
+UNGUARDED, LESS = "OPEN", "less"
+"""`part`: right, refused beyond a range that the model's own decisions make smaller; `less`: the same without such a
+decision; `OPEN`: wrong beyond the range, since nothing guards it; `error`: refused in it, or never loaded; `refused`:
+a T2NError of export; `BUG`: another exception of export."""
 _EXPORTING = ("setup", "capture", "lower", "spec", "write")
 
 
@@ -41,6 +41,8 @@ def word_of(fields: Mapping[str, Any]) -> tuple[str, str]:
         return (UNGUARDED if facts.get("unguarded_sizes") else WRONG), f"at {where}{_range(facts)}"
     if fields["status"] in ("crash", "timeout", "oom"):
         return CRASH, f"{fields['stage']} {where} {_short(error)}"
+    if error.get("error_class") == "SmallerRange":
+        return LESS, f"not at {where}{_range(facts)}"
     if fields["stage"] in _EXPORTING:
         ours = error.get("error_class") in _our_errors()
         return (REFUSED if ours else BUG), f"{error.get('error_class')}: {_short(error)}"

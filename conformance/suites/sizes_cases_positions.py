@@ -14,6 +14,9 @@ PAST = floats(2, "P", 4)
 NOW = floats(2, "S", 4)
 STEPS = ((1, 1), (3, 5), (9, 4))
 """Sizes of two symbols."""
+PASTS = ((0, 1), (3, 5), (9, 4))
+EMPTY = {"P": (0, None)}
+"""Before the first step there is no past."""
 
 
 def _sinusoids(x: Tensor) -> Tensor:
@@ -155,6 +158,9 @@ POSITIONS: dict[str, SizesNet] = {
     "one_hot_positions": of(lambda x: x.mT @ F.one_hot(torch.arange(x.shape[1]) % 5, 5).float(), X),
     "linspace": of(lambda x: x * torch.linspace(-1, 1, x.shape[1])[:, None], X),
     "coordinates": of(_coordinates, floats(1, 3, "H", "W"), at=((1, 1), (4, 5), (8, 3))),
+    "positions_embedded_up_to_40": of(
+        lambda m, x: x + m.table(torch.arange(x.shape[1])), X, bounds={"T": (1, 40)},
+        table=lambda: nn.Embedding(40, 4)),
     "identity_of_size": of(lambda x: (x @ x.mT) + torch.eye(x.shape[1]), X),
     "ones_of_size": of(lambda x: torch.ones(x.shape[0], 1, x.shape[1]) @ x, BT, at=STEPS),
     "filled_with_a_size": of(lambda x: x + torch.full((x.shape[1], 1), x.shape[1] / 2), X),
@@ -184,30 +190,31 @@ NUMBERS: dict[str, SizesNet] = {
 }  # fmt: skip
 
 CACHES: dict[str, SizesNet] = {
-    "cache_joined": of(lambda past, x: torch.cat([past, x], 1), PAST, NOW, at=STEPS),
-    "cache_attention": of(_cached_attention, PAST, NOW, at=STEPS),
-    "cache_attention_by_offset": of(_cached_offset, PAST, NOW, at=STEPS),
-    "cache_rotary": of(_cached_rotary, PAST, NOW, at=STEPS),
+    "cache_joined": of(lambda past, x: torch.cat([past, x], 1), PAST, NOW, at=PASTS, bounds=EMPTY),
+    "cache_attention": of(_cached_attention, PAST, NOW, at=PASTS, bounds=EMPTY),
+    "cache_attention_by_offset": of(_cached_offset, PAST, NOW, at=PASTS, bounds=EMPTY),
+    "cache_rotary": of(_cached_rotary, PAST, NOW, at=PASTS, bounds=EMPTY),
     "cache_positions": of(
         lambda m, past, x: x + m.table(torch.arange(past.shape[1], past.shape[1] + x.shape[1])), PAST, NOW,
-        at=STEPS, table=lambda: nn.Embedding(400, 4)),
-    "cache_of_the_last_8": of(lambda past, x: torch.cat([past, x], 1)[:, -8:], PAST, NOW, at=STEPS),
-    "cache_attention_to_the_last_8": of(_cached_window, PAST, NOW, at=STEPS),
+        at=PASTS, bounds=EMPTY, table=lambda: nn.Embedding(400, 4)),
+    "cache_of_the_last_8": of(lambda past, x: torch.cat([past, x], 1)[:, -8:], PAST, NOW, at=PASTS, bounds=EMPTY),
+    "cache_attention_to_the_last_8": of(_cached_window, PAST, NOW, at=PASTS, bounds=EMPTY),
     "cache_without_the_oldest": of(
-        lambda past, x: torch.cat([past, x], 1)[:, x.shape[1] :].tanh(), PAST, NOW, at=STEPS),
+        lambda past, x: torch.cat([past, x], 1)[:, x.shape[1] :].tanh(), PAST, NOW, at=PASTS, bounds=EMPTY),
     "cache_of_a_convolution": of(_cached_convolution, floats(2, 4, "T"), floats(2, 4, 2),
         conv=lambda: nn.Conv1d(4, 3, 3)),
     "cache_ring": of(_ring, X, floats(2, 10, 4), at=(1, 6, 14)),
     "cache_ring_written": of(_ring_rolled, X, floats(2, 12, 4), at=(1, 3, 9)),
     "cache_last_state": of(
         lambda m, x, state: m.rnn(x, state), X, floats(1, 2, 3), rnn=lambda: nn.GRU(4, 3, batch_first=True)),
-    "cache_size_as_number": of(lambda past, x: x * (past.shape[1] + x.shape[1]) + past.sum(), PAST, NOW, at=STEPS),
+    "cache_size_as_number": of(
+        lambda past, x: x * (past.shape[1] + x.shape[1]) + past.sum(), PAST, NOW, at=PASTS, bounds=EMPTY),
     "mask_from_arange_of_two": of(
         lambda past, x: torch.cat([past, x], 1) * (torch.arange(past.shape[1] + x.shape[1]) >= past.shape[1])[:, None],
-        PAST, NOW, at=STEPS),
+        PAST, NOW, at=PASTS, bounds=EMPTY),
     "mask_of_future_positions": of(
         lambda past, x: x + torch.arange(past.shape[1], past.shape[1] + x.shape[1])[0] + x.shape[1] + 1, PAST, NOW,
-        at=STEPS),
+        at=PASTS, bounds=EMPTY),
 }  # fmt: skip
 
 TWO: dict[str, SizesNet] = {

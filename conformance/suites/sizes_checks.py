@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from conformance.suites.sizes_cases import NETS
-from t2n_core.check.outcome import Outcome
+from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
 from t2n_core.check.samples import Sample
 from t2n_core.check.sizes import check_sizes
 from t2n_core.export import ModelExport
@@ -20,6 +20,9 @@ from t2n_core.reference import tensors_of
 SECONDS_TO_RUN = 30.0
 RANGE = "range"
 """The fact that says which sizes an archive is declared for."""
+
+NARROWED = "SmallerRange"
+"""Error class of an archive that is right, for fewer sizes than asked for."""
 
 
 @lru_cache(maxsize=1)
@@ -60,7 +63,18 @@ def check_result(result: Any, name: str, traced: Mapping[str, int], timeout: flo
         output_names=result.output_names,
         timeout=timeout,
     ).with_times(result.times)
-    return replace(outcome, facts={**outcome.facts, RANGE: str(range_of(result))})
+    outcome = replace(outcome, facts={**outcome.facts, RANGE: str(range_of(result))})
+    return outcome if NETS[name].decides or not outcome.passed else _complete(outcome, name, result)
+
+
+def _complete(outcome: Outcome, name: str, result: Any) -> Outcome:
+    """A range that leaves out sizes at which PyTorch runs is a refusal, unless the model itself decides by them."""
+    missing = tuple(s for s in outcome.sizes if NETS[name].declares(s) and not accepts(result, s))
+    if not missing:
+        return outcome
+    message = f"the archive holds for {range_of(result)} alone, at {len(outcome.sizes) - len(missing)} of these sizes"
+    error = ErrorInfo.of(Stage.LOWER, NARROWED, message)
+    return replace(outcome, status=Status.UNSUPPORTED, stage=Stage.LOWER, error=error, failed_sizes=missing)
 
 
 def accepts(result: Any, sizes: Mapping[str, int]) -> bool:
@@ -69,5 +83,5 @@ def accepts(result: Any, sizes: Mapping[str, int]) -> bool:
 
 
 def range_of(result: Any) -> SizeRange:
-    """The range of an archive."""
-    return result.export.captured_for(result.target).range
+    """The range of an archive, which its guard keeps."""
+    return result.graph.sizes

@@ -87,20 +87,31 @@ class SizesNet:
     decides: bool
     """The model's own Python decides by a size, so that an archive may hold for one side only."""
     layers: Mapping[str, Make]
+    bounds: Mapping[str, tuple[int, int | None]]
+    """Smallest and largest size of the symbols that are declared with bounds."""
 
     @property
     def symbols(self) -> list[str]:
         return list(dict.fromkeys(symbol for one in self.inputs for symbol in one.axes.values()))
 
     @property
-    def axes(self) -> dict[str, dict[int, str]]:
-        return {name: one.axes for name, one in zip(NAMES, self.inputs, strict=False) if one.axes}
+    def axes(self) -> dict[str, dict[int, Any]]:
+        """As `dynamic_axes` takes them."""
+        declared: dict[str, Any] = {symbol: symbol for symbol in self.symbols}
+        declared |= {name: torch.export.Dim(name, min=low, max=high) for name, (low, high) in self.bounds.items()}
+        inputs = zip(NAMES, self.inputs, strict=False)
+        return {n: {axis: declared[size] for axis, size in one.axes.items()} for n, one in inputs if one.axes}
 
     @property
     def traced(self) -> list[dict[str, int]]:
         """The sizes of each trace."""
         tuples = [sizes if isinstance(sizes, tuple) else (sizes,) for sizes in self.at]
         return [dict(zip(self.symbols, sizes, strict=True)) for sizes in tuples]
+
+    def declares(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the user asks for these sizes: from 1 on where nothing else is said."""
+        bounds = {symbol: self.bounds.get(symbol, (1, None)) for symbol in sizes}
+        return all(low <= sizes[name] and (high is None or sizes[name] <= high) for name, (low, high) in bounds.items())
 
     def judged(self) -> Iterator[dict[str, int]]:
         """All sizes; of several symbols one varies while the others have each of OTHERS. Empty axes come last."""
@@ -152,10 +163,11 @@ def of(
     *inputs: Input,
     at: Sequence[int | tuple[int, ...]] = (1, 5, 12),
     decides: bool = False,
+    bounds: Mapping[str, tuple[int, int | None]] | None = None,
     **layers: Make,
 ) -> SizesNet:
     """A net that is a function of its inputs, and before them of the module with these layers, if there are some."""
-    return SizesNet(function, inputs, tuple(at), decides, layers)
+    return SizesNet(function, inputs, tuple(at), decides, layers, bounds or {})
 
 
 X = floats(2, "T", 4)

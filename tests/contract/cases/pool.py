@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from tests.contract.cases import build, case, randint, randn, uniform
@@ -16,6 +17,18 @@ def below(*shape: int) -> object:
 
 
 CASES = [
+    *(
+        case(f"places of maxima, {name}", f, randn(2, 3, 9, 7)).dynamic({0: {0: "B", 2: "H", 3: "W"}})
+        for name, f in {
+            "plain": lambda x: F.max_pool2d(x, 3, 2, return_indices=True),
+            "padded": lambda x: F.max_pool2d(x, (3, 2), (2, 1), (1, 0), return_indices=True),
+            "dilated": lambda x: F.max_pool2d(x, 2, 1, 0, 2, return_indices=True),
+            "ceil": lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True, return_indices=True),
+            "of a row": lambda x: F.max_pool1d(x[:, :, 0], 3, 2, 1, return_indices=True),
+            "adaptive": lambda x: F.adaptive_max_pool2d(x, (3, 2), return_indices=True),
+            "adaptive, of a row": lambda x: F.adaptive_max_pool1d(x[:, :, 0], 4, return_indices=True),
+        }.items()
+    ),
     case("avg_pool1d of dynamic channels", nn.functional.avg_pool1d, randn(2, 3, 9), 3, 2).dynamic(
         {0: {0: "B", 1: "T"}}
     ),

@@ -1,0 +1,170 @@
+"""Windows of pooling, and where in them a maximum stands."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from t2n_core.nnef.dims import Dim, as_dim, floor_div, is_static, product
+from t2n_core.nnef.emitter import Emitter, Expected
+from t2n_core.nnef.graph import Value
+from t2n_core.op.aten.conv import per_axis
+from t2n_core.op.aten.pad import padded
+from t2n_core.op.aten.shape import positions
+from t2n_core.op.promote import INT64
+
+Sizes = int | Sequence[int]
+LOWEST = float(np.finfo(np.float32).min)
+
+
+class Window:
+    """How a window moves over the last axes of a tensor, `ceil_mode` turned into further padding behind."""
+
+    def __init__(
+        self,
+        g: Emitter,
+        value: Value,
+        count: int,
+        kernel_size: Sizes,
+        stride: Sizes | None,
+        padding: Sizes,
+        dilation: Sizes,
+        ceil_mode: bool,
+    ) -> None:
+        self.count = count
+        self.size = per_axis(kernel_size, count)
+        self.stride = per_axis(stride, count) if stride not in (None, [], ()) else self.size
+        self.padding = per_axis(padding, count)
+        self.dilation = per_axis(dilation, count)
+        extents = value.shape[-count:]
+        self.more = [self._more(g, axis, extent) if ceil_mode else 0 for axis, extent in enumerate(extents)]
+        """Elements behind the padding that the last window sees; they count for nothing."""
+
+    def _more(self, g: Emitter, axis: int, extent: Dim) -> int:
+        """A last window that starts inside the input or its left padding is kept, even where it sticks out."""
+        size, stride, padding = self.size[axis], self.stride[axis], self.padding[axis]
+        field = self.dilation[axis] * (size - 1) + 1
+        if isinstance(extent, int):
+            places = -(-(extent + 2 * padding - field) // stride) + 1
+            if (places - 1) * stride >= extent + padding:
+                places -= 1
+            return max((places - 1) * stride + field - extent - 2 * padding, -padding)
+        if padding and self.dilation[axis] > 1:
+            raise g.fail(
+                f"ceil_mode with padding {padding} and dilation {self.dilation[axis]} over an axis of dynamic size",
+                hint="a window over a short axis may see nothing but padding, where engines and PyTorch differ",
+            )
+        return min(stride - 1, field - padding - 1)
+
+    def arguments(self, before: Sequence[int], behind: Sequence[int]) -> dict[str, list[int] | list[tuple[int, int]]]:
+        """Of a pooling statement on [N, C, …]."""
+        return {
+            "size": [1, 1, *self.size],
+            "stride": [1, 1, *self.stride],
+            "dilation": [1, 1, *self.dilation],
+            "padding": [(0, 0), (0, 0), *zip(before, behind, strict=True)],
+        }
+
+    def behind(self) -> list[int]:
+        return [p + m for p, m in zip(self.padding, self.more, strict=True)]
+
+
+def positions_of_maxima(g: Emitter, value: Value, out: Value, window: Window) -> Value:
+    """Where each maximum came from, as index into the flattened axes; the first of equals."""
+    front = value.rank - window.count
+    axes = list(range(front, value.rank))
+    pairs = [(p, max(q, 0)) for p, q in zip(window.padding, window.behind(), strict=True)]
+    wide = padded(g, value, {axis: pair for axis, pair in zip(axes, pairs, strict=True) if pair != (0, 0)}, LOWEST)
+    places = out.shape[front:]
+    best: Value | None = None
+    steps: list[Value] = []
+    for offset in itertools.product(*map(range, window.size)):
+        begin = [o * d for o, d in zip(offset, window.dilation, strict=True)]
+        end = [as_dim(b + (n - 1) * s + 1) for b, n, s in zip(begin, places, window.stride, strict=True)]
+        expected = Expected((*value.shape[:front], *places), value.dtype)
+        piece = g.slice(wide, axes=axes, begin=begin, end=end, stride=window.stride, out=expected)
+        here = [g.constant(np.full((1,) * value.rank, b, np.int64)) for b in begin]
+        if best is None:
+            best, steps = piece, here
+        else:
+            better = g.gt(piece, best)
+            best = g.select(better, piece, best)
+            steps = [
+                g.select(better, new, old) if new is not old else old for new, old in zip(here, steps, strict=True)
+            ]
+    found: Value | None = None
+    for axis, step, stride, padding in zip(axes, steps, window.stride, window.padding, strict=True):
+        start = g.sub(g.mul(positions(g, out.shape[axis]), stride), padding)
+        start = g.unsqueeze(start, axes=[*range(axis), *range(axis + 1, value.rank)])
+        found = _digit(g, found, g.add(step, start), value.shape[axis])
+    assert found is not None
+    return g.expand(found, out.shape)
+
+
+def _digit(g: Emitter, found: Value | None, index: Value, extent: Dim) -> Value:
+    """The index into one axis more, which is the last so far."""
+    return index if found is None else g.add(g.mul(found, g.size(extent, INT64)), index)
+
+
+def slots(extent: Dim, size: int) -> list[tuple[Dim, Dim]]:
+    """Where each of `size` windows begins and ends: floor(i * extent / size), ceil((i + 1) * extent / size)."""
+    return [
+        (floor_div(as_dim(extent * i), size), floor_div(as_dim(extent * (i + 1) + size - 1), size)) for i in range(size)
+    ]
+
+
+def positions_in_slots(g: Emitter, value: Value, out: Value, sizes: Sequence[Dim | None]) -> Value | None:
+    """Where each maximum of an adaptive pooling came from, as index into the flattened axes; the first of equals."""
+    front = value.rank - len(sizes)
+    extents, places = value.shape[front:], out.shape[front:]
+    if is_static((*extents, *places)):
+        return _in_known_slots(g, value, out, front)
+    if not is_static(places):
+        return None
+    windows = [slots(extent, int(n)) for extent, n in zip(extents, places, strict=True)]
+    found = [_in_slot(g, value, list(slot)) for slot in itertools.product(*windows)]
+    return g.reshape_to(g.stack(found, axis=front), out.shape)
+
+
+def _in_known_slots(g: Emitter, value: Value, out: Value, first: int) -> Value:
+    """By a table of what each window sees."""
+    extents, places = ([int(d) for d in v.shape[first:]] for v in (value, out))
+    windows = [
+        [range(int(b), int(e)) for b, e in slots(extent, size)] for extent, size in zip(extents, places, strict=True)
+    ]
+    seen = [
+        [int(np.ravel_multi_index(at, extents)) for at in itertools.product(*window)]
+        for window in itertools.product(*windows)
+    ]
+    widest = max(map(len, seen))
+    table = np.array([[*window, *[window[-1]] * (widest - len(window))] for window in seen], dtype=np.int64)
+    flat = g.reshape_to(value, [*value.shape[:first], math.prod(extents)])
+    found = g.reshape_to(g.pick(flat, g.constant(table.reshape(-1)), axis=first), [*value.shape[:first], *table.shape])
+    hits = g.eq(found, g.max_reduce(found, axes=[first + 1]))
+    indices = g.select(hits, g.lift(g.constant(table), found.rank), int(np.iinfo(np.int64).max))
+    return g.reshape_to(g.min_reduce(indices, axes=[first + 1]), out.shape)
+
+
+def _in_slot(g: Emitter, value: Value, slot: Sequence[tuple[Dim, Dim]]) -> Value:
+    """The place of the maximum of one window, which takes the place of the pooled axes."""
+    front = value.rank - len(slot)
+    piece = value
+    for axis, (begin, end) in enumerate(slot, start=front):
+        piece = g.take(piece, axis, begin, end)
+    flat = g.reshape_to(piece, [*value.shape[:front], product(piece.shape[front:])])
+    rest = g.squeeze(g.argmax_reduce(flat, axes=[front]), axes=[front])
+    digits: list[Value] = []
+    for axis in range(value.rank - 1, front, -1):
+        size = g.size(piece.shape[axis], INT64)
+        row = g.one("div", rest, size)  # of numbers that are not negative
+        digits.append(g.sub(rest, g.mul(row, size)))
+        rest = row
+    found: Value | None = None
+    for (begin, _), digit, extent in zip(slot, [rest, *reversed(digits)], value.shape[front:], strict=True):
+        index = digit if begin == 0 else g.add(digit, g.size(begin, INT64))
+        found = _digit(g, found, index, extent)
+    assert found is not None
+    return found

@@ -252,6 +252,10 @@ class Emitter(ABC):
         """A size as a tensor of rank 0."""
 
     @abstractmethod
+    def positions(self, count: Dim) -> Value:
+        """0, 1, …, count - 1 as int64."""
+
+    @abstractmethod
     def expand(self, value: Value, shape: Shape) -> Value:
         """`value`, of the same rank, with its axes of size 1 repeated to `shape`."""
 

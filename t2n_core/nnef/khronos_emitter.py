@@ -61,6 +61,11 @@ class KhronosEmitter(Emitter):
             raise self.fail(f"the size {dim} is dynamic; NNEF 1.0 has fixed sizes only")
         return self.constant(np.asarray(dim, dtype=dtype))
 
+    def positions(self, count: Dim) -> Value:
+        if not isinstance(count, int):
+            raise self.fail(f"the size {count} is dynamic; NNEF 1.0 has fixed sizes only")
+        return self.constant(np.arange(count, dtype=np.int64))
+
     def expand(self, value: Value, shape: Shape) -> Value:
         repeats = self.repeats(value, shape)
         return value if all(r == 1 for r in repeats) else self.tile(value, repeats=repeats)

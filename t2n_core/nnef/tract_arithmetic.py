@@ -13,6 +13,7 @@ from t2n_core.nnef.graph import Value, is_full
 from t2n_core.nnef.inherited import known
 from t2n_core.nnef.shapes import broadcast, is_mixed, is_stretched
 from t2n_core.nnef.spec import Spec
+from t2n_core.nnef.tract.barriers import fence
 from t2n_core.nnef.tract.sizes import argument_for
 from t2n_core.nnef.tract_rewriting import IN_PLACE, is_smaller, lone_axis, may_be_misread, sum_fits
 from t2n_core.nnef.tract_versions import (
@@ -73,7 +74,7 @@ class TractArithmetic(Emitter):
             if rest and not is_stretched(broadcast(*rest), result.shape):
                 continue
             if self.spec.version >= FOLDED_CONDITIONS and not is_static(value.shape):
-                arguments = {**arguments, name: self.kept(value)}
+                arguments = {**arguments, name: fence(self, value)}
             else:
                 arguments = {**arguments, **{other: self._repeated(arguments[other], result) for other in others}}
         return arguments
@@ -88,16 +89,6 @@ class TractArithmetic(Emitter):
         if self.spec.version < FOLDED_CONDITIONS or is_static(value.shape):
             return False
         return name in ("x", "y", "condition") and self._is_known(value)
-
-    def kept(self, value: Value) -> Value:
-        """The same numbers behind a triangle that keeps everything: no rewriting passes that.
-
-        It takes 30 ns per element, so that it is written only where nothing else helps.
-        """
-        diagonal = self.constant(np.asarray(-(1 << 30), dtype=np.int64))
-        wide = self.lift(value, 2)
-        found = self.one("tract_core_trilu", wide, k=diagonal, upper=True, out=Expected(wide.shape, wide.dtype))
-        return found if wide is value else self.squeeze(found, axes=list(range(wide.rank - value.rank)))
 
     def _renewed(self, operator: str, arguments: dict[str, Any]) -> dict[str, Any]:
         (of_x, x), (of_y, y), *bounds = arguments.items()

@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import sympy
 
-from t2n_core.errors import LowerError
-from t2n_core.nnef import dims
-from t2n_core.nnef.dims import Dim, Shape, is_static, product, solved, symbols_of
+from t2n_core.nnef.dims import Dim, Shape, is_static, product
 from t2n_core.nnef.emitter import FLOAT32, Expected
 from t2n_core.nnef.graph import BlockLayout, Operation, Value
 from t2n_core.nnef.ranges import SizeRange
 from t2n_core.nnef.shapes import broadcast, is_stretched
 from t2n_core.nnef.spec import Spec
+from t2n_core.nnef.tract.barriers import fence
 from t2n_core.nnef.tract.guard_statement import guard
 from t2n_core.nnef.tract.guards import assertions
-from t2n_core.nnef.tract.sizes import is_seen_within, negated
+from t2n_core.nnef.tract.size_values import SizeValues
 from t2n_core.nnef.tract_arithmetic import INT64
 from t2n_core.nnef.tract_layout import TractLayout
 from t2n_core.nnef.tract_rewriting import is_rewritten, is_tiled
@@ -29,7 +27,6 @@ from t2n_core.nnef.tract_versions import (
     PRODUCTS_APART,
     REWRITTEN_PRODUCTS,
     ROWS_OVERRUN,
-    SIZES_AS_FORMULAS,
 )
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
@@ -47,7 +44,7 @@ class TractEmitter(TractLayout):
 
     def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
         super().__init__(spec, name=name, options=options)
-        self._sizes: set[str] = set()
+        self._size_values = SizeValues(self)
         self.rows_overrun = spec.version < ROWS_OVERRUN
 
     def declare_symbols(self, sizes: SizeRange) -> None:
@@ -79,40 +76,7 @@ class TractEmitter(TractLayout):
         return TRACT_TYPES[dtype.name]
 
     def need_sizes(self, names: set[str]) -> None:
-        """Sizes are read off the first input that has the symbol alone as an extent, else a multiple of it.
-
-        The value takes the symbol's own name: old versions know symbols only inside `external`, all know a value.
-        """
-        for name in sorted(names - self._sizes):
-            self._sizes.add(name)
-            source, axis = self._bearer(name)
-            node, self.node = self.node, type(self.node)(f"size_of_{name}", None, ())
-            sizes = self.tract_core_shape_of(source, out=Expected((source.rank,), np.dtype(np.int64)))
-            one = self.slice(sizes, axes=[0], begin=[axis], end=[axis + 1])
-            size = self.squeeze(one, axes=[0])
-            extent = source.shape[axis]
-            if isinstance(extent, sympy.Symbol):
-                size.name = name
-            else:
-                self._sizes.add(size.name)
-                wanted = solved(extent, dims.symbol(size.name))
-                results = [Expected((), np.dtype(np.int64))]
-                (part,) = self.write("tract_core_cast", {"input": wanted, "to": "tdim"}, results)
-                part.name = name
-            self.node = node
-
-    def _bearer(self, name: str) -> tuple[Value, int]:
-        """An input and the axis that says what a symbol is, best without arithmetic."""
-        places = [
-            (value, axis, extent)
-            for value in self.graph.inputs
-            for axis, extent in enumerate(value.shape)
-            if not isinstance(extent, int) and symbols_of([extent]) == {name}
-        ]
-        if not places:
-            raise LowerError(f"no input has the size {name} as an extent", origin=self.node.origin)
-        value, axis, _ = min(places, key=lambda place: not place[2].is_Symbol)
-        return value, axis
+        self._size_values.need(names)
 
     def cast(self, value: Value, dtype: np.dtype[Any]) -> Value:
         if value.dtype == dtype:
@@ -124,13 +88,10 @@ class TractEmitter(TractLayout):
         return self.tract_core_cast(value, to=self.type_name(dtype), out=Expected(value.shape, dtype))
 
     def size(self, dim: Dim, dtype: np.dtype[Any]) -> Value:
-        if isinstance(dim, int):
-            return self.constant(np.asarray(dim, dtype=dtype))
-        results = [Expected((), dtype)]
-        (size,) = self.write("tract_core_cast", {"input": negated(dim), "to": self.type_name(dtype)}, results)
-        if self.spec.version < SIZES_AS_FORMULAS:
-            return size
-        return self.abs(size) if is_seen_within(0, dim) else self.kept(size)
+        return self._size_values.scalar(dim, dtype)
+
+    def positions(self, count: Dim) -> Value:
+        return self._size_values.positions(count)
 
     def matmul(self, x: Value, y: Value, out: Expected | None = None, **transposed: bool) -> Value:
         """The product of matrices, with operands that the engine would misread repeated or behind a barrier."""
@@ -138,7 +99,7 @@ class TractEmitter(TractLayout):
             x, y = self._batched(x, y), self._batched(y, x)
         if self.spec.version >= REWRITTEN_PRODUCTS:
             rewritten = is_rewritten(x, y), is_rewritten(y, x)
-            x, y = (self.kept(v) if broken else v for v, broken in zip((x, y), rewritten, strict=True))
+            x, y = (fence(self, v) if broken else v for v, broken in zip((x, y), rewritten, strict=True))
         return self.one("matmul", x, y, out=out, **transposed)
 
     def stacked_product(self, x: Value, w: Value) -> Value:
@@ -152,13 +113,13 @@ class TractEmitter(TractLayout):
     def conv(self, input: Value, *args: Any, out: Expected | None = None, **attributes: Any) -> Value:
         """The statement of that name; with a window of 1 the engine makes it a product, with the same misreading."""
         if self.spec.version >= REWRITTEN_PRODUCTS and is_tiled(input):
-            input = self.kept(input)
+            input = fence(self, input)
         return self.one("conv", input, *args, out=out, **attributes)
 
     def tract_core_einsum(self, inputs: Sequence[Value], out: Expected, **attributes: Any) -> Value:
         """The statement of that name, with operands that the engine would misread behind a barrier."""
-        kept = [self.kept(v) if is_tiled(v) else v for v in inputs]
-        return self.call("tract_core_einsum", kept, outs=[out], **attributes)[0]
+        operands = [fence(self, v) if is_tiled(v) else v for v in inputs]
+        return self.call("tract_core_einsum", operands, outs=[out], **attributes)[0]
 
     def tract_core_scatter_elements(self, input: Value, indices: Value, updates: Value, **attributes: Any) -> Value:
         """The statement of that name; booleans as numbers, which all versions scatter."""

@@ -13,6 +13,7 @@ from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.reshapes import ReshapePart, factors, joined, reshape_parts
 from t2n_core.nnef.shapes import infer
+from t2n_core.nnef.tract.barriers import fence
 from t2n_core.nnef.tract.sizes import is_quotient, is_seen_within, without_differences
 from t2n_core.nnef.tract_arithmetic import INT64, TractArithmetic
 from t2n_core.nnef.tract_rewriting import MOVED_RESHAPES
@@ -120,14 +121,13 @@ class TractLayout(TractArithmetic):
 
     def _pick_range(self, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
         """By indices, which are counted from 0: so the engine has no extent to work out itself."""
-        counted = Expected((as_dim(floor_div(as_dim(end - begin - 1), step) + 1),), INT64)
-        sizes = self.tract_core_range(0, counted.shape[0], 1, out=counted)
-        indices = self.tract_core_cast(sizes, to="i64", out=counted)
+        count = as_dim(floor_div(as_dim(end - begin - 1), step) + 1)
+        indices = self.positions(count)
         if step != 1:
             indices = self.mul(indices, step)
         if begin != 0:
             indices = self.add(indices, self.size(begin, INT64))
-        shape = (*value.shape[:axis], *counted.shape, *value.shape[axis + 1 :])
+        shape = (*value.shape[:axis], count, *value.shape[axis + 1 :])
         return self.tract_core_gather(value, indices, axis=axis, out=Expected(shape, value.dtype))
 
     def reshape(self, input: Value, *, shape: Sequence[Dim]) -> Value:
@@ -138,7 +138,7 @@ class TractLayout(TractArithmetic):
         """
         for (first, end), is_moved in MOVED_RESHAPES:
             if first <= self.spec.version < end and is_moved(input):
-                input = self.kept(input)
+                input = fence(self, input)
         wanted = tuple(as_dim(d) for d in shape)
         parts = [] if is_static(input.shape + wanted) else reshape_parts(input.shape, wanted)
         if not parts:

@@ -12,7 +12,6 @@ from t2n_core.nnef.graph import Value
 from t2n_core.op import portable
 from t2n_core.op.aten.matmul import linear
 from t2n_core.op.aten.norm import layer_norm
-from t2n_core.op.aten.shape import positions
 from t2n_core.op.promote import widened
 from t2n_core.op.registry import op
 from t2n_core.op.weights import known
@@ -60,8 +59,8 @@ def _causal(g: Emitter, rows: Dim, columns: Dim) -> Value:
     """True where the column is not behind the row: [rows, columns]."""
     if isinstance(rows, int) and isinstance(columns, int):
         return g.constant(np.tril(np.ones((rows, columns), dtype=np.bool_)))
-    down = g.unsqueeze(positions(g, rows), axes=[1])
-    return g.ge(down, g.unsqueeze(positions(g, columns), axes=[0]))
+    down = g.unsqueeze(g.positions(rows), axes=[1])
+    return g.ge(down, g.unsqueeze(g.positions(columns), axes=[0]))
 
 
 # -------------------------------------------------------------------------------------------------------------- sdpa

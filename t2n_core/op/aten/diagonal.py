@@ -7,7 +7,7 @@ import numpy as np
 from t2n_core.nnef.dims import Dim, as_dim, is_static, product
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
-from t2n_core.op.aten.shape import axis_of, positions
+from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.promote import BOOL, INT64
 from t2n_core.op.registry import op
 
@@ -18,7 +18,7 @@ def mask(g: Emitter, rows: Dim, columns: Dim, diagonal: int, upper: bool, rank: 
         keep = np.triu(np.ones((rows, columns), bool), diagonal)
         keep = keep if upper else np.tril(np.ones((rows, columns), bool), diagonal)
         return g.constant(keep.reshape((1,) * (rank - 2) + keep.shape))
-    down, across = g.unsqueeze(positions(g, rows), axes=[1]), g.unsqueeze(positions(g, columns), axes=[0])
+    down, across = g.unsqueeze(g.positions(rows), axes=[1]), g.unsqueeze(g.positions(columns), axes=[0])
     shifted = g.add(down, diagonal) if diagonal else down
     return g.lift(g.ge(across, shifted) if upper else g.le(across, shifted), rank)
 
@@ -52,7 +52,7 @@ def _places(g: Emitter, columns: Dim, length: Dim, offset: int) -> Value:
     start = offset if offset >= 0 else as_dim(-offset * columns)
     if is_static((columns, length)):
         return g.constant(start + np.arange(length, dtype=np.int64) * (columns + 1))
-    places = g.mul(positions(g, length), g.lift(g.size(as_dim(columns + 1), INT64), 1))
+    places = g.mul(g.positions(length), g.lift(g.size(as_dim(columns + 1), INT64), 1))
     return places if start == 0 else g.add(places, g.lift(g.size(start, INT64), 1))
 
 
@@ -96,7 +96,7 @@ def _on_diagonal(g: Emitter, side: Dim, offset: int, rank: int) -> Value:
     """Where a square matrix has its diagonal; with leading axes of size 1."""
     if isinstance(side, int):
         return g.constant(np.eye(side, k=offset, dtype=bool).reshape((1,) * (rank - 2) + (side, side)))
-    across = positions(g, side)
+    across = g.positions(side)
     down = g.add(across, offset) if offset else across
     return g.lift(g.eq(g.unsqueeze(across, axes=[0]), g.unsqueeze(down, axes=[1])), rank)
 

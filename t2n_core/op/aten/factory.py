@@ -7,7 +7,6 @@ import sympy
 from t2n_core.nnef.dims import Dim
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
-from t2n_core.op.aten.shape import positions
 from t2n_core.op.promote import FLOAT64, INT64, Tensorlike, operand, tensor
 from t2n_core.op.registry import op
 
@@ -86,13 +85,13 @@ def arange(g: Emitter, start: Tensorlike = 0, step: Tensorlike = 1) -> Value:
     """start + i * step, in float64 or int64, then rounded once."""
     dtype = g.output.dtype
     exact = FLOAT64 if dtype.kind == "f" else INT64
-    indices = g.cast(positions(g, g.output.shape[0]), exact)
+    indices = g.cast(g.positions(g.output.shape[0]), exact)
     return g.cast(_line(g, indices, start, step), dtype)
 
 
 @op("prims::iota", implied=("length", "dtype"))
 def iota(g: Emitter, start: Dim, step: Dim) -> Value:
-    return g.cast(_line(g, positions(g, g.output.shape[0]), start, step), g.output.dtype)
+    return g.cast(_line(g, g.positions(g.output.shape[0]), start, step), g.output.dtype)
 
 
 def _line(g: Emitter, indices: Value, start: Tensorlike, step: Tensorlike) -> Value:
@@ -103,8 +102,8 @@ def _line(g: Emitter, indices: Value, start: Tensorlike, step: Tensorlike) -> Va
 @op("aten::eye", implied=("dtype",))
 def eye(g: Emitter, n: Dim, m: Dim | None = None) -> Value:
     """True where row and column are the same, as numbers."""
-    rows = g.unsqueeze(positions(g, n), axes=[1])
-    columns = g.unsqueeze(positions(g, n if m is None else m), axes=[0])
+    rows = g.unsqueeze(g.positions(n), axes=[1])
+    columns = g.unsqueeze(g.positions(n if m is None else m), axes=[0])
     return g.cast(g.eq(rows, columns), g.output.dtype)
 
 
@@ -114,7 +113,7 @@ def linspace(g: Emitter, start: Tensorlike, end: Tensorlike, steps: Dim) -> Valu
     if isinstance(steps, int) and steps == 1:
         return g.reshape_to(tensor(g, start, g.output.dtype), [1])
     first, last = tensor(g, start, FLOAT64), tensor(g, end, FLOAT64)
-    index = g.cast(positions(g, steps), FLOAT64)
+    index = g.cast(g.positions(steps), FLOAT64)
     back = g.sub(g.size(_less_one(steps), FLOAT64), index)
     step = g.div(g.sub(last, first), g.size(_less_one(steps), FLOAT64))
     near = g.lt(index, back)

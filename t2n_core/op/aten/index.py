@@ -10,7 +10,7 @@ from t2n_core.nnef import shapes
 from t2n_core.nnef.dims import Dim, Shape, product
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
-from t2n_core.op.aten.shape import axis_of, positions
+from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.promote import BOOL, INT64
 from t2n_core.op.registry import op
 from t2n_core.op.weights import known
@@ -150,7 +150,7 @@ def index(g: Emitter, self: Value, indices: Sequence[Value | None]) -> Value:
 def one_hot(g: Emitter, self: Value, num_classes: int = -1) -> Value:
     """1 where the class is."""
     count = g.output.shape[-1]
-    return g.cast(g.eq(g.unsqueeze(self, axes=[self.rank]), g.lift(positions(g, count), self.rank + 1)), INT64)
+    return g.cast(g.eq(g.unsqueeze(self, axes=[self.rank]), g.lift(g.positions(count), self.rank + 1)), INT64)
 
 
 # ------------------------------------------------------------------------------------------------------ embedding_bag
@@ -191,7 +191,7 @@ def embedding_bag(
     if per_sample_weights is not None:
         rows = g.mul(rows, g.unsqueeze(per_sample_weights, axes=[1]))
     starts = g.take(g.cast(offsets, INT64), 0, 0, count)
-    at = g.unsqueeze(positions(g, size), axes=[0])
+    at = g.unsqueeze(g.positions(size), axes=[0])
     inside = g.ge(at, g.unsqueeze(starts, axes=[1]))  # [bags, indices]: at or behind the beginning of the bag …
     if not (isinstance(count, int) and count == 1):
         nobody = g.constant(np.zeros((1, 1), dtype=np.bool_))

@@ -9,7 +9,7 @@ import numpy as np
 from t2n_core.nnef.dims import Dim, as_dim, is_static, same, within
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
-from t2n_core.op.aten.shape import axis_of, positions
+from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.promote import INT64
 from t2n_core.op.registry import op
 
@@ -95,7 +95,7 @@ def window(g: Emitter, value: Value, axis: int, start: Dim | None, length: Dim, 
             return g.take(value, axis, begin, begin + 1)
         return g.slice(value, axes=[axis], begin=[begin], end=[begin + (length - 1) * step + 1], stride=[step])
     # a stride over a dynamic size is refused by 0.21 and 0.22
-    indices = g.mul(positions(g, length), g.size(step, INT64))
+    indices = g.mul(g.positions(length), g.size(step, INT64))
     return g.pick(value, g.add(indices, g.size(begin, INT64)), axis=axis)
 
 

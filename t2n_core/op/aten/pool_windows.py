@@ -13,7 +13,6 @@ from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.op.aten.conv import per_axis
 from t2n_core.op.aten.pad import padded
-from t2n_core.op.aten.shape import positions
 from t2n_core.op.promote import INT64
 
 Sizes = int | Sequence[int]
@@ -97,7 +96,7 @@ def positions_of_maxima(g: Emitter, value: Value, out: Value, window: Window) ->
             ]
     found: Value | None = None
     for axis, step, stride, padding in zip(axes, steps, window.stride, window.padding, strict=True):
-        start = g.sub(g.mul(positions(g, out.shape[axis]), stride), padding)
+        start = g.sub(g.mul(g.positions(out.shape[axis]), stride), padding)
         start = g.unsqueeze(start, axes=[*range(axis), *range(axis + 1, value.rank)])
         found = _digit(g, found, g.add(step, start), value.shape[axis])
     assert found is not None

@@ -17,7 +17,7 @@ from t2n_core.nnef.graph import Value
 from t2n_core.op import portable
 from t2n_core.op.aten.diagonal import mask
 from t2n_core.op.aten.reduction import log_sum_exp
-from t2n_core.op.aten.shape import axis_of, positions
+from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.promote import INT64, as_numbers, wide_input
 from t2n_core.op.registry import op
 
@@ -119,7 +119,7 @@ def _extreme(key: str, kind: Running) -> None:
         values = running(g, x, axis, kind)
         square, keep = _square(g, x, axis)
         here = g.and_(keep, g.eq(square, g.unsqueeze(values, axes=[axis + 1])))
-        places = g.reshape_to(positions(g, x.shape[axis]), [x.shape[axis], *[1] * (x.rank - 1 - axis)])
+        places = g.reshape_to(g.positions(x.shape[axis]), [x.shape[axis], *[1] * (x.rank - 1 - axis)])
         last = g.max_reduce(g.select(here, places, 0), axes=[axis + 1])
         return g.cast(values, self.dtype), g.cast(g.squeeze(last, axes=[axis + 1]), INT64)
 

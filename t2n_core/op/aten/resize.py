@@ -17,7 +17,6 @@ from t2n_core.nnef.dims import Dim, as_dim, same
 from t2n_core.nnef.emitter import FLOAT32, Emitter, Expected, Operand
 from t2n_core.nnef.graph import Value
 from t2n_core.op.aten.index import gathered
-from t2n_core.op.aten.shape import positions
 from t2n_core.op.promote import INT64, widened
 from t2n_core.op.registry import op
 
@@ -100,7 +99,7 @@ class Formulas:
 
     def __init__(self, g: Emitter, axis: Axis) -> None:
         self.g, self.axis = g, axis
-        self.index: Any = g.cast(positions(g, axis.size), FLOAT32)
+        self.index: Any = g.cast(g.positions(axis.size), FLOAT32)
 
     def mul(self, a: Any, b: Operand) -> Any:
         return self.g.mul(a, _operand(b))

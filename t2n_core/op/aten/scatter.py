@@ -16,7 +16,7 @@ from t2n_core.nnef.emitter import Emitter, Scalar
 from t2n_core.nnef.graph import Value
 from t2n_core.op import portable
 from t2n_core.op.aten.index import Places, flattened, whole_index
-from t2n_core.op.aten.shape import axis_of, positions
+from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.promote import BOOL, INT64, Tensorlike, tensor
 from t2n_core.op.registry import op
 
@@ -40,7 +40,7 @@ def _ask_all(g: Emitter, base: Value, axis: int, index: Value, source: Value, re
     """For engines that cannot reduce while scattering."""
     size = base.shape[axis]
     wide = [1] * (base.rank + 1)
-    places = g.reshape_to(positions(g, size), [*wide[:axis], size, *wide[axis + 1 :]])
+    places = g.reshape_to(g.positions(size), [*wide[:axis], size, *wide[axis + 1 :]])
     meant = g.eq(g.unsqueeze(index, axes=[axis]), places)
     neutral = _neutral(reduce, base.dtype)
     parts = g.select(meant, g.unsqueeze(source, axes=[axis]), neutral)
@@ -138,7 +138,7 @@ def index_fill(g: Emitter, self: Value, dim: int, index: Value, value: Tensorlik
         return self
     base = g.lift(self, 1)
     axis = axis_of(base, dim)
-    asked = g.eq(g.unsqueeze(positions(g, base.shape[axis]), axes=[1]), g.unsqueeze(
+    asked = g.eq(g.unsqueeze(g.positions(base.shape[axis]), axes=[1]), g.unsqueeze(
         g.lift(whole_index(g, index, base.shape[axis]), 1), axes=[0]
     ))  # fmt: skip
     hits = g.squeeze(g.max_reduce(g.cast(asked, np.dtype(np.float32)), axes=[1]), axes=[1])

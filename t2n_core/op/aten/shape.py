@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from t2n_core.nnef.dims import Dim, as_dim, product, same
-from t2n_core.nnef.emitter import Emitter, Expected
+from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.promote import INT64
 from t2n_core.op.registry import op
@@ -168,21 +168,8 @@ def reverse(g: Emitter, value: Value, axis: int) -> Value:
             return value
         backwards = g.constant(np.arange(size - 1, -1, -1, dtype=np.int64))
     else:
-        backwards = g.sub(g.size(as_dim(size - 1), INT64), positions(g, size))
+        backwards = g.sub(g.size(as_dim(size - 1), INT64), g.positions(size))
     return g.pick(value, backwards, axis=axis)
-
-
-def positions(g: Emitter, size: Dim) -> Value:
-    """0, 1, …, size - 1 as int64.
-
-    The `abs` changes nothing; it keeps tract 0.23 from following masks made of positions as formulas in
-    coordinates, which ends in an undetermined symbol.
-    """
-    if isinstance(size, int):
-        return g.constant(np.arange(size, dtype=np.int64))
-    counted = Expected((size,), INT64)
-    sizes = g.tract_core_range(0, size, 1, out=counted)  # of tract's own dtype for sizes
-    return g.abs(g.tract_core_cast(sizes, to="i64", out=counted))
 
 
 @op("aten::roll")
@@ -210,7 +197,7 @@ def _rolled(g: Emitter, x: Value, axis: int, shift: Dim) -> Value:
     """Of an axis that may be shorter than the shift: its elements picked, `shift` places further to the front."""
     size, shifted = g.size(x.shape[axis], INT64), g.size(as_dim(shift), INT64)
     rest = g.sub(shifted, g.mul(g.div(shifted, size), size))  # of the sign of the shift
-    places = g.sub(positions(g, x.shape[axis]), g.lift(rest, 1))
+    places = g.sub(g.positions(x.shape[axis]), g.lift(rest, 1))
     length = g.lift(size, 1)
     places = g.select(g.lt(places, 0), g.add(places, length), places)
     places = g.select(g.ge(places, length), g.sub(places, length), places)
@@ -228,7 +215,7 @@ def unfold(g: Emitter, self: Value, dimension: int, size: int, step: int) -> Val
     if isinstance(windows, int):
         indices = g.constant(np.arange(windows, dtype=np.int64)[:, None] * step + within)
     else:
-        starts = g.unsqueeze(positions(g, windows), axes=[1])
+        starts = g.unsqueeze(g.positions(windows), axes=[1])
         indices = g.add(g.mul(starts, step) if step != 1 else starts, g.constant(within[None]))
     x = g.pick(self, indices, axis)
     return g.permute(x, [*(a for a in range(x.rank) if a != axis + 1), axis + 1])
@@ -260,7 +247,7 @@ def pixel_unshuffle(g: Emitter, self: Value, downscale_factor: int) -> Value:
 
 def _blocks(g: Emitter, value: Value, axis: int, count: Dim, size: int) -> Value:
     """An axis as `count` blocks of `size` elements, which become an axis behind it."""
-    starts = g.mul(g.unsqueeze(positions(g, count), axes=[1]), size)
+    starts = g.mul(g.unsqueeze(g.positions(count), axes=[1]), size)
     return g.pick(value, g.add(starts, g.constant(np.arange(size, dtype=np.int64)[None])), axis)
 
 

@@ -15,7 +15,7 @@ from t2n_core.nnef.dims import Dim
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.op import portable
-from t2n_core.op.aten.shape import axis_of, positions
+from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.promote import INT64, Tensorlike, as_numbers, result_type, tensor, wide_dtype
 from t2n_core.op.registry import op
 
@@ -35,8 +35,8 @@ def _places(g: Emitter, value: Value, axis: int, descending: bool) -> Value:
         before, equal = g.or_(before, sooner), g.or_(equal, g.and_(lost, other_lost))
     size = value.shape[axis]
     wide = [1] * (value.rank + 1)
-    rows = g.reshape_to(positions(g, size), [*wide[:axis], size, *wide[axis + 1 :]])
-    columns = g.reshape_to(positions(g, size), [*wide[: axis + 1], size, *wide[axis + 2 :]])
+    rows = g.reshape_to(g.positions(size), [*wide[:axis], size, *wide[axis + 1 :]])
+    columns = g.reshape_to(g.positions(size), [*wide[: axis + 1], size, *wide[axis + 2 :]])
     before = g.or_(before, g.and_(equal, g.lt(columns, rows)))
     return g.squeeze(g.sum_reduce(g.cast(before, INT64), axes=[axis + 1]), axes=[axis + 1])
 
@@ -46,8 +46,8 @@ def ordered(g: Emitter, value: Value, axis: int, descending: bool, count: Dim) -
     size = value.shape[axis]
     places = g.unsqueeze(_places(g, value, axis, descending), axes=[axis])  # [… 1, i …]
     wide = [1] * (value.rank + 1)
-    wanted = g.reshape_to(positions(g, count), [*wide[:axis], count, *wide[axis + 1 :]])
-    sources = g.reshape_to(positions(g, size), [*wide[: axis + 1], size, *wide[axis + 2 :]])
+    wanted = g.reshape_to(g.positions(count), [*wide[:axis], count, *wide[axis + 1 :]])
+    sources = g.reshape_to(g.positions(size), [*wide[: axis + 1], size, *wide[axis + 2 :]])
     found = g.select(g.eq(places, wanted), sources, 0)
     indices = g.squeeze(g.max_reduce(found, axes=[axis + 1]), axes=[axis + 1])
     return g.tract_core_gather_elements(value, indices, axis=axis), indices

@@ -1,0 +1,86 @@
+"""Sizes as values of the graph: the sizes themselves, as numbers of any type, and counted positions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy
+
+from t2n_core.errors import LowerError
+from t2n_core.nnef import dims
+from t2n_core.nnef.dims import Dim, at_most, solved, symbols_of
+from t2n_core.nnef.emitter import Expected
+from t2n_core.nnef.graph import Value
+from t2n_core.nnef.tract.barriers import hide_formula
+from t2n_core.nnef.tract.sizes import negated
+
+if TYPE_CHECKING:
+    from t2n_core.nnef.tract_emitter import TractEmitter
+
+_INT64 = np.dtype(np.int64)
+
+
+class SizeValues:
+    """Writes sizes of dynamic axes for one graph."""
+
+    def __init__(self, g: TractEmitter) -> None:
+        self._g = g
+        self._readable: set[str] = set()
+
+    def need(self, names: set[str]) -> None:
+        """Make these symbols readable by the statements that follow.
+
+        A size is read off the first input that has the symbol alone as an extent, else a multiple of it. The value
+        takes the symbol's own name: old releases know symbols only inside `external`, all know a value. Raises
+        LowerError for a symbol that no input says.
+        """
+        g = self._g
+        for name in sorted(names - self._readable):
+            self._readable.add(name)
+            source, axis = self._bearer(name)
+            node, g.node = g.node, type(g.node)(f"size_of_{name}", None, ())
+            sizes = g.tract_core_shape_of(source, out=Expected((source.rank,), _INT64))
+            size = g.squeeze(g.slice(sizes, axes=[0], begin=[axis], end=[axis + 1]), axes=[0])
+            extent = source.shape[axis]
+            if isinstance(extent, sympy.Symbol):
+                size.name = name
+            else:
+                self._readable.add(size.name)
+                wanted = solved(extent, dims.symbol(size.name))
+                results = [Expected((), _INT64)]
+                (part,) = g.write("tract_core_cast", {"input": wanted, "to": "tdim"}, results)
+                part.name = name
+            g.node = node
+
+    def _bearer(self, name: str) -> tuple[Value, int]:
+        """Return an input and the axis that says what a symbol is, best without arithmetic."""
+        places = [
+            (value, axis, extent)
+            for value in self._g.graph.inputs
+            for axis, extent in enumerate(value.shape)
+            if not isinstance(extent, int) and symbols_of([extent]) == {name}
+        ]
+        if not places:
+            raise LowerError(f"no input has the size {name} as an extent", origin=self._g.node.origin)
+        value, axis, _ = min(places, key=lambda place: not place[2].is_Symbol)
+        return value, axis
+
+    def scalar(self, dim: Dim, dtype: np.dtype[Any]) -> Value:
+        """Return a size as a tensor of rank 0."""
+        if isinstance(dim, int):
+            return self._g.constant(np.asarray(dim, dtype=dtype))
+        arguments = {"input": negated(dim), "to": self._g.type_name(dtype)}
+        (size,) = self._g.write("tract_core_cast", arguments, [Expected((), dtype)])
+        return hide_formula(self._g, size, never_negative=at_most(0, dim))
+
+    def positions(self, count: Dim) -> Value:
+        """Return 0, 1, …, count - 1 as int64."""
+        if isinstance(count, int):
+            return self._g.constant(np.arange(count, dtype=np.int64))
+        counted = Expected((count,), _INT64)
+        sizes = self._g.tract_core_range(0, count, 1, out=counted)  # of the engine's own type for sizes
+        return hide_formula(self._g, self._g.tract_core_cast(sizes, to="i64", out=counted), never_negative=True)
+
+
+__all__ = ["SizeValues"]

@@ -15,7 +15,7 @@ NOW = floats(2, "S", 4)
 STEPS = ((1, 1), (3, 5), (9, 4))
 """Sizes of two symbols."""
 PASTS = ((0, 1), (3, 5), (9, 4))
-EMPTY = {"P": (0, None)}
+EMPTY = {"P": (0, 4096)}
 """Before the first step there is no past."""
 
 

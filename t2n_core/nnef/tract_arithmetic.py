@@ -183,7 +183,8 @@ class TractArithmetic(Emitter):
 
         Each half is exact up to 2^21 elements, and so is their sum modulo 2^64.
         """
-        if self.spec.version < EMPTY_SUMS and (input.dtype.kind == "f" or input.dtype == INT64):
+        first, end = EMPTY_SUMS
+        if not first <= self.spec.version < end and (input.dtype.kind == "f" or input.dtype == INT64):
             input = self._never_empty(input, axes)
         if input.dtype != INT64 or sum_fits(input, axes):
             return self.one("sum_reduce", input, axes=axes, out=out)

@@ -65,8 +65,9 @@ FOLDED_CONDITIONS = Version("0.23.0")
 """From then on what is 0 or 1 everywhere, of a size known later (`ones(T)`), becomes one element as an operand of
 `mul`, `div`, `pow`, `and` and as a condition, although the result may have its shape from it. In all releases `pow` and
 the `div` of integers do so with a second operand that is full of one number."""
-EMPTY_SUMS = Version("0.21.6")
-"""Before, a sum of floats along an axis without elements takes the engine down."""
+EMPTY_SUMS = (Version("0.21.6"), Version("0.23.5"))
+"""Before the first and from the second on, a sum of floats along an axis without elements takes the engine down; from
+the second on the last axis only."""
 DIVIDED_BY_POWERS = Version("0.23.9")
 """Before, the `div` of integers by a power of two that is known rounds down: the engine makes a shift of it."""
 MIXED_PRODUCT = Version("0.21.6")

@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
-from t2n_core.nnef.dims import as_dim, floor_div, is_static, product
+from t2n_core.nnef.dims import Dim, as_dim, floor_div, is_static, product
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.shapes import overruns_row
+from t2n_core.op.aten.conv_windows import by_windows
 from t2n_core.op.aten.pad import padded
 from t2n_core.op.registry import op
 from t2n_core.op.weights import derived, known, row
 
 Borders = list[tuple[int, int]]
+Amounts = Sequence[tuple[Dim, Dim]]
 MOST_SHIFTS = 64
 """Places of a window, up to which a depthwise convolution is written as a sum over them."""
 
@@ -68,16 +70,18 @@ def _conv(
     if value.rank == weight.rank - 1:
         batched = g.unsqueeze(value, axes=[0])
         return g.squeeze(_conv(g, batched, weight, bias, stride, padding, dilation, groups, cut), axes=[0])
-    _need_form(g, value, weight)
+    _need_form(g, value)
     count = weight.rank - 2
     spread, step = per_axis(dilation, count), per_axis(stride, count)
-    fields = [int(e * (k - 1) + 1) for e, k in zip(spread, weight.shape[2:], strict=True)]
+    sizes = [as_dim(e * (k - 1) + 1) for e, k in zip(spread, weight.shape[2:], strict=True)]
+    around: Amounts
     if isinstance(padding, str):
-        borders = [((f - 1) // 2, f // 2) if padding == "same" else (0, 0) for f in fields]
+        around = [(floor_div(as_dim(f - 1), 2), floor_div(f, 2)) if padding == "same" else (0, 0) for f in sizes]
     else:
-        borders = [(p, p) for p in per_axis(padding, count)]
+        around = [(p, p) for p in per_axis(padding, count)]
     if known(weight) is None:
-        return _add_bias(g, _by_slices(g, _padded(g, value, borders), weight, step, spread, groups), bias)
+        return _add_bias(g, by_windows(g, _padded(g, value, around), weight, step, spread, groups), bias)
+    fields, borders = list(map(int, sizes)), [(int(p), int(q)) for p, q in around]
     if not g.options.streaming and _is_slow(value, weight, step, groups):
         return _add_bias(g, _by_shifts(g, _padded(g, value, borders), weight, spread), bias)
     if any(max(pair) >= f for pair, f in zip(borders, fields, strict=True)):
@@ -136,11 +140,9 @@ def _cut(g: Emitter, value: Value, fields: list[int], stride: list[int], borders
     return value, [(0, 0) if now else pair for pair, now in zip(borders, strided, strict=True)]
 
 
-def _need_form(g: Emitter, value: Value, weight: Value) -> None:
+def _need_form(g: Emitter, value: Value) -> None:
     if value.dtype.kind != "f":
         raise g.fail(f"a convolution of {value.dtype} has no form in NNEF")
-    if not is_static(weight.shape[2:]):
-        raise g.fail("a convolution whose filters have a dynamic size has no form in NNEF")
 
 
 def _bias(g: Emitter, bias: Value | None) -> tuple[dict[str, Value], Value | None]:
@@ -154,43 +156,9 @@ def _add_bias(g: Emitter, out: Value, bias: Value | None) -> Value:
     return out if bias is None else g.add(out, row(g, bias, out.rank))
 
 
-def _padded(g: Emitter, value: Value, borders: Borders) -> Value:
+def _padded(g: Emitter, value: Value, borders: Amounts) -> Value:
     """Zeros around the spatial axes; a negative border cuts."""
     return padded(g, value, {axis: pair for axis, pair in enumerate(borders, start=2) if pair != (0, 0)})
-
-
-def _by_slices(
-    g: Emitter,
-    value: Value,
-    weight: Value,
-    stride: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
-    flip: bool = False,
-) -> Value:
-    """One matrix product per group over the windows, for a filter [out, in/groups, k…] that the graph computes.
-
-    Old engines want constant filters; this is right in all.
-    """
-    sizes = [int(k) for k in weight.shape[2:]]
-    axes = list(range(2, value.rank))
-    places = [
-        as_dim(floor_div(as_dim(extent - e * (k - 1) - 1), s) + 1)
-        for extent, k, s, e in zip(value.shape[2:], sizes, stride, dilation, strict=True)
-    ]
-    columns = []
-    for offset in itertools.product(*map(range, sizes)):
-        at = [k - 1 - o for o, k in zip(offset, sizes, strict=True)] if flip else offset
-        begin = [o * e for o, e in zip(at, dilation, strict=True)]
-        end = [as_dim(b + (n - 1) * s + 1) for b, n, s in zip(begin, places, stride, strict=True)]
-        piece = Expected((*value.shape[:2], *places), value.dtype)
-        columns.append(g.slice(value, axes=axes, begin=begin, end=end, stride=list(stride), out=piece))
-    batch, channels = value.shape[:2]
-    windows = g.stack(columns, axis=2)  # [N, C, k, places…]
-    per_group = as_dim(floor_div(channels, groups) * len(columns))
-    windows = g.reshape_to(windows, [batch, groups, per_group, product(places)])
-    filters = g.reshape_to(weight, [1, groups, floor_div(weight.shape[0], groups), per_group])
-    return g.reshape_to(g.matmul(filters, windows), [batch, weight.shape[0], *places])
 
 
 @op("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d", target="tract")
@@ -251,7 +219,7 @@ def _transposed(
     swapped: Value | None = None,
 ) -> Value:
     """The gradient of a convolution. `output_padding` is less cut away behind, and zeros where nothing was cut."""
-    _need_form(g, value, filters)
+    _need_form(g, value)
     if value.rank == filters.rank - 1:
         batched = g.unsqueeze(value, axes=[0])
         whole = _transposed(g, batched, filters, bias, stride, padding, output_padding, groups, dilation, swapped)
@@ -261,10 +229,12 @@ def _transposed(
     more = per_axis(output_padding, count)
     if known(filters) is None:
         swapped = swapped or _swap_channels(g, filters, groups)
-        full = [e * (int(k) - 1) for e, k in zip(spread, filters.shape[2:], strict=True)]
-        borders = [(f - p, f - p + q) for f, p, q in zip(full, cut, more, strict=True)]
-        spaced = _padded(g, _spaced(g, value, step), borders)
-        return _add_bias(g, _by_slices(g, spaced, swapped, [1] * count, spread, groups, flip=True), bias)
+        full = [as_dim(e * (k - 1)) for e, k in zip(spread, filters.shape[2:], strict=True)]
+        early = [p if is_static((f,)) else 0 for f, p in zip(full, cut, strict=True)]
+        around = [(as_dim(f - p), as_dim(f - p + q)) for f, p, q in zip(full, early, more, strict=True)]
+        spaced = _padded(g, _spaced(g, value, step), around)
+        whole = by_windows(g, spaced, swapped, [1] * count, spread, groups, flip=True)
+        return _add_bias(g, _padded(g, whole, [(e - p, e - p) for e, p in zip(early, cut, strict=True)]), bias)
     if swapped is not None and groups > 1 and product(filters.shape[2:]) == 1:
         # one product per place; of groups, over dynamic axes, 0.21.8 to 0.21.10 abort on `deconv`
         spaced = _spaced(g, _conv(g, value, swapped, None, 1, 0, 1, groups), step)

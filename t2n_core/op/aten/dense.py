@@ -7,6 +7,7 @@ import numpy as np
 from t2n_core.nnef.dims import product
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
+from t2n_core.op.aten.factory import eye
 from t2n_core.op.aten.index import gathered
 from t2n_core.op.aten.reduction import norm_of
 from t2n_core.op.promote import Tensorlike, tensor
@@ -52,10 +53,7 @@ def matrix_power(g: Emitter, self: Value, n: int) -> Value:
     if n < 0:
         raise g.fail("the inverse of a matrix has no form in NNEF")
     if n == 0:
-        size = self.shape[-1]
-        if not isinstance(size, int):
-            raise g.fail("an identity of dynamic size has no form in NNEF")
-        return g.expand(g.lift(g.constant(np.eye(size, dtype=self.dtype)), self.rank), self.shape)
+        return g.expand(g.lift(eye(g, self.shape[-1]), self.rank), self.shape)
     out: Value | None = None
     square = self
     while True:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim, product
+from t2n_core.nnef.dims import Dim, as_dim, floor_div, product
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op import portable
@@ -25,24 +25,24 @@ def _median(g: Emitter, x: Value, axis: int, skip_nan: bool) -> tuple[Value, Val
     size = x.shape[axis]
     values, indices = ordered(g, x, axis, False, size)  # NaN are last
     if x.dtype.kind != "f":
-        middle = _place(g, size)
-        return g.take(values, axis, middle, middle + 1), g.take(indices, axis, middle, middle + 1)
+        middle = _place(size)
+        after = as_dim(middle + 1)
+        return g.take(values, axis, middle, after), g.take(indices, axis, middle, after)
     numbers = g.sum_reduce(g.cast(g.eq(x, x), INT64), axes=[axis])
     if skip_nan:
         place = g.max(g.div(g.sub(numbers, 1), 2), 0)
     else:
         whole = g.eq(numbers, g.size(size, INT64))
-        place = g.select(whole, g.constant(np.full((1,) * x.rank, _place(g, size))), numbers)
+        place = g.select(whole, g.lift(g.size(_place(size), INT64), x.rank), numbers)
     return (
         g.tract_core_gather_elements(values, place, axis=axis),
         g.tract_core_gather_elements(indices, place, axis=axis),
     )
 
 
-def _place(g: Emitter, size: Dim) -> int:
-    if not isinstance(size, int):
-        raise g.fail("the median of an axis of dynamic size has no form in NNEF yet")
-    return (size - 1) // 2
+def _place(size: Dim) -> Dim:
+    """Of the lower middle."""
+    return floor_div(as_dim(size - 1), 2)
 
 
 def _rules(name: str, skip_nan: bool) -> None:

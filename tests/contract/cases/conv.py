@@ -26,9 +26,7 @@ def _encoded(x: torch.Tensor, first: torch.Tensor, kernel: torch.Tensor, weight:
 
 CASES = [
     case("conv1d by a dynamic number of filters", F.conv1d, randn(2, 3, 9), randn(4, 3, 5)).dynamic({1: {0: "O"}}),
-    case("conv1d by filters of dynamic size", F.conv1d, randn(2, 3, 9), randn(4, 3, 5))
-    .dynamic({1: {2: "K"}})
-    .refused("filters have a dynamic size"),
+    case("conv1d by filters of dynamic size", F.conv1d, randn(2, 3, 9), randn(4, 3, 5)).dynamic({1: {2: "K"}}),
     case(
         "conv1d of conv1d, all strided",
         _encoded,
@@ -162,6 +160,17 @@ CASES = [
         build(nn.ConvTranspose2d, 4, 6, 1, (2, 3), (1, 0), (0, 2), 2),
         randn(2, 4, 5, 7),
     ).dynamic({0: {2: "H", 3: "W"}}),
+    *(
+        case(f"{name} with filters of dynamic size", f, randn(2, 4, 9, 8), randn(4, 2, 3, 2), randn(4)).dynamic(
+            {0: {0: "B", 2: "H", 3: "W"}, 1: {2: "K", 3: "L"}}
+        )
+        for name, f in {
+            "conv2d": lambda x, w, b: F.conv2d(x, w, b, (2, 1), (0, 2), (1, 2), 2),
+            "conv2d, same": lambda x, w, b: F.conv2d(x, w, b, padding="same", groups=2),
+            "conv1d": lambda x, w, b: F.conv1d(x[:, :, 0], w[:, :, 0], b, groups=2),
+            "conv_transpose2d": lambda x, w, b: F.conv_transpose2d(x, w, b, (2, 1), (1, 0), (1, 0), 2),
+        }.items()
+    ),
     case("conv_transpose2d unbatched", build(nn.ConvTranspose2d, 4, 6, (3, 2)), randn(4, 5, 7)),
     case(
         "conv_transpose2d with a computed filter",

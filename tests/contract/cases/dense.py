@@ -9,6 +9,9 @@ from tests.contract.cases import case, randn
 aten = torch.ops.aten
 
 CASES = [
+    case("matrix_power 0 of dynamic size", lambda x: torch.linalg.matrix_power(x, 0), randn(2, 5, 5)).dynamic(
+        {0: {0: "B", 1: "N", 2: "N"}}
+    ),
     case("inner of square matrices", torch.inner, randn(4, 4), randn(4, 4)),
     case("inner", torch.inner, randn(2, 3, 4), randn(5, 4)).dynamic({0: {0: "B"}}),
     case("inner with a number", torch.inner, randn(), randn(5, 4)),

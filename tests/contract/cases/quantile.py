@@ -13,6 +13,13 @@ SHARES = weight(tensor([0.0, 0.5, 1.0]))
 MODES = "linear lower higher nearest midpoint".split()
 
 CASES = [
+    case("medians of dynamic axes", lambda x: (x.median(), x.median(1), x.nanmedian(0)), randn(4, 7)).dynamic(
+        {0: {0: "B", 1: "T"}}
+    ),
+    case(
+        "median of a dynamic axis with NaN", lambda x: torch.where(x > 1, torch.nan, x).median(1), randn(4, 7)
+    ).dynamic({0: {1: "T"}}),
+    case("median of dynamic integers", lambda x: x.median(0), randint(-9, 9, 6, 3)).dynamic({0: {0: "T"}}),
     *(case(name, getattr(torch, name), randn(3, 5)) for name in MEDIANS),
     *(case(f"{name} of an even number", getattr(torch, name), randn(4, 5)) for name in MEDIANS),
     *(case(f"{name} of an axis", getattr(torch, name), randn(4, 5, 3), 0) for name in MEDIANS),

@@ -42,6 +42,7 @@ CASES = [
         case(f"{name} of nothing at one size", lambda x, f=f: f(x[:, 1:], 1), randn(2, 5, 4)).dynamic({0: {1: "T"}})
         for name, f in OF_NOTHING.items()
     ),
+    case("sum of nothing at the end", lambda x: x[..., 1:].sum(-1), randn(2, 3, 5)).dynamic({0: {2: "T"}}),
     case("trapezoid of one step", lambda x: torch.trapezoid(x, dim=1), randn(2, 5, 4)).dynamic({0: {1: "T"}}),
     *(case(f"sum of large integers over {dim}", torch.sum, LARGE, dim) for dim in (0, 1, (0, 1))),
     case("sum of large integers, dynamic", torch.sum, LARGE, 1).dynamic({0: {0: "B", 1: "T"}}),

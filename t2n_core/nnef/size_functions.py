@@ -48,7 +48,7 @@ class FloorDiv(sympy.Function):  # type: ignore[misc]
         if b == 1:
             return a
         if b.is_Integer and b > 0:
-            taken = _without_multiples(a, b)
+            taken = _of_alternatives(a, b) or _without_multiples(a, b)
             if taken is not None:
                 return taken
         if not a.is_polynomial() or not b.is_polynomial():
@@ -60,6 +60,17 @@ class FloorDiv(sympy.Function):  # type: ignore[misc]
         if rest == 0 and all(c.is_Integer for c in sympy.Poly(quotient, *sizes).coeffs()):
             return quotient
         return None
+
+
+def _of_alternatives(a: sympy.Expr, b: sympy.Integer) -> sympy.Expr | None:
+    """Return `Max(c, d) // b` as `Max(c // b, d // b)`; None where nothing is the extreme of some."""
+    terms = sympy.expand(a).as_coefficients_dict()
+    for term, number in terms.items():
+        if isinstance(term, _Extreme):
+            rest = sympy.Add(*(n * t for t, n in terms.items() if t is not term))
+            kind = Max if (number > 0) == (term.sign > 0) else Min
+            return kind(*(FloorDiv(rest + number * argument, b) for argument in term.args))
+    return None
 
 
 def _without_multiples(a: sympy.Expr, b: sympy.Integer) -> sympy.Expr | None:
@@ -244,13 +255,17 @@ def folded(total: sympy.Expr) -> sympy.Expr:
         return total
     terms = sympy.expand(total).as_coefficients_dict()
     found = [(term, number) for term, number in terms.items() if isinstance(term, _Extreme)]
-    if len(found) != 1 or abs(found[0][1]) != 1:
+    if len(found) != 1:
         return total
     ((term, number),) = found
-    rest = sympy.Add(*(n * t for t, n in terms.items() if t is not term))
-    inside = [sympy.expand(rest + number * a) for a in term.args]
-    before = sum(len(a.free_symbols) for a in term.args) + len(rest.free_symbols)
-    if not rest.free_symbols or sum(len(a.free_symbols) for a in inside) >= before:
+    times = abs(number)
+    rest = sympy.Add(*(n * t / times for t, n in terms.items() if t is not term))
+    if not rest.free_symbols or not all(n.is_Integer for n in rest.as_coefficients_dict().values()):
         return total
-    kind = type(term) if number > 0 else (Min if isinstance(term, Max) else Max)
-    return kind(*inside)
+    sign = number / times
+    inside = [sympy.expand(rest + sign * a) for a in term.args]
+    before = sum(len(a.free_symbols) for a in term.args) + len(rest.free_symbols)
+    if sum(len(a.free_symbols) for a in inside) >= before:
+        return total
+    kind = type(term) if sign > 0 else (Min if isinstance(term, Max) else Max)
+    return times * kind(*inside)

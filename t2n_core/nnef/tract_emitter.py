@@ -114,7 +114,19 @@ class TractEmitter(TractLayout):
         """The statement of that name; with a window of 1 the engine makes it a product, with the same misreading."""
         if self.spec.version >= REWRITTEN_PRODUCTS and is_tiled(input):
             input = fence(self, input)
-        return self.one("conv", input, *args, out=out, **attributes)
+        return self.respelled(self.one("conv", input, *args, out=out, **attributes))
+
+    def max_pool(self, input: Value, **attributes: Any) -> Value:
+        """The statement of that name."""
+        return self.respelled(self.one("max_pool", input, **attributes))
+
+    def avg_pool(self, input: Value, **attributes: Any) -> Value:
+        """The statement of that name."""
+        return self.respelled(self.one("avg_pool", input, **attributes))
+
+    def box(self, input: Value, **attributes: Any) -> Value:
+        """The statement of that name."""
+        return self.respelled(self.one("box", input, **attributes))
 
     def tract_core_einsum(self, inputs: Sequence[Value], out: Expected, **attributes: Any) -> Value:
         """The statement of that name, with operands that the engine would misread behind a barrier."""

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import sympy
 
-from t2n_core.nnef.dims import Dim, Shape, as_dim, floor_div, is_static, product
+from t2n_core.nnef.dims import Dim, FloorDiv, Shape, as_dim, floor_div, has_extremes, is_static, product
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.reshapes import ReshapePart, factors, joined, reshape_parts
 from t2n_core.nnef.shapes import infer
 from t2n_core.nnef.tract.barriers import fence
-from t2n_core.nnef.tract.sizes import is_quotient, is_seen_within, without_differences
+from t2n_core.nnef.tract.sizes import hinged, is_quotient, is_seen_within, without_differences
 from t2n_core.nnef.tract_arithmetic import INT64, TractArithmetic
 from t2n_core.nnef.tract_rewriting import MOVED_RESHAPES
 from t2n_core.nnef.tract_versions import CLAMPED_ENDS, SIZES_AS_BOUNDS, SUBTRACTED_QUOTIENTS
@@ -28,6 +28,23 @@ class TractLayout(TractArithmetic):
         if all(isinstance(r, int) and r == 1 for r in repeats):
             return value
         return self.tile(value, repeats=repeats)
+
+    def concat(self, values: Sequence[Value], *, axis: int) -> Value:
+        """The statement of that name; the engine does not see that `min(T, 3) + max(T - 3, 0)` is T."""
+        joined = self.one("concat", values, axis=axis)
+        if not any(has_extremes(v.shape[axis]) for v in values):
+            return joined
+        total = as_dim(sum(v.shape[axis] for v in values))
+        plain = hinged(total)
+        return self._cut(joined, axis, 0, total if has_extremes(plain) else plain, 1)
+
+    def respelled(self, value: Value) -> Value:
+        """Return a value whose axes have the sizes that are written here, where the engine spells them otherwise: a
+        quotient of a minimum is a minimum of quotients."""
+        for axis, size in enumerate(value.shape):
+            if has_extremes(size) and not isinstance(size, int) and size.has(FloorDiv):
+                value = self._cut(value, axis, 0, size, 1)
+        return value
 
     def pick(self, value: Value, indices: Value, axis: int) -> Value:
         """0.19 reads a matrix of indices wrongly on all axes but the first, and fails on a list of one known index."""
@@ -93,9 +110,12 @@ class TractLayout(TractArithmetic):
         return not (is_seen_within(begin, size) and is_seen_within(end, size))
 
     def _cut(self, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
-        """Return `value[begin:end:step]` by the operator that is told how long its result is."""
+        """Return `value[begin:end:step]` by the operator that is told how long its result is, where there is one."""
         length = as_dim(end - begin)
         shape = (*value.shape[:axis], length, *value.shape[axis + 1 :])
+        if not CLAMPED_ENDS[0] <= self.spec.version < CLAMPED_ENDS[1]:
+            out = Expected(shape, value.dtype)
+            return self.call("slice", value, axes=[axis], begin=[begin], end=[end], outs=[out])[0]
         piece = self.tract_core_dyn_slice(
             value, start=begin, end=end, len=length, axis=axis, out=Expected(shape, value.dtype)
         )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import sympy
 from packaging.version import Version
 
-from t2n_core.nnef.dims import Dim, FloorDiv, Max, Min, Modulo, as_dim, has_extremes
+from t2n_core.nnef.dims import Dim, FloorDiv, Max, Min, Modulo, Size, as_dim, compiled, has_extremes, same
+from t2n_core.nnef.size_functions import greatest, least
 from t2n_core.nnef.tract_versions import EXTREMES, SUBTRACTED_QUOTIENTS
 
+_MOST_BENT = 4096
+"""The sum of the numbers of an expression up to which it is looked for bends."""
 _WIDE = 1 << 20
 """More than any difference of sizes that is compared; from 2^31 on, loading hangs before 0.21.6."""
 
@@ -63,16 +67,88 @@ def argument_for(version: Version, argument: Any) -> Any:
     if not isinstance(argument, sympy.Expr):
         return argument
     size: Dim = argument
-    if version < EXTREMES:
-        size = without_extremes(size)
+    if has_extremes(size):
+        size = without_extremes(hinged(size)) if version < EXTREMES else without_nesting(size)
     return without_differences(size) if version >= SUBTRACTED_QUOTIENTS else size
 
 
+def without_nesting(size: Dim) -> Dim:
+    """Return the same size without an extreme inside of one of the other kind: `Min(Max(T - 2, 0), 5)` as
+    `Max(T - 2, 0) - Max(T - 7, 0)`.
+
+    Releases before 0.23.0 take the inner one alone, the others do not end loading where there are several.
+    """
+    if not _is_nested(size):
+        return size
+    plain = hinged(size)
+    return sympy.sympify(plain).replace(lambda e: isinstance(e, Max | Min), _apart) if _is_nested(plain) else plain
+
+
+def _is_nested(size: Dim) -> bool:
+    if isinstance(size, int):
+        return False
+    return any(argument.has(Max, Min) for extreme in size.atoms(Max, Min) for argument in extreme.args)
+
+
+def _apart(extreme: sympy.Expr) -> sympy.Expr:
+    """Return `Min(Max(a, b), c)` as `Max(a, b) + c - Max(a, b, c)`."""
+    other = Min if isinstance(extreme, Max) else Max
+    inner = [a for a in extreme.args if isinstance(a, other)]
+    if not inner or len(extreme.args) != 2:
+        return extreme
+    (rest,) = (a for a in extreme.args if a is not inner[0])
+    return inner[0] + rest - other(*inner[0].args, rest)
+
+
+@functools.lru_cache(maxsize=1024)
+def hinged(size: Dim) -> Dim:
+    """Return a size with its extremes as sums of `Max(T - c, 0)`, one for each place where they bend.
+
+    An extreme of several symbols, or of other quotients than one, is returned as it is.
+    """
+    if isinstance(size, int):
+        return size
+    whole = _of_hinges(size)
+    if whole is not None:
+        return whole
+    outer = _outermost(size)
+    return as_dim(size.xreplace({extreme: found for extreme in outer if (found := _of_hinges(extreme)) is not None}))
+
+
+def _outermost(size: sympy.Expr) -> list[sympy.Expr]:
+    if isinstance(size, Max | Min):
+        return [size]
+    return [extreme for argument in size.args for extreme in _outermost(argument)]
+
+
+def _of_hinges(size: sympy.Expr) -> Dim | None:
+    """Return the sum of hinges that a size is; None where it bends more often than it has operands."""
+    quotients = size.atoms(FloorDiv, Modulo)
+    outer = [q for q in quotients if not any(q is not other and other.has(q) for other in quotients)]
+    if len(outer) > 1 or (outer and outer[0].has(Max, Min)) or size.has(sympy.Pow):
+        return None
+    atom = outer[0] if outer else next(iter(size.free_symbols))
+    name = Size("n", least(atom) or 0, greatest(atom))
+    inner = size.xreplace({atom: name})
+    numbers = sum(abs(int(n)) for n in inner.atoms(sympy.Integer))
+    if inner.free_symbols != {name} or name.low < 0 or numbers > _MOST_BENT:
+        return None
+    function = compiled(inner)
+    last = 2 * numbers + name.low + 8
+    values = [function({"n": n}) for n in range(name.low, last if name.high is None else min(last, name.high) + 2)]
+    bends = {i: bend for i in range(1, len(values) - 1) if (bend := values[i + 1] - 2 * values[i] + values[i - 1])}
+    if len(bends) > sum(len(extreme.args) for extreme in size.atoms(Max, Min)):
+        return None
+    hinges = [bend * Max(atom - (name.low + i), 0) for i, bend in bends.items()]
+    found = as_dim(values[0] + (values[1] - values[0]) * (atom - name.low) + sympy.Add(*hinges))
+    return found if same(found, size) else None
+
+
 def without_extremes(size: Dim) -> Dim:
-    """Return the same size with quotients in place of maxima and minima: `Min(T, c)` as `T - (T - c) * [T > c]`.
+    """Return the same size with quotients in place of maxima and minima: `Min(T, c)` as `T - (T - c) * [T >= c]`.
 
     `[a >= b]` is `(a - b + M) // M`, which is right as long as both differ by less than M. The dividend must not fall
-    with a size, which all releases simplify wrongly: `[a >= b]` is `1 - [b >= a + 1]`.
+    with a size, which all releases simplify wrongly, so that the difference is taken of the one that grows.
     """
     if not has_extremes(size):
         return size
@@ -80,23 +156,18 @@ def without_extremes(size: Dim) -> Dim:
 
 
 def _of_quotients(extreme: sympy.Expr) -> sympy.Expr:
-    is_max = isinstance(extreme, Max)
     found, *rest = extreme.args
     for other in rest:
-        more = sympy.expand(other - found)
-        larger = _reaches(more)  # whether the other is the greater one
-        found = found + more * larger if is_max else other - more * larger
+        growing, falling = (found, other) if _grows(sympy.expand(found - other)) else (other, found)
+        more = sympy.expand(growing - falling)
+        excess = more * _quotient(more + _WIDE)  # of the growing one over the other, never negative
+        found = falling + excess if isinstance(extreme, Max) else growing - excess
     return found
 
 
-def _reaches(difference: sympy.Expr) -> sympy.Expr:
-    """Return 1 where a difference is at least 0, else 0."""
-    terms = difference.as_coefficients_dict()
-    falls = sum(bool(number < 0) for term, number in terms.items() if not term.is_number)
-    grows = sum(bool(number > 0) for term, number in terms.items() if not term.is_number)
-    if falls > grows:
-        return 1 - _quotient(sympy.expand(_WIDE - 1 - difference))
-    return _quotient(difference + _WIDE)
+def _grows(difference: sympy.Expr) -> bool:
+    numbers = [number for term, number in difference.as_coefficients_dict().items() if not term.is_number]
+    return sum(bool(number > 0) for number in numbers) >= sum(bool(number < 0) for number in numbers)
 
 
 def _quotient(dividend: sympy.Expr) -> sympy.Expr:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from t2n_core.nnef.dims import Dim, as_dim, floor_div, is_static, product
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
-from t2n_core.op.aten.shape import positions
 
 
 def by_windows(
@@ -68,11 +67,11 @@ def _picked(
     """The same for windows of dynamic size, axis by axis: [N, C, k, n, k, n, …] before the axes are put in order."""
     count = len(sizes)
     for axis in range(count - 1, -1, -1):
-        tap = positions(g, sizes[axis])
+        tap = g.positions(sizes[axis])
         if flip:
             tap = g.sub(g.size(as_dim(sizes[axis] - 1), tap.dtype), tap)
         rows = g.unsqueeze(g.mul(tap, dilation[axis]), axes=[1])
-        columns = g.unsqueeze(g.mul(positions(g, places[axis]), stride[axis]), axes=[0])
+        columns = g.unsqueeze(g.mul(g.positions(places[axis]), stride[axis]), axes=[0])
         value = g.pick(value, g.add(rows, columns), axis=2 + axis)
     taps = [2 + 2 * axis for axis in range(count)]
     ordered = g.permute(value, [0, 1, *taps, *(tap + 1 for tap in taps)])

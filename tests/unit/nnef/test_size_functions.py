@@ -90,3 +90,18 @@ def test_sizes_are_compared_at_both_sides_of_every_number() -> None:
 def test_extremes_are_written_with_two_operands() -> None:
     assert text(Min(T, B, 3)) == "min(min(B,T),3)"
     assert text(as_dim(2 * Max(T, 5) - 1)) == "((max(T,5)*2)-1)"
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (FloorDiv(Max(T - 2, 0), 2), Max(FloorDiv(T, 2) - 1, 0)),
+        (FloorDiv(Min(T, 9) + 1, 2), Min(FloorDiv(T + 1, 2), 5)),
+        (FloorDiv(7 - Min(T, 4), 2), Max(-FloorDiv(T, 2) + 3, 1)),
+        (as_dim(2 * T + 2 * Max(0, 12 - T)), 2 * Max(T, 12)),
+    ],
+)
+def test_a_quotient_of_an_extreme_is_the_extreme_of_quotients(found: Dim, expected: Dim) -> None:
+    assert found == expected
+    for time in range(1, 40):
+        assert evaluate(as_dim(found), {"T": time}) == evaluate(as_dim(expected), {"T": time})

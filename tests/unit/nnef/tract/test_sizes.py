@@ -8,7 +8,15 @@ import pytest
 from packaging.version import Version
 
 from t2n_core.nnef.dims import Dim, FloorDiv, Max, Min, as_dim, evaluate, has_extremes, symbol
-from t2n_core.nnef.tract.sizes import argument_for, is_seen_within, negated, without_differences, without_extremes
+from t2n_core.nnef.tract.sizes import (
+    argument_for,
+    hinged,
+    is_seen_within,
+    negated,
+    without_differences,
+    without_extremes,
+    without_nesting,
+)
 
 T, B = symbol("T"), symbol("B")
 HALF, QUARTER = FloorDiv(T, 2), FloorDiv(T, 4)
@@ -111,3 +119,31 @@ def test_the_form_depends_on_the_release() -> None:
     assert argument_for(new, [bound, 3]) == [bound, 3]
     assert not has_extremes(argument_for(old, [bound])[0])
     assert argument_for(old, "axes") == "axes"
+
+
+NESTED = [
+    Min(Max(T - 2, 0), 5),
+    Max(Min(T, 9) - 3, 1),
+    Min(Max(T - 2, 0), B),
+    Min(HALF, Max(HALF - 3, 2)),
+    T * Min(Max(T - 2, 0), 5),
+    2 * Min(Max(T - 1, 3), 2 * T),
+]
+
+
+@pytest.mark.parametrize("size", [*NESTED, *EXTREMES])
+def test_an_extreme_is_the_sum_of_hinges(size: Dim) -> None:
+    for found in (hinged(as_dim(size)), without_nesting(as_dim(size))):
+        for length, batch in itertools.product(range(1, 40), (1, 3, 20)):
+            sizes = {"T": length, "B": batch}
+            assert evaluate(found, sizes) == evaluate(as_dim(size), sizes)
+
+
+@pytest.mark.parametrize("size", NESTED)
+def test_nothing_is_nested(size: Dim) -> None:
+    found = without_nesting(as_dim(size))
+    assert not any(a.has(Max, Min) for extreme in found.atoms(Max, Min) for a in extreme.args)
+
+
+def test_parts_of_a_size_are_the_size() -> None:
+    assert hinged(as_dim(Min(T, 32) + Max(T - 32, 0))) == T

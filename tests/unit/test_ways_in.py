@@ -175,6 +175,26 @@ def test_every_way_in_gives_the_same_archive(way: str, name: str, tmp_path: Path
         torch.testing.assert_close(torch.from_numpy(ours), torch.from_numpy(theirs))
 
 
+@pytest.mark.parametrize("way", ["module", "script", "trace"])
+@pytest.mark.parametrize("name", ["linear", "conv1d", "branching", "attention", "written", "pair", "lstm"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_every_way_in_gives_the_same_archive_from_sizes_of_1(way: str, name: str) -> None:
+    model, args, axes = _net(name)
+    direct = ModelExport(model, args, dynamic_axes=axes)
+    names = direct.inputs.names
+    lone = []
+    for input_name, tensor in zip(names, args, strict=True):
+        for axis in axes[input_name]:
+            tensor = tensor.narrow(axis, 0, 1)
+        lone.append(tensor.contiguous())
+    given: Any = torch.jit.script(model) if way == "script" else model
+    capture: Any = "trace" if way == "trace" else "export"
+    other = ModelExport(given, tuple(lone), input_names=names, dynamic_axes=axes, capture=capture)
+    assert outline(other.lower(TARGET)) == outline(direct.lower(TARGET))
+    assert set(other.captured.symbols.values()) == {1}
+    assert [tuple(found.shape) for found in other.samples[0].inputs] == [tuple(tensor.shape) for tensor in lone]
+
+
 class Choosing(nn.Module):
     """Decides on the numbers of its input."""
 

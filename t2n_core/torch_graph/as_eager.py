@@ -54,9 +54,11 @@ def squeeze(input: torch.Tensor, dim: Any = None) -> torch.Tensor:
     return input.squeeze() if dim is None else input.squeeze(dim)
 
 
-def tensor_split(input: torch.Tensor, indices_or_sections: Any, dim: int = 0) -> Sequence[torch.Tensor]:
+def tensor_split(
+    input: torch.Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None
+) -> Sequence[torch.Tensor]:
     """The sizes of so many pieces are decided while capturing, although a quotient says each of them."""
-    count = indices_or_sections
+    count: Any = next((given for given in (indices_or_sections, indices, sections) if given is not None), None)
     legal = isinstance(count, int) and count > 0 and -input.dim() <= dim < input.dim()
     if not legal or not isinstance(input.shape[dim], torch.SymInt):
         return torch.tensor_split(input, count, dim)

@@ -74,7 +74,9 @@ class CaptureMode(TorchFunctionMode):
         """One mode for everything: each one more would add a frame to every traceback that torch.export takes."""
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        func = INSTEAD.get(func, func)
+        if func in INSTEAD:
+            func = INSTEAD[func]
+            kwargs = {"dim" if name == "axis" else name: given for name, given in kwargs.items()}  # as PyTorch takes it
         if isinstance(func, torch._ops.OpOverload):
             namespace, _, name = func._schema.name.partition("::")
             if namespace != "aten":

@@ -53,3 +53,31 @@ def test_the_margins_of_many_labels(targets, reduction, tmp_path):
     target = torch.tensor(targets)
     export = ModelExport(Loss(reduction).eval(), (torch.randn(target.shape), target))
     assert export.to(TractNNEF("0.23.9"), tmp_path / "a.tar").check_parity("approximate").passed
+
+
+KEYWORDS = {
+    "tensor_split by indices": lambda x: torch.tensor_split(x, indices=(1,), dim=1),
+    "tensor_split by sections": lambda x: torch.tensor_split(x, sections=2, dim=1),
+    "tensor_split along an axis": lambda x: x.tensor_split(2, axis=1),
+    "squeeze of an axis": lambda x: x[:, :, :1].squeeze(axis=2),
+    "select of an axis": lambda x: torch.select(x, axis=1, index=0),
+    "narrow of an axis": lambda x: torch.narrow(x, axis=1, start=0, length=1),
+}
+
+
+class Called(nn.Module):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def forward(self, x: torch.Tensor):
+        return KEYWORDS[self.name](x)
+
+
+@pytest.mark.parametrize("name", list(KEYWORDS))
+def test_functions_are_captured_with_all_names_of_their_arguments(name):
+    x = torch.randn(2, 6, 4)
+    graph = ModelExport(Called(name).eval(), {"x": x}, dynamic_axes={"x": {0: "B"}}).captured.graph
+    found = KEYWORDS[name](x)
+    shapes = [tuple(t.shape[1:]) for t in ([found] if isinstance(found, torch.Tensor) else found)]
+    assert [output.shape[1:] for output in graph.outputs] == shapes

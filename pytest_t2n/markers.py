@@ -199,9 +199,18 @@ def _versions(value: Any) -> tuple[str, ...] | None:
 
 
 def _dynamic_axes(value: Any) -> Any:
-    if value is None or isinstance(value, Mapping):
+    if value is None:
         return value
-    raise MarkerError(f'dynamic_axes={value!r} is not a mapping {{"input": {{axis: "symbol"}}}}')
+    if not isinstance(value, Mapping):
+        raise MarkerError(f'dynamic_axes={value!r} is not a mapping {{"input": {{axis: "symbol"}}}}')
+    for name, axes in value.items():
+        if not isinstance(axes, Mapping | list | tuple):
+            raise MarkerError(f"dynamic_axes: {axes!r}, of {name!r}, is neither a mapping of axes nor a list of them")
+        for axis, size in axes.items() if isinstance(axes, Mapping) else ():
+            if not (size is None or isinstance(size, str) or type(size).__module__.startswith("torch.")):
+                wanted = 'a name such as "T", or a torch.export.Dim'
+                raise MarkerError(f"dynamic_axes: {size!r}, axis {axis} of {name!r}, is not {wanted}")
+    return value
 
 
 def _tolerance(value: Any) -> TractCheckTolerance | None:

@@ -108,6 +108,10 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     outputs: list[OutputLine] = []
     sizes: list[dict[str, int]] = []
     failed_sizes: list[dict[str, int]] = []
+    range: str = ""
+    """The sizes that the archive holds for: `1 <= T <= 16, T % 2 == 0`."""
+    refused_sizes: list[dict[str, int]] = []
+    """Sizes just outside of the range, which the engine refused as it has to."""
     error: ErrorLine | None = None
     times: dict[str, float] = {}
     """Seconds by stage."""
@@ -228,6 +232,8 @@ def outline_of(cell: CellLine, words: dict[str, str] | None = None) -> CellLine:
         outputs=[_output_of(cell.outputs[0].dtype)] if cell.outputs else [],
         sizes=[],
         failed_sizes=[],
+        range="",
+        refused_sizes=[],
         error=error,
         times={} if run is None else {"run": run},
         archive_sha256="",

@@ -68,6 +68,8 @@ def find_result(cache_dir: Path, material: Material) -> Outcome | None:
             required=TractCheckTolerance(material.tolerance),
             outputs=tuple(outputs),
             sizes=tuple(sample.sizes for sample in material.samples),
+            range=fields.get("range", ""),
+            refused_sizes=tuple(fields.get("refused_sizes", ())),
             archive_sha256=fields["archive_sha256"],
             archive_bytes=fields["archive_bytes"],
             facts={**fields["facts"], REUSED: True},

@@ -17,7 +17,8 @@ from typing import Any
 
 from t2n_core.check.outcome import Outcome, Stage, Status
 from t2n_core.check.parity import check_parity
-from t2n_core.check.samples import Sample
+from t2n_core.check.samples import Array, Sample
+from t2n_core.check.table import sizes_text
 from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.drawn import draw_inputs, is_strategy
 from t2n_core.errors import CaptureError, InputError, RewriteError, UnsupportedOpsError
@@ -25,11 +26,12 @@ from t2n_core.inference_target import InferenceTarget, KhronosNNEF
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.legality import check_graph
+from t2n_core.nnef.ranges import SizeRange
 from t2n_core.op.compression import DequantisedSource, Q40Weight, compressible
 from t2n_core.op.custom_extractors import ModuleInfoExtractor
 from t2n_core.op.lower import has_rule, lower
 from t2n_core.op.registry import Registry, load_default
-from t2n_core.reference import Runnable, reference_samples, resized_sample
+from t2n_core.reference import Runnable, reference_samples, resized_inputs, resized_sample
 from t2n_core.rewriter.activation import rewriting
 from t2n_core.rewriter.builtin import builtin_rewriters
 from t2n_core.rewriter.captures import Capture, Captures
@@ -63,7 +65,8 @@ class ModelExport:
             brings its own.
         kwargs: further keyword arguments of the method.
         input_names, output_names: of the archive; taken from `forward` and numbered if not given.
-        dynamic_axes: {input name: {axis: symbol}} or {input name: [axes]}.
+        dynamic_axes: {input name: {axis: symbol}} or {input name: [axes]}; in place of a symbol a `torch.export.Dim`
+            with bounds, or a multiple of one.
         extra_inputs: further arguments like `args`, checked on the same archive; or a strategy of hypothesis that
             gives such arguments (arrays of NumPy become tensors), of which ten are drawn.
         rules: the operators' rules, if not the default ones.
@@ -96,8 +99,7 @@ class ModelExport:
     source: Source = field(init=False, repr=False)
     inputs: ModelInputs = field(init=False, repr=False)
     _captures: Captures = field(default_factory=Captures, init=False, repr=False)
-    _samples: list[Sample] | None = field(default=None, repr=False)
-    _compressed_samples: dict[frozenset[str], list[Sample]] = field(default_factory=dict, init=False, repr=False)
+    _samples: dict[tuple[str, frozenset[str]], list[Sample]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.capture not in CAPTURE_WAYS:
@@ -128,17 +130,17 @@ class ModelExport:
     @property
     def samples(self) -> list[Sample]:
         """What PyTorch computes, at the traced sizes and at others. Raises InputError."""
-        if self._samples is None:
-            self._samples = self._sampled(self.source)
-        return self._samples
+        return self.samples_with(frozenset())
 
-    def samples_with(self, compressed: frozenset[str]) -> list[Sample]:
-        """What PyTorch computes with these weights as they come out of their blocks. Raises InputError."""
-        if not compressed:
-            return self.samples
-        if compressed not in self._compressed_samples:
-            self._compressed_samples[compressed] = self._sampled(DequantisedSource(self.source, compressed))
-        return self._compressed_samples[compressed]
+    def samples_with(self, compressed: frozenset[str], held: SizeRange | None = None) -> list[Sample]:
+        """What PyTorch computes with these weights as they come out of their blocks, at sizes within a range: of the
+        capture, if none is given. Raises InputError."""
+        held = self.captured.range if held is None else held
+        key = (str(held), compressed)
+        if key not in self._samples:
+            model = DequantisedSource(self.source, compressed) if compressed else self.source
+            self._samples[key] = self._sampled(model, held)
+        return self._samples[key]
 
     def sample_at(self, sizes: Mapping[str, int], compressed: frozenset[str] = frozenset()) -> Sample:
         """Random inputs with these sizes of all dynamic axes, and what PyTorch computes of them.
@@ -150,13 +152,18 @@ class ModelExport:
         with as_it_is():
             return resized_sample(model, self.inputs, shapes, dict(sizes))
 
-    def _sampled(self, model: Runnable) -> list[Sample]:
+    def inputs_at(self, sizes: Mapping[str, int]) -> tuple[Array, ...] | None:
+        """Random inputs with these sizes of all dynamic axes; None where there are none, or they are huge."""
+        shapes = [v.shape for v in self.captured.graph.inputs]
+        return resized_inputs(self.inputs, shapes, dict(sizes))
+
+    def _sampled(self, model: Runnable, held: SizeRange) -> list[Sample]:
         captured = self.captured
         extra = [bind_inputs(self.source, more, self.kwargs, self.inputs.names) for more in self.extra_inputs]
         shapes = [v.shape for v in captured.graph.inputs]
         dims = [*(d for v in captured.graph.data_nodes for d in v.shape), *captured.graph.bounds()]
         with as_it_is(), _timed(self.times, "reference"):
-            return reference_samples(model, self.inputs, shapes, captured.symbols, extra, captured.range, dims)
+            return reference_samples(model, self.inputs, shapes, captured.symbols, extra, held, dims)
 
     def lower(self, target: InferenceTarget) -> Graph:
         """The NNEF graph for a target, legal there.
@@ -244,7 +251,10 @@ class ModelExport:
     ) -> Graph:
         rules = self._rules(selection, session)
         options, fragments, scheme = target.writing, target.custom_fragments, self.nnef_variable_naming_scheme
-        sizes = target.size_range(self._capture(target, selection).model.range)
+        captured = self._capture(target, selection).model
+        sizes = target.size_range(captured.range)
+        if not sizes.holds(captured.symbols):
+            raise InputError(f"the example's sizes {sizes_text([captured.symbols])} are outside of the range {sizes}")
         graph = lower(simple, target.spec, rules, list(names), options, fragments, scheme, sizes)
         for fragment in target.specific_fragments(graph):
             graph.fragments.setdefault(fragment.name, fragment)
@@ -324,7 +334,24 @@ class ExportResult:
     @property
     def samples(self) -> list[Sample]:
         """What PyTorch computes with the weights that the archive holds. Raises InputError."""
-        return self.export.samples_with(self._compressed)
+        return self.export.samples_with(self._compressed, self.graph.sizes if self.graph.sizes.bounds else None)
+
+    @property
+    def range(self) -> SizeRange:
+        """The sizes of the dynamic axes that the archive holds for."""
+        return self.graph.sizes
+
+    @property
+    def outside(self) -> list[Sample]:
+        """Inputs of sizes just outside of the range, which the engine has to refuse; nothing is expected of them."""
+        if not self.graph.guarded:
+            return []
+        found = []
+        for sizes in self.range.just_outside(self.export.captured.symbols):
+            inputs = self.export.inputs_at(sizes)
+            if inputs is not None:
+                found.append(Sample(inputs, (), sizes, "outside"))
+        return sorted(found, key=lambda sample: any(not array.size for array in sample.inputs))
 
     def sample_at(self, sizes: Mapping[str, int]) -> Sample:
         """As `samples`, at these sizes of all dynamic axes. Raises InputError if the model cannot run there."""
@@ -342,11 +369,18 @@ class ExportResult:
         """
         level = TractCheckTolerance.parse(tolerance if tolerance is not None else self.target.check_io_tolerance)
         try:
-            samples, engine = self.samples, self.target.engine()
+            samples, outside, engine = self.samples, self.outside, self.target.engine()
         except Exception as cause:
             return Outcome.from_error(cause, Stage.SETUP)
         found = check_parity(
-            engine, self.archive, samples, tolerance=level, output_names=self.output_names, timeout=timeout
+            engine,
+            self.archive,
+            samples,
+            tolerance=level,
+            output_names=self.output_names,
+            timeout=timeout,
+            held=self.range,
+            outside=outside,
         )
         if found.passed and self.target.pulse is not None:
             return self.check_streaming(self.target.pulse, level, timeout=timeout)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,12 +14,16 @@ import torch
 from t2n_core.check.samples import Sample, resized_input, size_assignments
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.dims import Dim, Shape, evaluate
-from t2n_core.nnef.ranges import SizeRange
+from t2n_core.nnef.ranges import SizeRange, ranges_text
 from t2n_core.nnef.size_edges import edges
 from t2n_core.torch_graph.inputs import ModelInputs
 from t2n_core.torch_graph.sources import Source
 from t2n_core.torch_graph.structure import leaves
 
+_HUGE = 1 << 22
+"""Elements of inputs that are not worth a run which has to fail."""
+_LARGE = 512
+"""A largest size that is worth a run of the model, also where the example is small."""
 _GROWTH = 24
 """How many larger sizes are tried where the model itself cannot run at one."""
 
@@ -49,9 +54,12 @@ def reference_samples(
     """
     samples = [_sample(model, inputs, inputs.tensors, dict(symbols), "example")]
     for index, more in enumerate(extra_inputs):
-        samples.append(_sample(model, more, more.tensors, _sizes_of(shapes, more.tensors), f"inputs[{index}]"))
+        sizes = _sizes_of(shapes, more.tensors)
+        if held is not None and sizes.keys() >= held.bounds.keys() and not held.holds(sizes):
+            raise InputError(f"inputs[{index}] has {ranges_text([sizes])}, outside of the range {held}")
+        samples.append(_sample(model, more, more.tensors, sizes, f"inputs[{index}]"))
     seen = {tuple(sorted(symbols.items()))}
-    turns = edges(dims)
+    turns = _with_ends(edges(dims), held, symbols)
     for wanted in size_assignments(symbols, None if held is None else held.bounds, turns):
         at_edge = any(size in turns.get(name, ()) for name, size in wanted.items())
         for sizes in [wanted] if at_edge else _larger(wanted, symbols):
@@ -81,6 +89,17 @@ def double_outputs(source: Source, inputs: ModelInputs) -> list[Any]:
     return [_array(t) for t in tensors_of(outputs)]
 
 
+def _with_ends(
+    turns: Mapping[str, list[int]], held: SizeRange | None, symbols: Mapping[str, int]
+) -> dict[str, list[int]]:
+    """The edges, and the largest size of each symbol that has one, where that is not much larger than the example."""
+    found = {name: list(sizes) for name, sizes in turns.items()}
+    for name, (_, high) in (held.bounds if held is not None else {}).items():
+        if high is not None and name in symbols and high <= max(_LARGE, 4 * symbols[name]):
+            found.setdefault(name, []).append(high)
+    return found
+
+
 def _sizes_of(shapes: Sequence[Shape], tensors: Sequence[torch.Tensor]) -> dict[str, int]:
     """What the symbols that stand alone in a shape are for these tensors."""
     return {
@@ -104,13 +123,24 @@ def _larger(sizes: dict[str, int], traced: dict[str, int]) -> list[dict[str, int
 
 def resized_sample(model: Runnable, inputs: ModelInputs, shapes: Sequence[Shape], sizes: dict[str, int]) -> Sample:
     """Random inputs at these sizes, the same ones each time. Raises InputError if the model cannot run at them."""
+    tensors = [torch.from_numpy(np.array(array)) for array in _resized(inputs, shapes, sizes)]
+    return _sample(model, inputs, tensors, sizes, ", ".join(f"{k}={v}" for k, v in sizes.items()))
+
+
+def resized_inputs(inputs: ModelInputs, shapes: Sequence[Shape], sizes: dict[str, int]) -> tuple[Any, ...] | None:
+    """As of `resized_sample`, without asking the model; None for sizes that no tensor has, or huge ones."""
+    extents = [[evaluate(d, sizes) for d in shape] for shape in shapes]
+    if any(extent < 0 for shape in extents for extent in shape) or sum(map(math.prod, extents)) > _HUGE:
+        return None
+    return tuple(np.ascontiguousarray(a).reshape(a.shape) for a in _resized(inputs, shapes, sizes))
+
+
+def _resized(inputs: ModelInputs, shapes: Sequence[Shape], sizes: dict[str, int]) -> Iterator[Any]:
     digest = hashlib.sha256(repr(sorted(sizes.items())).encode()).digest()
     rng = np.random.default_rng(int.from_bytes(digest[:8], "little"))
-    tensors = []
     for tensor, shape in zip(inputs.tensors, shapes, strict=True):
         wanted = tuple(evaluate(d, sizes) for d in shape)
-        tensors.append(torch.from_numpy(np.array(resized_input(tensor.detach().cpu().numpy(), wanted, rng))))
-    return _sample(model, inputs, tensors, sizes, ", ".join(f"{k}={v}" for k, v in sizes.items()))
+        yield resized_input(tensor.detach().cpu().numpy(), wanted, rng)
 
 
 def _sample(

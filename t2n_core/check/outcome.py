@@ -60,6 +60,10 @@ class Outcome:
     sizes: tuple[Mapping[str, int], ...] = ()
     """Sizes of the dynamic axes that were checked; the traced one is the first."""
     failed_sizes: tuple[Mapping[str, int], ...] = ()
+    range: str = ""
+    """The sizes that the archive holds for: `1 <= T <= 16, T % 2 == 0`; empty where nothing varies."""
+    refused_sizes: tuple[Mapping[str, int], ...] = ()
+    """Sizes just outside of the range, at which the engine refused to run, as it has to."""
     error: ErrorInfo | None = None
     times: Mapping[str, float] = field(default_factory=dict)
     """Seconds by stage."""
@@ -124,6 +128,9 @@ class Outcome:
             lines.append(f"judged by: {', '.join(judges)}" + (f" ({reason})" if reason else ""))
         if self.sizes and any(self.sizes):
             lines.append(f"sizes checked: {sizes_text(self.sizes)}")
+        if self.range:
+            refused = f"; refused at {sizes_text(self.refused_sizes)}" if self.refused_sizes else ""
+            lines.append(f"the archive holds for {self.range}{refused}")
         if self.failed_sizes and any(self.failed_sizes):
             lines.append(f"failed at: {sizes_text(self.failed_sizes)}")
         if self.error and self.error.details:

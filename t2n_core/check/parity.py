@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from t2n_core.check.table import sizes_text
 from t2n_core.check.tolerance import DEFAULT_LEVEL, LEVELS, TractCheckTolerance
 from t2n_core.engine.protocol import Array, Engine, EngineReply
 from t2n_core.errors import InputError
+from t2n_core.nnef.ranges import SizeRange
 
 _REPLY_STATUS: Mapping[str, Status] = {
     "error": Status.ERROR,
@@ -24,6 +26,8 @@ _REPLY_STATUS: Mapping[str, Status] = {
     "oom": Status.OOM,
 }
 _STDERR_KEPT = 4000
+DIED_OUTSIDE = "died_outside"
+"""Fact of the outcome: the size out of the range at which the engine did not refuse but died."""
 
 
 def check_parity(
@@ -34,11 +38,14 @@ def check_parity(
     tolerance: str | TractCheckTolerance = DEFAULT_LEVEL,
     output_names: Sequence[str] = (),
     timeout: float = 60.0,
+    held: SizeRange | None = None,
+    outside: Sequence[Sample] = (),
 ) -> Outcome:
     """Load `archive` once, run all samples, compare each; every sample must pass.
 
-    The outcome carries the worst comparison per output and the sizes at which something failed. What the engine does,
-    or what it computes, is never an exception.
+    The outcome carries the worst comparison per output and the sizes at which something failed. `held` are the sizes
+    that the archive holds for; at those of `outside` the engine has to answer with an error. What the engine does, or
+    what it computes, is never an exception.
 
     Raises:
         InputError: `tolerance` is not a level, or there is no sample to check.
@@ -50,10 +57,15 @@ def check_parity(
         "engine": f"{engine.name} {engine.version}",
         "required": required,
         "sizes": tuple(sample.sizes for sample in samples),
+        "range": "" if held is None else str(held),
     }
+    more: dict[str, Any] = {"keep_going": True} if outside else {}
     try:
         common["archive_sha256"], common["archive_bytes"] = archive_digest(archive)
-        reply = engine.run(archive, [sample.inputs for sample in samples], timeout=timeout)
+        batches = [sample.inputs for sample in (*samples, *outside)]
+        reply, beyond = _split(engine.run(archive, batches, timeout=timeout, **more), len(samples))
+        if outside and reply.status == "ok" and not reply.times:  # it died behind the samples, and said no times
+            reply = engine.run(archive, batches[: len(samples)], timeout=timeout)
     except Exception as exc:
         return Outcome.from_error(exc, Stage.LOAD, **common)
     common.update(times=dict(reply.times), facts=dict(reply.facts))
@@ -62,7 +74,40 @@ def check_parity(
     if len(reply.outputs) != len(samples):
         message = f"the engine answered {len(reply.outputs)} of {len(samples)} batches and called that a success"
         return Outcome(Status.ERROR, Stage.RUN, error=ErrorInfo.of(Stage.RUN, "EngineRunError", message), **common)
-    return compared(reply, samples, output_names, required, common)
+    common["refused_sizes"] = tuple(outside[index].sizes for index in sorted(beyond.refused))
+    found = compared(reply, samples, output_names, required, common)
+    return _unguarded(found, beyond, outside) if found.passed and outside else found
+
+
+def _split(reply: EngineReply, count: int) -> tuple[EngineReply, EngineReply]:
+    """The answers to the first so many batches, and to the others, which come only where the first ones ran."""
+    inside = {index: text for index, text in reply.refused.items() if index < count}
+    if inside:
+        first = min(inside)
+        reply = replace(reply, status="error", stage="run", message=inside[first], outputs=reply.outputs[:first])
+        return replace(reply, refused={}), EngineReply("error", "run")
+    if len(reply.outputs) < count or reply.stage != "run":
+        return reply, EngineReply("error", "run")
+    refused = {index - count: text for index, text in reply.refused.items()}
+    beyond = replace(reply, outputs=reply.outputs[count:], refused=refused)
+    return replace(reply, status="ok", outputs=reply.outputs[:count], refused={}), beyond
+
+
+def _unguarded(found: Outcome, beyond: EngineReply, outside: Sequence[Sample]) -> Outcome:
+    """The outcome, or the failure that the engine runs out of the range; deaths there are a fact of it."""
+    ran = [outside[index].sizes for index in range(len(beyond.outputs)) if index not in beyond.refused]
+    if ran:
+        message = (
+            f"the engine runs at {sizes_text(ran)}, outside of the range that the archive holds for, {found.range}"
+        )
+        info = ErrorInfo.of(
+            Stage.RUN, "EngineRunError", message, hint="this is a bug of the exporter, please report it"
+        )
+        return replace(found, status=Status.ERROR, stage=Stage.RUN, level=None, failed_sizes=tuple(ran), error=info)
+    if len(beyond.outputs) < len(outside):
+        at = dict(outside[len(beyond.outputs)].sizes)
+        return replace(found, facts={**found.facts, DIED_OUTSIDE: {"sizes": at, "message": beyond.message}})
+    return found
 
 
 def archive_digest(archive: Path) -> tuple[str, int]:

@@ -19,6 +19,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ from packaging.version import InvalidVersion, Version
 
 from t2n_core.engine.death import explain_death, first_panic
 from t2n_core.engine.excerpt import Excerpt
+from t2n_core.engine.out_of_range import explained, graph_text
 from t2n_core.engine.process import single_threaded_environment
 from t2n_core.engine.protocol import Array, EngineReply, EngineStage
 from t2n_core.engine.resolved import ResolvedEngine
@@ -138,11 +140,11 @@ class CliEngine:
                 continue
             outputs += reply.outputs
             if reply.status != "ok":
-                return EngineReply(
-                    reply.status, reply.stage, reply.message, reply.stderr, tuple(outputs), refused=refused
-                )
+                reply = replace(reply, outputs=tuple(outputs), refused=refused, widened=False)
+                return explained(reply, archive, batches)
         times = {"run": time.monotonic() - start}
-        return EngineReply("ok", "run", outputs=tuple(outputs), refused=refused, times=times, widened=True)
+        reply = EngineReply("ok", "run", outputs=tuple(outputs), refused=refused, times=times, widened=True)
+        return explained(reply, archive, batches)
 
     def _accepted_registries(self) -> tuple[str, ...]:
         if self._registries is None:
@@ -219,15 +221,7 @@ def _execute(command: Sequence[str], timeout: float, memory: int) -> tuple[int, 
 
 def _input_names(archive: Path) -> list[str]:
     """The parameters of the graph, which are the names that the npz must have. Raises OSError or ValueError."""
-    if archive.is_dir():
-        text = (archive / "graph.nnef").read_text(encoding="utf-8")
-    else:
-        with tarfile.open(archive) as tar:
-            member = next((m for m in tar if Path(m.name).name == "graph.nnef"), None)
-            file = tar.extractfile(member) if member else None
-            if file is None:
-                raise ValueError("it holds no graph.nnef")
-            text = file.read().decode("utf-8")
+    text = graph_text(archive)
     found = _PARAMETERS.search(text)
     if not found:
         raise ValueError("graph.nnef declares no graph")

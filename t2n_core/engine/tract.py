@@ -10,6 +10,7 @@ from typing import Literal
 from packaging.version import Version
 
 from t2n_core.engine.employer import Employer
+from t2n_core.engine.out_of_range import explained
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.engine.resolved import ResolvedEngine
 
@@ -78,4 +79,4 @@ class TractEngine(Employer):
             "pulse": None if pulse is None else {"symbol": pulse[0], "size": pulse[1]},
             "keep_going": keep_going,
         }
-        return self._work(archive, batches, options, timeout)
+        return explained(self._work(archive, batches, options, timeout), archive, batches)

@@ -25,7 +25,8 @@ class InferenceTarget(ABC):
     Args:
         version: of the engine or the standard.
         check_io: run the archive after export and compare with PyTorch.
-        dynamic_axes: {input name: {axis: symbol}} or {input name: [axes]}; negative axes count from the end.
+        dynamic_axes: {input name: {axis: symbol}} or {input name: [axes]}; negative axes count from the end. In place
+            of a symbol a `torch.export.Dim` with bounds, or a multiple of one.
         check_io_tolerance: the level that must hold.
     """
 

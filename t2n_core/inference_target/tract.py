@@ -18,8 +18,10 @@ from t2n_core.engine.protocol import Engine
 from t2n_core.errors import InputError, SpecError
 from t2n_core.inference_target.base import InferenceTarget
 from t2n_core.nnef.graph import Fragment, Graph
+from t2n_core.nnef.ranges import SizeRange
 from t2n_core.nnef.signatures import fragment_of
 from t2n_core.nnef.spec import Spec, spec_for
+from t2n_core.nnef.tract.user_extensions import to_write, with_assertions
 from t2n_core.nnef.writing_options import WeightCompression, WritingOptions
 
 _EXACT = re.compile(r"\d+\.\d+\.\d+([.a-z]+\d+)*")
@@ -63,7 +65,9 @@ class TractNNEF(InferenceTarget):
             of 32 long, and that nothing else reads. The check is against the model with these weights dequantised.
         pulse: the check also runs the archive as a stream, this many steps of its one dynamic axis at a time; operators
             that the engine cannot stream are not used.
-        custom_extensions: further `extension` lines, such as `tract_assert T >= 1`.
+        custom_extensions: further `extension` lines. An assertion, `tract_assert T <= 16`, becomes a part of the range
+            of sizes that the archive holds for, which the engine then checks; of scenarios, `tract_assert tg: S == 1`,
+            one has to hold.
         custom_fragments: fragments, as NNEF text or `Fragment`, that are in the archive and that rules can call.
         engine: an engine that was resolved before; no index is asked then.
         offline: take engines from the cache only.
@@ -167,8 +171,16 @@ class TractNNEF(InferenceTarget):
     def engine(self) -> Engine:
         return engine_for(self.resolved)
 
+    def size_range(self, sizes: SizeRange) -> SizeRange:
+        if self.pulse is not None:  # a stream has sizes of its own
+            return sizes
+        return with_assertions(sizes, self.custom_extensions)
+
     def post_export(self, graph: Graph) -> None:
-        graph.extensions += [e for e in self.custom_extensions if e not in graph.extensions]
+        further: Sequence[str] = self.custom_extensions
+        if self.pulse is None:
+            further = to_write(further, graph.sizes, self.spec.version)
+        graph.extensions += [e for e in further if e not in graph.extensions]
         graph.properties.update(self.specific_properties)
         if self.dump_identity_properties:
             import datetime

@@ -121,6 +121,8 @@ class Graph:
     fragments: dict[str, Fragment] = field(default_factory=dict)
     sizes: SizeRange = field(default_factory=SizeRange)
     """Sizes of the dynamic axes that it holds for."""
+    guarded: bool = False
+    """Whether an engine refuses all other sizes."""
     properties: dict[str, str] = field(default_factory=dict)
     """Written only when a user asks for them (tract's `properties` fragment)."""
 

@@ -37,12 +37,14 @@ class SizeRange:
     """Symbol -> smallest and largest size; None for a size without end."""
     conditions: tuple[Relational, ...] = ()
     """What no bounds of one symbol say, such as `T <= S` and `Eq(Modulo(T, 2), 0)`. Symbols count by their names."""
+    scenarios: Mapping[str, tuple[Relational, ...]] = field(default_factory=dict)
+    """Where there are any, the conditions of one of them have to hold as well."""
 
     def __post_init__(self) -> None:
         for name, (low, high) in self.bounds.items():
             if low < 0 or (high is not None and high < low):
                 raise EmptyRangeError(f"no size is between {low} and {high}, the bounds of {name}")
-        for condition in self.conditions:
+        for condition in (*self.conditions, *itertools.chain.from_iterable(self.scenarios.values())):
             if not isinstance(condition, _KINDS):
                 raise ValueError(f"{condition} is no condition that an engine can check")
             unknown = {s.name for s in condition.free_symbols} - self.bounds.keys()
@@ -61,12 +63,16 @@ class SizeRange:
     @property
     def unbounded(self) -> bool:
         """True if every size from 0 on is in it: there is nothing to guard."""
-        return not self.conditions and all(bounds == (0, None) for bounds in self.bounds.values())
+        return (
+            not self.conditions and not self.scenarios and all(bounds == (0, None) for bounds in self.bounds.values())
+        )
 
     @property
     def restricted(self) -> bool:
         """True if it leaves out more than the size 0."""
-        return bool(self.conditions) or any(low > LEAST or high is not None for low, high in self.bounds.values())
+        return bool(self.conditions or self.scenarios) or any(
+            low > LEAST or high is not None for low, high in self.bounds.values()
+        )
 
     def relations(self) -> list[Relational]:
         """Bounds and conditions alike, without those that are always true: `T >= 0`."""
@@ -85,7 +91,15 @@ class SizeRange:
 
     def broken(self, sizes: Mapping[str, int]) -> list[str]:
         """The bounds and conditions that these sizes break."""
-        return [_said(relation) for relation in self.relations() if not _holds(relation, sizes)]
+        found = [_said(relation) for relation in self.relations() if not _holds(relation, sizes)]
+        return found if self._has_scenario(sizes) else [*found, self._scenarios_text()]
+
+    def _has_scenario(self, sizes: Mapping[str, int]) -> bool:
+        each = self.scenarios.values()
+        return not each or any(all(_holds(one, sizes) for one in conditions) for conditions in each)
+
+    def _scenarios_text(self) -> str:
+        return " or ".join(" and ".join(map(_said, conditions)) for conditions in self.scenarios.values())
 
     def narrowed(self, *conditions: Any, **bounds: Bounds) -> SizeRange:
         """The part of the range in which these conditions and bounds hold as well; a bound as condition becomes one.
@@ -109,7 +123,7 @@ class SizeRange:
             known_low, known_high = found[name]
             highs = [one for one in (known_high, high) if one is not None]
             found[name] = max(known_low, low), min(highs, default=None)
-        return SizeRange(found, tuple(more))
+        return SizeRange(found, tuple(more), self.scenarios)
 
     def just_outside(self, base: Mapping[str, int]) -> list[dict[str, int]]:
         """For each bound and condition, sizes that break it alone, as near as can be to `base`, which is inside."""
@@ -118,10 +132,15 @@ class SizeRange:
         for relation in relations:
             others = [other for other in relations if other is not relation]
             for sizes in self._near(relation, base):
-                if not _holds(relation, sizes) and all(_holds(other, sizes) for other in others):
-                    if sizes not in found:
-                        found.append(sizes)
+                alone = not _holds(relation, sizes) and all(_holds(other, sizes) for other in others)
+                if alone and self._has_scenario(sizes):
+                    found += [sizes] if sizes not in found else []
                     break
+        for relation in itertools.chain.from_iterable(self.scenarios.values()):
+            near = (sizes for sizes in self._near(relation, base) if not self._has_scenario(sizes))
+            outside = next((sizes for sizes in near if all(_holds(one, sizes) for one in relations)), None)
+            if outside is not None and outside not in found:
+                found.append(outside)
         return found
 
     def _near(self, relation: Relational, base: Mapping[str, int]) -> Iterator[dict[str, int]]:
@@ -144,7 +163,8 @@ class SizeRange:
 
     def __str__(self) -> str:
         parts = [_bounds_text(name, *self.bounds[name]) for name in self.names]
-        return ", ".join([part for part in parts if part] + [_said(condition) for condition in self.conditions])
+        parts += [_said(condition) for condition in self.conditions]
+        return ", ".join([*parts, self._scenarios_text()] if self.scenarios else parts)
 
 
 def _holds(relation: Relational, sizes: Mapping[str, int]) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from t2n_core.engine.out_of_range import PROPERTY
 from t2n_core.nnef.dims import Dim, Shape, is_static, product
 from t2n_core.nnef.emitter import FLOAT32, Expected
 from t2n_core.nnef.graph import BlockLayout, Operation, Value
@@ -53,6 +54,8 @@ class TractEmitter(TractLayout):
         self.graph.extensions += [f"tract_symbol {name}" for name in sizes.names]
         if not self.options.streaming:
             self.graph.extensions += assertions(sizes, self.spec.version)
+            if sizes.restricted:
+                self.graph.properties[PROPERTY] = str(sizes)
 
     def guard_sizes(self) -> None:
         guard(self)

@@ -74,9 +74,9 @@ class _Lowering:
             raise UnsupportedOpsError(self.problems, target=str(self.spec))
         self._outputs(output_names)
         _prune(self.g.graph)
-        self.g.guard_sizes()
         if self.scheme == "numeric":
             _number(self.g.graph, {*symbols, *output_names})
+        self.g.guard_sizes()
         return self.g.graph
 
     def _op(self, op: TorchOp) -> None:

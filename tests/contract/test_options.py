@@ -431,16 +431,35 @@ def test_custom_extensions(version: str, tmp_path: Path) -> None:
         custom_extensions=["tract_assert T >= 1", "extension tract_assert T < 99;"],
     )
     result = exported(nn.Linear(4, 3), torch.randn(5, 4), target, tmp_path)
-    assert text_of(result.archive).count("extension tract_assert T") == 2
-    result.assert_parity()
+    assert str(result.range) == "1 <= T <= 98"
+    assert ("extension tract_assert T <= 98" in text_of(result.archive)) == (version >= "0.21.8")
+    outcome = result.check_parity()
+    assert outcome.passed, outcome.describe()
+    assert [dict(sizes) for sizes in outcome.refused_sizes] == [{"T": 99}, {"T": 0}]
 
 
 def test_custom_extensions_that_a_version_cannot_parse_are_refused(tmp_path: Path) -> None:
-    target = TractNNEF("0.20.22", dynamic_axes={"input": {0: "T"}}, custom_extensions=["tract_assert T >= 1"])
-    with pytest.raises(SpecError, match=r"available since 0\.21\.6"):
+    target = TractNNEF("0.20.22", dynamic_axes={"input": {0: "T"}}, custom_extensions=["tract_assert tg: T == 5"])
+    with pytest.raises(SpecError, match=r"available since 0\.21\.8"):
         exported(nn.Linear(4, 3), torch.randn(5, 4), target, tmp_path)
     with pytest.raises(InputError, match="is not one extension"):
         TractNNEF("0.23.9", custom_extensions=["a b;\nc d"])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("tract_assert S <= 4", "S is no dynamic axis, these are T"),
+        ("tract_assert T", "is not one comparison"),
+        ("tract_assert T <= 4 ** T", "is no size"),
+        ("tract_assert T < 1", "no size"),
+        ("tract_assert T >= 6", "T=5 are outside of the range T >= 6"),
+    ],
+)
+def test_assertions_are_checked_against_the_range(line: str, message: str, tmp_path: Path) -> None:
+    target = TractNNEF("0.23.9", dynamic_axes={"input": {0: "T"}}, custom_extensions=[line])
+    with pytest.raises(InputError, match=message):
+        exported(nn.Linear(4, 3), torch.randn(5, 4), target, tmp_path)
 
 
 LEAKY = """

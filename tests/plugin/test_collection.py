@@ -192,6 +192,8 @@ def test_help_names_the_options_and_markers_the_arguments(suite):
         ("versions='newest'", "versions='newest' is not a version spec"),
         ("versions=''", "is not a version spec"),
         ("dynamic_axes=[1]", "dynamic_axes=*is not a mapping"),
+        ("dynamic_axes={'x': 1}", "dynamic_axes: 1, of 'x', is neither a mapping of axes nor a list of them"),
+        ("dynamic_axes={'x': {0: 5}}", "dynamic_axes: 5, axis 0 of 'x', is not a name such as *Dim"),
         ("input_names='x'", "input_names='x' is not a list of names"),
         ("inputs=3", "inputs is a list of input sets"),
         ("target='khronos', custom_extensions=[]", "`custom_extensions` belongs to target 'tract'"),

@@ -79,6 +79,8 @@ class Evidence {
     fact("fingerprint", error.fingerprint && this.fingerprint(error.fingerprint, cell));
     fact("works in", row.support);
     fact("sizes", (facts.sizes || []).some((one) => Object.keys(one).length) && sizesText(facts.sizes));
+    fact("holds for", facts.range);
+    fact("refused at", facts.refused_sizes && facts.refused_sizes.some((one) => Object.keys(one).length) && sizesText(facts.refused_sizes));
     fact("failed at", facts.failed_sizes && facts.failed_sizes.some((one) => Object.keys(one).length) && sizesText(facts.failed_sizes));
     fact("archive", facts.archive_sha256 && `${facts.archive_bytes} bytes, SHA-256 ${facts.archive_sha256}…`);
     const parts = [list];

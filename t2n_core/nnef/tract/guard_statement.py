@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from t2n_core.engine.out_of_range import NODE
 from t2n_core.errors import LowerError
-from t2n_core.nnef.dims import evaluate, symbols_of
+from t2n_core.nnef.dims import as_dim, evaluate, symbols_of
 from t2n_core.nnef.graph import ArrayWeight, Graph, Operation, Value
 from t2n_core.nnef.tract.guards import excess
-from t2n_core.nnef.tract_versions import BOUNDED_SIZES, CHECKED_SCENARIOS, SIZES_AS_BOUNDS, SMALL_FIRST, SOLVED_SIZES
+from t2n_core.nnef.tract.sizes import without_extremes
+from t2n_core.nnef.tract_versions import (
+    BOUNDED_SIZES,
+    CHECKED_SCENARIOS,
+    EXTREMES,
+    SIZES_AS_BOUNDS,
+    SMALL_FIRST,
+    SOLVED_SIZES,
+)
 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract_emitter import TractEmitter
@@ -29,7 +38,10 @@ def guard(g: TractEmitter) -> None:
     that this release cannot check.
     """
     graph, version = g.graph, g.spec.version
-    if version >= CHECKED_SCENARIOS or g.options.streaming or not graph.sizes.relations():
+    if g.options.streaming or graph.sizes.unbounded:
+        return
+    graph.guarded = version >= SIZES_AS_BOUNDS
+    if version >= CHECKED_SCENARIOS:
         return
     if version < SIZES_AS_BOUNDS:
         if graph.sizes.restricted:
@@ -78,7 +90,7 @@ def _place(graph: Graph) -> Value:
 
 def _write(g: TractEmitter, operator: str, arguments: dict[str, Any], dtype: Any, rank: int) -> Value:
     """Appends a statement as it is: nothing may be simplified in it, nor written in another form."""
-    value = Value(g.unique(f"range_{operator}"), np.dtype(dtype), (1,) * rank)
+    value = Value(g.unique(f"{NODE}_{operator}"), np.dtype(dtype), (1,) * rank)
     value.producer = Operation(operator, arguments, (value,))
     g.graph.operations.append(value.producer)
     return value
@@ -87,7 +99,12 @@ def _write(g: TractEmitter, operator: str, arguments: dict[str, Any], dtype: Any
 def _one(g: TractEmitter, rank: int) -> Value:
     """A tensor of one 1, or an error at run time."""
     number = g.variable("one_in_range", ArrayWeight(np.ones((1,) * rank, np.float32)))
-    end = 1 + excess(g.graph.sizes)
+    try:
+        end = as_dim(1 + excess(g.graph.sizes))
+    except ValueError as wrong:
+        raise LowerError(f"{g.spec} cannot check that sizes are in the range {g.graph.sizes}: {wrong}") from wrong
+    if g.spec.version < EXTREMES:
+        end = without_extremes(end)
     if g.spec.version >= BOUNDED_SIZES:  # `slice` ends where the axis does, there
         arguments = {"input": number, "start": 0, "end": end, "len": 1, "axis": 0}
         return _write(g, "tract_core_dyn_slice", arguments, np.float32, rank)

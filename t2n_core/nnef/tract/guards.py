@@ -10,21 +10,23 @@ result is 1, by which one of the tensors that an output depends on is multiplied
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+import ast
+import operator
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import sympy
 from packaging.version import Version
 from sympy.core.relational import Relational
 
-from t2n_core.nnef.dims import FloorDiv, Modulo, as_dim, text
+from t2n_core.nnef.dims import FloorDiv, Max, Min, Modulo, as_dim, text
 from t2n_core.nnef.ranges import SizeRange
 from t2n_core.nnef.tract_versions import BOUNDED_SIZES, CHECKED_SCENARIOS
 
 SCENARIOS: Final = ("range", "range_again")
-STEP: Final = 1_048_573
-"""Divisor of the quotients that are 0 or 1: a prime, so that no factor of it comes out; sizes must stay below. From
-2^31 on, 0.19 and 0.20 do not end loading."""
+STEPS: Final = (16_777_213, 2_147_483_629)
+"""Divisors of the quotients that are 0 or 1: primes, so that no factor of them comes out, and larger than the numbers
+of the condition. From 2^31 on, 0.19 and 0.20 do not end loading."""
 _STRICT: Final = {sympy.Lt: 1, sympy.Gt: -1}
 _SIGNS: Final = {sympy.Eq: "==", sympy.Le: "<=", sympy.Lt: "<=", sympy.Ge: ">=", sympy.Gt: ">="}
 
@@ -38,37 +40,99 @@ def assertions(sizes: SizeRange, version: Version) -> list[str]:
     if version < BOUNDED_SIZES:
         return []
     plain = [f"tract_assert {name} >= {min(1, sizes.bounds[name][0])}" for name in sizes.names]
-    return [*plain, *scenarios(sizes, SCENARIOS)] if version >= CHECKED_SCENARIOS else plain
+    return [*plain, *_scenarios(sizes)] if version >= CHECKED_SCENARIOS else plain
 
 
-def scenarios(sizes: SizeRange, names: Sequence[str]) -> list[str]:
-    """The whole range under each of these names."""
-    found = [assertion(relation) for relation in sizes.relations()]
-    return [f"tract_assert {name}: {one}" for name in names for one in found]
+def _scenarios(sizes: SizeRange) -> Iterator[str]:
+    """The range under two names, or under those of a user's scenarios and one more for each."""
+    names = [name for own in sizes.scenarios for name in (own, f"{own}_again")] or SCENARIOS
+    for name in names:
+        own = sizes.scenarios.get(name.removesuffix("_again"), ())
+        for relation in (*own, *sizes.relations()):
+            yield f"tract_assert {name}: {assertion(relation)}"
 
 
 def assertion(relation: Relational) -> str:
-    """A condition as the engine reads it: `(S+T) <= 20`."""
+    """A condition as the engine reads it: `(S+T) <= 20`.
+
+    It puts in the right side of `T == …` for T, without end if T stands there as well.
+    """
     left, right = relation.args
+    if isinstance(relation, sympy.Eq) and left.free_symbols & right.free_symbols:
+        left, right = sympy.expand(left - right), sympy.Integer(0)
     return f"{text(as_dim(left + _STRICT.get(type(relation), 0)))} {_SIGNS[type(relation)]} {text(as_dim(right))}"
 
 
+def condition(words: str, symbols: Mapping[str, sympy.Symbol]) -> Relational:
+    """The condition that `T <= 2 * S` is, of these symbols. Raises ValueError for what is none."""
+    try:
+        parsed = ast.parse(words.strip(), mode="eval").body
+    except SyntaxError as wrong:
+        raise ValueError(f"`{words}` is no condition") from wrong
+    if not isinstance(parsed, ast.Compare) or len(parsed.ops) != 1 or type(parsed.ops[0]) not in _COMPARED:
+        raise ValueError(f"`{words}` is not one comparison by <=, >=, <, > or ==")
+    left, right = _size(parsed.left, symbols), _size(parsed.comparators[0], symbols)
+    return _COMPARED[type(parsed.ops[0])](left, right, evaluate=False)
+
+
+def _size(parsed: ast.expr, symbols: Mapping[str, sympy.Symbol]) -> sympy.Expr:
+    match parsed:
+        case ast.Constant(value=int(number)):
+            return sympy.Integer(number)
+        case ast.Name(id=name) if name in symbols:
+            return symbols[name]
+        case ast.Name(id=name):
+            raise ValueError(f"{name} is no dynamic axis, these are {', '.join(symbols) or 'none'}")
+        case ast.UnaryOp(op=ast.USub(), operand=of):
+            return -_size(of, symbols)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _COMPUTED:
+            return _COMPUTED[type(op)](_size(left, symbols), _size(right, symbols))
+        case ast.Call(func=ast.Name(id=name), args=args) if name in ("min", "max") and args:
+            return (Min if name == "min" else Max)(*(_size(one, symbols) for one in args))
+    raise ValueError(f"`{ast.unparse(parsed)}` is no size")
+
+
+_COMPARED: Final[dict[type, Any]] = {
+    ast.Eq: sympy.Eq,
+    ast.LtE: sympy.Le,
+    ast.Lt: sympy.Lt,
+    ast.GtE: sympy.Ge,
+    ast.Gt: sympy.Gt,
+}
+_COMPUTED: Final[dict[type, Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: FloorDiv,
+    ast.FloorDiv: FloorDiv,
+    ast.Mod: Modulo,
+}
+
+
 def excess(sizes: SizeRange) -> sympy.Expr:
-    """0 for sizes in the range, at least 1 for all others below a million."""
+    """0 for sizes in the range, at least 1 for all others below some millions.
+
+    Raises ValueError for a condition with a number beyond 2^30.
+    """
     return sympy.Add(*(_excess(relation) for relation in sizes.relations()))
 
 
 def _excess(relation: Relational) -> sympy.Expr:
     """Engines divide towards zero, after they have taken multiples of the divisor out of the dividend, also those that
-    are written to keep it positive: so its constant has to be that, and less than the divisor."""
+    are written to keep it positive: so its constant has to be that, and less than the divisor. Twice the sizes are
+    compared, since 0.21.5 and 0.21.6 take a lone `T - S` under a quotient for what they can find T from.
+    """
     over = sympy.expand(relation.lhs - relation.rhs) + _STRICT.get(type(relation), 0)
     if isinstance(relation, sympy.Eq):
         return over if isinstance(over, Modulo) else over * over
-    if isinstance(relation, sympy.Ge | sympy.Gt):
-        over = -over
-    if over.as_coeff_Add()[0] > 0:
-        return 1 - FloorDiv(STEP - over, STEP)
-    return FloorDiv(STEP - 1 + over, STEP)
+    twice = sympy.expand(-2 * over if isinstance(relation, sympy.Ge | sympy.Gt) else 2 * over) - 1
+    number = twice.as_coeff_Add()[0]
+    step = next((one for one in STEPS if abs(number) < one), None)
+    if step is None:
+        raise ValueError(f"{relation} has a number that is too large")
+    if number > 0:
+        return 1 - FloorDiv(step - twice, step)
+    return FloorDiv(step - 1 + twice, step)
 
 
-__all__ = ["SCENARIOS", "STEP", "assertion", "assertions", "excess", "scenarios"]
+__all__ = ["SCENARIOS", "assertion", "assertions", "condition", "excess"]

@@ -12,6 +12,7 @@ from t2n_core.check.parity import archive_digest, check_parity
 from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import EngineCrash, EngineLoadError, EngineOutOfMemory, EngineTimeout, InputError, ParityError
+from t2n_core.nnef.ranges import SizeRange
 
 
 def double(inputs):
@@ -197,3 +198,79 @@ def test_outcomes_are_json(archive, samples):
     assert back["outputs"][0]["max_abs"] == "inf"
     assert back["outputs"][0]["worst_actual"] == "nan"
     assert back["failed_sizes"] == [{"T": 10}, {"T": 1}, {"T": 11}, {"T": 23}]
+
+
+class Guarded:
+    """Computes `double` up to T = 23, beyond which it answers what it was told."""
+
+    name, version = "tract", "0.99.1"
+
+    def __init__(self, beyond="refused"):
+        self.beyond, self.calls = beyond, []
+
+    def run(self, archive, batches, *, timeout=60.0, keep_going=False):
+        self.calls.append(len(batches))
+        outputs, refused = [], {}
+        for index, batch in enumerate(batches):
+            out = len(batch[0]) > 23
+            if out and self.beyond == "died":
+                return EngineReply("crash", "run", "died of SIGSEGV", outputs=tuple(outputs), refused=refused)
+            if out and self.beyond == "refused":
+                refused[index] = "T = 24 is outside of the range that this archive holds for: 1 <= T <= 23"
+            outputs.append(() if index in refused else double(batch))
+        return EngineReply("ok", "run", outputs=tuple(outputs), refused=refused, times={"run": 0.25})
+
+    def close(self):
+        pass
+
+
+HELD = SizeRange({"T": (1, 23)})
+
+
+def beyond(*sizes):
+    return [Sample((np.ones((size, 4), np.float32),), (), {"T": size}) for size in sizes]
+
+
+def test_sizes_out_of_the_range_are_refused_in_the_same_job(archive, samples):
+    engine = Guarded()
+    outcome = check_parity(engine, archive, samples, held=HELD, outside=beyond(24, 40))
+    assert outcome.passed
+    assert engine.calls == [6]
+    assert outcome.range == "1 <= T <= 23"
+    assert [one["T"] for one in outcome.sizes] == [10, 1, 11, 23]
+    assert [one["T"] for one in outcome.refused_sizes] == [24, 40]
+    assert "the archive holds for 1 <= T <= 23; refused at T=24; T=40" in outcome.describe()
+    assert json.loads(json.dumps(outcome.to_dict()))["refused_sizes"] == [{"T": 24}, {"T": 40}]
+
+
+def test_an_engine_that_runs_out_of_the_range_fails(archive, samples):
+    outcome = check_parity(Guarded("runs"), archive, samples, held=HELD, outside=beyond(24, 40))
+    assert (outcome.status, outcome.stage) == (Status.ERROR, "run")
+    assert outcome.failed_sizes == ({"T": 24}, {"T": 40})
+    assert "runs at T=24; T=40, outside of the range that the archive holds for, 1 <= T <= 23" in outcome.error.message
+
+
+def test_wrong_numbers_count_before_what_is_outside(archive, samples):
+    samples[1] = Sample(samples[1].inputs, (samples[1].expected[0] + 1, samples[1].expected[1]), {"T": 1})
+    outcome = check_parity(Guarded("runs"), archive, samples, held=HELD, outside=beyond(24))
+    assert outcome.status is Status.MISMATCH
+    assert outcome.failed_sizes == ({"T": 1},)
+
+
+def test_a_death_out_of_the_range_is_told(archive, samples):
+    engine = Guarded("died")
+    outcome = check_parity(engine, archive, samples, held=HELD, outside=beyond(24, 40))
+    assert outcome.passed
+    assert engine.calls == [6, 4]
+    assert outcome.times == {"run": 0.25}
+    assert outcome.refused_sizes == ()
+    assert outcome.facts["died_outside"] == {"sizes": {"T": 24}, "message": "died of SIGSEGV"}
+
+
+def test_a_refusal_inside_of_the_range_is_a_failure(archive, samples):
+    wide = SizeRange({"T": (1, 40)})
+    inside = [*samples, *beyond(30)]
+    outcome = check_parity(Guarded(), archive, inside, held=wide, outside=beyond(41))
+    assert (outcome.status, outcome.stage) == (Status.ERROR, "run")
+    assert outcome.failed_sizes == ({"T": 30},)
+    assert "outside of the range" in outcome.error.message

@@ -1,0 +1,77 @@
+"""What an engine means by refusing sizes: its own message names neither the range of the archive nor the size."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from t2n_core.engine.protocol import Array, EngineReply
+
+NODE: Final = "sizes_out_of_range"
+"""How the names of the statements begin that fail out of the range."""
+PROPERTY: Final = "t2n_sizes"
+"""The range, in the properties of an archive."""
+_GUARD: Final = re.compile(rf"No possible scenario|\b{NODE}")
+_EXTERNAL: Final = re.compile(r"^\s*(\w+) = (?:tract_core_)?external(?:<\w+>)?\((.*)\);$", re.MULTILINE)
+_SHAPE: Final = re.compile(r"shape = \[([^]]*)\]")
+_SAID: Final = re.compile(rf'\("{PROPERTY}", "((?:[^"\\]|\\.)*)"\)')
+_SCENARIO: Final = re.compile(r"^extension tract_assert range: (.*);$", re.MULTILINE)
+
+
+def explained(reply: EngineReply, archive: Path, batches: Sequence[Sequence[Array]]) -> EngineReply:
+    """The reply, whose errors say the size and the range where the engine refused a size out of it."""
+    found = {index: text for index, text in reply.refused.items() if _GUARD.search(text)}
+    failed = reply.status == "error" and reply.stage == "run" and _GUARD.search(reply.message)
+    if not found and not failed:
+        return reply
+    try:
+        text = graph_text(archive)
+    except (OSError, ValueError, tarfile.TarError):
+        return reply
+    refused = {index: f"{_sentence(text, batches[index])}\n{message}" for index, message in found.items()}
+    message = reply.message
+    if failed and len(reply.outputs) < len(batches):
+        message = f"{_sentence(text, batches[len(reply.outputs)])}\n{message}"
+    return replace(reply, message=message, refused={**reply.refused, **refused})
+
+
+def _sentence(text: str, batch: Sequence[Array]) -> str:
+    sizes = ", ".join(dict.fromkeys(f"{name} = {size}" for name, size in _sizes(text, batch)))
+    said = sizes or f"the shapes {', '.join(str(list(array.shape)) for array in batch)}"
+    verb = "are" if "," in said else "is"
+    return f"{said} {verb} outside of the range that this archive holds for: {range_of(text)}"
+
+
+def range_of(text: str) -> str:
+    """The range that a graph's text says."""
+    if known := _SAID.search(text):
+        return re.sub(r"\\(.)", r"\1", known[1])
+    return ", ".join(_SCENARIO.findall(text)) or "sizes of at least 1"
+
+
+def _sizes(text: str, batch: Sequence[Array]) -> Iterator[tuple[str, int]]:
+    """What the symbols are that stand alone in a shape."""
+    for (_, arguments), array in zip(_EXTERNAL.findall(text), batch, strict=False):
+        shape = _SHAPE.search(arguments)
+        for extent, size in zip(shape[1].split(",") if shape else [], array.shape, strict=False):
+            if extent.strip().isidentifier():
+                yield extent.strip(), size
+
+
+def graph_text(archive: Path) -> str:
+    """The content of `graph.nnef`. Raises OSError, ValueError or TarError."""
+    if archive.is_dir():
+        return (archive / "graph.nnef").read_text(encoding="utf-8")
+    with tarfile.open(archive) as tar:
+        member = next((m for m in tar if Path(m.name).name == "graph.nnef"), None)
+        file = tar.extractfile(member) if member else None
+        if file is None:
+            raise ValueError("it holds no graph.nnef")
+        return file.read().decode("utf-8")
+
+
+__all__ = ["NODE", "PROPERTY", "explained", "graph_text", "range_of"]

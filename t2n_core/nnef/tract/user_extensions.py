@@ -1,0 +1,63 @@
+"""What `tract_assert` lines of a user mean for the range of sizes: the engine believes them and checks none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from packaging.version import Version
+from sympy.core.relational import Relational
+
+from t2n_core.errors import InputError
+from t2n_core.nnef.dims import symbol
+from t2n_core.nnef.ranges import SizeRange
+from t2n_core.nnef.tract.guards import assertion, condition
+from t2n_core.nnef.tract_versions import CHECKED_SCENARIOS
+
+_ASSERT = "tract_assert "
+
+
+def with_assertions(sizes: SizeRange, lines: Iterable[str]) -> SizeRange:
+    """The part of a range in which the assertions among these lines hold: plain ones all, and of scenarios one.
+
+    Raises InputError for an assertion that is no condition on the dynamic axes, or leaves no size.
+    """
+    scenarios: dict[str, tuple[Relational, ...]] = {}
+    for line in lines:
+        if not line.startswith(_ASSERT):
+            continue
+        words, colon, rest = line.removeprefix(_ASSERT).partition(":")
+        try:
+            symbols = {name: symbol(name, *bounds) for name, bounds in sizes.bounds.items()}
+            found = condition(rest if colon else words, symbols)
+            if colon:
+                scenarios[words.strip()] = (*scenarios.get(words.strip(), ()), found)
+            else:
+                sizes = sizes.narrowed(found)
+        except ValueError as wrong:
+            raise InputError(
+                f"custom_extensions: `{line}` cannot be checked against the sizes {sizes or 'of this model'}: {wrong}",
+                hint="the engine believes an assertion and never checks it, so that it must be a part of the range",
+            ) from wrong
+    return replace(sizes, scenarios=scenarios) if scenarios else sizes
+
+
+def to_write(lines: Iterable[str], sizes: SizeRange, version: Version) -> list[str]:
+    """Those of a user's lines that say more than the range does.
+
+    A bound of one size is left, for what the engine makes of it, where the range is checked as well.
+    """
+    found = []
+    for line in lines:
+        scenario = ":" in line
+        if not line.startswith(_ASSERT) or (scenario and version < CHECKED_SCENARIOS):
+            found.append(line)
+        elif not scenario and version >= CHECKED_SCENARIOS:
+            relation = condition(line.removeprefix(_ASSERT), {name: symbol(name) for name in sizes.names})
+            names = [s.name for s in relation.free_symbols]
+            bounds = SizeRange(dict.fromkeys(names, (0, None))).narrowed(relation)
+            found += [] if bounds.conditions else [f"{_ASSERT}{assertion(one)}" for one in bounds.relations()]
+    return found
+
+
+__all__ = ["to_write", "with_assertions"]

@@ -1,0 +1,114 @@
+"""How ranges are written for the engine, and how a user's assertions become a part of them."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from packaging.version import Version
+from sympy import Eq, Ge, Gt, Le, Lt
+
+from t2n_core.errors import InputError
+from t2n_core.nnef.dims import FloorDiv, Max, Modulo, evaluate, symbol
+from t2n_core.nnef.ranges import SizeRange
+from t2n_core.nnef.tract.guards import assertion, assertions, condition, excess
+from t2n_core.nnef.tract.user_extensions import to_write, with_assertions
+
+T, S = symbol("T", 0), symbol("S", 0)
+FREE = SizeRange({"T": (0, None), "S": (0, None)})
+OLD, NEW = Version("0.21.7"), Version("0.21.8")
+
+
+@pytest.mark.parametrize(
+    ("relation", "text"),
+    [
+        (Le(T, 16), "T <= 16"),
+        (Lt(T, S), "(T+1) <= S"),
+        (Gt(T, S), "(T-1) >= S"),
+        (Le(T + S, 20), "(S+T) <= 20"),
+        (Eq(Modulo(T, 2), 0), "(T-((T/2)*2)) == 0"),
+        (Eq(T, 2 * FloorDiv(T, 2), evaluate=False), "(T-((T/2)*2)) == 0"),
+        (Eq(T, S), "T == S"),
+    ],
+)
+def test_conditions_as_the_engine_reads_them(relation: object, text: str) -> None:
+    found = assertion(relation)
+    assert found == text or found == " == ".join(reversed(text.split(" == ")))
+
+
+def test_scenarios_stand_twice_and_hold_all_conditions() -> None:
+    sizes = SizeRange({"T": (5, 16), "P": (0, None)}).narrowed()
+    assert assertions(sizes, NEW) == [
+        "tract_assert P >= 0",
+        "tract_assert T >= 1",
+        *(f"tract_assert {name}: {one}" for name in ("range", "range_again") for one in ("T >= 5", "T <= 16")),
+    ]
+    assert assertions(sizes, OLD) == ["tract_assert P >= 0", "tract_assert T >= 1"]
+    assert assertions(sizes, Version("0.21.5")) == []
+    assert assertions(FREE, NEW) == ["tract_assert S >= 0", "tract_assert T >= 0"]
+
+
+@pytest.mark.parametrize(
+    "relation",
+    [
+        Le(T, 16), Ge(T, 5), Lt(T, S), Le(T, S), Gt(T, S), Ge(T, S), Le(2 * T, S + 1), Ge(3 * T, 2 * S + 5),
+        Le(T + S, 20), Eq(Modulo(T, 3), 1), Eq(T, S), Eq(T, S + 3), Le(T * S, 30), Le(T * S, 1 << 24),
+        Le(FloorDiv(T + 2, 4) * 4, S + 2), Le(Max(T, S), 9),
+    ],
+)  # fmt: skip
+def test_excess_is_0_inside_and_at_least_1_outside(relation: object) -> None:
+    sizes = FREE.narrowed(relation)
+    found = excess(sizes)
+    for t, s in itertools.product((0, 1, 2, 3, 5, 9, 10, 16, 17, 40, 5000), repeat=2):
+        value = evaluate(found, {"T": t, "S": s})
+        assert value == 0 if sizes.holds({"T": t, "S": s}) else value >= 1, (t, s)
+
+
+def test_a_number_too_large_is_no_guard() -> None:
+    with pytest.raises(ValueError, match="too large"):
+        excess(FREE.narrowed(Le(T, 1 << 40)))
+
+
+@pytest.mark.parametrize(
+    ("words", "relation"),
+    [
+        ("T <= 16", Le(T, 16)),
+        ("T + 2*S < 20", Lt(T + 2 * S, 20)),
+        ("T/2*2 == T", Eq(2 * FloorDiv(T, 2), T, evaluate=False)),
+        ("T % 2 == 1", Eq(Modulo(T, 2), 1)),
+        ("max(T, S) >= 3", Ge(Max(T, S), 3)),
+        ("-1 < T - S", Gt(T - S, -1)),
+    ],
+)
+def test_conditions_in_words(words: str, relation: object) -> None:
+    found = condition(words, {"T": T, "S": S})
+    points = [{"T": t, "S": s} for t, s in itertools.product(range(6), repeat=2)]
+    assert [FREE.narrowed(found).holds(p) for p in points] == [FREE.narrowed(relation).holds(p) for p in points]
+
+
+@pytest.mark.parametrize("words", ["T", "T <= U", "1 <= T <= 3", "T != 3", "T <= 1.5", "T <= f(3)", "T <=", "T in S"])
+def test_words_that_are_no_condition(words: str) -> None:
+    with pytest.raises(ValueError, match=r"is no|is not one comparison"):
+        condition(words, {"T": T, "S": S})
+
+
+def test_assertions_of_a_user_narrow_the_range() -> None:
+    lines = ["tract_registry tract_onnx", "tract_assert T <= 16", "tract_assert T <= S"]
+    sizes = with_assertions(SizeRange.of(["T", "S"]), lines)
+    assert str(sizes) == "S >= 1, 1 <= T <= 16, T <= S"
+    assert to_write(lines, sizes, NEW) == ["tract_registry tract_onnx", "tract_assert T <= 16"]
+    assert to_write(lines, sizes, OLD) == ["tract_registry tract_onnx"]
+    with pytest.raises(InputError, match="cannot be checked against the sizes"):
+        with_assertions(sizes, ["tract_assert T >= 17"])
+
+
+def test_scenarios_of_a_user_carry_the_range() -> None:
+    lines = ["tract_assert tg: S == 1", "tract_assert pp: S >= 2"]
+    sizes = with_assertions(SizeRange({"S": (1, None), "P": (0, 8)}), lines)
+    assert str(sizes) == "0 <= P <= 8, S >= 1, S == 1 or S >= 2"
+    assert sizes.restricted
+    assert [line for line in assertions(sizes, NEW) if "tg" in line] == [
+        f"tract_assert {name}: {one}" for name in ("tg", "tg_again") for one in ("S == 1", "S >= 1", "P <= 8")
+    ]
+    assert to_write(lines, sizes, NEW) == []
+    assert to_write(lines, sizes, OLD) == lines  # for the legality check, which names the release that reads them

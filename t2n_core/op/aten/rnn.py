@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from t2n_core.nnef.dims import Dim
 from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter, Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.op.fragment import add_fragment, find_fragment
@@ -199,6 +200,8 @@ def _scan(name: str, gates: Gates) -> ScanWriter:
         given = {p: gates.argument(p, apart) for p in parameters if p not in _STATES}
         if mask is not None:
             body = _masked(g, body, parameters, given, mask, len(initial))
+        if _is_computed(x.shape[1]):
+            body = _sized(g, body, parameters, given, x, len(initial))
         pace, states = -1 if backwards else 1, _STATES[: len(initial)]
         results = g.call(
             "tract_core_scan",
@@ -231,6 +234,30 @@ def _masked(g: Emitter, body: str, parameters: Sequence[str], given: dict[str, V
         "after": str(width + 1),
     }
     return add_fragment(g, f"masked_{''.join(_STATES[:states])}", mask.dtype, words=words)[0]
+
+
+def _is_computed(batch: Dim) -> bool:
+    """Whether an engine cannot tell the sizes from a batch: it can from `T` and `2 * T`."""
+    if isinstance(batch, int):
+        return False
+    factor, size = batch.as_coeff_Mul()
+    return not (factor.is_Integer and size.is_Symbol)
+
+
+def _sized(g: Emitter, body: str, parameters: Sequence[str], given: dict[str, Value], x: Value, states: int) -> str:
+    """A body around `body` that is also given the sizes of which the batch is computed."""
+    sizes: list[Dim] = [] if isinstance(x.shape[1], int) else sorted(x.shape[1].free_symbols, key=str)
+    if len(sizes) > 3:
+        raise g.fail(f"a batch computed from {len(sizes)} sizes has no form in a recurrent net")
+    given["sizes"] = g.fill(0.0, (*sizes, *[1] * (3 - len(sizes))), x.dtype)
+    first, *rest = parameters
+    words = {
+        "body": body,
+        "parameters": ", ".join(f"{p}: tensor<scalar>" for p in parameters),
+        "first": first,
+        "rest": ", ".join(rest),
+    }
+    return add_fragment(g, f"sized_{''.join(_STATES[:states])}", x.dtype, words=words)[0]
 
 
 def emit_rnn_via_fragment(

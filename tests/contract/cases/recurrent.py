@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -24,6 +25,24 @@ class Packed(nn.Module):
         return rnn.pad_packed_sequence(y, total_length=6), state
 
 
+class OfComputedBatch(nn.Module):
+    """`batch` makes [T, batch, features] of the input."""
+
+    def __init__(self, net: nn.Module, batch: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.net, self.batch = net, batch
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.net(self.batch(x))
+
+
+COMPUTED = {
+    "(T + 1) // 2": lambda x: x[:, ::2],
+    "2 T + 1": lambda x: torch.cat([x, x, x[:, :1]], 1),
+    "B * T": lambda x: x.reshape(x.shape[0] * x.shape[1], 1, 4).transpose(0, 1),
+}
+"""A batch that is computed from sizes. The input is [B, T, 4]."""
+
 NETS = {
     "lstm": lambda: nn.LSTM(4, 7, 2, bidirectional=True),
     "lstm projected": lambda: nn.LSTM(4, 7, proj_size=3),
@@ -37,6 +56,13 @@ CASES = [
     *(
         case(f"{name} dynamic", build(make), randn(5, 3, 4)).dynamic({0: {0: "T", 1: "B"}})
         for name, make in NETS.items()
+    ),
+    *(
+        case(f"{name} of {size} rows", build(lambda m=make, b=batch: OfComputedBatch(m(), b)), randn(3, 6, 4)).dynamic(
+            {0: {0: "B", 1: "T"}}
+        )
+        for name, make in NETS.items()
+        for size, batch in COMPUTED.items()
     ),
     *(case(f"{name} of one", build(make), randn(5, 1, 4)) for name, make in NETS.items()),
     *(case(f"{name} packed", build(lambda m=make: Packed(m())), randn(5, 3, 4)) for name, make in NETS.items()),

@@ -17,7 +17,7 @@ from t2n_core.export import ModelExport
 from t2n_core.nnef.ranges import SizeRange
 from t2n_core.reference import tensors_of
 
-SECONDS_TO_RUN = 30.0
+SECONDS_TO_RUN = 10.0
 RANGE = "range"
 """The fact that says which sizes an archive is declared for."""
 

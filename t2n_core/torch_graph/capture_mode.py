@@ -20,6 +20,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.as_eager import linspace, multilabel_margin_loss, narrow, squeeze, tensor_split
 from t2n_core.torch_graph.complex_pairs.fourier import istft_of_any_length
+from t2n_core.torch_graph.complex_pairs.inverse_real import TO_REAL
 from t2n_core.torch_graph.decompositions.quantised import (
     fake_quantize_per_channel_affine,
     fake_quantize_per_tensor_affine,
@@ -55,6 +56,7 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
     torch.fake_quantize_per_tensor_affine: fake_quantize_per_tensor_affine,
     torch.fake_quantize_per_channel_affine: fake_quantize_per_channel_affine,
     **FREE,
+    **TO_REAL,
     **{pool: functools.partial(max_pool1d, pool) for pool in POOLS},
 }
 """Functions of which capture would give something else than a call of them does, and what is called in their place."""

@@ -63,7 +63,23 @@ def rotary(x: Tensor) -> Tensor:
     return real(z * torch.polar(torch.ones_like(angles), angles)).flatten(2)
 
 
+TO_REAL = {
+    "irfft": lambda x: torch.fft.irfft(torch.complex(x, x.flip(-1))),
+    "irfft of 6": lambda x: torch.fft.irfft(torch.complex(x, x.flip(-1)), 6, norm="ortho"),
+    "irfft of an odd number": lambda x: torch.fft.irfft(torch.complex(x, x.flip(-1)), 7, 1, norm="forward"),
+    "irfft of real numbers": lambda x: torch.fft.irfft(x, dim=1),
+    "irfft2": lambda x: torch.fft.irfft2(torch.complex(x, x.flip(-1)), (4, 6)),
+    "irfftn": lambda x: torch.fft.irfftn(torch.complex(x, x.flip(-1)), dim=(0, 2)),
+    "hfft": lambda x: torch.fft.hfft(torch.complex(x, x.flip(-1)), norm="ortho"),
+    "hfft2": lambda x: torch.fft.hfft2(torch.complex(x, x.flip(-1)), (3, 8), (2, 1)),
+    "hfftn": lambda x: torch.fft.hfftn(torch.complex(x, x.flip(-1)), (5, 4), norm="forward"),
+}
+
 CASES = [
+    *(
+        case(f"{name}, all axes dynamic", f, randn(3, 5, 4)).dynamic({0: {0: "B", 1: "T", 2: "F"}})
+        for name, f in TO_REAL.items()
+    ),
     short_time("stft"),
     short_time("stft of both sides", onesided=False),
     short_time("stft normalised", normalized=True),

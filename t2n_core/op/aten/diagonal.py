@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim, as_dim, is_static, product
+from t2n_core.nnef.dims import Dim, as_dim, at_most, is_static, product
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.aten.shape import axis_of
@@ -61,10 +61,11 @@ def diagonal_scatter(g: Emitter, self: Value, src: Value, offset: int = 0, dim1:
     """`self` with `src` written over its diagonal."""
     first, second = axis_of(self, dim1), axis_of(self, dim2)
     rows, columns = self.shape[first], self.shape[second]
-    if not isinstance(rows, int) or not isinstance(columns, int):
-        raise g.fail("writing over the diagonal of an axis of dynamic size has no form in NNEF yet")
     axes = [*(a for a in range(self.rank) if a not in (first, second)), first, second]
     x = g.permute(self, axes)
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        written = _chosen(g, x, g.cast(src, self.dtype), offset)
+        return g.permute(written, [axes.index(a) for a in range(self.rank)])
     flat = g.reshape_to(x, [*x.shape[:-2], rows * columns])
     both = g.concat([flat, g.cast(src, self.dtype)], axis=flat.rank - 1)
     order = np.arange(rows * columns, dtype=np.int64)
@@ -74,6 +75,20 @@ def diagonal_scatter(g: Emitter, self: Value, src: Value, offset: int = 0, dim1:
     order[start + np.arange(count) * (columns + 1)] = rows * columns + np.arange(count)
     patchwork = g.reshape_to(g.pick(both, g.constant(order), axis=flat.rank - 1), x.shape)
     return g.permute(patchwork, [axes.index(a) for a in range(self.rank)])
+
+
+def _chosen(g: Emitter, x: Value, src: Value, offset: int) -> Value:
+    """`x` with `src` over the diagonal of its last two axes, of any size."""
+    rows, columns = (positions(g, size) for size in x.shape[-2:])
+    side = rows if offset >= 0 else columns  # along which the diagonal begins at once
+    last = g.lift(g.size(as_dim(src.shape[-1] - 1), INT64), 1)
+    if not at_most(1, src.shape[-1]):
+        src = g.concat([src, g.fill(0, (*src.shape[:-1], 1), src.dtype)], axis=src.rank - 1)
+    spread = g.pick(src, g.max(g.min(side, last), 0), axis=src.rank - 1)
+    spread = g.unsqueeze(spread, axes=[src.rank if offset >= 0 else src.rank - 1])
+    across = g.unsqueeze(columns, axes=[0])
+    down = g.unsqueeze(g.add(rows, offset) if offset else rows, axes=[1])
+    return g.select(g.lift(g.eq(across, down), x.rank), spread, x)
 
 
 @op("aten::diag_embed")

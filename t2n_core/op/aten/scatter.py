@@ -16,6 +16,7 @@ from t2n_core.nnef.emitter import Emitter, Scalar
 from t2n_core.nnef.graph import Value
 from t2n_core.op import portable
 from t2n_core.op.aten.index import Places, flattened, whole_index
+from t2n_core.op.aten.prefix import SUM, running
 from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.promote import BOOL, INT64, Tensorlike, tensor
 from t2n_core.op.registry import op
@@ -193,12 +194,9 @@ def masked_scatter(g: Emitter, self: Value, mask: Value, source: Value) -> Value
     """The elements of `source` one after the other where the mask is true: the n-th true takes the n-th element."""
     shape = g.output.shape
     mask = g.expand(g.lift(mask, len(shape)), shape)
-    size = product(shape)
-    if not isinstance(size, int) or size > 2048:
-        raise g.fail("masked_scatter of a large or dynamic tensor needs a running count, which old engines lack")
-    flat = g.cast(g.reshape_to(mask, [1, size]), np.dtype(np.float32))
-    counted = g.matmul(flat, g.constant(np.triu(np.ones((size, size), dtype=np.float32))))
-    which = g.cast(g.max(g.sub(g.squeeze(counted, axes=[0]), 1.0), 0.0), INT64)
+    flat = g.cast(flattened(g, mask), np.dtype(np.float32))
+    counted = running(g, flat, 0, SUM)
+    which = g.cast(g.max(g.sub(counted, 1.0), 0.0), INT64)
     pool = flattened(g, g.cast(source, self.dtype))
     taken = g.pick(pool, g.min(which, as_last(g, pool)), axis=0)
     return g.select(mask, g.reshape_to(taken, shape), self)

@@ -93,6 +93,14 @@ CASES = [
     case("slice_scatter all", torch.slice_scatter, randn(6, 4), randn(6, 4)),
     case("select_scatter", torch.select_scatter, randn(5, 4), randn(5), 1, -1),
     case("diagonal_scatter", torch.diagonal_scatter, randn(5, 4), randn(4)),
+    *(
+        case(
+            f"diagonal_scatter of dynamic axes, {k}",
+            lambda x, k=k: x.diagonal_scatter(x.exp().diagonal(k) + 3, k),
+            randn(5, 4),
+        ).dynamic({0: {0: "B", 1: "T"}})
+        for k in (0, 1)
+    ),
     case("diagonal_scatter off", torch.diagonal_scatter, randn(5, 4, 2), randn(5, 1), 1, 1, 2),
     case("write a slice", lambda x: _write(x), randn(3, 5)),
     case("write a slice, dynamic", lambda x: _write(x), randn(3, 5)).dynamic({0: {0: "B"}}),

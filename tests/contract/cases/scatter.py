@@ -109,6 +109,10 @@ CASES = [
         weight(tensor([True, False, True, True])),
         randn(3),
     ).refused("depends on the data"),
+    case("masked_scatter of dynamic axes", torch.masked_scatter, randn(3, 4), bools(3, 4), randn(99)).dynamic(
+        {0: {0: "B", 1: "T"}, 1: {0: "B", 1: "T"}, 2: {0: "N"}}
+    ),
+    case("masked_scatter of many", torch.masked_scatter, randn(70, 50), bools(70, 50), randn(3500)),
     case("masked_scatter", torch.masked_scatter, randn(4), bools(3, 4), randn(20)),
     case("put", torch.put, randn(3, 4), tensor([[1, -2], [5, 0]]), randn(2, 2)),
     case("put, accumulated", torch.put, randn(3, 4), tensor([[1, -2], [1, 0]]), randn(2, 2), accumulate=True),

@@ -79,7 +79,7 @@ def diagonal_scatter(g: Emitter, self: Value, src: Value, offset: int = 0, dim1:
 
 def _chosen(g: Emitter, x: Value, src: Value, offset: int) -> Value:
     """`x` with `src` over the diagonal of its last two axes, of any size."""
-    rows, columns = (positions(g, size) for size in x.shape[-2:])
+    rows, columns = (g.positions(size) for size in x.shape[-2:])
     side = rows if offset >= 0 else columns  # along which the diagonal begins at once
     last = g.lift(g.size(as_dim(src.shape[-1] - 1), INT64), 1)
     if not at_most(1, src.shape[-1]):

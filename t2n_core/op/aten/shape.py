@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim, as_dim, product, same
+from t2n_core.nnef.dims import Dim, as_dim, maximum, product, same
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.promote import INT64
@@ -195,7 +195,7 @@ def roll(g: Emitter, self: Value, shifts: Sequence[Dim], dims: Sequence[int] = (
 
 def _rolled(g: Emitter, x: Value, axis: int, shift: Dim) -> Value:
     """Of an axis that may be shorter than the shift: its elements picked, `shift` places further to the front."""
-    size, shifted = g.size(x.shape[axis], INT64), g.size(as_dim(shift), INT64)
+    size, shifted = g.size(maximum(1, x.shape[axis]), INT64), g.size(as_dim(shift), INT64)  # engines die of n / 0
     rest = g.sub(shifted, g.mul(g.div(shifted, size), size))  # of the sign of the shift
     places = g.sub(g.positions(x.shape[axis]), g.lift(rest, 1))
     length = g.lift(size, 1)

@@ -27,7 +27,8 @@ def diff(
         size = x.shape[dim]
         if isinstance(size, int) and size <= 1:
             raise Refusal("a difference without elements has no form in a graph")
-        later, earlier = x.narrow(dim, 1, size - 1), x.narrow(dim, 0, size - 1)
+        before = (slice(None),) * (dim % x.ndim)  # slices, as `narrow` fails where the axis is empty
+        later, earlier = x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
         x = later ^ earlier if x.dtype == torch.bool else later - earlier
     return x
 

@@ -14,6 +14,10 @@ CASES = [
     case("diff of bool", torch.diff, bools(3, 5)),
     case("diff with ends", lambda x, p, a: torch.diff(x, prepend=p, append=a), randn(3, 5), randn(3, 2), randn(3, 1)),
     case("diff none", lambda x, p: torch.diff(x, n=0, prepend=p), randn(3, 5), randn(3, 2)),
+    case("diff along a dynamic axis", lambda x: x.diff(dim=1), randn(2, 5)).dynamic({0: {1: "T"}}),
+    case("diff of what is empty at first", lambda x: x[:, : max(x.shape[1] - 4, 0)].diff(dim=1), randn(2, 3)).dynamic(
+        {0: {1: "T"}}
+    ),
     case("diff of varying length", torch.diff, randn(2, 5)).dynamic({0: {0: "B"}}),
     case("mode", torch.mode, randint(0, 4, 3, 9)),
     case("mode keepdim", torch.mode, randint(0, 3, 7, 3, dtype=torch.int32), dim=0, keepdim=True),

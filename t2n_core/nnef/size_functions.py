@@ -250,11 +250,13 @@ def _interval(factor: sympy.Expr) -> tuple[int | None, int | None]:
 
 def folded(total: sympy.Expr) -> sympy.Expr:
     """A sum with one maximum or minimum in it, with the rest inside, where sizes cancel out: `T - Max(0, T - 3)` is
-    `Min(T, 3)`."""
+    `Min(T, 3)`; with a maximum and a minimum, without both where they make up a whole."""
     if not total.is_Add:
         return total
     terms = sympy.expand(total).as_coefficients_dict()
     found = [(term, number) for term, number in terms.items() if isinstance(term, _Extreme)]
+    if len(found) == 2:
+        return _without_complements(total, *found)
     if len(found) != 1:
         return total
     ((term, number),) = found
@@ -269,3 +271,17 @@ def folded(total: sympy.Expr) -> sympy.Expr:
         return total
     kind = type(term) if sign > 0 else (Min if isinstance(term, Max) else Max)
     return times * kind(*inside)
+
+
+def _without_complements(
+    total: sympy.Expr, first: tuple[sympy.Expr, sympy.Number], second: tuple[sympy.Expr, sympy.Number]
+) -> sympy.Expr:
+    """`Max(0, T - 3) + Min(T, 3)` is `T`, as `Max(a, b) + Min(a, b)` is `a + b`."""
+    (one, number), (other, same_number) = first, second
+    if type(one) is type(other) or number != same_number or len(one.args) != 2 or len(other.args) != 2:
+        return total
+    (a, b), (c, d) = one.args, other.args
+    for shift, rest in ((c - a, d - b), (d - a, c - b)):
+        if sympy.expand(shift - rest) == 0:
+            return sympy.expand(total - number * (one + other) + number * (a + b + shift))
+    return total

@@ -14,7 +14,7 @@ from t2n_core.nnef.graph import Value
 from t2n_core.nnef.reshapes import ReshapePart, factors, joined, reshape_parts
 from t2n_core.nnef.shapes import infer
 from t2n_core.nnef.tract.barriers import fence
-from t2n_core.nnef.tract.sizes import hinged, is_quotient, is_seen_within, without_differences
+from t2n_core.nnef.tract.sizes import is_quotient, is_seen_within, without_differences
 from t2n_core.nnef.tract_arithmetic import INT64, TractArithmetic
 from t2n_core.nnef.tract_rewriting import MOVED_RESHAPES
 from t2n_core.nnef.tract_versions import CLAMPED_ENDS, SIZES_AS_BOUNDS, SUBTRACTED_QUOTIENTS
@@ -28,15 +28,6 @@ class TractLayout(TractArithmetic):
         if all(isinstance(r, int) and r == 1 for r in repeats):
             return value
         return self.tile(value, repeats=repeats)
-
-    def concat(self, values: Sequence[Value], *, axis: int) -> Value:
-        """The statement of that name; the engine does not see that `min(T, 3) + max(T - 3, 0)` is T."""
-        joined = self.one("concat", values, axis=axis)
-        if not any(has_extremes(v.shape[axis]) for v in values):
-            return joined
-        total = as_dim(sum(v.shape[axis] for v in values))
-        plain = hinged(total)
-        return self._cut(joined, axis, 0, total if has_extremes(plain) else plain, 1)
 
     def respelled(self, value: Value) -> Value:
         """Return a value whose axes have the sizes that are written here, where the engine spells them otherwise: a
@@ -90,6 +81,21 @@ class TractLayout(TractArithmetic):
         more = {"stride": steps} if any(step != 1 for step in steps) else {}
         outs = None if out is None else [out]
         return self.call("slice", value, axes=axes, begin=begin, end=end, outs=outs, **more)[0]
+
+    def concat(self, values: Sequence[Value], *, axis: int) -> Value:
+        """The statement of that name. The engine adds up the extents of the parts, and does not see that the sum of a
+        minimum and of what is beyond it, or of two halves, is the size that later statements are written with; so it is
+        told.
+        """
+        whole = self.one("concat", values, axis=axis)
+        size = whole.shape[axis]
+        parts = [v.shape[axis] for v in values]
+        if isinstance(size, int) or self.options.streaming:
+            return whole
+        quotients = set().union(*(part.atoms(FloorDiv) for part in parts if not isinstance(part, int)))
+        if not any(map(has_extremes, parts)) and size.atoms(FloorDiv) == quotients:
+            return whole
+        return self._cut(whole, axis, 0, size, 1)
 
     def _must_be_picked(self, size: Dim, begin: Dim, end: Dim) -> bool:
         """True where `slice` takes no such bounds, or the engine would give it another extent than it has."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim, as_dim, is_static, same, within
+from t2n_core.nnef.dims import Dim, as_dim, has_extremes, is_static, same, within
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.op.aten.shape import axis_of
@@ -89,7 +89,9 @@ def window(g: Emitter, value: Value, axis: int, start: Dim | None, length: Dim, 
     size = value.shape[axis]
     begin = true_bound(g, start, size, 0)
     if isinstance(step, int) and step == 1:
-        return g.take(value, axis, begin, as_dim(begin + length))
+        # not in its shorter form: the engine subtracts the beginning again, and shall find the length as it is written
+        end = begin + length if has_extremes(begin) else as_dim(begin + length)
+        return g.take(value, axis, begin, end)
     if isinstance(length, int) and isinstance(begin, int) and isinstance(step, int):
         if length == 1:
             return g.take(value, axis, begin, begin + 1)

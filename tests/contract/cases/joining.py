@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 
 from tests.contract.cases import bools, case, randint, randn, weight
 
@@ -10,7 +11,25 @@ aten, prims = torch.ops.aten, torch.ops.prims
 BT = {0: {0: "B", 1: "T"}}
 STACKS = "stack hstack vstack dstack column_stack".split()
 
+
+def _rewritten(x: torch.Tensor) -> torch.Tensor:
+    """Its first four steps halved, and then shapes that are written with the whole size."""
+    y = torch.slice_scatter(x, x[:, :4] * 0.5, 1, 0, 4)
+    return torch.einsum("htc,hsc->hts", y, y.tanh()) + F.group_norm(y.mT, 1).sum()
+
+
+def _padded(x: torch.Tensor) -> torch.Tensor:
+    return F.pad(x, (0, 0, 0, max(0, 4 - x.shape[1]))).flatten(1).tanh()
+
+
 CASES = [
+    case("first steps written anew", _rewritten, randn(3, 2, 5)).dynamic({0: {1: "T"}}),
+    case("padded to a least size and flattened", _padded, randn(2, 3, 5)).dynamic({0: {1: "T"}}),
+    case(
+        "halves swapped, in front of a convolution",
+        lambda x: F.conv1d(torch.cat(x.chunk(2, 1)[::-1], 1).transpose(0, 1), torch.ones(4, 3, 2), stride=2)[-1],
+        randn(3, 5, 6),
+    ).dynamic({0: {1: "T"}}),
     case("cat", torch.cat, [randn(2, 3), randn(2, 5), randn(2, 1)], 1),
     case("cat promotes", torch.cat, [randn(2, 3), randint(-9, 9, 2, 5)], -1),
     case("cat of integers", torch.cat, [randint(-9, 9, 2), randint(-9, 9, 3)]),

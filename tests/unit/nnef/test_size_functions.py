@@ -37,6 +37,9 @@ def test_symbols_with_other_ranges_are_other_symbols() -> None:
         (as_dim(T - Max(0, T - 3)), Min(T, 3)),
         (as_dim(T + Max(0, 64 - T)), Max(T, 64)),
         (as_dim(Min(T, 16) + 2), Min(T, 16) + 2),
+        (as_dim(Min(T, 32) + Max(0, T - 32)), T),
+        (as_dim(B + 2 * Max(T, 8) + 2 * Min(T, 8)), B + 2 * T + 16),
+        (as_dim(Min(T, 32) + Max(0, T - 31)), Min(T, 32) + Max(0, T - 31)),
     ],
 )
 def test_extremes_are_as_short_as_the_ranges_allow(found: Dim, expected: Dim) -> None:

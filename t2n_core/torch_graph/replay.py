@@ -22,8 +22,8 @@ class _Replay(Interpreter):
         self._size_at = size_at
 
     def run_node(self, n: Node) -> Any:
-        if n.target is torch.ops.aten._assert_scalar.default:
-            return None
+        if n.op == "call_function" and not n.users:
+            return None  # an assertion, or a piece that nobody reads and that need not be there
         result = super().run_node(n)
         known = n.meta.get("val")
         if isinstance(known, torch.Tensor) and isinstance(result, torch.Tensor) and not self._fits(known, result):

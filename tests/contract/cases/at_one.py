@@ -112,5 +112,9 @@ CASES = [
     case("a vision transformer", build(_Vision), randn(1, 3, 8, 12)).dynamic({0: {0: "B"}}),
     case("a language model", build(_Decoder), randint(0, 11, 1, 5)).dynamic(BT),
     case("a language model, one word", build(_Decoder), randint(0, 11, 1, 1)).dynamic(BT),
+    case("the first of two chunks", lambda x: x.chunk(2, 1)[0], randn(1, 1, 4)).dynamic(BT),
+    case("an empty past", lambda x, p: torch.cat([p, x], 1).tanh(), randn(1, 1, 4), randn(1, 0, 4)).dynamic(
+        {0: {0: "B", 1: "T"}, 1: {0: "B", 1: "P"}}
+    ),
     case("something else at 1", lambda x: x.squeeze(0), randn(1, 5, 4)).dynamic(BT).refused("the model fixes it to 1"),
 ]  # fmt: skip

@@ -181,6 +181,13 @@ def test_a_decision_that_changes_no_number_is_no_obstacle() -> None:
     assert capture(skips, torch.randn(2, 1, 4)).captured_at == {"B": 2, "T": 3}
 
 
+def test_pieces_that_nobody_reads_need_not_be_there() -> None:
+    """At 1 there is one piece, at other sizes there are two."""
+    captured = capture(lambda x, start: x.chunk(2, 1)[0], torch.randn(2, 1, 4))
+    assert captured.captured_at == {"B": 2, "T": 5}
+    assert captured.range.bounds["T"] == (1, None)
+
+
 def only_at_1(x: Tensor, start: Tensor) -> Tensor:
     return x * 2 if x.shape[0] == 1 else x * 3
 

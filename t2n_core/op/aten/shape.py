@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim, as_dim, maximum, product, same
+from t2n_core.nnef.dims import Dim, as_dim, floor_div, maximum, product, same
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.promote import INT64
@@ -226,7 +226,7 @@ def pixel_shuffle(g: Emitter, self: Value, upscale_factor: int) -> Value:
     """[…, C r r, H, W] -> […, C, H r, W r]."""
     *lead, channels, height, width = self.shape
     r, n = upscale_factor, len(lead)
-    x = g.reshape_to(self, [*lead, as_dim(channels // (r * r)), r, r, height, width])
+    x = g.reshape_to(self, [*lead, floor_div(channels, r * r), r, r, height, width])
     x = g.permute(x, [*range(n), n, n + 3, n + 1, n + 4, n + 2])
     return g.reshape_to(x, g.output.shape)
 
@@ -255,5 +255,5 @@ def _blocks(g: Emitter, value: Value, axis: int, count: Dim, size: int) -> Value
 def channel_shuffle(g: Emitter, self: Value, groups: int) -> Value:
     """Channels of the groups by turns."""
     batch, channels, *rest = self.shape
-    x = g.reshape_to(self, [batch, groups, as_dim(channels // groups), *rest])
+    x = g.reshape_to(self, [batch, groups, floor_div(channels, groups), *rest])
     return g.reshape_to(swap(g, x, 1, 2), self.shape)

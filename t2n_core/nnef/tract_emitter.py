@@ -49,15 +49,17 @@ class TractEmitter(TractLayout):
         self.rows_overrun = spec.version < ROWS_OVERRUN
 
     def declare_symbols(self, sizes: SizeRange) -> None:
-        """A stream has its own sizes, so that an archive for streams says nothing of them."""
         self.graph.sizes = sizes
         self.graph.extensions += [f"tract_symbol {name}" for name in sizes.names]
-        if not self.options.streaming:
-            self.graph.extensions += assertions(sizes, self.spec.version)
-            if sizes.restricted:
-                self.graph.properties[PROPERTY] = str(sizes)
 
     def guard_sizes(self) -> None:
+        """A stream has its own sizes, so that an archive for streams says nothing of them."""
+        if self.options.streaming:
+            return
+        sizes = self.graph.sizes
+        self.graph.extensions += assertions(sizes, self.spec.version)
+        if sizes.restricted:
+            self.graph.properties[PROPERTY] = str(sizes)
         guard(self)
 
     def external(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Value:

@@ -14,10 +14,11 @@ from t2n_core.nnef.graph import Value
 from t2n_core.nnef.reshapes import ReshapePart, factors, joined, reshape_parts
 from t2n_core.nnef.shapes import infer
 from t2n_core.nnef.tract.barriers import fence
+from t2n_core.nnef.tract.empty import without_empty
 from t2n_core.nnef.tract.sizes import is_quotient, is_seen_within, without_differences
 from t2n_core.nnef.tract_arithmetic import INT64, TractArithmetic
 from t2n_core.nnef.tract_rewriting import MOVED_RESHAPES
-from t2n_core.nnef.tract_versions import CLAMPED_ENDS, SIZES_AS_BOUNDS, SUBTRACTED_QUOTIENTS
+from t2n_core.nnef.tract_versions import CLAMPED_ENDS, EMPTY_RESHAPES, SIZES_AS_BOUNDS, SUBTRACTED_QUOTIENTS
 
 
 class TractLayout(TractArithmetic):
@@ -166,6 +167,9 @@ class TractLayout(TractArithmetic):
             if first <= self.spec.version < end and is_moved(input):
                 input = fence(self, input)
         wanted = tuple(as_dim(d) for d in shape)
+        first, end = EMPTY_RESHAPES
+        if first <= self.spec.version < end:
+            self.graph.sizes = without_empty(self.graph.sizes, input.shape)
         parts = [] if is_static(input.shape + wanted) else reshape_parts(input.shape, wanted)
         if not parts:
             return self.one("reshape", input, shape=list(wanted))

@@ -20,6 +20,8 @@ EXTREMES = Version("0.21.7")
 CLAMPED_ENDS = (Version("0.21.6"), Version("0.23.0"))
 """From the first to before the second, `slice` of a dynamic axis T with `end = 3` has the extent min(T, 3) in the
 engine, which then fits nothing that is written for 3; so of 64 rows with `end = T`, and for `begin`."""
+EMPTY_RESHAPES = (Version("0.21.6"), Version("0.23.0"))
+"""From the first to before the second, a `reshape` of a tensor without elements is an error."""
 SUBTRACTED_QUOTIENTS = Version("0.21.6")
 """From then on the engine does not see that two sizes with a quotient subtracted are equal; from 0.23.0 on it takes
 `T - T / 2` for `T / 2`, which is one less where T is odd."""

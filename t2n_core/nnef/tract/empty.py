@@ -1,0 +1,34 @@
+"""Sizes at which a tensor has no elements, where an operator of the engine fails on such."""
+
+from __future__ import annotations
+
+import sympy
+
+from t2n_core.nnef.dims import Shape, at_most, compiled, symbol
+from t2n_core.nnef.ranges import SizeRange
+
+_LARGEST = 1 << 12
+
+
+def without_empty(sizes: SizeRange, shape: Shape) -> SizeRange:
+    """Return the part of a range in which no axis of a shape is empty; an axis of one symbol that grows with it.
+
+    An axis that is the symbol itself is left to the declared range, and so is one that may shrink.
+    """
+    for extent in shape:
+        if isinstance(extent, int) or extent.is_Symbol or at_most(1, extent) or len(extent.free_symbols) != 1:
+            continue
+        (size,) = extent.free_symbols
+        low, high = sizes.bounds[size.name]
+        length = compiled(extent)
+        least = next((n for n in range(low, _LARGEST) if length({size.name: n}) >= 1), low)
+        if (
+            least > low
+            and (high is None or least <= high)
+            and all(length({size.name: n}) >= 1 for n in range(least, min(4 * least, high or 4 * least) + 1))
+        ):
+            sizes = sizes.narrowed(sympy.Ge(symbol(size.name), least, evaluate=False))
+    return sizes
+
+
+__all__ = ["without_empty"]

@@ -20,6 +20,7 @@ CELLS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:the archive holds only")  # the record says it
 @pytest.mark.nnef_export(target="tract")
 @pytest.mark.parametrize(("name", "sizes"), CELLS)
 def test_sizes(name: str, sizes: dict[str, int], nnef_export: Any) -> None:

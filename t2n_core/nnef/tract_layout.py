@@ -90,11 +90,11 @@ class TractLayout(TractArithmetic):
         """
         whole = self.one("concat", values, axis=axis)
         size = whole.shape[axis]
-        parts = [v.shape[axis] for v in values]
-        if isinstance(size, int) or self.options.streaming:
+        parts = [sympy.sympify(v.shape[axis]) for v in values]
+        if all(part.is_Integer for part in parts) or self.options.streaming:
             return whole
-        quotients = set().union(*(part.atoms(FloorDiv) for part in parts if not isinstance(part, int)))
-        if not any(map(has_extremes, parts)) and size.atoms(FloorDiv) == quotients:
+        quotients = set().union(*(part.atoms(FloorDiv) for part in parts))
+        if not any(map(has_extremes, parts)) and sympy.sympify(size).atoms(FloorDiv) == quotients:
             return whole
         return self._cut(whole, axis, 0, size, 1)
 

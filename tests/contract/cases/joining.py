@@ -24,6 +24,11 @@ def _padded(x: torch.Tensor) -> torch.Tensor:
 
 CASES = [
     case("first steps written anew", _rewritten, randn(3, 2, 5)).dynamic({0: {1: "T"}}),
+    case(
+        "padded to so many channels",
+        lambda x: F.conv1d(F.pad(x, (0, 0, 0, 4 - x.shape[1]))[:, :4], torch.ones(4, 1, 3), groups=4),
+        randn(2, 3, 5),
+    ).dynamic({0: {1: "T"}}),
     case("padded to a least size and flattened", _padded, randn(2, 3, 5)).dynamic({0: {1: "T"}}),
     case(
         "halves swapped, in front of a convolution",

@@ -110,14 +110,18 @@ def may_be_misread(x: Value, y: Operand) -> bool:
 def lone_axis() -> Inherited:
     """Whether an axis of one element may have been inserted into a value as the engine holds it.
 
-    Where all extents are known the engine gives it the right stride.
+    Where all extents are known the engine gives it the right stride; not behind a sum over a dynamic axis.
     """
     return Inherited(_of_same_axes, lambda value, found: _gets_lone_axis(value) or any(found))
 
 
 def _gets_lone_axis(value: Value) -> bool:
     made = value.producer
-    if made is None or is_static(value.shape):
+    if made is None:
+        return False
+    if made.name == "sum_reduce":  # a product with ones behind which the axis is inserted again
+        return not is_static(next(iter(made.inputs())).shape)
+    if is_static(value.shape):
         return False
     return made.name == "unsqueeze" or (
         made.name == "reshape" and _inserts(next(iter(made.inputs())).shape, value.shape)
@@ -127,7 +131,7 @@ def _gets_lone_axis(value: Value) -> bool:
 def _of_same_axes(value: Value) -> list[Value]:
     """What the engine may have made `value` of without axes of its own."""
     made = value.producer
-    if made is None or is_static(value.shape) or made.name in _RENEWED or _gets_lone_axis(value):
+    if made is None or made.name in _RENEWED or _gets_lone_axis(value):
         return []
     sources = list(made.inputs())
     if made.name == "tract_core_gather":  # of one element the engine makes a slice, which it moves in front of axes

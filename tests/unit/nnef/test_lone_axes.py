@@ -51,6 +51,14 @@ def test_what_is_computed_in_place_is_right(version: str, tmp_path: Path) -> Non
     assert outcome.passed, outcome.describe()
 
 
+@pytest.mark.parametrize("version", [*RIGHT, "0.21.10", *READING_WRONGLY])
+def test_a_sum_over_a_dynamic_axis_leaves_one(version: str, tmp_path: Path) -> None:
+    outcome = export(
+        version, tmp_path, lambda x, line: x.sum(0, keepdim=True).tanh() + x.amax(0, keepdim=True)
+    ).check_parity("approximate")
+    assert outcome.passed, outcome.describe()
+
+
 def test_one_known_index_is_a_slice_to_the_engine(tmp_path: Path) -> None:
     result = export("0.22.4", tmp_path, lambda x, line: x[None, :1, :, None] * x.sin()[None, :1, :, None])
     outcome = result.check_parity("close")

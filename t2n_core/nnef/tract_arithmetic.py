@@ -53,7 +53,10 @@ class TractArithmetic(Emitter):
 
         Sizes are in a form that the engine works out right.
         """
-        arguments = {name: argument_for(self.spec.version, argument) for name, argument in arguments.items()}
+        try:
+            arguments = {name: argument_for(self.spec.version, argument) for name, argument in arguments.items()}
+        except ValueError as wrong:
+            raise self.fail(f"`{operator}`: {wrong}") from wrong
         if operator in FOLDING:
             arguments = self._shaped(operator, arguments, results[0])
         first, end = LONE_AXES

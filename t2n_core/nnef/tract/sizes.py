@@ -68,8 +68,24 @@ def argument_for(version: Version, argument: Any) -> Any:
         return argument
     size: Dim = argument
     if has_extremes(size):
-        size = without_extremes(hinged(size)) if version < EXTREMES else without_nesting(size)
+        plain = hinged(without_differences(size)) if version < EXTREMES else size
+        size = without_extremes(plain) if version < EXTREMES else without_nesting(plain)
+        if version < EXTREMES and _is_uncertain(size):
+            raise ValueError(f"{argument} has no form that this release works out right; {EXTREMES} has one")
     return without_differences(size) if version >= SUBTRACTED_QUOTIENTS else size
+
+
+def _is_uncertain(size: Dim) -> bool:
+    """Return whether a quotient that stands for a comparison is of another such quotient, or of one that is
+    subtracted: releases without maxima simplify these wrongly, or do not end loading.
+    """
+    if isinstance(size, int):
+        return False
+    compared = [q.args[0] for q in size.atoms(FloorDiv) if q.args[1] == _WIDE]
+    inner = [(term, n) for dividend in compared for term, n in sympy.expand(dividend).as_coefficients_dict().items()]
+    return any(q.args[1] == _WIDE for dividend in compared for q in dividend.atoms(FloorDiv)) or any(
+        n < 0 and term.has(FloorDiv) for term, n in inner
+    )
 
 
 def without_nesting(size: Dim) -> Dim:

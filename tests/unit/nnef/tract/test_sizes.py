@@ -147,3 +147,10 @@ def test_nothing_is_nested(size: Dim) -> None:
 
 def test_parts_of_a_size_are_the_size() -> None:
     assert hinged(as_dim(Min(T, 32) + Max(T - 32, 0))) == T
+
+
+def test_what_old_releases_simplify_wrongly_has_no_form_there() -> None:
+    nested = Max(Max(T - 2, FloorDiv(B, 2)) - 3 * FloorDiv(T, 2), 0)
+    with pytest.raises(ValueError, match=r"no form that this release works out right; 0\.21\.7 has one"):
+        argument_for(Version("0.20.22"), as_dim(nested))
+    assert argument_for(Version("0.21.7"), as_dim(nested)) is not None

@@ -10,11 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from t2n_core.engine.protocol import Array, EngineReply
+from t2n_core.nnef.range_names import NODE, PROPERTY
 
-NODE: Final = "sizes_out_of_range"
-"""How the names of the statements begin that fail out of the range."""
-PROPERTY: Final = "t2n_sizes"
-"""The range, in the properties of an archive."""
 _GUARD: Final = re.compile(rf"No possible scenario|\b{NODE}")
 _EXTERNAL: Final = re.compile(r"^\s*(\w+) = (?:tract_core_)?external(?:<\w+>)?\((.*)\);$", re.MULTILINE)
 _SHAPE: Final = re.compile(r"shape = \[([^]]*)\]")

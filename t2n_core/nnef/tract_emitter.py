@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.engine.out_of_range import PROPERTY
 from t2n_core.nnef.dims import Dim, Shape, is_static, product
 from t2n_core.nnef.emitter import FLOAT32, Expected
 from t2n_core.nnef.graph import BlockLayout, Operation, Value
+from t2n_core.nnef.range_names import PROPERTY
 from t2n_core.nnef.ranges import SizeRange
 from t2n_core.nnef.shapes import broadcast, is_stretched
 from t2n_core.nnef.spec import Spec

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from t2n_core.engine.out_of_range import NODE
 from t2n_core.errors import LowerError
 from t2n_core.nnef.dims import as_dim, evaluate, symbols_of
 from t2n_core.nnef.graph import ArrayWeight, Graph, Operation, Value
+from t2n_core.nnef.range_names import NODE
 from t2n_core.nnef.tract.guards import excess
 from t2n_core.nnef.tract.sizes import without_extremes
 from t2n_core.nnef.tract_versions import (

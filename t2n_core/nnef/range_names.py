@@ -1,4 +1,4 @@
-"""What the range of an archive is called in its text, for those who write it and for those who read an engine's error."""
+"""Names that a range has in the text of an archive: for its writer, and for the reader of an engine's error."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def judge_one(program: Program, export: ModelExport, target: TractNNEF, known: S
             return Verdict(
                 str(target), EXCEPTION, f"{text}\n{_place_of(error)}", cause_of(f"{text} {_place_of(error)}")
             )
-        holds = export.captured_for(target).range.holds
+        holds = result.range.holds
         found = run_all(program, result, _runner(target), known)
         findings = [one if holds(one.sizes) else outside(one) for one in found]
     return summed_up(str(target), findings, time.monotonic() - start)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.fuzz import judge as judge_module
-from conformance.fuzz.__main__ import shrunk
+from conformance.fuzz.__main__ import judge_seed, shrunk
 from conformance.fuzz.judge import Finding, Reference, judge
 from conformance.fuzz.program import Input, Program, Step
 from conformance.fuzz.verdict import CRASH, ENGINE_ERROR, EXCEPTION, REFUSED, RIGHT, WRONG
@@ -17,6 +17,8 @@ from t2n_core.engine import ResolvedEngine
 from t2n_core.engine.protocol import Array
 from tests.tract_cli import make_cli
 
+SEEDS = (2, 3, 4, 7, 9, 10, 12, 14, 16, 18, 19, 22, 23, 28, 32, 34, 35, 37, 38, 39)
+VERSIONS = ("0.21.19", "0.23.9")
 STEPS = (
     Step("v0", "torch.tanh(x)"),
     Step("v1", "v0.mean(1)"),
@@ -90,3 +92,10 @@ def test_a_failing_model_shrinks_to_a_test(
     text = shrunk(PROGRAM, verdict, [engine], seconds=20)
     compile(text, "snippet.py", "exec")
     assert "        v0 = torch.tanh(x)\n        return v0\n" in text
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_random_model_is_right_or_refused(seed: int, resolved_engine: Callable[[str], ResolvedEngine]) -> None:
+    for judged in judge_seed(seed, [resolved_engine(version) for version in VERSIONS], rounds=0):
+        for verdict in judged.verdicts:
+            assert not verdict.failed, f"{judged.program.source}\n{verdict}"

@@ -28,7 +28,7 @@ def symbol(name: str, low: int = 1, high: int | None = None) -> Size:
 def as_dim(value: Any) -> Dim:
     """Return `value` as a plain int where it is one, and a sum with a maximum in it in its shorter form."""
     if isinstance(value, sympy.Expr):
-        if value.is_Add and has_extremes(value):
+        if value.is_Add and value.has(Max, Min, Modulo):
             value = folded(value)
         return int(value) if value.is_Integer else value
     return int(value)

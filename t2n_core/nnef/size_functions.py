@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import sympy
@@ -254,6 +254,9 @@ def folded(total: sympy.Expr) -> sympy.Expr:
     if not total.is_Add:
         return total
     terms = sympy.expand(total).as_coefficients_dict()
+    multiple = _multiple(terms)
+    if multiple is not None:
+        return multiple
     found = [(term, number) for term, number in terms.items() if isinstance(term, _Extreme)]
     if len(found) == 2:
         return _without_complements(total, *found)
@@ -271,6 +274,17 @@ def folded(total: sympy.Expr) -> sympy.Expr:
         return total
     kind = type(term) if sign > 0 else (Min if isinstance(term, Max) else Max)
     return times * kind(*inside)
+
+
+def _multiple(terms: Mapping[sympy.Expr, sympy.Number]) -> sympy.Expr | None:
+    """Return `T + Modulo(-T, 4)` as `4 * ((T + 3) // 4)`, the next multiple; None for any other sum."""
+    for term, number in terms.items():
+        if isinstance(term, Modulo) and number == 1 and term.args[1].is_Integer and term.args[1] > 0:
+            rest = sympy.Add(*(n * t for t, n in terms.items() if t is not term))
+            together = sympy.expand(rest + term.args[0]).as_coefficients_dict()
+            if rest.free_symbols and all(n % term.args[1] == 0 for n in together.values()):
+                return term.args[1] * FloorDiv(rest + term.args[1] - 1, term.args[1])
+    return None
 
 
 def _without_complements(

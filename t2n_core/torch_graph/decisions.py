@@ -65,25 +65,35 @@ class Decisions:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Note every decision while the block runs."""
+        """Note every decision while the block runs: those that PyTorch notes as guards, and answers that it takes to be
+        known, since it takes sizes to differ from 1 once an operator looked at them."""
+        from torch.fx.experimental.sym_node import SymNode
         from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
         plain = getattr(ShapeEnv, "_log_guard", None)
         if plain is None:  # another PyTorch: there is nothing to tell then
             yield
             return
+        plain_bool = SymNode.bool_
 
         def log_guard(env: Any, prefix: str, g: Any, *rest: Any, **more: Any) -> Any:
             self._note(g)
             return plain(env, prefix, g, *rest, **more)
 
-        with patch.object(ShapeEnv, "_log_guard", log_guard):
+        def bool_(node: Any) -> Any:
+            noted = len(self._found)
+            answer = plain_bool(node)
+            if len(self._found) == noted:
+                self._note(node.expr if answer else sympy.Not(node.expr), "decided")
+            return answer
+
+        with patch.object(ShapeEnv, "_log_guard", log_guard), patch.object(SymNode, "bool_", bool_):
             yield
 
-    def _note(self, condition: Any) -> None:
+    def _note(self, condition: Any, asked: str | None = None) -> None:
         if not isinstance(condition, sympy.Basic) or not condition.free_symbols:
             return
-        asked = _asked(sys._getframe(2))
+        asked = asked or _asked(sys._getframe(2))
         origin = None if asked is None else _origin()
         if asked is None or origin is None:
             return

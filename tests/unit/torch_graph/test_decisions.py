@@ -213,3 +213,14 @@ def test_a_bound_far_away_is_not_tried_out() -> None:
 
     with pytest.warns(RangeWarning):
         assert str(export_of(limited).captured.range) == f"1 <= T <= {(1 << 20) - 2}"
+
+
+def one_row_apart(x: Tensor) -> tuple[Tensor, Tensor]:
+    rows = x[:, : x.shape[1] // 4 * 4].reshape(1, -1, 4, 6)  # after this PyTorch takes the batch for no 1
+    return rows, (x if x.shape[0] == 1 else x - x.mean(0, keepdim=True))  # here
+
+
+def test_a_decision_that_pytorch_takes_to_be_known_is_one() -> None:
+    export = ModelExport(Net(one_row_apart).eval(), torch.randn(3, 8, 6), dynamic_axes={"x": {0: "B", 1: "T"}})
+    with pytest.warns(RangeWarning, match=f"{Path(__file__).name}:{line_of(one_row_apart, '# here')}"):
+        assert str(export.captured.range) == "B >= 2, T >= 1"

@@ -89,7 +89,8 @@ def narrowed(
 
     for decision in decisions:
         others = _others(decision, sizes, captured)
-        if others and _may_be_tried(decision, others, captured) and all(map(tried, others)):
+        chosen = _trials(decision, others, captured)
+        if chosen and all(map(tried, chosen)):
             continue
         if others:
             try:
@@ -100,14 +101,18 @@ def narrowed(
     return sizes, causes
 
 
-def _may_be_tried(decision: SizeDecision, others: Sequence[Sizes], captured: Sizes) -> bool:
-    """Return whether running the model tells all about the other side of a decision: that is few sizes, or those at
-    which two expressions happen to be equal, none of them large."""
+def _trials(decision: SizeDecision, others: Sequence[Sizes], captured: Sizes) -> list[Sizes]:
+    """Return the sizes at which running the model tells all about the other side of a decision; none if none do.
+
+    That are all of them where they are few, or some of those at which two expressions happen to be equal, but no large
+    ones.
+    """
     if decision.required or decision.translated:
-        return False
-    small = all(size <= _SMALL + 4 * captured[name] for at in others for name, size in at.items())
-    is_equality = isinstance(decision.condition, sympy.Ne) and len(decision.condition.free_symbols) > 1
-    return small and (len(others) <= _MOST_TRIED or is_equality)
+        return []
+    small = [at for at in others if all(size <= _SMALL + 4 * captured[name] for name, size in at.items())]
+    if isinstance(decision.condition, sympy.Ne) and len(decision.condition.free_symbols) > 1:
+        return small
+    return small if len(small) == len(others) <= _MOST_TRIED else []
 
 
 def _others(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> list[Sizes]:
@@ -152,16 +157,21 @@ def _conditions(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> li
         return _bounds(names[0], decision, sizes, captured[names[0]])
     parts = decision.condition.args if isinstance(decision.condition, sympy.And) else [decision.condition]
     parts = [_without_extreme(part) for part in parts]
-    if not all(isinstance(part, _CONDITIONS) for part in parts):
+    if not all(isinstance(part, _CONDITIONS) and _is_linear(part) for part in parts):
         larger = _larger_sizes(decision, sizes, captured)
         if larger:
             return larger
+    if not all(isinstance(part, _CONDITIONS) for part in parts):
         raise CaptureError(
             f"the captured graph holds only where {_said(decision.condition)}, which no engine can check",
             origin=decision.origin,
             hint="keep one of the axes static, or compute what does not depend on this condition",
         )
     return list(parts)
+
+
+def _is_linear(relation: Any) -> bool:
+    return all(term.is_number or term.is_Symbol for side in relation.args for term in side.as_coefficients_dict())
 
 
 def _larger_sizes(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> list[Any]:

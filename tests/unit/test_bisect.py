@@ -78,10 +78,14 @@ def test_an_archive_that_passes_has_none(tmp_path):
         find_first_wrong_node(exported(tmp_path, "0.23.9"))
 
 
+def replace_samples(result: Any, samples: list[Sample]) -> None:
+    result.export._samples = dict.fromkeys(result.export._samples, samples)
+
+
 def test_a_capture_that_computes_something_else_is_blamed(tmp_path):
     result = exported(tmp_path, "0.23.9")
     (sample,) = result.export.samples
-    result.export._samples = [Sample(sample.inputs, tuple(y + 1 for y in sample.expected))]
+    replace_samples(result, [Sample(sample.inputs, tuple(y + 1 for y in sample.expected))])
     found = find_first_wrong_node(result)
     assert found.blame == "capture"
     assert "captured graph" in found.describe()
@@ -90,7 +94,7 @@ def test_a_capture_that_computes_something_else_is_blamed(tmp_path):
 def test_rounding_is_not_called_a_wrong_capture(tmp_path):
     result = exported(tmp_path, "0.23.9")
     (sample,) = result.export.samples
-    result.export._samples = [Sample(sample.inputs, tuple(y * np.float32(1 + 2e-6) for y in sample.expected))]
+    replace_samples(result, [Sample(sample.inputs, tuple(y * np.float32(1 + 2e-6) for y in sample.expected))])
     found = find_first_wrong_node(result, "exact")
     assert found.blame == "rounding"
     assert "rounding: PyTorch itself" in found.describe()

@@ -21,7 +21,7 @@ from t2n_core.check.samples import Array, Sample
 from t2n_core.check.table import sizes_text
 from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.drawn import draw_inputs, is_strategy
-from t2n_core.errors import CaptureError, InputError, RewriteError, UnsupportedOpsError
+from t2n_core.errors import CaptureError, InputError, LowerError, RewriteError, UnsupportedOpsError
 from t2n_core.inference_target import InferenceTarget, KhronosNNEF
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.graph import Graph
@@ -256,6 +256,13 @@ class ModelExport:
         if not sizes.holds(captured.symbols):
             raise InputError(f"the example's sizes {sizes_text([captured.symbols])} are outside of the range {sizes}")
         graph = lower(simple, target.spec, rules, list(names), options, fragments, scheme, sizes)
+        example = self._capture(target, selection).model.symbols
+        if graph.sizes.bounds and not graph.sizes.holds(example):
+            raise LowerError(
+                f"the archive would hold for {graph.sizes} alone, without the sizes of the example",
+                target=str(target),
+                hint="this release fails on a tensor without elements that the model has there: give a larger example",
+            )
         for fragment in target.specific_fragments(graph):
             graph.fragments.setdefault(fragment.name, fragment)
         target.post_export(graph)

@@ -158,9 +158,9 @@ def _conditions(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> li
     parts = decision.condition.args if isinstance(decision.condition, sympy.And) else [decision.condition]
     parts = [_without_extreme(part) for part in parts]
     if not all(isinstance(part, _CONDITIONS) and _is_linear(part) for part in parts):
-        larger = _larger_sizes(decision, sizes, captured)
-        if larger:
-            return larger
+        simpler = _larger_sizes(decision, sizes, captured) or _remainders(decision, sizes, captured)
+        if simpler:
+            return simpler
     if not all(isinstance(part, _CONDITIONS) for part in parts):
         raise CaptureError(
             f"the captured graph holds only where {_said(decision.condition)}, which no engine can check",
@@ -168,6 +168,22 @@ def _conditions(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> li
             hint="keep one of the axes static, or compute what does not depend on this condition",
         )
     return list(parts)
+
+
+def _remainders(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> list[Any]:
+    """Return what remainder each symbol shares with its captured size where the decision is as it was, such as two even
+    sizes for `H * W == 4 * (H // 2) * (W // 2)`; none if that does not say it."""
+    found: list[Any] = []
+    for name in sorted(s.name for s in decision.condition.free_symbols):
+        near = range(max(sizes.bounds[name][0], captured[name] - 70), captured[name] + 70)
+
+        def holds(n: int, name: str = name) -> bool:
+            return decision.holds({**captured, name: n})
+
+        period = next((p for p in _PERIODS if _is_periodic(holds, near, p)), None)
+        if period is not None:
+            found.append(sympy.Eq(Modulo(symbol(name), period), captured[name] % period, evaluate=False))
+    return found if found and not _others(decision, sizes.narrowed(*found), captured) else []
 
 
 def _is_linear(relation: Any) -> bool:

@@ -207,6 +207,20 @@ def test_a_decision_on_two_sizes_raises_their_smallest() -> None:
         assert str(export.captured.range) == "B >= 2, T >= 2"
 
 
+def even_sizes(x: Tensor) -> Tensor:
+    height, width = x.shape[0], x.shape[1]
+    if height * width == 4 * (height // 2) * (width // 2):
+        return x * 2
+    return x * 3
+
+
+def test_a_decision_on_a_product_of_two_sizes_is_one_on_each() -> None:
+    torch.manual_seed(2)
+    export = ModelExport(Net(even_sizes).eval(), torch.randn(4, 6, 3), dynamic_axes={"x": {0: "H", 1: "W"}})
+    with pytest.warns(RangeWarning):
+        assert str(export.captured.range) == "H >= 1, W >= 1, H % 2 == 0, W % 2 == 0"
+
+
 def test_a_bound_far_away_is_not_tried_out() -> None:
     def limited(x: Tensor) -> Tensor:
         return x * 2 if x.shape[1] < (1 << 20) - 1 else x * 3

@@ -68,7 +68,7 @@ CASES = [
     case("addbmm", torch.addbmm, randn(3, 4), randn(2, 3, 5), randn(2, 5, 4), beta=0.5, alpha=2),
     case("addbmm without self", torch.addbmm, randn(3, 4), randn(2, 3, 5), randn(2, 5, 4), beta=0),
     case("bilinear", build(nn.Bilinear, 5, 4, 3), randn(2, 6, 5), randn(2, 6, 4)),
-    case("bilinear of torch", torch.bilinear, randn(2, 5), randn(2, 4), randn(3, 5, 4), randn(3)),
+    case("bilinear of a program", torch.ops.aten.bilinear, randn(2, 5), randn(2, 4), randn(3, 5, 4), randn(3)),
     case("bilinear of vectors", build(nn.Bilinear, 5, 4, 3, bias=False), randn(5), randn(4)),
     *(case(f"cdist {p}", torch.cdist, randn(2, 3, 5), randn(2, 4, 5), p=p) for p in (0.0, 1.0, 2.0, 3.0, math.inf)),
     case("_cdist_forward", torch.ops.aten._cdist_forward, randn(3, 5), randn(4, 5), 2.0, None),

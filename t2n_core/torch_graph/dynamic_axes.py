@@ -81,11 +81,6 @@ class SymbolTable:
         return condition.func(*sides, evaluate=False)
 
     @property
-    def user_names(self) -> dict[str, str]:
-        """PyTorch's symbol -> the user's, where it is that alone."""
-        return {theirs: ours.name for theirs, ours in self._names.items() if ours.is_Symbol}
-
-    @property
     def names(self) -> list[str]:
         return sorted(symbols_of(self._names.values()))
 

@@ -102,10 +102,10 @@ def narrowed(
 
 
 def _trials(decision: SizeDecision, others: Sequence[Sizes], captured: Sizes) -> list[Sizes]:
-    """Return the sizes at which running the model tells all about the other side of a decision; none if none do.
+    """Return sizes at which running the model shows what it does on the other side of a decision; none if it cannot.
 
-    That are all of them where they are few, or some of those at which two expressions happen to be equal, but no large
-    ones.
+    All sizes on the other side are returned where they are few. Where the other side is that two expressions of several
+    symbols are equal, some of them are returned. Large sizes never are.
     """
     if decision.required or decision.translated:
         return []

@@ -11,9 +11,10 @@ _LARGEST = 1 << 12
 
 
 def without_empty(sizes: SizeRange, shape: Shape) -> SizeRange:
-    """Return the part of a range in which no axis of a shape is empty; an axis of one symbol that grows with it.
+    """Return the part of a range in which no axis of a shape is empty.
 
-    An axis that is the symbol itself is left to the declared range, and so is one that may shrink.
+    Only axes whose size grows with one symbol make the range smaller. An axis that is the symbol itself is left to the
+    declared range, and so is one that shrinks while its symbol grows.
     """
     for extent in shape:
         if isinstance(extent, int) or extent.is_Symbol or at_most(1, extent) or len(extent.free_symbols) != 1:

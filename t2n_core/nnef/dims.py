@@ -203,7 +203,7 @@ def text(d: Dim, name_of: Callable[[str], str] = str) -> str:
     if d.is_Mul:
         if d.could_extract_minus_sign():
             return f"(0-{text(-d, name_of)})"
-        factors = sorted(d.args, key=lambda a: (a.is_number, str(a)))
+        factors = sorted(_factors(d), key=lambda a: (a.is_number, str(a)))
         if any(a.is_Rational and not a.is_Integer for a in factors):
             raise ValueError(f"{d} has a fraction")
         return f"({'*'.join(text(a, name_of) for a in factors)})"
@@ -225,6 +225,14 @@ def text(d: Dim, name_of: Callable[[str], str] = str) -> str:
         first, *rest = (text(a, name_of) for a in d.args)
         return functools.reduce(lambda a, b: f"{type(d).__name__.lower()}({a},{b})", rest, first)
     raise ValueError(f"{d} has no form in NNEF")
+
+
+def _factors(d: sympy.Expr) -> list[sympy.Expr]:
+    """Return the factors of a product, a power of a whole number as its base as often: engines compare `B*T*T` with
+    the product of three extents and do not see that it is `B*(T*T)`.
+    """
+    powers = [(a.base, int(a.exp)) if a.is_Pow and a.exp.is_Integer and a.exp > 0 else (a, 1) for a in d.args]
+    return [base for base, times in powers for _ in range(times)]
 
 
 def _raised(a: sympy.Expr, b: int) -> tuple[sympy.Expr, sympy.Expr | None]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim, as_dim, floor_div, maximum, product, same
+from t2n_core.nnef.dims import Dim, as_dim, at_most, floor_div, maximum, product, same
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.promote import INT64
@@ -185,7 +185,7 @@ def roll(g: Emitter, self: Value, shifts: Sequence[Dim], dims: Sequence[int] = (
             shift = shift % size if size else 0
         if shift == 0:
             continue
-        if isinstance(shift, int) and (isinstance(size, int) or abs(shift) == 1):  # no axis is shorter
+        if isinstance(shift, int) and (isinstance(size, int) or (abs(shift) == 1 and at_most(1, size))):
             cut = as_dim(size - shift if shift > 0 else -shift)
             x = g.concat([g.take(x, axis, cut, size), g.take(x, axis, 0, cut)], axis=axis)
         else:

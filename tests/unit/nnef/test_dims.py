@@ -24,6 +24,7 @@ T, B = symbol("T"), symbol("B")
         (floor_div(floor_div(floor_div(T - 10, 5) - 2, 2) - 2, 2) + 1, "((T/20)-1)"),
         (floor_div(2 * T * B - 7, 2), "((B*T)-4)"),
         (T**2, "(T*T)"),
+        (2 * B * T**2, "(B*T*T*2)"),
         (Modulo(T, 4), "(T-((T/4)*4))"),
         (-T, "(0-T)"),
         (FloorDiv(-T, 4), "(0-((T+3)/4))"),

@@ -335,9 +335,19 @@ class Emitter(ABC):
         return [1 if same(have, want) else want for have, want in zip(value.shape, shape, strict=True)]
 
     def lift(self, value: Value, rank: int) -> Value:
-        """Adds axes of size 1 in front, as PyTorch's broadcasting does."""
+        """Return a value with axes of size 1 in front, as PyTorch's broadcasting adds them.
+
+        Where just these were squeezed out it is what they were squeezed out of: 0.21.6 and 0.21.7 lose a statement of
+        two that differ by such a pair alone.
+        """
         missing = rank - value.rank
-        return value if missing <= 0 else self.unsqueeze(value, axes=list(range(missing)))
+        if missing <= 0:
+            return value
+        axes = list(range(missing))
+        made = value.producer
+        if made is not None and made.name == "squeeze" and list(made.arguments["axes"]) == axes:
+            return next(made.inputs())
+        return self.unsqueeze(value, axes=axes)
 
     def twin(self, value: Value) -> Value:
         """The same numbers as another value, for a second output."""

@@ -14,6 +14,8 @@ BETWEEN = {
     "conv/conv_transpose1d, 1 every 1, 2 groups": ("0.21.8", "0.21.10"),
     "conv/conv_transpose1d, 1 every 2, 2 groups": ("0.21.8", "0.21.10"),
     "conv/conv_transpose2d, one place, groups": ("0.21.8", "0.21.10"),
+    "arithmetic/sub of a mean": ("0.21.7", "0.21.8", "0.21.10"),
+    "arithmetic/sub of a mean dynamic": ("0.21.7", "0.21.8", "0.21.10"),
     "arithmetic/div trunc by 64 of torch.int32": ("0.21.6", "0.23.0", "0.23.8"),
 }
 

@@ -69,6 +69,8 @@ CASES = [
     case("mul booleans", torch.mul, bools(4, 5), bools(5)),
     case("rsub", torch.rsub, randn(2, 3), randn(3), alpha=2),
     case("rsub number", lambda x: 2 - x, randint(-9, 9, 4)),
+    case("sub of a mean", lambda x: (x - x.mean()) / x.std(), randn(3, 4)),
+    case("sub of a mean dynamic", lambda x: (x - x.mean()) / x.std(), randn(3, 4)).dynamic({0: {1: "T"}}),
     case("div trunc", torch.div, randn(3, 4, scale=9), randn(4), rounding_mode="trunc"),
     case("div floor", torch.div, randn(3, 4, scale=9), randn(4), rounding_mode="floor"),
     case("div trunc of int64", torch.div, randint(-20, 21, 7, 9), NONZERO, rounding_mode="trunc"),

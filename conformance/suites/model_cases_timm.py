@@ -89,7 +89,7 @@ CASES = {
         )
     ),
     "visformer": _built(
-        lambda: calibrated(timm.create_model("visformer_tiny", num_classes=7, img_size=64), torch.randn(8, 3, 64, 64))
+        lambda: calibrated(timm.create_model("visformer_tiny", num_classes=7, img_size=64), torch.randn(128, 3, 64, 64))
     ),
     "tnt": _case("tnt_s_legacy_patch16_224", side=64, img_size=64, depth=2),
     "mixer": _built(lambda: MlpMixer(img_size=64, num_blocks=2, embed_dim=48, num_classes=7)),

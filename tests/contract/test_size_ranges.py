@@ -131,6 +131,18 @@ def test_the_check_says_what_was_refused(version: str, tmp_path: Path) -> None:
     assert "holds for B >= 1, 2 <= T <= 16; refused at" in outcome.describe()
 
 
+@pytest.mark.parametrize(("model", "guarded"), [(nn.Linear(4, 3), False), (nn.RNN(4, 3), True)])
+def test_outputs_that_are_empty_with_their_axes_need_no_statement(
+    model: nn.Module, guarded: bool, tmp_path: Path
+) -> None:
+    export = ModelExport(model, torch.randn(7, 2, 4), dynamic_axes={"input": {0: "T"}})
+    result = export.to(TractNNEF("0.20.22"), tmp_path / "model.tar")
+    assert result.graph.guarded is guarded
+    assert any("in_range" in operation.outputs[0].name for operation in result.graph.operations) is guarded
+    outcome = result.check_parity("approximate")
+    assert outcome.passed, outcome.describe()
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_empty_past(version: str, tmp_path: Path) -> None:
     class Cached(nn.Module):

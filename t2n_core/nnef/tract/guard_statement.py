@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from t2n_core.errors import LowerError
-from t2n_core.nnef.dims import as_dim, evaluate, symbols_of
+from t2n_core.nnef.dims import as_dim, evaluate, product, symbols_of
 from t2n_core.nnef.graph import ArrayWeight, Graph, Operation, Value
 from t2n_core.nnef.range_names import NODE
 from t2n_core.nnef.tract.guards import excess
@@ -40,8 +40,9 @@ def guard(g: TractEmitter) -> None:
     graph, version = g.graph, g.spec.version
     if g.options.streaming or graph.sizes.unbounded:
         return
-    graph.guarded = version >= SIZES_AS_BOUNDS
-    if version >= CHECKED_SCENARIOS:
+    needed = version >= CHECKED_SCENARIOS or graph.sizes.restricted or not _is_empty_at_zero(graph)
+    graph.guarded = needed and version >= SIZES_AS_BOUNDS
+    if version >= CHECKED_SCENARIOS or not needed:
         return
     if version < SIZES_AS_BOUNDS:
         if graph.sizes.restricted:
@@ -57,6 +58,13 @@ def guard(g: TractEmitter) -> None:
     _stand_in(g, place, guarded)
     at = next(i for i, operation in enumerate(graph.operations) if operation is place.producer)
     graph.operations[at + 1 : at + 1] = written
+
+
+def _is_empty_at_zero(graph: Graph) -> bool:
+    """Return whether no output has an element where any of the sizes is 0, so that none can be wrong there."""
+    at_one = dict.fromkeys(graph.sizes.names, 1)
+    points = [{**at_one, name: 0} for name in graph.sizes.names]
+    return all(evaluate(product(output.shape), point) == 0 for output in graph.outputs for point in points)
 
 
 def _need_solved(g: TractEmitter) -> None:

@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import torch
 from torch import nn
+from torch.nn import functional
 from torch.nn._reduction import legacy_get_string
 
 from t2n_core.errors import CaptureError
@@ -46,12 +47,18 @@ def narrow(input: torch.Tensor, dim: int, start: Any, length: Any) -> torch.Tens
 
 
 def squeeze(input: torch.Tensor, dim: Any = None) -> torch.Tensor:
-    """Whether a dynamic axis goes is a decision on its size: capture takes it without a word."""
+    """Return the squeezed tensor, or a copy: that a dynamic axis goes or stays is a decision, which capture takes
+    without a word."""
     dims = range(input.dim()) if dim is None else dim if isinstance(dim, list | tuple) else (dim,)
     for axis in dims:
         if isinstance(axis, int) and -input.dim() <= axis < input.dim():
             bool(input.shape[axis] == 1)  # now it is one that is known
     return input.squeeze() if dim is None else input.squeeze(dim)
+
+
+def of_any_strides(operator: Callable[..., torch.Tensor], input: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+    """Return what an operator gives that takes any strides, where what is captured in its place asks for some."""
+    return operator(input.contiguous(), *args, **kwargs)
 
 
 def tensor_split(
@@ -78,6 +85,21 @@ def linspace(start: Any, end: Any, steps: Any, *, dtype: torch.dtype | None = No
     step = full((), end - start, dtype=found) / full((), steps - 1, dtype=found).clamp(min=1)
     near = (place < steps // 2) | (place == 0)
     return torch.where(near, start + step * place, end - step * (steps - 1 - place))
+
+
+_SQUEEZES = [
+    getattr(kind, name)
+    for kind in (torch.ops.aten.squeeze, torch.ops.aten.squeeze_copy)
+    for name in ("default", "dim", "dims")
+]
+AS_EAGER: dict[Any, Callable[..., Any]] = {
+    functional.multilabel_margin_loss: multilabel_margin_loss,
+    **dict.fromkeys((torch.narrow, torch.Tensor.narrow), narrow),
+    **dict.fromkeys((torch.squeeze, torch.Tensor.squeeze, torch.squeeze_copy, *_SQUEEZES), squeeze),
+    **{one: functools.partial(of_any_strides, one) for one in (torch.pixel_shuffle, torch.pixel_unshuffle)},
+    **dict.fromkeys((torch.tensor_split, torch.Tensor.tensor_split), tensor_split),
+    torch.linspace: linspace,
+}
 
 
 @contextmanager

@@ -11,14 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils.weak import WeakIdKeyDictionary
 
 from t2n_core.errors import CaptureError
-from t2n_core.torch_graph.as_eager import linspace, multilabel_margin_loss, narrow, squeeze, tensor_split
+from t2n_core.torch_graph.as_eager import AS_EAGER
 from t2n_core.torch_graph.complex_pairs.fourier import istft_of_any_length
 from t2n_core.torch_graph.complex_pairs.inverse_real import TO_REAL
 from t2n_core.torch_graph.decompositions.quantised import (
@@ -39,19 +38,13 @@ _LARGEST_TWIN = 1 << 16
 
 
 INSTEAD: dict[Any, Callable[..., Any]] = {
-    functional.multilabel_margin_loss: multilabel_margin_loss,
-    torch.narrow: narrow,
-    torch.Tensor.narrow: narrow,
     torch.Tensor.__getitem__: getitem,
     torch.Tensor.__setitem__: setitem,
     torch.select: select,
     torch.Tensor.select: select,
-    **dict.fromkeys((torch.squeeze, torch.Tensor.squeeze), squeeze),
-    **dict.fromkeys((getattr(torch.ops.aten.squeeze, name) for name in ("default", "dim", "dims")), squeeze),
-    **dict.fromkeys((torch.tensor_split, torch.Tensor.tensor_split), tensor_split),
+    **AS_EAGER,
     **WINDOWS,
     torch.istft: istft_of_any_length,
-    torch.linspace: linspace,
     # their kernels have no form for dynamic sizes
     torch.fake_quantize_per_tensor_affine: fake_quantize_per_tensor_affine,
     torch.fake_quantize_per_channel_affine: fake_quantize_per_channel_affine,

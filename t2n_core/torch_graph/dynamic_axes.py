@@ -29,6 +29,7 @@ class SymbolTable:
         self.fake_mode: Any = None
         """The fake tensor mode of capture, for decompositions."""
         self._decided: dict[Any, Dim] = {}
+        self._forms: dict[str, Any] = {}
 
     def learn(self, size: Any, declared: AxisSize) -> None:
         """Note that `size` is the traced size of an axis declared so. Raises CaptureError where both disagree."""
@@ -58,6 +59,15 @@ class SymbolTable:
         """Return what the user calls a free size of capture, if it is known already."""
         known = self._names.get(str(size.node.expr)) if isinstance(size, torch.SymInt) else None
         return str(known.name) if known is not None and known.is_Symbol else None
+
+    def write_as(self, forms: Mapping[str, Dim]) -> None:
+        """Write symbols in other forms, such as `4 * (T // 4)` for T, in all sizes from now on."""
+        self._forms = dict(forms)
+        self._names = {name: self._in_forms(extent) for name, extent in self._names.items()}
+        self._known.clear()
+
+    def _in_forms(self, e: Any) -> Any:
+        return e.xreplace({s: self._forms[s.name] for s in e.free_symbols if s.name in self._forms})
 
     def decide(self, expression: Any, dim: Dim) -> None:
         """Fix what an expression of PyTorch's is in this model; also a size that else would depend on data."""
@@ -109,7 +119,7 @@ class SymbolTable:
         names = {s.name: s for extent in self._names.values() for s in extent.free_symbols}
         for condition in self.range.conditions:
             if isinstance(condition, sympy.Le | sympy.Ge) and all(s.name in names for s in condition.free_symbols):
-                renamed = condition.xreplace({s: names[s.name] for s in condition.free_symbols})
+                renamed = self._in_forms(condition.xreplace({s: names[s.name] for s in condition.free_symbols}))
                 less, more = renamed.args if isinstance(renamed, sympy.Le) else renamed.args[::-1]
                 dim = as_dim(sympy.sympify(dim).xreplace({Min(less, more): less, Max(less, more): more}))
         return dim

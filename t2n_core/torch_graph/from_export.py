@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
 
 from t2n_core.errors import CaptureError
+from t2n_core.nnef.dims import Dim
 from t2n_core.torch_graph import naming
 from t2n_core.torch_graph.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.fx_nodes import NodeReader
 from t2n_core.torch_graph.ir import TensorVariable, TorchModuleIRGraph
+from t2n_core.torch_graph.multiples import cut
 
 _WEIGHTS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 
 
 def build_graph(
-    program: torch.export.ExportedProgram, input_names: Sequence[str], table: SymbolTable
+    program: torch.export.ExportedProgram,
+    input_names: Sequence[str],
+    table: SymbolTable,
+    forms: Mapping[str, Dim] | None = None,
 ) -> TorchModuleIRGraph:
-    """Raises CaptureError for what has no place in the graph: written buffers, sizes as results, foreign calls."""
+    """Return the graph of a program, with symbols in other forms than those of the inputs where some are given.
+
+    Raises CaptureError for what has no place in the graph: written buffers, sizes as results, foreign calls.
+    """
     reader = NodeReader(table)
     inputs, weights = _placeholders(program, reader, input_names)
+    if forms:
+        table.write_as(forms)
+        _cut_inputs(reader)
     graph = TorchModuleIRGraph(inputs, [], reader.ops, weights, table)
     for node in program.graph.nodes:
         if node.op == "call_function":
@@ -66,6 +77,14 @@ def _placeholders(
         else:
             raise CaptureError(f"an input of kind {spec.kind.name} ({spec.arg.name}) cannot be exported")
     return inputs, weights
+
+
+def _cut_inputs(reader: NodeReader) -> None:
+    for name, variable in reader.env.items():
+        if isinstance(variable, TensorVariable) and variable.data is None and variable.fake is not None:
+            steps = cut(variable, tuple(reader.table.dim(size) for size in variable.fake.shape))
+            reader.ops += steps
+            reader.env[name] = steps[-1].outputs[0] if steps else variable
 
 
 def place_of(data: torch.Tensor) -> tuple[Any, ...]:

@@ -29,6 +29,7 @@ from t2n_core.torch_graph.implied import implied_decisions
 from t2n_core.torch_graph.inputs import ModelInputs, bind_inputs, result_names
 from t2n_core.torch_graph.ir import TorchModuleIRGraph
 from t2n_core.torch_graph.module_calls import Extractor, whole_modules
+from t2n_core.torch_graph.multiples import multiples
 from t2n_core.torch_graph.narrowing import RangeWarning, SizeDecision, named, narrowed
 from t2n_core.torch_graph.numbers_as_indices import numbers_as_indices
 from t2n_core.torch_graph.numbers_of_sizes import numbers_of_sizes
@@ -229,6 +230,11 @@ class TorchModuleTracer:
         if causes and self._declared.explicit:
             refuse_smaller_range(self._declared, sizes, causes)
         graph = build_graph(program, self.inputs.names, self._table(sizes, fakes, axes))
+        extents = [extent for node in graph.data_nodes for extent in node.shape]
+        required = [cause.condition for cause in causes if cause.required]
+        sizes, forms = multiples(sizes, [*extents, *graph.bounds(), *required], captured_at)
+        if forms:
+            graph = build_graph(program, self.inputs.names, self._table(sizes, fakes, axes), forms)
         return CapturedModel(graph, example, result_names(paths), sizes, tuple(causes), captured_at)
 
     def _table(self, sizes: SizeRange, fakes: Sequence[torch.Tensor], axes: Axes) -> SymbolTable:

@@ -10,6 +10,7 @@ from torch.nn import functional
 from t2n_core.errors import CaptureError
 from t2n_core.export import ModelExport
 from t2n_core.inference_target import TractNNEF
+from t2n_core.torch_graph.narrowing import RangeWarning
 
 PADDED = torch.tensor([[False, False, False], [False, False, True]])
 
@@ -81,3 +82,26 @@ def test_functions_are_captured_with_all_names_of_their_arguments(name):
     found = KEYWORDS[name](x)
     shapes = [tuple(t.shape[1:]) for t in ([found] if isinstance(found, torch.Tensor) else found)]
     assert [output.shape[1:] for output in graph.outputs] == shapes
+
+
+class Unshuffled(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        even = x[:, :, : x.shape[2] // 2 * 2, : x.shape[3] // 2 * 2]
+        return functional.pixel_unshuffle(even, 2)
+
+
+@pytest.mark.parametrize("sizes", [(4, 6), (9, 5)])
+def test_pixels_of_a_slice_are_unshuffled_at_all_sizes(sizes):
+    export = ModelExport(Unshuffled(), {"x": torch.randn(1, 3, *sizes)}, dynamic_axes={"x": {2: "H", 3: "W"}})
+    assert str(export.captured.range) == "H >= 1, W >= 1"
+
+
+@pytest.mark.parametrize("squeezed", [torch.squeeze, torch.squeeze_copy, torch.ops.aten.squeeze_copy.dims])
+def test_that_an_axis_stays_is_a_decision(squeezed):
+    class Squeezed(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return squeezed(x, (1,)) * 2
+
+    with pytest.warns(RangeWarning, match="T != 1"):
+        captured = ModelExport(Squeezed(), {"x": torch.randn(2, 5)}, dynamic_axes={"x": {1: "T"}}).captured
+    assert str(captured.range) == "T >= 2"

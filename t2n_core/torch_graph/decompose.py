@@ -17,7 +17,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from t2n_core.errors import CaptureError
-from t2n_core.nnef.dims import FloorDiv, Modulo
+from t2n_core.nnef.dims import FloorDiv, Modulo, shape_text
+from t2n_core.nnef.shapes import check_shape
 from t2n_core.torch_graph import decompositions
 from t2n_core.torch_graph.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.fx_nodes import NodeReader
@@ -46,11 +47,22 @@ def decompose(op: TorchOp, table: SymbolTable, other_body: Callable[..., Any] | 
     if body is None:
         return None
     expansion = expand(op, table, body, op.inputs)
-    if expansion is not None and other_body is None:
-        steps, _ = expansion
-        if len(steps) == 1 and steps[0].op_ref is op.op_ref:  # a decomposition that gives itself
-            return None
-    return expansion
+    if expansion is None:
+        return None
+    steps, results = expansion
+    if other_body is None and len(steps) == 1 and steps[0].op_ref is op.op_ref:  # a decomposition that gives itself
+        return None
+    op.refusal = _other_shape(op, results)
+    return None if op.refusal else expansion
+
+
+def _other_shape(op: TorchOp, results: Sequence[TensorVariable | None]) -> str:
+    """Return why a decomposition holds for the traced sizes alone; empty if its results have the captured shapes."""
+    for captured, found in zip(op.outputs, results, strict=True):
+        if captured is not None and found is not None and not check_shape(found.shape, captured.shape):
+            shapes = f"{shape_text(found.shape)} comes out of it, not {shape_text(captured.shape)}"
+            return f"the decomposition of {op.kind} decides by a size: {shapes}"
+    return ""
 
 
 def expand(

@@ -115,6 +115,20 @@ def linear_cross_entropy(*args: Any, options: Any = None, **kwargs: Any) -> Tens
     return found
 
 
+def chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int, **out: Any) -> Tensor:
+    """`torch._chunk_cat`: each tensor padded with zeros to so many chunks, laid side by side behind that axis."""
+    if out:
+        return torch._chunk_cat(list(tensors), dim, num_chunks, **out)
+    axis, parts = dim % tensors[0].dim(), []
+    for x in tensors:
+        *_, size = lead = x.shape[: axis + 1]
+        each = (size + num_chunks - 1) // num_chunks
+        room = [0, 0] * (x.dim() - axis - 1)
+        padded = functional.pad(x, [*room, 0, each * num_chunks - size])
+        parts.append(padded.reshape([*lead[:-1], num_chunks, each * math.prod(x.shape[axis + 1 :])]))
+    return torch.cat(parts, axis + 1)
+
+
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
@@ -143,6 +157,7 @@ FREE: dict[Any, Callable[..., Any]] = {
     torch.corrcoef: corrcoef,
     torch.Tensor.corrcoef: corrcoef,
     functional.gaussian_nll_loss: gaussian_nll_loss,
+    torch._chunk_cat: chunk_cat,
 }
 if hasattr(functional, "linear_cross_entropy"):
     FREE[functional.linear_cross_entropy] = linear_cross_entropy

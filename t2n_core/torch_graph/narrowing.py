@@ -158,7 +158,11 @@ def _conditions(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> li
     parts = decision.condition.args if isinstance(decision.condition, sympy.And) else [decision.condition]
     parts = [_without_extreme(part) for part in parts]
     if not all(isinstance(part, _CONDITIONS) and _is_linear(part) for part in parts):
-        simpler = _larger_sizes(decision, sizes, captured) or _remainders(decision, sizes, captured)
+        simpler = (
+            _larger_sizes(decision, sizes, captured)
+            or _remainders(decision, sizes, captured)
+            or _remainder_of_one(decision, sizes, captured)
+        )
         if simpler:
             return simpler
     if not all(isinstance(part, _CONDITIONS) for part in parts):
@@ -184,6 +188,22 @@ def _remainders(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> li
         if period is not None:
             found.append(sympy.Eq(Modulo(symbol(name), period), captured[name] % period, evaluate=False))
     return found if found and not _others(decision, sizes.narrowed(*found), captured) else []
+
+
+def _remainder_of_one(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> list[Any]:
+    """Return what remainder one symbol has to share with its captured size so that the decision is as it was whatever
+    the others are, such as `A % 25 == 0` for `A * B % 25 == 0`; none if there is no such symbol."""
+    names = sorted(s.name for s in decision.condition.free_symbols)
+    tried = {name: _tried_sizes(name, decision, sizes) for name in names}
+    for name in names:
+        for period in _PERIODS:
+            alike = [n for n in tried[name] if n % period == captured[name] % period]
+            chance = random.Random(period)
+            points = ({n: chance.choice(tried[n]) for n in names} | {name: chance.choice(alike)} for _ in range(60))
+            if all(decision.holds({**captured, **point}) for point in points):
+                found = [sympy.Eq(Modulo(symbol(name), period), captured[name] % period, evaluate=False)]
+                return [] if _others(decision, sizes.narrowed(*found), captured) else found
+    return []
 
 
 def _is_linear(relation: Any) -> bool:

@@ -18,7 +18,13 @@ from t2n_core.nnef.tract.empty import without_empty
 from t2n_core.nnef.tract.sizes import is_quotient, is_seen_within, without_differences
 from t2n_core.nnef.tract_arithmetic import INT64, TractArithmetic
 from t2n_core.nnef.tract_rewriting import MOVED_RESHAPES
-from t2n_core.nnef.tract_versions import CLAMPED_ENDS, EMPTY_RESHAPES, SIZES_AS_BOUNDS, SUBTRACTED_QUOTIENTS
+from t2n_core.nnef.tract_versions import (
+    CLAMPED_ENDS,
+    EMPTY_RESHAPES,
+    QUOTIENTS_AS_BOUNDS,
+    SIZES_AS_BOUNDS,
+    SUBTRACTED_QUOTIENTS,
+)
 
 
 class TractLayout(TractArithmetic):
@@ -99,12 +105,19 @@ class TractLayout(TractArithmetic):
         return self._cut(whole, axis, 0, size, 1)
 
     def _must_be_picked(self, size: Dim, begin: Dim, end: Dim) -> bool:
-        """True where `slice` takes no such bounds, or the engine would give it another extent than it has."""
+        """Return whether `slice` takes no such bounds, or the engine would not find out the extent that it has."""
         if is_static((size, begin, end)):
             return False
         if self.spec.version < SIZES_AS_BOUNDS:
             return not is_static((begin, end))
         length = as_dim(end - begin)
+        if (
+            self.spec.version >= QUOTIENTS_AS_BOUNDS
+            and not self.options.streaming
+            and is_quotient(begin)
+            and is_quotient(end)
+        ):
+            return True
         return bool(self.spec.version >= SUBTRACTED_QUOTIENTS and without_differences(length) != length)
 
     def _is_clamped(self, size: Dim, begin: Dim, end: Dim) -> bool:

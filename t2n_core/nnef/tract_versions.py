@@ -25,6 +25,8 @@ EMPTY_RESHAPES = (Version("0.21.6"), Version("0.23.0"))
 SUBTRACTED_QUOTIENTS = Version("0.21.6")
 """From then on the engine does not see that two sizes with a quotient subtracted are equal; from 0.23.0 on it takes
 `T - T / 2` for `T / 2`, which is one less where T is odd."""
+QUOTIENTS_AS_BOUNDS = Version("0.23.0")
+"""From then on the engine takes minutes for the extent of a `slice` from one quotient to another."""
 RESHAPES_INTO_SCANS = (Version("0.23.0"), Version("0.23.9"))
 """From the first to before the second, the engine moves a `reshape` of a scan's result into the scan, and fails."""
 

@@ -19,6 +19,10 @@ CASES = [
     case("multi_dot", lambda a, b, c: torch.linalg.multi_dot([a, b, c]), randn(2, 3), randn(3, 4), randn(4)).dynamic(
         {0: {0: "B", 1: "T"}, 1: {0: "T"}}
     ),
+    case("_chunk_cat", lambda x, y: torch._chunk_cat([x, y], 1, 5), randn(2, 3), randn(2, 13)).dynamic(
+        {0: {0: "B", 1: "T"}, 1: {0: "B", 1: "S"}}
+    ),
+    case("_chunk_cat in front of other axes", lambda x: torch._chunk_cat([x, -x], 0, 2), randn(3, 4)).dynamic(BT),
     case("bilinear", F.bilinear, randn(2, 3, 4), randn(2, 3, 5), randn(6, 4, 5), randn(6)).dynamic(
         {0: {0: "B", 1: "T"}, 1: {0: "B", 1: "T"}}
     ),

@@ -93,6 +93,9 @@ CASES = [
         {0: {0: "B", 3: "W"}}
     ),
     case("adaptive_avg_pool2d", build(nn.AdaptiveAvgPool2d, (5, 7)), randn(2, 3, 16, 15)),
+    case("adaptive_avg_pool2d of dynamic axes", build(nn.AdaptiveAvgPool2d, (5, 7)), randn(2, 3, 16, 15)).dynamic(
+        {0: {2: "H", 3: "W"}}
+    ),
     case("_adaptive_avg_pool2d", aten._adaptive_avg_pool2d, randn(2, 3, 16, 15), [5, 3]),
     case("adaptive_avg_pool3d", build(nn.AdaptiveAvgPool3d, (2, 3, 1)), randn(2, 3, 6, 7, 5)),
     case("_adaptive_avg_pool3d", aten._adaptive_avg_pool3d, randn(2, 3, 6, 7, 5), [4, 3, 1]),

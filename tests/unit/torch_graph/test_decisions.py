@@ -221,6 +221,14 @@ def test_a_decision_on_a_product_of_two_sizes_is_one_on_each() -> None:
         assert str(export.captured.range) == "H >= 1, W >= 1, H % 2 == 0, W % 2 == 0"
 
 
+def test_a_product_is_a_multiple_where_one_of_its_factors_is() -> None:
+    def in_pieces(x: Tensor) -> Tensor:
+        return x.reshape(5, -1, 5)
+
+    export = ModelExport(Net(in_pieces).eval(), torch.randn(50, 5), dynamic_axes={"x": {0: "H", 1: "W"}})
+    assert str(export.captured.range) == "H >= 25, W >= 1, H % 25 == 0"
+
+
 def test_a_bound_far_away_is_not_tried_out() -> None:
     def limited(x: Tensor) -> Tensor:
         return x * 2 if x.shape[1] < (1 << 20) - 1 else x * 3

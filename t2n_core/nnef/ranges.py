@@ -6,7 +6,8 @@ SizeRange({"T": (1, 16)}).narrowed(Eq(Modulo(T, 2), 0))        1 <= T <= 16, T %
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -14,7 +15,7 @@ import sympy
 from sympy.core.relational import Relational
 from sympy.printing.str import StrPrinter
 
-from t2n_core.nnef.dims import symbol
+from t2n_core.nnef.dims import compiled, symbol
 
 LEAST: Final = 1
 """The smallest size of a symbol of which nothing is said: PyTorch itself takes sizes for 2 or more."""
@@ -91,12 +92,12 @@ class SizeRange:
 
     def broken(self, sizes: Mapping[str, int]) -> list[str]:
         """The bounds and conditions that these sizes break."""
-        found = [_said(relation) for relation in self.relations() if not _holds(relation, sizes)]
+        found = [_said(relation) for relation in self.relations() if not relation_holds(relation, sizes)]
         return found if self._has_scenario(sizes) else [*found, self._scenarios_text()]
 
     def _has_scenario(self, sizes: Mapping[str, int]) -> bool:
         each = self.scenarios.values()
-        return not each or any(all(_holds(one, sizes) for one in conditions) for conditions in each)
+        return not each or any(all(relation_holds(one, sizes) for one in conditions) for conditions in each)
 
     def _scenarios_text(self) -> str:
         return " or ".join(" and ".join(map(_said, conditions)) for conditions in self.scenarios.values())
@@ -132,13 +133,13 @@ class SizeRange:
         for relation in relations:
             others = [other for other in relations if other is not relation]
             for sizes in self._near(relation, base):
-                alone = not _holds(relation, sizes) and all(_holds(other, sizes) for other in others)
+                alone = not relation_holds(relation, sizes) and all(relation_holds(other, sizes) for other in others)
                 if alone and self._has_scenario(sizes):
                     found += [sizes] if sizes not in found else []
                     break
         for relation in itertools.chain.from_iterable(self.scenarios.values()):
             near = (sizes for sizes in self._near(relation, base) if not self._has_scenario(sizes))
-            outside = next((sizes for sizes in near if all(_holds(one, sizes) for one in relations)), None)
+            outside = next((sizes for sizes in near if all(relation_holds(one, sizes) for one in relations)), None)
             if outside is not None and outside not in found:
                 found.append(outside)
         return found
@@ -167,9 +168,26 @@ class SizeRange:
         return ", ".join([*parts, self._scenarios_text()] if self.scenarios else parts)
 
 
-def _holds(relation: Relational, sizes: Mapping[str, int]) -> bool:
-    left, right = (side.subs({s: sizes[s.name] for s in side.free_symbols}) for side in relation.args)
-    return bool(relation.func(left, right) == sympy.true)
+def relation_holds(relation: Relational, sizes: Mapping[str, int]) -> bool:
+    """True if a relation holds at these sizes; not where it divides by 0."""
+    try:
+        left, right = (compiled(side)(sizes) for side in relation.args)
+    except ZeroDivisionError:
+        return False
+    except ValueError:  # a function of PyTorch's that is none of ours, such as a square root
+        numbers = {s: sympy.Integer(sizes[s.name]) for s in relation.free_symbols}
+        return bool(relation.xreplace(numbers) != sympy.false)
+    return bool(_COMPARED[relation.rel_op](left, right))
+
+
+_COMPARED: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def _turns(relation: Relational, name: str, base: Mapping[str, int]) -> list[int]:
@@ -235,4 +253,4 @@ def ranges_text(sizes: Sequence[Mapping[str, int]]) -> str:
     return "; ".join(", ".join(f"{name} = {size}" for name, size in one.items()) for one in sizes)
 
 
-__all__ = ["LEAST", "Bounds", "EmptyRangeError", "SizeRange", "ranges_text"]
+__all__ = ["LEAST", "Bounds", "EmptyRangeError", "SizeRange", "ranges_text", "relation_holds"]

@@ -12,8 +12,8 @@ import sympy
 from sympy.core.relational import Relational
 
 from t2n_core.errors import CaptureError, Origin
-from t2n_core.nnef.dims import Max, Min, Modulo, compiled, symbol
-from t2n_core.nnef.ranges import EmptyRangeError, SizeRange
+from t2n_core.nnef.dims import Max, Min, Modulo, symbol
+from t2n_core.nnef.ranges import EmptyRangeError, SizeRange, relation_holds
 from t2n_core.torch_graph.decisions import Decision
 from t2n_core.torch_graph.dynamic_axes import SymbolTable
 
@@ -282,24 +282,7 @@ def _holds(condition: Any, sizes: Sizes) -> bool:
         return not _holds(condition.args[0], sizes)
     if isinstance(condition, sympy.And | sympy.Or):
         return (all if isinstance(condition, sympy.And) else any)(_holds(part, sizes) for part in condition.args)
-    try:
-        left, right = (compiled(side)(sizes) for side in condition.args)
-        return bool(_COMPARED[condition.rel_op](left, right))
-    except ZeroDivisionError:
-        return False
-    except ValueError:  # a function of PyTorch's that is none of ours, such as a square root
-        numbers = {s: sympy.Integer(sizes[s.name]) for s in condition.free_symbols}
-        return bool(condition.xreplace(numbers) != sympy.false)
-
-
-_COMPARED: dict[str, Callable[[Any, Any], bool]] = {
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-}
+    return relation_holds(condition, sizes)
 
 
 def _said(condition: Any) -> str:

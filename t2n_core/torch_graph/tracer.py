@@ -18,6 +18,7 @@ from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.ranges import LEAST, SizeRange
 from t2n_core.torch_graph.as_eager import masks_unread, padded_encoders
 from t2n_core.torch_graph.calls import FlatCall
+from t2n_core.torch_graph.capture_cost import cheaper_capture
 from t2n_core.torch_graph.capture_mode import CaptureMode
 from t2n_core.torch_graph.capture_sizes import Axes, capture_sizes, example_sizes, freeing_sizes, resized
 from t2n_core.torch_graph.containers import containers_kept
@@ -281,6 +282,7 @@ class TorchModuleTracer:
             try:
                 with ExitStack() as while_capturing:
                     while_capturing.enter_context(short_stack_traces())
+                    while_capturing.enter_context(cheaper_capture())
                     while_capturing.enter_context(decisions.recording())
                     while_capturing.enter_context(masks_unread())
                     while_capturing.enter_context(numbers_of_sizes())

@@ -1,0 +1,50 @@
+"""Work of torch.export on symbolic sizes of which nothing is read, left out while a model is captured.
+
+PyTorch keeps the result of every operator on fake tensors, to give it again for the same shapes, and makes a second
+tensor each time to learn whether it may. That takes as long as the operator itself, and a model with many different
+shapes asks for few results again. So a result is kept the second time that it is computed. PyTorch also asks of every
+result whether it is contiguous, in each memory format, for a note that it calls best effort.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental import proxy_tensor
+
+
+@contextmanager
+def cheaper_capture() -> Iterator[None]:
+    """While active, results of symbolic sizes are kept when they are computed again, and nodes note no memory format.
+
+    A PyTorch without these functions does its work as ever.
+    """
+    with ExitStack() as stack:
+        keep = getattr(FakeTensorMode, "_make_cache_entry", None)
+        if keep is not None:
+            stack.enter_context(patch.object(FakeTensorMode, "_make_cache_entry", _when_repeated(keep)))
+        describe = getattr(proxy_tensor, "_extract_tensor_metadata", None)
+        if describe is not None:
+            short = functools.partial(describe, include_contiguity=False)
+            stack.enter_context(patch.object(proxy_tensor, "_extract_tensor_metadata", short))
+        yield
+
+
+def _when_repeated(keep: Callable[..., Any]) -> Callable[..., Any]:
+    seen: set[Any] = set()
+
+    def make_entry(mode: Any, state: Any, key: Any, *call: Any) -> Any:
+        if state.cache_on_shape_env() and key not in seen:
+            seen.add(key)
+            return None  # counts as no entry
+        return keep(mode, state, key, *call)
+
+    return make_entry
+
+
+__all__ = ["cheaper_capture"]

@@ -26,6 +26,7 @@ from t2n_core.nnef.tract_versions import (
     BLOCKS,
     BLOCKS_IN_HALVES,
     PRODUCTS_APART,
+    PRODUCTS_OF_EQUALS,
     REWRITTEN_PRODUCTS,
     ROWS_OVERRUN,
 )
@@ -102,6 +103,8 @@ class TractEmitter(TractLayout):
         """The product of matrices, with operands that the engine would misread repeated or behind a barrier."""
         if self.spec.version < BATCHED_CONSTANTS:
             x, y = self._batched(x, y), self._batched(y, x)
+        if self.spec.version < PRODUCTS_OF_EQUALS:
+            y = self._spelled_as(x, y, **transposed)
         if self.spec.version >= REWRITTEN_PRODUCTS:
             rewritten = is_rewritten(x, y), is_rewritten(y, x)
             x, y = (fence(self, v) if broken else v for v, broken in zip((x, y), rewritten, strict=True))
@@ -150,6 +153,11 @@ class TractEmitter(TractLayout):
         if self.spec.version < BLOCKS:
             raise self.fail(f"weights in blocks of 4 bits (Q4_0) are read since tract {BLOCKS}")
         return BlockLayout.NEIGHBOURS if self.spec.version < BLOCKS_IN_HALVES else BlockLayout.HALVES
+
+    def _spelled_as(self, x: Value, y: Value, *, transposeA: bool = False, transposeB: bool = False) -> Value:  # noqa: N803
+        """Return the second operand of a product, its inner size spelled as that of the first."""
+        inner, axis = x.shape[-2 if transposeA else -1], y.rank - (1 if transposeB else 2)
+        return y if inner == y.shape[axis] else self.slice(y, axes=[axis], begin=[0], end=[inner])
 
     def _batched(self, value: Value, other: Value) -> Value:
         if not self._is_known(other) or not is_stretched(value.shape[:-2], other.shape[:-2]):

@@ -43,6 +43,9 @@ SUMS_IN_SINGLE = Version("0.21.13")
 those of a matrix and a vector. Convolutions still are."""
 ROWS_OVERRUN = Version("0.23.0")
 """Before, `conv` over two axes writes beyond its memory where a window begins behind the end of a row."""
+PRODUCTS_OF_EQUALS = Version("0.21.8")
+"""Before, a `matmul` over an axis whose size is spelled otherwise in the second operand is of the first element alone,
+or no product at all."""
 REWRITTEN_PRODUCTS = Version("0.21.12")
 """From then on the engine takes a `tile` off a product's operand although the result then lacks the size, and folds
 a `reshape` of one operand's batch into the other operand although that has one element there."""

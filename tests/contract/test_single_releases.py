@@ -16,6 +16,7 @@ BETWEEN = {
     "conv/conv_transpose2d, one place, groups": ("0.21.8", "0.21.10"),
     "arithmetic/sub of a mean": ("0.21.7", "0.21.8", "0.21.10"),
     "arithmetic/sub of a mean dynamic": ("0.21.7", "0.21.8", "0.21.10"),
+    "matmul/matmul over halves": ("0.21.5", "0.21.7", "0.21.8"),
     "arithmetic/div trunc by 64 of torch.int32": ("0.21.6", "0.23.0", "0.23.8"),
 }
 

@@ -41,6 +41,11 @@ def _of_windows(x: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.linear(windows, matrix)
 
 
+def _of_halves(x: torch.Tensor) -> torch.Tensor:
+    """Over an axis whose size is spelled `(T + 1) // 2` in one operand and `(2 * T + 3) // 4` in the other."""
+    return torch.matmul(x.chunk(2, 2)[0], torch.cat([x, x], 2).tensor_split(4, 2)[0].transpose(1, 2))
+
+
 CASES = [
     case("linear", build(nn.Linear, 5, 3), randn(2, 5)),
     case("linear dynamic", build(nn.Linear, 5, 3), randn(2, 4, 5)).dynamic({0: {0: "B", 1: "T"}}),
@@ -75,5 +80,6 @@ CASES = [
     case("groups of rows", _grouped, randn(7, 4), weight(randn(3, 4, 5))),
     case("groups of rows of varying number", _grouped, randn(7, 4), weight(randn(3, 4, 5))).dynamic({0: {0: "T"}}),
     case("linear of a repeated row", _of_repeated, randn(2, 5), weight(randn(3, 10))).dynamic({0: {0: "B"}}),
+    case("matmul over halves", _of_halves, randn(2, 3, 9)).dynamic({0: {2: "T"}}),
     case("linear of windows", _of_windows, randn(2, 4, 6, 5), weight(randn(3, 5))).dynamic({0: {0: "B"}}),
 ]

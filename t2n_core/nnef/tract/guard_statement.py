@@ -12,7 +12,7 @@ from t2n_core.nnef.dims import as_dim, evaluate, product, symbols_of
 from t2n_core.nnef.graph import ArrayWeight, Graph, Operation, Value
 from t2n_core.nnef.range_names import NODE
 from t2n_core.nnef.tract.guards import excess
-from t2n_core.nnef.tract.sizes import without_extremes
+from t2n_core.nnef.tract.sizes import is_uncertain, without_extremes
 from t2n_core.nnef.tract_versions import (
     BOUNDED_SIZES,
     CHECKED_SCENARIOS,
@@ -113,6 +113,10 @@ def _one(g: TractEmitter, rank: int) -> Value:
         raise LowerError(f"{g.spec} cannot check that sizes are in the range {g.graph.sizes}: {wrong}") from wrong
     if g.spec.version < EXTREMES:
         end = without_extremes(end)
+        if is_uncertain(end):
+            raise LowerError(
+                f"{g.spec} cannot check that sizes are in the range {g.graph.sizes}", hint=f"{EXTREMES} can"
+            )
     if g.spec.version >= BOUNDED_SIZES:  # `slice` ends where the axis does, there
         arguments = {"input": number, "start": 0, "end": end, "len": 1, "axis": 0}
         return _write(g, "tract_core_dyn_slice", arguments, np.float32, rank)

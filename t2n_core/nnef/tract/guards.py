@@ -114,7 +114,22 @@ def excess(sizes: SizeRange) -> sympy.Expr:
 
     Raises ValueError for a condition with a number beyond 2^30.
     """
-    return sympy.Add(*(_excess(relation) for relation in sizes.relations()))
+    return sympy.Add(*(_excess(part) for relation in sizes.relations() for part in _parts(relation)))
+
+
+def _parts(relation: Relational) -> Iterator[Relational]:
+    """The relations that say the same as one together, without an extreme that can be taken apart: `max(S, T) <= 9` as
+    `S <= 9` and `T <= 9`."""
+    over = sympy.expand(relation.lhs - relation.rhs)
+    if isinstance(relation, sympy.Ge | sympy.Gt):
+        over = -over
+    for term, number in over.as_coefficients_dict().items():
+        if isinstance(term, Max if number > 0 else Min) and not isinstance(relation, sympy.Eq):
+            kind = sympy.Lt if isinstance(relation, sympy.Lt | sympy.Gt) else sympy.Le
+            for argument in term.args:
+                yield from _parts(kind(over + number * (argument - term), 0, evaluate=False))
+            return
+    yield relation
 
 
 def _excess(relation: Relational) -> sympy.Expr:

@@ -70,12 +70,12 @@ def argument_for(version: Version, argument: Any) -> Any:
     if has_extremes(size):
         plain = hinged(without_differences(size)) if version < EXTREMES else size
         size = without_extremes(plain) if version < EXTREMES else without_nesting(plain)
-        if version < EXTREMES and _is_uncertain(size):
+        if version < EXTREMES and is_uncertain(size):
             raise ValueError(f"{argument} has no form that this release works out right; {EXTREMES} has one")
     return without_differences(size) if version >= SUBTRACTED_QUOTIENTS else size
 
 
-def _is_uncertain(size: Dim) -> bool:
+def is_uncertain(size: Dim) -> bool:
     """Return whether a quotient that stands for a comparison is of another such quotient, or of one that is
     subtracted: releases without maxima simplify these wrongly, or do not end loading.
     """

@@ -9,7 +9,7 @@ from packaging.version import Version
 from sympy import Eq, Ge, Gt, Le, Lt
 
 from t2n_core.errors import InputError
-from t2n_core.nnef.dims import FloorDiv, Max, Modulo, evaluate, symbol
+from t2n_core.nnef.dims import FloorDiv, Max, Min, Modulo, evaluate, symbol
 from t2n_core.nnef.ranges import SizeRange
 from t2n_core.nnef.tract.guards import assertion, assertions, condition, excess
 from t2n_core.nnef.tract.user_extensions import to_write, with_assertions
@@ -53,7 +53,8 @@ def test_scenarios_stand_twice_and_hold_all_conditions() -> None:
     [
         Le(T, 16), Ge(T, 5), Lt(T, S), Le(T, S), Gt(T, S), Ge(T, S), Le(2 * T, S + 1), Ge(3 * T, 2 * S + 5),
         Le(T + S, 20), Eq(Modulo(T, 3), 1), Eq(T, S), Eq(T, S + 3), Le(T * S, 30), Le(T * S, 1 << 24),
-        Le(FloorDiv(T + 2, 4) * 4, S + 2), Le(Max(T, S), 9),
+        Le(FloorDiv(T + 2, 4) * 4, S + 2), Le(Max(T, S), 9), Le(T + Max(T, S), 20),
+        Ge(Min(T, S), 3), Gt(2 * Min(T, S), T), Le(Min(T, S), 4),
     ],
 )  # fmt: skip
 def test_excess_is_0_inside_and_at_least_1_outside(relation: object) -> None:

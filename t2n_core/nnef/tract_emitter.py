@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from t2n_core.errors import LowerError
 from t2n_core.nnef.dims import Dim, Shape, is_static, product
 from t2n_core.nnef.emitter import FLOAT32, Expected
 from t2n_core.nnef.graph import BlockLayout, Operation, Value
@@ -58,7 +59,10 @@ class TractEmitter(TractLayout):
         if self.options.streaming:
             return
         sizes = self.graph.sizes
-        self.graph.extensions += assertions(sizes, self.spec.version)
+        try:
+            self.graph.extensions += assertions(sizes, self.spec.version)
+        except ValueError as wrong:
+            raise LowerError(f"{self.spec} cannot check that sizes are in the range {sizes}: {wrong}") from wrong
         if sizes.restricted:
             self.graph.properties[PROPERTY] = str(sizes)
         guard(self)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from t2n_core.errors import LowerError
-from t2n_core.nnef.dims import as_dim, evaluate, product, symbols_of
+from t2n_core.nnef.dims import as_dim, evaluate, product, symbols_of, text
 from t2n_core.nnef.graph import ArrayWeight, Graph, Operation, Value
 from t2n_core.nnef.range_names import NODE
 from t2n_core.nnef.tract.guards import excess
@@ -109,6 +109,7 @@ def _one(g: TractEmitter, rank: int) -> Value:
     number = g.variable("one_in_range", ArrayWeight(np.ones((1,) * rank, np.float32)))
     try:
         end = as_dim(1 + excess(g.graph.sizes))
+        text(end)
     except ValueError as wrong:
         raise LowerError(f"{g.spec} cannot check that sizes are in the range {g.graph.sizes}: {wrong}") from wrong
     if g.spec.version < EXTREMES:

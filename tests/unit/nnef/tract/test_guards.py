@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
+import torch
 from packaging.version import Version
 from sympy import Eq, Ge, Gt, Le, Lt
+from torch import Tensor, nn
 
-from t2n_core.errors import InputError
+from t2n_core import ModelExport, TractNNEF
+from t2n_core.errors import InputError, LowerError
 from t2n_core.nnef.dims import FloorDiv, Max, Min, Modulo, evaluate, symbol
 from t2n_core.nnef.ranges import SizeRange
 from t2n_core.nnef.tract.guards import assertion, assertions, condition, excess
@@ -68,6 +72,20 @@ def test_excess_is_0_inside_and_at_least_1_outside(relation: object) -> None:
 def test_a_number_too_large_is_no_guard() -> None:
     with pytest.raises(ValueError, match="too large"):
         excess(FREE.narrowed(Le(T, 1 << 40)))
+
+
+class Ratio(nn.Module):
+    """Decides by a quotient of two dynamic sizes."""
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return x * 2 if x.shape[0] // y.shape[0] >= 2 else x * 3
+
+
+@pytest.mark.parametrize("version", ["0.20.22", "0.21.7", "0.23.9"])
+def test_a_range_without_a_form_is_refused(version: str, tmp_path: Path) -> None:
+    export = ModelExport(Ratio().eval(), (torch.randn(9), torch.randn(4)), dynamic_axes={"x": {0: "T"}, "y": {0: "S"}})
+    with pytest.raises(LowerError, match="cannot check that sizes are in the range"):
+        export.to(TractNNEF(version), tmp_path / "model.nnef.tar")
 
 
 @pytest.mark.parametrize(

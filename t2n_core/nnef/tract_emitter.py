@@ -122,11 +122,13 @@ class TractEmitter(TractLayout):
         flat = self.reshape_to(x, (product(lead), x.shape[-1]))
         return self.reshape_to(self.matmul(flat, w, transposeB=True), (*lead, w.shape[0]))
 
-    def conv(self, input: Value, *args: Any, out: Expected | None = None, **attributes: Any) -> Value:
+    def conv(self, input: Value, filter: Value, *args: Any, out: Expected | None = None, **attributes: Any) -> Value:
         """The statement of that name; with a window of 1 the engine makes it a product, with the same misreading."""
         if self.spec.version >= REWRITTEN_PRODUCTS and is_tiled(input):
             input = fence(self, input)
-        return self.respelled(self.one("conv", input, *args, out=out, **attributes))
+        channels = filter.shape[1] * attributes.get("groups", 1)
+        input = self._spelled(input, 1, channels)
+        return self.respelled(self.one("conv", input, filter, *args, out=out, **attributes))
 
     def max_pool(self, input: Value, **attributes: Any) -> Value:
         """The statement of that name."""
@@ -160,8 +162,11 @@ class TractEmitter(TractLayout):
 
     def _spelled_as(self, x: Value, y: Value, *, transposeA: bool = False, transposeB: bool = False) -> Value:  # noqa: N803
         """Return the second operand of a product, its inner size spelled as that of the first."""
-        inner, axis = x.shape[-2 if transposeA else -1], y.rank - (1 if transposeB else 2)
-        return y if inner == y.shape[axis] else self.slice(y, axes=[axis], begin=[0], end=[inner])
+        return self._spelled(y, y.rank - (1 if transposeB else 2), x.shape[-2 if transposeA else -1])
+
+    def _spelled(self, value: Value, axis: int, size: Dim) -> Value:
+        """Return a value with the size of one axis, which is this one, spelled so."""
+        return value if value.shape[axis] == size else self.slice(value, axes=[axis], begin=[0], end=[size])
 
     def _batched(self, value: Value, other: Value) -> Value:
         if not self._is_known(other) or not is_stretched(value.shape[:-2], other.shape[:-2]):

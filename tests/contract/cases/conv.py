@@ -24,6 +24,11 @@ def _encoded(x: torch.Tensor, first: torch.Tensor, kernel: torch.Tensor, weight:
     return F.linear(F.linear(x.mT, weight).tanh(), weight)
 
 
+def _of_padded_channels(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
+    """A number of channels that is 4 wherever the model runs, and made of a dynamic size."""
+    return torch.nn.functional.conv1d(torch.nn.functional.pad(x, (0, 0, 0, -x.shape[1] % 4)), kernel)
+
+
 CASES = [
     case("conv1d by a dynamic number of filters", F.conv1d, randn(2, 3, 9), randn(4, 3, 5)).dynamic({1: {0: "O"}}),
     case("conv1d by filters of dynamic size", F.conv1d, randn(2, 3, 9), randn(4, 3, 5)).dynamic({1: {2: "K"}}),
@@ -47,6 +52,9 @@ CASES = [
         {0: {0: "B", 2: "T"}}
     ),
     case("conv1d valid, groups", build(nn.Conv1d, 4, 6, 4, padding="valid", groups=2, bias=False), randn(1, 4, 17)),
+    case("conv1d of padded channels", _of_padded_channels, randn(2, 3, 9), weight(randn(5, 4, 3))).dynamic(
+        {0: {1: "T"}}
+    ),
     case("conv1d unbatched", build(nn.Conv1d, 4, 6, 4), randn(4, 17)).dynamic({0: {1: "T"}}),
     case("conv2d", build(nn.Conv2d, 4, 6, (3, 2), (2, 3), (1, 2), (2, 1), groups=2), randn(2, 4, 13, 16)).dynamic(ALL),
     case("conv2d depthwise", build(nn.Conv2d, 4, 4, (3, 5), padding=(1, 2), groups=4), randn(2, 4, 13, 16)),

@@ -46,6 +46,11 @@ def _of_halves(x: torch.Tensor) -> torch.Tensor:
     return torch.matmul(x.chunk(2, 2)[0], torch.cat([x, x], 2).tensor_split(4, 2)[0].transpose(1, 2))
 
 
+def _of_padded_rows(x: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
+    """Over an axis of 4 elements wherever the model runs, whose size is made of a dynamic one."""
+    return torch.nn.functional.pad(x, (0, -x.shape[1] % 4)) @ matrix
+
+
 CASES = [
     case("linear", build(nn.Linear, 5, 3), randn(2, 5)),
     case("linear dynamic", build(nn.Linear, 5, 3), randn(2, 4, 5)).dynamic({0: {0: "B", 1: "T"}}),
@@ -81,5 +86,6 @@ CASES = [
     case("groups of rows of varying number", _grouped, randn(7, 4), weight(randn(3, 4, 5))).dynamic({0: {0: "T"}}),
     case("linear of a repeated row", _of_repeated, randn(2, 5), weight(randn(3, 10))).dynamic({0: {0: "B"}}),
     case("matmul over halves", _of_halves, randn(2, 3, 9)).dynamic({0: {2: "T"}}),
+    case("matmul of padded rows", _of_padded_rows, randn(5, 3), weight(randn(4, 2))).dynamic({0: {1: "T"}}),
     case("linear of windows", _of_windows, randn(2, 4, 6, 5), weight(randn(3, 5))).dynamic({0: {0: "B"}}),
 ]

@@ -116,7 +116,7 @@ def read(path: Path) -> Iterator[tuple[str, str, tuple[str, str]]]:
     """As `run`, from the records of a session."""
     import msgspec
 
-    from pytest_t2n.records import cells_of, read_records
+    from pytest_t2n.records.schema import cells_of, read_records
 
     for cell in cells_of(read_records(path / "matrix.jsonl" if path.is_dir() else path)):
         if "test_sizes[" in cell.case:

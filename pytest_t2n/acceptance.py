@@ -16,7 +16,7 @@ from pytest_t2n.expectations import (
     speaks_of_suite,
 )
 from pytest_t2n.judging import ACCEPTED, acceptable
-from pytest_t2n.records import CellLine
+from pytest_t2n.records.schema import CellLine
 from pytest_t2n.selection import Selection
 
 HEADER = """\

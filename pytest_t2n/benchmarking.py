@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_t2n.records import CellLine
+    from pytest_t2n.records.schema import CellLine
     from t2n_core.check.outcome import Outcome
     from t2n_core.export import ExportResult
 

@@ -21,7 +21,7 @@ import msgspec
 import pytest
 
 from pytest_t2n.cells import Cell
-from pytest_t2n.records import LevelName, RecordError, RunLine
+from pytest_t2n.records.schema import LevelName, RecordError, RunLine
 
 if TYPE_CHECKING:
     from t2n_core.check.samples import Sample

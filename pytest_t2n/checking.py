@@ -135,7 +135,7 @@ def _write_failure(folder: Path, material: Material, outcome: Outcome, actual: S
     from pytest_t2n.contents import graph_text
     from pytest_t2n.evidence import outcome_record
     from pytest_t2n.ledger import package_versions
-    from pytest_t2n.records import encode
+    from pytest_t2n.records.schema import encode
 
     cell = material.cell
     write_manifest(folder, [write_check(folder, material)], package_versions())

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Column, Table
 
-from pytest_t2n.records import CellLine, Record, RecordError, RunLine, cells_of, encode, read_records
+from pytest_t2n.records.schema import CellLine, Record, RecordError, RunLine, cells_of, encode, read_records
 from pytest_t2n.report.matrix import Matrix, is_surprise
 from t2n_core.errors import T2NError
 
@@ -132,7 +132,7 @@ def _told(run: object) -> object:
 
 
 def _merge(options: argparse.Namespace) -> int:
-    from pytest_t2n.merging import merge_records
+    from pytest_t2n.records.merge import merge_records
 
     merged = merge_records({str(path): load(path) for path in options.files}, allow_rerun=options.allow_rerun)
     directory = options.output.suffix != ".jsonl"
@@ -147,7 +147,7 @@ def _merge(options: argparse.Namespace) -> int:
 
 
 def _diff(options: argparse.Namespace) -> int:
-    from pytest_t2n.changes import Kind, compare_columns, compare_matrices
+    from pytest_t2n.records.changes import Kind, compare_columns, compare_matrices
 
     cells = cells_of(load(options.file))
     if (options.other is None) == (options.engines is None):

@@ -21,7 +21,7 @@ from pytest_t2n.cells import Cell
 from pytest_t2n.contents import Contents, clipped_graph
 from pytest_t2n.engines import SelectedEngine, select_engines
 from pytest_t2n.expectations import ExpectationError, Expectations, glob_fits, names_of, read_expectations
-from pytest_t2n.records import SCHEMA, CellLine, Record, RecordError, RunLine, with_graphs
+from pytest_t2n.records.schema import SCHEMA, CellLine, Record, RecordError, RunLine, with_graphs
 from pytest_t2n.settings import Settings
 from t2n_core.errors import T2NError
 

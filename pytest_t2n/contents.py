@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_t2n.records import GraphLine
+    from pytest_t2n.records.schema import GraphLine
 
 GRAPH_FILE = "graph.nnef"
 _KEPT = 20_000
@@ -31,7 +31,7 @@ class Contents:
     def graph_line(self) -> GraphLine | None:
         if not self.graph:
             return None
-        from pytest_t2n.records import SCHEMA, GraphLine  # msgspec, which a session without cells does not need
+        from pytest_t2n.records.schema import SCHEMA, GraphLine  # msgspec, which a session without cells does not need
 
         return GraphLine(SCHEMA, sha256(self.graph.encode()).hexdigest()[:_KEY], self.graph)
 

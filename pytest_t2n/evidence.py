@@ -15,7 +15,7 @@ from pytest_t2n.benchmarking import FACT
 from pytest_t2n.cells import Cell
 from pytest_t2n.contents import Contents
 from pytest_t2n.expectations import Expectations
-from pytest_t2n.records import SCHEMA, CellLine, ErrorLine, Record, StageName, StatusName, encode
+from pytest_t2n.records.schema import SCHEMA, CellLine, ErrorLine, Record, StageName, StatusName, encode
 from pytest_t2n.running import CellRun
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from pytest_t2n.expectations import FAILURES, Expectation, Expectations
-from pytest_t2n.records import CellLine
+from pytest_t2n.records.schema import CellLine
 
 ACCEPTED = "accepted now"
 """How `expected` begins in the record of a failure that `--t2n-accept` writes down."""

@@ -17,8 +17,9 @@ import pytest
 from pytest_t2n.cells import Cell, case_id
 from pytest_t2n.engines import SelectedEngine
 from pytest_t2n.evidence import PROPERTY, simple_record
-from pytest_t2n.record_file import RecordFile, StoredRecords
-from pytest_t2n.records import (
+from pytest_t2n.records.counts import Tally
+from pytest_t2n.records.file import RecordFile, StoredRecords
+from pytest_t2n.records.schema import (
     SCHEMA,
     CellLine,
     EngineLine,
@@ -35,7 +36,6 @@ from pytest_t2n.records import (
 )
 from pytest_t2n.selection import Selection, plan_digest
 from pytest_t2n.settings import Settings
-from pytest_t2n.tally import Tally
 
 MATRIX_FILE = "matrix.jsonl"
 _NAMED = 20
@@ -289,7 +289,7 @@ def _outline(record: Record, words: dict[str, str]) -> Record:
 
 def _changes_note(before: Iterable[Record], after: Iterable[CellLine]) -> str:
     """One line: what changed since the baseline."""
-    from pytest_t2n.changes import Kind, compare_matrices
+    from pytest_t2n.records.changes import Kind, compare_matrices
 
     counts = Counter(change.kind for change in compare_matrices(cells_of(before), after))
     words = ", ".join(f"{counts[kind]} {kind.value}" for kind in Kind if counts[kind])

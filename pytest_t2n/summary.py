@@ -15,7 +15,7 @@ from t2n_core.check.stage import Status
 
 if TYPE_CHECKING:
     from pytest_t2n.ledger import Ledger
-    from pytest_t2n.tally import Kind
+    from pytest_t2n.records.counts import Kind
 
 _NAMED = 20
 """Missing cells that are named; the rest is a number."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from pytest_t2n.records import Record
+from pytest_t2n.records.schema import Record
 from pytest_t2n.report.badges import badges
 from pytest_t2n.report.markdown import summary_markdown
 from pytest_t2n.report.matrix import Matrix

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from pytest_t2n.records import CellLine
+from pytest_t2n.records.schema import CellLine
 from pytest_t2n.report.matrix import Matrix, count_statuses, is_surprise
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")

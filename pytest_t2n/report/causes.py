@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pytest_t2n.records import CellLine
+from pytest_t2n.records.schema import CellLine
 from pytest_t2n.report.matrix import is_surprise
 
 _WITHOUT_CAUSE = ("pass", "skip", "not_run")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from pytest_t2n.records import CellLine, EngineLine
+from pytest_t2n.records.schema import CellLine, EngineLine
 from pytest_t2n.report.matrix import Matrix, count_statuses, is_surprise
 from t2n_core.check.level import LEVELS
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from pytest_t2n.records import CellLine, Record
+from pytest_t2n.records.schema import CellLine, Record
 from pytest_t2n.report.matrix import Matrix, is_surprise
 
 _COLUMNS = (

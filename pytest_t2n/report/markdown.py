@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pytest_t2n.changes import Kind, compare_matrices
-from pytest_t2n.records import CellLine
+from pytest_t2n.records.changes import Kind, compare_matrices
+from pytest_t2n.records.schema import CellLine
 from pytest_t2n.report.causes import message_gist
 from pytest_t2n.report.matrix import Matrix, count_statuses, is_surprise
 

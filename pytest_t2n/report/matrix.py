@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from pytest_t2n.records import CellLine, EngineLine, Record, RunLine, cells_of, graphs_of
+from pytest_t2n.records.schema import CellLine, EngineLine, Record, RunLine, cells_of, graphs_of
 from t2n_core.check.stage import Status
 
 if TYPE_CHECKING:
-    from pytest_t2n.record_file import StoredRecords
+    from pytest_t2n.records.file import StoredRecords
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from pytest_t2n.records import CellLine, EngineLine
+from pytest_t2n.records.schema import CellLine, EngineLine
 from pytest_t2n.report.causes import Cause, cause_key
 from pytest_t2n.report.matrix import Matrix, Row, is_surprise
 from pytest_t2n.report.support import row_support

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_t2n.changes import compare_columns, compare_matrices
-from pytest_t2n.records import cells_of
+from pytest_t2n.records.changes import compare_columns, compare_matrices
+from pytest_t2n.records.schema import cells_of
 from pytest_t2n.report import write_report
 from pytest_t2n.report.causes import cause_key, find_causes
 from pytest_t2n.report.matrix import Matrix, is_surprise

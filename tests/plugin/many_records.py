@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 
-from pytest_t2n.records import (
+from pytest_t2n.records.schema import (
     SCHEMA,
     CellLine,
     EngineLine,

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from pytest_t2n.cli import main
-from pytest_t2n.records import CellLine, ErrorLine, OutputLine, encode
+from pytest_t2n.records.schema import CellLine, ErrorLine, OutputLine, encode
 from tests.plugin.test_report import cell, run_line
 
 OLD, NEW = "0.21.19", "0.23.9"

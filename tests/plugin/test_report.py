@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_t2n.records import (
+from pytest_t2n.records.schema import (
     SCHEMA,
     CellLine,
     EngineLine,

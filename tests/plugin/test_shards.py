@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pytest_t2n.cli import main
-from pytest_t2n.records import PlanLine, encode, read_records
+from pytest_t2n.records.schema import PlanLine, encode, read_records
 from pytest_t2n.shard import Shard
 
 MODELS = """

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from pytest_t2n.records import CellLine
+    from pytest_t2n.records.schema import CellLine
 
 
 class Kind(NamedTuple):

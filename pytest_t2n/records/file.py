@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from pytest_t2n.records import CellLine, GraphLine, Record, decode_line, outline_of
+from pytest_t2n.records.schema import CellLine, GraphLine, Record, decode_line, outline_of
 
 _BLOCK = 1 << 18
 """Bytes read at a time."""

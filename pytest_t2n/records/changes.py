@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pytest_t2n.records import CellLine
+from pytest_t2n.records.schema import CellLine
 from t2n_core.check.level import TractCheckTolerance
 
 

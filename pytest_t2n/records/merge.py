@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from pytest_t2n.records import (
+from pytest_t2n.records.schema import (
     CellLine,
     EngineLine,
     PlanLine,

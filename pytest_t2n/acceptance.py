@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_t2n.engines import SelectedEngine
+from pytest_t2n.config.engines import SelectedEngine
 from pytest_t2n.expectations import (
     HEADER_LINE,
     Expectation,

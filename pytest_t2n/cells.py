@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_t2n.engines import ENGINE_PARAM, SelectedEngine, engines_for
+from pytest_t2n.config.engines import ENGINE_PARAM, SelectedEngine, engines_for
 from pytest_t2n.markers import CaseOptions, MarkerError, marks_of, read_marks
 from pytest_t2n.stash import BAD_MARK, CELL, MARKER
 

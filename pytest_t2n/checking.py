@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_t2n.cells import Cell
-from pytest_t2n.engines import cache_folder
-from pytest_t2n.settings import Settings
+from pytest_t2n.config.engines import cache_folder
+from pytest_t2n.config.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_t2n.bundles import Material

@@ -263,7 +263,7 @@ def _fits(cell: CellLine, options: argparse.Namespace) -> bool:
 
 def _accept(options: argparse.Namespace) -> int:
     from pytest_t2n.acceptance import accept_results
-    from pytest_t2n.engines import SelectedEngine
+    from pytest_t2n.config.engines import SelectedEngine
     from pytest_t2n.expectations import ExpectationError
 
     records = load(options.file)

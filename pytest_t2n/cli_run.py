@@ -18,11 +18,11 @@ from rich.progress import Progress
 
 from pytest_t2n.bundles import CheckEntry, read_manifest, read_samples
 from pytest_t2n.cells import Cell
+from pytest_t2n.config.engines import SelectedEngine, select_engines
+from pytest_t2n.config.settings import Settings
 from pytest_t2n.contents import Contents, clipped_graph
-from pytest_t2n.engines import SelectedEngine, select_engines
 from pytest_t2n.expectations import ExpectationError, Expectations, glob_fits, names_of, read_expectations
 from pytest_t2n.records.schema import SCHEMA, CellLine, Record, RecordError, RunLine, with_graphs
-from pytest_t2n.settings import Settings
 from t2n_core.errors import T2NError
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ import msgspec
 import pytest
 
 from pytest_t2n.cells import Cell, case_id
-from pytest_t2n.engines import SelectedEngine
+from pytest_t2n.config.engines import SelectedEngine
+from pytest_t2n.config.settings import Settings
 from pytest_t2n.evidence import PROPERTY, simple_record
 from pytest_t2n.records.counts import Tally
 from pytest_t2n.records.file import RecordFile, StoredRecords
@@ -35,7 +36,6 @@ from pytest_t2n.records.schema import (
     outline_of,
 )
 from pytest_t2n.selection import Selection, plan_digest
-from pytest_t2n.settings import Settings
 
 MATRIX_FILE = "matrix.jsonl"
 _NAMED = 20

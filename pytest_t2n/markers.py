@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from pytest_t2n.engines import version_items
+from pytest_t2n.config.engines import version_items
 from pytest_t2n.stash import MARKER
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_t2n import stash as t2n
-from pytest_t2n.options import add_options
+from pytest_t2n.config.options import add_options
 
 if TYPE_CHECKING:
-    from pytest_t2n.engines import SelectedEngine
+    from pytest_t2n.config.engines import SelectedEngine
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,7 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[t2n.ENGINES] = []
     if config.getoption("help", False):
         return  # pytest configures itself to print that, and no session follows
-    from pytest_t2n.settings import read_settings
+    from pytest_t2n.config.settings import read_settings
 
     config.stash[t2n.SETTINGS] = read_settings(config)
     config.stash[t2n.TOLD] = {}
@@ -61,7 +61,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     engines = config.stash[t2n.ENGINES]
     if not engines:
         return None
-    from pytest_t2n.engines import cache_folder, header_line
+    from pytest_t2n.config.engines import cache_folder, header_line
 
     return header_line(engines, cache_folder(config.stash[t2n.SETTINGS]))
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_t2n.cells import guess_plan
-from pytest_t2n.engines import SelectedEngine, select_engines
+from pytest_t2n.config.engines import SelectedEngine, select_engines
 from pytest_t2n.expectations import Expectation, ExpectationError, Expectations, read_expectations
 from pytest_t2n.selection import Selection, ran_everything, take_part
 from pytest_t2n.stash import (

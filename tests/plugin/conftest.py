@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-import pytest_t2n.engines
+import pytest_t2n.config.engines
 import pytest_t2n.running
 import t2n_core.check.parity  # noqa: F401  numpy must not be loaded and forgotten again by a run in this process
 
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-import pytest_t2n.engines
+import pytest_t2n.config.engines
 import pytest_t2n.running
 from t2n_core.check.parity import check_parity
 from t2n_core.check.samples import Sample
@@ -120,7 +120,7 @@ def khronos(version, **options):
     return {"version": version, "options": options}
 
 
-pytest_t2n.engines.load_resolver = lambda: resolve
+pytest_t2n.config.engines.load_resolver = lambda: resolve
 pytest_t2n.running.load_converter = lambda: pytest_t2n.running.Converter(ModelExport, tract, khronos)
 '''
 
@@ -184,7 +184,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
     for name in (*surroundings, "CI", "BUILD_NUMBER"):
         monkeypatch.delenv(name, raising=False)
     # What the imaginary user's conftest replaces in this process is put back behind the test.
-    monkeypatch.setattr("pytest_t2n.engines.load_resolver", pytest_t2n.engines.load_resolver)
+    monkeypatch.setattr("pytest_t2n.config.engines.load_resolver", pytest_t2n.config.engines.load_resolver)
     monkeypatch.setattr("pytest_t2n.running.load_converter", pytest_t2n.running.load_converter)
     return Suite(pytester)
 

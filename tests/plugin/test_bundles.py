@@ -9,7 +9,7 @@ import pytest
 
 from pytest_t2n.bundles import read_manifest
 from pytest_t2n.cli_run import plan_checks
-from pytest_t2n.engines import SelectedEngine
+from pytest_t2n.config.engines import SelectedEngine
 from pytest_t2n.records.schema import cells_of, graphs_of, read_records
 from t2n_core.engine.store import default_cache_dir
 from tests.plugin.test_real import GRAPHS

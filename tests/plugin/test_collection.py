@@ -106,13 +106,13 @@ def test_collecting_writes_nothing_and_loads_neither_torch_nor_numpy(suite):
         import sys
         from pathlib import Path
 
-        import pytest_t2n.engines
+        import pytest_t2n.config.engines
         from t2n_core.engine.resolved import ResolvedEngine
 
         def resolve(spec, **options):
             return [ResolvedEngine("wheel", spec, Path("/none"), "", spec)]
 
-        pytest_t2n.engines.load_resolver = lambda: resolve
+        pytest_t2n.config.engines.load_resolver = lambda: resolve
 
         def pytest_unconfigure(config):
             print("LOADED", sorted({"torch", "numpy", "t2n_core.export"} & set(sys.modules)))

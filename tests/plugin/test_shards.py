@@ -7,8 +7,8 @@ import json
 import pytest
 
 from pytest_t2n.cli import main
+from pytest_t2n.config.shard import Shard
 from pytest_t2n.records.schema import PlanLine, encode, read_records
-from pytest_t2n.shard import Shard
 
 MODELS = """
     import pytest

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_t2n.options import DEFAULT_TIMEOUT
+from pytest_t2n.config.options import DEFAULT_TIMEOUT
 from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
 
 if TYPE_CHECKING:
-    from pytest_t2n.shard import Shard
+    from pytest_t2n.config.shard import Shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _accept(config: pytest.Config) -> bool:
 def _shard(text: str | None) -> Shard | None:
     if text is None:
         return None
-    from pytest_t2n.shard import Shard
+    from pytest_t2n.config.shard import Shard
 
     try:
         return Shard.parse(text)

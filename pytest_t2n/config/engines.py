@@ -12,7 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from packaging.version import Version
 
-    from pytest_t2n.settings import Settings
+    from pytest_t2n.config.settings import Settings
     from t2n_core.engine import ResolvedEngine
 
 KHRONOS_VERSION = "1.0.5"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pytest_t2n.collect.selection import Selection
 from pytest_t2n.config.engines import SelectedEngine
 from pytest_t2n.expectations import (
     HEADER_LINE,
@@ -17,7 +18,6 @@ from pytest_t2n.expectations import (
 )
 from pytest_t2n.judging import ACCEPTED, acceptable
 from pytest_t2n.records.schema import CellLine
-from pytest_t2n.selection import Selection
 
 HEADER = """\
 # Failures that are known, for `--t2n-expect`. The first entry that fits a cell counts; one that holds no longer, or

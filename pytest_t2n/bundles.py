@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from pytest_t2n.cells import Cell
+from pytest_t2n.collect.cells import Cell
 from pytest_t2n.records.schema import LevelName, RecordError, RunLine
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_t2n.cells import Cell
+from pytest_t2n.collect.cells import Cell
 from pytest_t2n.config.engines import cache_folder
 from pytest_t2n.config.settings import Settings
 

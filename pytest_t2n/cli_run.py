@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from pytest_t2n.bundles import CheckEntry, read_manifest, read_samples
-from pytest_t2n.cells import Cell
+from pytest_t2n.collect.cells import Cell
 from pytest_t2n.config.engines import SelectedEngine, select_engines
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.contents import Contents, clipped_graph

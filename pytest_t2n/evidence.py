@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from pytest_t2n.benchmarking import FACT
-from pytest_t2n.cells import Cell
+from pytest_t2n.collect.cells import Cell
 from pytest_t2n.contents import Contents
 from pytest_t2n.expectations import Expectations
 from pytest_t2n.records.schema import SCHEMA, CellLine, ErrorLine, Record, StageName, StatusName, encode

@@ -14,7 +14,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pytest_t2n.cells import Cell, case_id
+from pytest_t2n.collect.cells import Cell, case_id
+from pytest_t2n.collect.selection import Selection, plan_digest
 from pytest_t2n.config.engines import SelectedEngine
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.evidence import PROPERTY, simple_record
@@ -35,7 +36,6 @@ from pytest_t2n.records.schema import (
     encode,
     outline_of,
 )
-from pytest_t2n.selection import Selection, plan_digest
 
 MATRIX_FILE = "matrix.jsonl"
 _NAMED = 20

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_t2n import stash as t2n
+from pytest_t2n.collect import names as t2n
 from pytest_t2n.config.options import add_options
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, object, 
     # Behind all others: the engine is the last part of an id, and the versions of one case stay together.
     result = yield
     if t2n.is_case(metafunc.definition, metafunc.fixturenames):
-        from pytest_t2n.cells import parametrize_engines
+        from pytest_t2n.collect.cells import parametrize_engines
 
         parametrize_engines(metafunc, metafunc.config.stash[t2n.ENGINES])
     return result
@@ -81,7 +81,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, object, 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
     cases = [item for item in items if t2n.is_case(item, getattr(item, "fixturenames", ()))]
     if cases:
-        from pytest_t2n.cells import label_items
+        from pytest_t2n.collect.cells import label_items
 
         label_items(cases, config.stash[t2n.ENGINES])
     yield
@@ -213,7 +213,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     engines = config.stash[t2n.ENGINES]
     if not engines or config.getoption("dist") != "load":
         return None
-    from pytest_t2n.scheduling import CaseScheduling
+    from pytest_t2n.collect.scheduling import CaseScheduling
 
     return CaseScheduling(config, log, [engine.id for engine in engines])
 

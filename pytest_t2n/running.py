@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pytest_t2n.cells import Cell
+from pytest_t2n.collect.cells import Cell
+from pytest_t2n.collect.markers import CaseOptions, marks_of, read_marks
+from pytest_t2n.collect.rewriters import rewriters_of
 from pytest_t2n.config.engines import SelectedEngine
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.contents import Contents, contents_of
-from pytest_t2n.markers import CaseOptions, marks_of, read_marks
-from pytest_t2n.rewriters import rewriters_of
 from t2n_core.errors import T2NError
 
 if TYPE_CHECKING:

@@ -13,11 +13,8 @@ from typing import Any
 
 import pytest
 
-from pytest_t2n.cells import guess_plan
-from pytest_t2n.config.engines import SelectedEngine, select_engines
-from pytest_t2n.expectations import Expectation, ExpectationError, Expectations, read_expectations
-from pytest_t2n.selection import Selection, ran_everything, take_part
-from pytest_t2n.stash import (
+from pytest_t2n.collect.cells import guess_plan
+from pytest_t2n.collect.names import (
     CONTROLLER,
     ENGINES,
     EXPECTATIONS,
@@ -26,6 +23,9 @@ from pytest_t2n.stash import (
     SETTINGS,
     worker_input,
 )
+from pytest_t2n.collect.selection import Selection, ran_everything, take_part
+from pytest_t2n.config.engines import SelectedEngine, select_engines
+from pytest_t2n.expectations import Expectation, ExpectationError, Expectations, read_expectations
 
 _KEPT = ".records.jsonl"
 """End of the name of a worker's file of records."""

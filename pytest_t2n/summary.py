@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_t2n.cells import NO_ENGINE
+from pytest_t2n.collect.cells import NO_ENGINE
 from t2n_core.check.level import LEVELS
 from t2n_core.check.stage import Status
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_t2n.cells import Cell, case_id, decode_plan, encode_plan, guess_plan
+from pytest_t2n.collect.cells import Cell, case_id, decode_plan, encode_plan, guess_plan
 from pytest_t2n.config.engines import SelectedEngine, engines_for, header_line, version_items
 
 

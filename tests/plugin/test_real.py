@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from pytest_t2n.markers import CASE_ARGUMENTS, ELSEWHERE, OTHER_NAMES, TARGET_OPTIONS
+from pytest_t2n.collect.markers import CASE_ARGUMENTS, ELSEWHERE, OTHER_NAMES, TARGET_OPTIONS
 from t2n_core.engine.store import default_cache_dir
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"

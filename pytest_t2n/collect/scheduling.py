@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from pytest_t2n.cells import case_id
+from pytest_t2n.collect.cells import case_id
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController

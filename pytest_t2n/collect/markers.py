@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+from pytest_t2n.collect.names import MARKER
 from pytest_t2n.config.engines import version_items
-from pytest_t2n.stash import MARKER
 
 if TYPE_CHECKING:
     from t2n_core.check.level import TractCheckTolerance
@@ -253,7 +253,7 @@ def _choice(name: str, given: Mapping[str, Any]) -> Any:
 def _rewriters(value: Any) -> tuple[Any, ...]:
     if value is None:
         return ()
-    from pytest_t2n.rewriters import checked_rewriters
+    from pytest_t2n.collect.rewriters import checked_rewriters
 
     try:
         return checked_rewriters(value, "rewriters")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from pytest_t2n.collect.markers import CaseOptions, MarkerError, marks_of, read_marks
+from pytest_t2n.collect.names import BAD_MARK, CELL, MARKER
 from pytest_t2n.config.engines import ENGINE_PARAM, SelectedEngine, engines_for
-from pytest_t2n.markers import CaseOptions, MarkerError, marks_of, read_marks
-from pytest_t2n.stash import BAD_MARK, CELL, MARKER
 
 NO_ENGINE = "t2n: no engine selected"
 """How a skip reason starts; the summary counts it."""
@@ -45,7 +45,7 @@ def label_items(items: Iterable[pytest.Item], engines: Sequence[SelectedEngine])
         engine = _engine_of(item)
         if engine is not None:
             # not while parametrizing: pytest would take it away again as nothing that the test asks for
-            from pytest_t2n.rewriters import request_rewriters
+            from pytest_t2n.collect.rewriters import request_rewriters
 
             request_rewriters(item)
             item.stash[CELL] = Cell(item.nodeid, case_id(item.nodeid, engine.id), engine)

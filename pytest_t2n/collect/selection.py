@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from pytest_t2n.cells import Cell, decode_plan, encode_plan
+from pytest_t2n.collect.cells import Cell, decode_plan, encode_plan
+from pytest_t2n.collect.names import CELL, DESELECTED, SELECTION
 from pytest_t2n.config.engines import SelectedEngine
 from pytest_t2n.config.shard import Shard
 from pytest_t2n.expectations import suite_names
-from pytest_t2n.stash import CELL, DESELECTED, SELECTION
 
 
 @dataclass(slots=True)

@@ -13,12 +13,12 @@ import pytest
 if TYPE_CHECKING:
     from io import FileIO
 
-    from pytest_t2n.cells import Cell
+    from pytest_t2n.collect.cells import Cell
+    from pytest_t2n.collect.selection import Selection
     from pytest_t2n.config.engines import SelectedEngine
     from pytest_t2n.config.settings import Settings
     from pytest_t2n.expectations import Expectations
     from pytest_t2n.running import CellRun, ExportCache
-    from pytest_t2n.selection import Selection
     from pytest_t2n.session import Controller
 
 MARKER = FIXTURE = "nnef_export"

@@ -16,13 +16,13 @@ from packaging.version import InvalidVersion, Version
 from rich.console import Console
 from rich.progress import Progress
 
-from pytest_t2n.bundles import CheckEntry, read_manifest, read_samples
 from pytest_t2n.collect.cells import Cell
 from pytest_t2n.config.engines import SelectedEngine, select_engines
 from pytest_t2n.config.settings import Settings
-from pytest_t2n.contents import Contents, clipped_graph
 from pytest_t2n.expectations import ExpectationError, Expectations, glob_fits, names_of, read_expectations
 from pytest_t2n.records.schema import SCHEMA, CellLine, Record, RecordError, RunLine, with_graphs
+from pytest_t2n.run.bundles import CheckEntry, read_manifest, read_samples
+from pytest_t2n.run.export_summary import Contents, clipped_graph
 from t2n_core.errors import T2NError
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _run_engine(
     advance: Any,
 ) -> list[CellLine]:
     from pytest_t2n.evidence import outcome_record
-    from pytest_t2n.running import decisive
+    from pytest_t2n.run.cell_run import decisive
 
     runner = _runner(engine)
     cells = []

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from pytest_t2n.benchmarking import FACT
 from pytest_t2n.collect.cells import Cell
-from pytest_t2n.contents import Contents
 from pytest_t2n.expectations import Expectations
 from pytest_t2n.records.schema import SCHEMA, CellLine, ErrorLine, Record, StageName, StatusName, encode
-from pytest_t2n.running import CellRun
+from pytest_t2n.run.benchmark import FACT
+from pytest_t2n.run.cell_run import CellRun
+from pytest_t2n.run.export_summary import Contents
 
 if TYPE_CHECKING:
     from t2n_core.check.outcome import Outcome

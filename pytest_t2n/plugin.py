@@ -116,7 +116,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.fail(f"@pytest.mark.{t2n.MARKER}: {item.stash[t2n.BAD_MARK]}", pytrace=False)
     cell = item.stash.get(t2n.CELL, None)
     if cell is not None:
-        from pytest_t2n.running import CellRun, ExportCache
+        from pytest_t2n.run.cell_run import CellRun, ExportCache
 
         stash = item.config.stash
         if t2n.CACHE not in stash:
@@ -129,7 +129,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     run = pyfuncitem.stash.get(t2n.RUN, None)
     if run is None or t2n.FIXTURE in pyfuncitem.fixturenames:
         return None
-    from pytest_t2n.running import arguments_of
+    from pytest_t2n.run.cell_run import arguments_of
 
     run.check_returned(pyfuncitem.obj, arguments_of(pyfuncitem))
     return True

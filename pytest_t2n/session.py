@@ -104,7 +104,7 @@ class Controller:
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
         """In front of pytest-benchmark's own wrapper, which saves and compares."""
         if self.config.stash[SETTINGS].benchmark and not self.config.getoption("collectonly", False):
-            from pytest_t2n.benchmarking import add_benchmarks, is_shared
+            from pytest_t2n.run.benchmark import add_benchmarks, is_shared
 
             count = add_benchmarks(self.config, self.ledger.outlines())
             if count and is_shared(self.config):
@@ -130,7 +130,7 @@ class Controller:
         bundle = self.config.stash[SETTINGS].bundle
         if bundle is None or not self.engines:
             return
-        from pytest_t2n.bundles import finish_bundle
+        from pytest_t2n.run.bundles import finish_bundle
 
         try:
             count = finish_bundle(bundle, self.ledger.run)
@@ -184,7 +184,7 @@ def start(config: pytest.Config) -> None:
     if not engines and settings.report is None:
         return
     if settings.bundle is not None:
-        from pytest_t2n.bundles import start_bundle
+        from pytest_t2n.run.bundles import start_bundle
 
         start_bundle(settings.bundle)
     controller = Controller(config, engines)

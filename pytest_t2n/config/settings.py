@@ -117,7 +117,7 @@ def _expect(config: pytest.Config) -> tuple[Path, ...]:
 def _benchmark(config: pytest.Config) -> bool:
     wanted = bool(config.getoption("t2n_benchmark"))
     if wanted:
-        from pytest_t2n.benchmarking import check_available
+        from pytest_t2n.run.benchmark import check_available
 
         check_available(config)
     return wanted

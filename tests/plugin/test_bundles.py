@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from pytest_t2n.bundles import read_manifest
 from pytest_t2n.cli_run import plan_checks
 from pytest_t2n.config.engines import SelectedEngine
 from pytest_t2n.records.schema import cells_of, graphs_of, read_records
+from pytest_t2n.run.bundles import read_manifest
 from t2n_core.engine.store import default_cache_dir
 from tests.plugin.test_real import GRAPHS
 
@@ -90,7 +90,7 @@ def test_a_bundle_is_judged_without_torch_as_the_session_judged_it(suite, where)
 def test_the_archive_of_the_version_next_to_it_is_taken(tmp_path):
     import msgspec
 
-    from pytest_t2n.bundles import CheckEntry, write_manifest
+    from pytest_t2n.run.bundles import CheckEntry, write_manifest
 
     def entry(version, case="a.py::test_a"):
         nodeid = f"{case}[tract-{version}]"

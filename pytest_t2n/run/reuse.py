@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from pytest_t2n.evidence import REUSED
 
 if TYPE_CHECKING:
-    from pytest_t2n.bundles import Material
+    from pytest_t2n.run.bundles import Material
     from t2n_core.check.outcome import Outcome
 
 COMPARISON = 1

@@ -15,7 +15,7 @@ from pytest_t2n.config.engines import cache_folder
 from pytest_t2n.config.settings import Settings
 
 if TYPE_CHECKING:
-    from pytest_t2n.bundles import Material
+    from pytest_t2n.run.bundles import Material
     from t2n_core.check.outcome import Outcome
     from t2n_core.export import ExportResult
 
@@ -32,7 +32,7 @@ def check_result(cell: Cell, settings: Settings, result: ExportResult, required:
         if settings.bundle or settings.bundle_failures or settings.reuse:
             material = _material(cell, result, required)
         if material is not None and settings.bundle is not None:
-            from pytest_t2n.bundles import add_to_bundle
+            from pytest_t2n.run.bundles import add_to_bundle
 
             add_to_bundle(settings.bundle, material)
         with _turn(settings, material, timeout):
@@ -53,7 +53,7 @@ def check_result(cell: Cell, settings: Settings, result: ExportResult, required:
 
 
 def _material(cell: Cell, result: ExportResult, required: Any) -> Material | None:
-    from pytest_t2n.bundles import Material
+    from pytest_t2n.run.bundles import Material
     from t2n_core.check.level import TractCheckTolerance
 
     try:
@@ -67,7 +67,7 @@ def _material(cell: Cell, result: ExportResult, required: Any) -> Material | Non
 def _reused(settings: Settings, material: Material | None) -> Outcome | None:
     if material is None or not settings.reuse:
         return None
-    from pytest_t2n.reuse import find_result
+    from pytest_t2n.run.reuse import find_result
 
     return find_result(cache_folder(settings), material)
 
@@ -75,7 +75,7 @@ def _reused(settings: Settings, material: Material | None) -> Outcome | None:
 def _turn(settings: Settings, material: Material | None, timeout: float) -> AbstractContextManager[None]:
     if material is None or not settings.reuse:
         return nullcontext()
-    from pytest_t2n.reuse import turn
+    from pytest_t2n.run.reuse import turn
 
     return turn(cache_folder(settings), material, timeout)
 
@@ -83,7 +83,7 @@ def _turn(settings: Settings, material: Material | None, timeout: float) -> Abst
 def _measured(settings: Settings, result: ExportResult, outcome: Outcome, timeout: float) -> Outcome:
     if not settings.benchmark or not outcome.passed:
         return outcome
-    from pytest_t2n.benchmarking import FACT, measure
+    from pytest_t2n.run.benchmark import FACT, measure
 
     found = measure(result, outcome, timeout, settings.benchmark_rounds)
     return outcome if found is None else replace(outcome, facts={**outcome.facts, FACT: found})
@@ -91,7 +91,7 @@ def _measured(settings: Settings, result: ExportResult, outcome: Outcome, timeou
 
 def _keep(settings: Settings, material: Material | None, outcome: Outcome) -> None:
     if material is not None and settings.reuse:
-        from pytest_t2n.reuse import keep_result
+        from pytest_t2n.run.reuse import keep_result
 
         keep_result(cache_folder(settings), material, outcome)
 
@@ -131,11 +131,11 @@ def _with_bundle(
 
 
 def _write_failure(folder: Path, material: Material, outcome: Outcome, actual: Sequence[Sequence[Any]]) -> str:
-    from pytest_t2n.bundles import npz_of, write_check, write_manifest
-    from pytest_t2n.contents import graph_text
     from pytest_t2n.evidence import outcome_record
     from pytest_t2n.ledger import package_versions
     from pytest_t2n.records.schema import encode
+    from pytest_t2n.run.bundles import npz_of, write_check, write_manifest
+    from pytest_t2n.run.export_summary import graph_text
 
     cell = material.cell
     write_manifest(folder, [write_check(folder, material)], package_versions())

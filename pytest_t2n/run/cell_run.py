@@ -20,7 +20,7 @@ from pytest_t2n.collect.markers import CaseOptions, marks_of, read_marks
 from pytest_t2n.collect.rewriters import rewriters_of
 from pytest_t2n.config.engines import SelectedEngine
 from pytest_t2n.config.settings import Settings
-from pytest_t2n.contents import Contents, contents_of
+from pytest_t2n.run.export_summary import Contents, contents_of
 from t2n_core.errors import T2NError
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ class CellRun:
         return converter.tract(engine.version, engine=_resolved(engine), dynamic_axes=options.dynamic_axes, **more)
 
     def _checked(self, result: ExportResult, tolerance: Any, timeout: float | None) -> Outcome:
-        from pytest_t2n.checking import check_result
+        from pytest_t2n.run.check import check_result
 
         required = tolerance or self.settings.level
         seconds = self.settings.timeout if timeout is None else timeout

@@ -242,7 +242,7 @@ def _query(options: argparse.Namespace) -> int:
 
 
 def _fits(cell: CellLine, options: argparse.Namespace) -> bool:
-    from pytest_t2n.expectations import glob_fits, names_of
+    from pytest_t2n.expect.entries import glob_fits, names_of
 
     if options.case and not any(glob_fits(options.case, name) for name in names_of(cell.case)):
         return False
@@ -262,9 +262,9 @@ def _fits(cell: CellLine, options: argparse.Namespace) -> bool:
 
 
 def _accept(options: argparse.Namespace) -> int:
-    from pytest_t2n.acceptance import accept_results
     from pytest_t2n.config.engines import SelectedEngine
-    from pytest_t2n.expectations import ExpectationError
+    from pytest_t2n.expect.accept import accept_results
+    from pytest_t2n.expect.entries import ExpectationError
 
     records = load(options.file)
     lines = [engine for run in records if isinstance(run, RunLine) for engine in run.engines]

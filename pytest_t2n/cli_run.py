@@ -19,7 +19,7 @@ from rich.progress import Progress
 from pytest_t2n.collect.cells import Cell
 from pytest_t2n.config.engines import SelectedEngine, select_engines
 from pytest_t2n.config.settings import Settings
-from pytest_t2n.expectations import ExpectationError, Expectations, glob_fits, names_of, read_expectations
+from pytest_t2n.expect.entries import ExpectationError, Expectations, glob_fits, names_of, read_expectations
 from pytest_t2n.records.schema import SCHEMA, CellLine, Record, RecordError, RunLine, with_graphs
 from pytest_t2n.run.bundles import CheckEntry, read_manifest, read_samples
 from pytest_t2n.run.export_summary import Contents, clipped_graph

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from pytest_t2n.collect.cells import Cell
-from pytest_t2n.expectations import Expectations
+from pytest_t2n.expect.entries import Expectations
 from pytest_t2n.records.schema import SCHEMA, CellLine, ErrorLine, Record, StageName, StatusName, encode
 from pytest_t2n.run.benchmark import FACT
 from pytest_t2n.run.cell_run import CellRun
@@ -52,7 +52,7 @@ def attach_record(
     if record is None:
         return ""
     if expectations or accept:
-        from pytest_t2n.judging import judge
+        from pytest_t2n.expect.judge import judge
 
         record = judge(report, record, expectations, accept)
     contents = run.decisive_contents() if run is not None else Contents()

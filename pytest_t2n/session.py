@@ -25,7 +25,7 @@ from pytest_t2n.collect.names import (
 )
 from pytest_t2n.collect.selection import Selection, ran_everything, take_part
 from pytest_t2n.config.engines import SelectedEngine, select_engines
-from pytest_t2n.expectations import Expectation, ExpectationError, Expectations, read_expectations
+from pytest_t2n.expect.entries import Expectation, ExpectationError, Expectations, read_expectations
 
 _KEPT = ".records.jsonl"
 """End of the name of a worker's file of records."""
@@ -69,7 +69,7 @@ class Controller:
 
     def take_plan(self, selection: Selection) -> None:
         """What shall run; of the first worker also which expectations speak of nothing in it."""
-        from pytest_t2n.acceptance import idle_entries
+        from pytest_t2n.expect.accept import idle_entries
 
         expectations = self.config.stash[EXPECTATIONS]
         if self.engines and not self.ledger.planned:
@@ -79,7 +79,7 @@ class Controller:
 
     def judge_expectations(self, session: pytest.Session) -> None:
         """Rewrite the files, or name the entries that speak of nothing in this session."""
-        from pytest_t2n.acceptance import accept_results
+        from pytest_t2n.expect.accept import accept_results
 
         ledger = self.ledger
         settled = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)

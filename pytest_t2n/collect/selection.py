@@ -14,7 +14,7 @@ from pytest_t2n.collect.cells import Cell, decode_plan, encode_plan
 from pytest_t2n.collect.names import CELL, DESELECTED, SELECTION
 from pytest_t2n.config.engines import SelectedEngine
 from pytest_t2n.config.shard import Shard
-from pytest_t2n.expectations import suite_names
+from pytest_t2n.expect.entries import suite_names
 
 
 @dataclass(slots=True)

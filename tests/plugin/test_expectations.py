@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_t2n.acceptance import reason_of
-from pytest_t2n.expectations import ExpectationError, Expectations, parse_expectations, speaks_of_suite, suite_names
+from pytest_t2n.expect.accept import reason_of
+from pytest_t2n.expect.entries import ExpectationError, Expectations, parse_expectations, speaks_of_suite, suite_names
 
 MODELS = """
     import pytest

@@ -9,14 +9,14 @@ from typing import Any
 
 from pytest_t2n.collect.selection import Selection
 from pytest_t2n.config.engines import SelectedEngine
-from pytest_t2n.expectations import (
+from pytest_t2n.expect.entries import (
     HEADER_LINE,
     Expectation,
     Expectations,
     read_expectations,
     speaks_of_suite,
 )
-from pytest_t2n.judging import ACCEPTED, acceptable
+from pytest_t2n.expect.judge import ACCEPTED, acceptable
 from pytest_t2n.records.schema import CellLine
 
 HEADER = """\

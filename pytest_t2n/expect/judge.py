@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pytest_t2n.expectations import FAILURES, Expectation, Expectations
+from pytest_t2n.expect.entries import FAILURES, Expectation, Expectations
 from pytest_t2n.records.schema import CellLine
 
 ACCEPTED = "accepted now"

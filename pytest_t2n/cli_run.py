@@ -80,7 +80,7 @@ def run_bundle(options: argparse.Namespace) -> int:
         close_all()
         KhronosEngine.close_shared()
     if options.report is not None:
-        from pytest_t2n.ledger import engine_line
+        from pytest_t2n.control.ledger import engine_line
         from pytest_t2n.report import write_report
 
         arguments = ["matrix", "run", *(f"--tract={spec}" for spec in options.tract)]

@@ -33,7 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[t2n.SETTINGS] = read_settings(config)
     config.stash[t2n.TOLD] = {}
     if t2n.is_worker(config):
-        from pytest_t2n.session import start_worker
+        from pytest_t2n.control.controller import start_worker
 
         start_worker(config)
 
@@ -52,7 +52,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     settings = session.config.stash[t2n.SETTINGS]
     if not t2n.is_worker(session.config) and (settings.selects_engines or settings.report is not None):
-        from pytest_t2n.session import start
+        from pytest_t2n.control.controller import start
 
         start(session.config)
 
@@ -86,7 +86,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         label_items(cases, config.stash[t2n.ENGINES])
     yield
     if config.stash[t2n.ENGINES]:
-        from pytest_t2n.session import select
+        from pytest_t2n.control.controller import select
 
         # Behind -k, -m and the plugins that sort: the shards are parts of what the user selected.
         select(config, items)
@@ -103,7 +103,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if t2n.SELECTION not in config.stash:
         return
     if t2n.is_worker(config):
-        from pytest_t2n.session import write_plan
+        from pytest_t2n.control.controller import write_plan
 
         write_plan(config)
     elif t2n.CONTROLLER in config.stash and not config.getoption("collectonly", False):
@@ -155,7 +155,7 @@ def pytest_runtest_makereport(
             told=config.stash[t2n.TOLD],
         )
         if t2n.is_worker(config):
-            from pytest_t2n.session import keep_record
+            from pytest_t2n.control.controller import keep_record
 
             keep_record(config, text)
             make_portable(report)
@@ -180,7 +180,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if controller is not None and not config.getoption("collectonly", False):
         controller.finish(session)
         if session.exitstatus == pytest.ExitCode.INTERNAL_ERROR:
-            from pytest_t2n.summary import write_summary
+            from pytest_t2n.control.summary import write_summary
 
             # pytest prints no summaries then, and what is missing must be named all the same.
             write_summary(config.pluginmanager.getplugin("terminalreporter"), controller.ledger)
@@ -189,7 +189,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     controller = config.stash.get(t2n.CONTROLLER, None)
     if controller is not None or terminalreporter.stats.get("skipped"):
-        from pytest_t2n.summary import write_summary
+        from pytest_t2n.control.summary import write_summary
 
         write_summary(terminalreporter, controller.ledger if controller is not None else None)
 

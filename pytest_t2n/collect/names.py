@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pytest_t2n.collect.selection import Selection
     from pytest_t2n.config.engines import SelectedEngine
     from pytest_t2n.config.settings import Settings
+    from pytest_t2n.control.controller import Controller
     from pytest_t2n.expect.entries import Expectations
     from pytest_t2n.run.cell_run import CellRun, ExportCache
-    from pytest_t2n.session import Controller
 
 MARKER = FIXTURE = "nnef_export"
 MARKER_HELP = (

@@ -35,7 +35,7 @@ class Controller:
     """What the process that sees all reports does at the ends of a session."""
 
     def __init__(self, config: pytest.Config, engines: Sequence[SelectedEngine]) -> None:
-        from pytest_t2n.ledger import Ledger
+        from pytest_t2n.control.ledger import Ledger
 
         self.config = config
         self.engines = engines

@@ -14,7 +14,7 @@ from t2n_core.check.level import LEVELS
 from t2n_core.check.stage import Status
 
 if TYPE_CHECKING:
-    from pytest_t2n.ledger import Ledger
+    from pytest_t2n.control.ledger import Ledger
     from pytest_t2n.records.counts import Kind
 
 _NAMED = 20

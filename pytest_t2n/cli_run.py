@@ -130,7 +130,7 @@ def _run_engine(
     graphs: dict[str, str],
     advance: Any,
 ) -> list[CellLine]:
-    from pytest_t2n.evidence import outcome_record
+    from pytest_t2n.records.from_report import outcome_record
     from pytest_t2n.run.cell_run import decisive
 
     runner = _runner(engine)

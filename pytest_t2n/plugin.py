@@ -141,7 +141,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if item.config.stash[t2n.ENGINES]:
-        from pytest_t2n.evidence import attach_record, make_portable
+        from pytest_t2n.records.from_report import attach_record, make_portable
 
         config = item.config
         text = attach_record(

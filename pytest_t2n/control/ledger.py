@@ -18,9 +18,9 @@ from pytest_t2n.collect.cells import Cell, case_id
 from pytest_t2n.collect.selection import Selection, plan_digest
 from pytest_t2n.config.engines import SelectedEngine
 from pytest_t2n.config.settings import Settings
-from pytest_t2n.evidence import PROPERTY, simple_record
 from pytest_t2n.records.counts import Tally
 from pytest_t2n.records.file import RecordFile, StoredRecords
+from pytest_t2n.records.from_report import PROPERTY, simple_record
 from pytest_t2n.records.schema import (
     SCHEMA,
     CellLine,

@@ -132,7 +132,7 @@ def _with_bundle(
 
 def _write_failure(folder: Path, material: Material, outcome: Outcome, actual: Sequence[Sequence[Any]]) -> str:
     from pytest_t2n.control.ledger import package_versions
-    from pytest_t2n.evidence import outcome_record
+    from pytest_t2n.records.from_report import outcome_record
     from pytest_t2n.records.schema import encode
     from pytest_t2n.run.bundles import npz_of, write_check, write_manifest
     from pytest_t2n.run.export_summary import graph_text

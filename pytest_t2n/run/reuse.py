@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from filelock import FileLock, Timeout
 
-from pytest_t2n.evidence import REUSED
+from pytest_t2n.records.from_report import REUSED
 
 if TYPE_CHECKING:
     from pytest_t2n.run.bundles import Material

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pytest_t2n.cli_run import plan_checks
+from pytest_t2n.cli.run import plan_checks
 from pytest_t2n.config.engines import SelectedEngine
 from pytest_t2n.records.schema import cells_of, graphs_of, read_records
 from pytest_t2n.run.bundles import read_manifest

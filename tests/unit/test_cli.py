@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_t2n.cli import FAMILIES, main
+from pytest_t2n.cli.command import FAMILIES, main
 from t2n_core.engine import index as index_module
 from t2n_core.engine import store as store_module
 from t2n_core.engine.store import EngineStore, FileEntry, Manifest

@@ -20,7 +20,7 @@ def modules_after(statement: str) -> set[str]:
         ("import t2n_core.engine", {"torch", "numpy", "packaging", "msgspec", "platformdirs", "filelock"}),
         ("from t2n_core.engine import resolve_engines, ResolvedEngine", {"torch", "numpy"}),
         ("import pytest_t2n.cli", {"torch", "numpy", "rich", "packaging"}),
-        ("import pytest_t2n.cli_engines", {"torch", "numpy"}),
+        ("import pytest_t2n.cli.engines", {"torch", "numpy"}),
         ("from t2n_core.engine import engine_for, close_all", {"torch", "pytest"}),
         ("import t2n_core.engine.worker", {"torch", "packaging", "msgspec", "subprocess", "pytest"}),
     ],

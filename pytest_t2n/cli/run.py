@@ -52,7 +52,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def run_bundle(options: argparse.Namespace) -> int:
     """Exit status 1 if a cell fails that is not expected to, or passes although it is."""
-    from pytest_t2n.cli_matrix import MATRIX_FILE, show_cells, write_lines
+    from pytest_t2n.cli.matrix import MATRIX_FILE, show_cells, write_lines
     from pytest_t2n.report.matrix import is_surprise
     from t2n_core.engine.khronos import KhronosEngine
     from t2n_core.engine.pool import close_all

@@ -19,10 +19,10 @@ class Family(NamedTuple):
 
 
 FAMILIES: Mapping[str, Family] = {
-    "bisect": Family("pytest_t2n.cli_bisect", "run tests, and name the first wrong node of each cell that fails"),
-    "engines": Family("pytest_t2n.cli_engines", "the tract engines on this machine: list, fetch, clean"),
+    "bisect": Family("pytest_t2n.cli.bisect", "run tests, and name the first wrong node of each cell that fails"),
+    "engines": Family("pytest_t2n.cli.engines", "the tract engines on this machine: list, fetch, clean"),
     "matrix": Family(
-        "pytest_t2n.cli_matrix", "files of results: merge, diff, html, md, csv, ctrf, badge, query, accept, run"
+        "pytest_t2n.cli.matrix", "files of results: merge, diff, html, md, csv, ctrf, badge, query, accept, run"
     ),
 }
 
@@ -46,7 +46,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return 130
     return status
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -71,7 +71,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     accepting = command("accept", _accept, "rewrite a file of expectations so that it says what this run found")
     accepting.add_argument("--expect", type=Path, action="append", required=True, help="may be given several times")
 
-    from pytest_t2n.cli_run import add_run
+    from pytest_t2n.cli.run import add_run
 
     add_run(command("run", None, "judge a bundle in engines; needs no torch", file=False))
 

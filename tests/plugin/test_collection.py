@@ -149,8 +149,11 @@ def test_help_and_an_unmarked_suite_load_nothing_and_resolve_nothing(suite):
     ("arguments", "more"),
     [
         (["--help"], []),
-        (["-q", "test_plain.py"], ["settings"]),
-        (["--collect-only", "-q", "test_marked.py"], ["cells", "engines", "markers", "settings"]),
+        (["-q", "test_plain.py"], ["config.settings"]),
+        (
+            ["--collect-only", "-q", "test_marked.py"],
+            ["collect.cells", "collect.markers", "config.engines", "config.settings"],
+        ),
     ],
     ids=["help", "a plain suite", "collection of a marked suite"],
 )
@@ -166,7 +169,7 @@ def test_a_session_without_engines_loads_what_it_needs_and_no_more(suite, argume
     suite.pytester.makepyfile(test_plain="def test_it(): pass", test_marked=ENCODER)
     script = suite.pytester.makepyfile(script=code)
     result = suite.pytester.run(sys.executable, script, "-p", "no:benchmark", "-p", "no:hypothesispytest", *arguments)
-    always = ["", ".options", ".plugin", ".stash", *(f".{name}" for name in more)]
+    always = ["", ".collect", ".collect.names", ".config", ".config.options", ".plugin", *(f".{name}" for name in more)]
     names = [*(f"pytest_t2n{name}" for name in always), "t2n_core", "t2n_core.check", "t2n_core.check.level"]
     assert f"LOADED {sorted(names)}" in result.outlines
 

@@ -116,7 +116,8 @@ def read(path: Path) -> Iterator[tuple[str, str, tuple[str, str]]]:
     """As `run`, from the records of a session."""
     import msgspec
 
-    from pytest_t2n.records.schema import cells_of, read_records
+    from pytest_t2n.records.file import read_records
+    from pytest_t2n.records.schema import cells_of
 
     for cell in cells_of(read_records(path / "matrix.jsonl" if path.is_dir() else path)):
         if "test_sizes[" in cell.case:

@@ -1,4 +1,4 @@
-"""t2n bisect: pytest with --t2n-bisect, for those who start from a failure.
+"""`t2n bisect` is pytest with --t2n-bisect, for users who start from a failure.
 
 t2n bisect 'test_encoder.py::test_encoder[False-tract-0.23.9]' --t2n-tract=0.23.9
 """
@@ -11,6 +11,7 @@ import pytest
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments, which are pytest's."""
     parser.add_argument(
         "arguments", nargs=argparse.REMAINDER, metavar="...", help="what pytest takes: tests, --t2n-tract=…, -k …"
     )
@@ -18,6 +19,6 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """pytest's exit status."""
+    """Run pytest; return its exit status."""
     known = "ignore::pytest.PytestAssertRewriteWarning"  # this package is imported already
     return int(pytest.main(["--t2n-bisect", "-W", known, *options.arguments]))

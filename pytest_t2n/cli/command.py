@@ -1,4 +1,4 @@
-"""The console command `t2n`: each family of subcommands is a module, loaded only when it is named."""
+"""The console command `t2n`. Each family of subcommands is a module, loaded only when it is named."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from t2n_core.errors import T2NError
 
 
 class Family(NamedTuple):
-    """`module` has `add_commands(parser)`, which gives every subcommand a default `run: (Namespace) -> int`."""
+    """A family of subcommands.
+
+    `module` has `add_commands(parser)`, which gives every subcommand a default `run: (Namespace) -> int`.
+    """
 
     module: str
     help: str
@@ -28,7 +31,7 @@ FAMILIES: Mapping[str, Family] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status: 0 well, 1 an error that is told on stderr, 2 wrong usage."""
+    """Run the command; return its exit status: 0 for success, 1 for an error, which is on stderr, 2 for wrong usage."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     parser = argparse.ArgumentParser(prog="t2n", description="Engines and matrices of pytest-t2n.")
     families = parser.add_subparsers(dest="family", required=True, metavar="FAMILY")

@@ -1,4 +1,4 @@
-"""`t2n engines list|fetch|clean`."""
+"""`t2n engines list|fetch|clean` manages the cache of engines."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ _GRAMMAR = "0.21 | 0.21.13 | '>=0.21,<0.23' | latest | all-minors | all, or a co
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommands of this family."""
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     listing = commands.add_parser("list", help="what the cache has, or what the package index has")

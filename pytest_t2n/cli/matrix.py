@@ -1,37 +1,33 @@
-"""`t2n matrix merge|diff|html|md|badge|csv|ctrf|schema|query|accept|run` on files of records."""
+"""`t2n matrix merge|diff|html|md|badge|csv|ctrf|schema|query|accept|run` works on files of records."""
 
 from __future__ import annotations
 
 import argparse
 import fnmatch
 import json
-import os
 import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Column, Table
 
-from pytest_t2n.records.schema import CellLine, Record, RecordError, RunLine, cells_of, encode, read_records
+from pytest_t2n.cli.output import SHOWN, folding_table, load, show_cells, wide_console
+from pytest_t2n.records.file import MATRIX_FILE, write_records
+from pytest_t2n.records.schema import CellLine, RecordError, RunLine, cells_of
 from pytest_t2n.report.matrix import Matrix, is_surprise
 from t2n_core.errors import T2NError
 
-MATRIX_FILE = "matrix.jsonl"
-_SHOWN = 200
-_PIPED = 240
-"""Columns, where the output is no terminal."""
 _FILE = "a file instead of the standard output"
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommands of this family."""
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def command(name: str, run: object, help: str, *, file: bool = True) -> argparse.ArgumentParser:
         made = commands.add_parser(name, help=help, description=help)
         if file:
             made.add_argument("file", type=Path, help="matrix.jsonl, or a directory with one")
-        made.set_defaults(run=_told(run))
+        made.set_defaults(run=_as_t2n_error(run))
         return made
 
     merging = command("merge", _merge, "put shards, or runs of other engines, together", file=False)
@@ -76,59 +72,18 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     add_run(command("run", None, "judge a bundle in engines; needs no torch", file=False))
 
 
-def load(path: Path) -> list[Record]:
-    """Raises T2NError."""
-    try:
-        return read_records(path / MATRIX_FILE if path.is_dir() else path)
-    except (OSError, RecordError) as exc:
-        raise T2NError(str(exc)) from None
-
-
-def write_lines(path: Path, records: Iterable[Record]) -> None:
-    """Complete or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
-    draft.write_text("".join(f"{encode(record)}\n" for record in records), encoding="utf-8")
-    os.replace(draft, path)
-
-
-def show_cells(cells: Sequence[CellLine], *, as_json: bool = False) -> None:
-    if as_json:
-        for cell in cells:
-            print(encode(cell))
-        return
-    table = _table("case", "engine", "status", "stage", "level", "message")
-    for cell in cells[:_SHOWN]:
-        message = cell.error.message.split("\n", 1)[0] if cell.error else ""
-        table.add_row(cell.case, cell.engine, cell.status, cell.stage, cell.level or "", message)
-    console = _console()
-    console.print(table)
-    more = f", {_SHOWN} shown; --json prints all" if len(cells) > _SHOWN else ""
-    console.print(f"{len(cells)} cells{more}")
-
-
-def _table(*columns: str) -> Table:
-    """Names of cases are never cut off: somebody wants to copy them."""
-    return Table(*(Column(name, overflow="fold") for name in columns))
-
-
-def _console() -> Console:
-    """As wide as the terminal; a file or a pipe takes all."""
-    return Console() if sys.stdout.isatty() else Console(width=_PIPED)
-
-
-def _told(run: object) -> object:
-    """Errors of records in the words of `t2n`."""
+def _as_t2n_error(run: object) -> object:
+    """Return `run` with RecordError and OSError raised as T2NError."""
     if not callable(run):
         return run
 
-    def told(options: argparse.Namespace) -> int:
+    def wrapped(options: argparse.Namespace) -> int:
         try:
             return int(run(options))
         except (OSError, RecordError) as exc:
             raise T2NError(str(exc)) from None
 
-    return told
+    return wrapped
 
 
 def _merge(options: argparse.Namespace) -> int:
@@ -136,7 +91,7 @@ def _merge(options: argparse.Namespace) -> int:
 
     merged = merge_records({str(path): load(path) for path in options.files}, allow_rerun=options.allow_rerun)
     directory = options.output.suffix != ".jsonl"
-    write_lines(options.output / MATRIX_FILE if directory else options.output, merged)
+    write_records(options.output / MATRIX_FILE if directory else options.output, merged)
     if directory:
         from pytest_t2n.report import write_report
 
@@ -147,7 +102,7 @@ def _merge(options: argparse.Namespace) -> int:
 
 
 def _diff(options: argparse.Namespace) -> int:
-    from pytest_t2n.records.changes import Kind, compare_columns, compare_matrices
+    from pytest_t2n.records.changes import ChangeKind, compare_columns, compare_matrices
 
     cells = cells_of(load(options.file))
     if (options.other is None) == (options.engines is None):
@@ -164,11 +119,11 @@ def _diff(options: argparse.Namespace) -> int:
         for change in changes:
             print(json.dumps(change.to_dict(), ensure_ascii=False))
     else:
-        table = _table("change", "case", "engine", "before", "after")
-        for change in changes[:_SHOWN]:
+        table = folding_table("change", "case", "engine", "before", "after")
+        for change in changes[:SHOWN]:
             table.add_row(*(change.to_dict()[name] for name in ("kind", "case", "column", "before", "after")))
-        _console().print(table)
-    worse = sum(change.kind in (Kind.REGRESSION, Kind.LOOSER, Kind.GONE) for change in changes)
+        wide_console().print(table)
+    worse = sum(change.kind in (ChangeKind.REGRESSION, ChangeKind.LOOSER, ChangeKind.GONE) for change in changes)
     print(f"{len(changes)} changes, {worse} for the worse", file=sys.stderr)
     return 1 if worse else 0
 
@@ -183,7 +138,7 @@ def _html(options: argparse.Namespace) -> int:
     return 0
 
 
-def _put(options: argparse.Namespace, text: str) -> None:
+def _write(options: argparse.Namespace, text: str) -> None:
     if options.output is None:
         print(text, end="")
     else:
@@ -194,28 +149,28 @@ def _md(options: argparse.Namespace) -> int:
     from pytest_t2n.report.markdown import summary_markdown
 
     before = Matrix.of(load(options.baseline)) if options.baseline else None
-    _put(options, summary_markdown(Matrix.of(load(options.file)), before))
+    _write(options, summary_markdown(Matrix.of(load(options.file)), before))
     return 0
 
 
 def _csv(options: argparse.Namespace) -> int:
     from pytest_t2n.report.exports import matrix_csv
 
-    _put(options, matrix_csv(Matrix.of(load(options.file))))
+    _write(options, matrix_csv(Matrix.of(load(options.file))))
     return 0
 
 
 def _ctrf(options: argparse.Namespace) -> int:
     from pytest_t2n.report.exports import matrix_ctrf
 
-    _put(options, matrix_ctrf(Matrix.of(load(options.file))))
+    _write(options, matrix_ctrf(Matrix.of(load(options.file))))
     return 0
 
 
 def _schema(options: argparse.Namespace) -> int:
     from pytest_t2n.report.exports import records_schema
 
-    _put(options, records_schema())
+    _write(options, records_schema())
     return 0
 
 
@@ -242,7 +197,8 @@ def _query(options: argparse.Namespace) -> int:
 
 
 def _fits(cell: CellLine, options: argparse.Namespace) -> bool:
-    from pytest_t2n.expect.entries import glob_fits, names_of
+    from pytest_t2n.expect.entries import glob_fits
+    from pytest_t2n.records.nodeids import names_of
 
     if options.case and not any(glob_fits(options.case, name) for name in names_of(cell.case)):
         return False
@@ -262,9 +218,9 @@ def _fits(cell: CellLine, options: argparse.Namespace) -> bool:
 
 
 def _accept(options: argparse.Namespace) -> int:
-    from pytest_t2n.config.engines import SelectedEngine
     from pytest_t2n.expect.accept import accept_results
     from pytest_t2n.expect.entries import ExpectationError
+    from pytest_t2n.records.cell import SelectedEngine
 
     records = load(options.file)
     lines = [engine for run in records if isinstance(run, RunLine) for engine in run.engines]

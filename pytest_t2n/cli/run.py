@@ -1,4 +1,4 @@
-"""`t2n matrix run --bundle DIR`: the cells of a bundle in engines of this machine. Never imports torch."""
+"""`t2n matrix run --bundle DIR` checks the cells of a bundle in engines of this machine. It never imports torch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +15,17 @@ from packaging.version import InvalidVersion, Version
 from rich.console import Console
 from rich.progress import Progress
 
-from pytest_t2n.collect.cells import Cell
-from pytest_t2n.config.engines import SelectedEngine, select_engines
+from pytest_t2n.cli.output import show_cells
+from pytest_t2n.config.engines import select_engines
 from pytest_t2n.config.settings import Settings
-from pytest_t2n.expect.entries import ExpectationError, Expectations, glob_fits, names_of, read_expectations
+from pytest_t2n.expect.entries import ExpectationError, Expectations, glob_fits, read_expectations
+from pytest_t2n.records.cell import Cell, SelectedEngine
+from pytest_t2n.records.file import MATRIX_FILE, write_records
+from pytest_t2n.records.nodeids import names_of
+from pytest_t2n.records.run_line import engine_line, start_time
 from pytest_t2n.records.schema import SCHEMA, CellLine, Record, RecordError, RunLine, with_graphs
 from pytest_t2n.run.bundles import CheckEntry, read_manifest, read_samples
-from pytest_t2n.run.export_summary import Contents, clipped_graph
+from pytest_t2n.run.export_summary import ExportSummary, clipped_graph
 from t2n_core.errors import T2NError
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `t2n matrix run`."""
     parser.add_argument("--bundle", type=Path, required=True, metavar="DIR", help="what --t2n-bundle wrote")
     parser.add_argument("--tract", action="append", default=[], metavar="SPEC", help="as --t2n-tract")
     parser.add_argument("--khronos", action="store_true", help="the cells whose target is khronos")
@@ -51,8 +55,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def run_bundle(options: argparse.Namespace) -> int:
-    """Exit status 1 if a cell fails that is not expected to, or passes although it is."""
-    from pytest_t2n.cli.matrix import MATRIX_FILE, show_cells, write_lines
+    """Return exit status 1 if a cell fails unexpectedly, or passes although an entry expects a failure."""
     from pytest_t2n.report.matrix import is_surprise
     from t2n_core.engine.khronos import KhronosEngine
     from t2n_core.engine.pool import close_all
@@ -64,7 +67,7 @@ def run_bundle(options: argparse.Namespace) -> int:
     console = Console(stderr=True)
     engines = select_engines(settings, lambda version, event: console.print(f"tract {version}: {event}"))
     expectations = read_expectations(options.expect, Path.cwd())
-    started = datetime.now(UTC).isoformat(timespec="seconds")
+    started = start_time()
     plan = [(engine, plan_checks(manifest.checks, engine, options.case)) for engine in engines]
     total = sum(len(checks) for _, checks in plan)
     graphs: dict[str, str] = {}
@@ -80,14 +83,13 @@ def run_bundle(options: argparse.Namespace) -> int:
         close_all()
         KhronosEngine.close_shared()
     if options.report is not None:
-        from pytest_t2n.control.ledger import engine_line
         from pytest_t2n.report import write_report
 
         arguments = ["matrix", "run", *(f"--tract={spec}" for spec in options.tract)]
         lines = [engine_line(engine) for engine in engines]
         run = RunLine(SCHEMA, started, lines, manifest.versions, arguments=arguments)
         records: list[Record] = [run, *with_graphs(cells, graphs)]
-        write_lines(options.report / MATRIX_FILE, records)
+        write_records(options.report / MATRIX_FILE, records)
         write_report(records, options.report)
     mended = [cell for cell in cells if cell.status == "pass" and _entry(expectations, cell) is not None]
     surprises = [cell for cell in cells if is_surprise(cell)] + mended
@@ -100,9 +102,9 @@ def run_bundle(options: argparse.Namespace) -> int:
 def plan_checks(
     checks: Iterable[CheckEntry], engine: SelectedEngine, case: str | None = None
 ) -> list[list[CheckEntry]]:
-    """Per case, the checks for one engine: of the archive that was exported for it, or for the version next to it.
+    """Return the checks for one engine by case: of the archive exported for it, or for the version next to it.
 
-    Operators come and never go, so that an archive of an older version is the better choice.
+    An archive of an older version is the better choice, since releases add operators and drop none.
     """
     by_case: dict[str, dict[str, list[CheckEntry]]] = {}
     for check in checks:
@@ -130,7 +132,7 @@ def _run_engine(
     graphs: dict[str, str],
     advance: Any,
 ) -> list[CellLine]:
-    from pytest_t2n.records.from_report import outcome_record
+    from pytest_t2n.records.from_outcome import outcome_record
     from pytest_t2n.run.cell_run import decisive
 
     runner = _runner(engine)
@@ -145,7 +147,7 @@ def _run_engine(
             outcome = replace(outcome, facts={**outcome.facts, "exported_for": first.version})
         nodeid = engine.id.join(first.nodeid.rsplit(first.engine_id, 1))
         record = outcome_record(Cell(nodeid, first.case, engine), outcome)
-        graph = Contents(graph=clipped_graph(options.bundle / checks[place].archive)).graph_line
+        graph = ExportSummary(graph=clipped_graph(options.bundle / checks[place].archive)).graph_line
         if graph is not None:
             graphs[graph.key] = graph.text
             record = msgspec.structs.replace(record, graph=graph.key)

@@ -1,1 +1,1 @@
-"""Room 3: from marked tests to cells, and which of them this session runs."""
+"""Room 3: from marked tests to cells, and the part of them that a session runs."""

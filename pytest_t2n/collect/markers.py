@@ -1,4 +1,4 @@
-"""The marker `nnef_export`: its arguments, and what is said when one is wrong."""
+"""The marker `nnef_export`: its arguments, and the errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -9,47 +9,33 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from pytest_t2n.collect.names import MARKER
-from pytest_t2n.config.engines import version_items
+from pytest_t2n.collect.rewriters import checked_rewriters
+from pytest_t2n.config.engines import parse_versions
 
 if TYPE_CHECKING:
     from t2n_core.check.level import TractCheckTolerance
+    from t2n_core.engine.versions import SpecItem
 
-CASE_ARGUMENTS: Mapping[str, str] = {
-    "target": "engine family, or a list of them",
-    "versions": "narrows the selected tract versions",
-    "dynamic_axes": "axes whose size varies",
-    "tolerance": "level that must hold",
-    "input_names": "names of the graph's inputs",
-    "output_names": "names of the graph's outputs",
-    "inputs": "more input sets to check the export with, or a strategy of hypothesis that gives them",
-    "fn_name": "the method of the model that is exported",
-    "capture": "export (torch.export) or trace (torch.jit.trace)",
-    "nnef_variable_naming_scheme": "names of the tensors in the text: natural, raw or numeric",
-    "rewriters": "what adapts the model while it is exported",
-    "strict_rewrites": "a rewriter that never applies is an error",
-}
+CASE_ARGUMENTS = frozenset(
+    """
+    target versions dynamic_axes tolerance input_names output_names inputs fn_name capture nnef_variable_naming_scheme
+    rewriters strict_rewrites
+    """.split()
+)
+"""Keyword arguments that every target takes."""
 
-TARGET_OPTIONS: dict[str, dict[str, str]] = {
-    "tract": {
-        "feature_flags": "registries that the engine in the product is built with",
-        "specific_properties": "properties written to the archive",
-        "dump_identity_properties": "write date, host and user to the archive",
-        "force_attention_inner_in_f32": "the engine's attention operator accumulates halves in float32",
-        "force_linear_accumulation_in_f32": "products of halves are summed in float32",
-        "force_norm_in_f32": "batch norms of halves are computed in float32",
-        "reify_sdpa_operator": "attention as the engine's own operator where it has one",
-        "upsample_with_debox": "nearest upsampling as `debox` where the engine has it",
-        "weight_compression": "store weights in blocks of 4 bits",
-        "pulse": "also run the archive as a stream, this many steps at a time",
-        "custom_extensions": "further `extension` lines of the graph",
-        "custom_fragments": "fragments that rules can call",
-    },
-    "khronos": {},
+TARGET_OPTIONS: Mapping[str, Sequence[str]] = {
+    "tract": """
+        feature_flags specific_properties dump_identity_properties force_attention_inner_in_f32
+        force_linear_accumulation_in_f32 force_norm_in_f32 reify_sdpa_operator upsample_with_debox weight_compression
+        pulse custom_extensions custom_fragments
+    """.split(),
+    "khronos": [],
 }
-"""Per target, the keyword arguments of its class that a marker may set; the one table to extend."""
+"""Keyword arguments of a target's class that a marker may set, by target; docs/options.md describes them."""
 
 OTHER_NAMES = {"version": "versions", "check_io_tolerance": "tolerance"}
-"""Names of the target classes for what a test says in its own words; both are taken."""
+"""Names of arguments in the target classes, and their names in a marker, which takes both."""
 
 ELSEWHERE = {
     "specific_tract_binary_path": "a binary is an engine of the session: --t2n-tract=path:/to/tract",
@@ -58,7 +44,7 @@ ELSEWHERE = {
 }
 
 CHOICES = {"capture": ("export", "trace"), "nnef_variable_naming_scheme": ("natural", "raw", "numeric")}
-"""As the converter has them, which is not imported while tests are collected; the first one is the default."""
+"""Values that the converter takes, the default first; it is not imported while tests are collected."""
 
 _NOT_IN_A_CALL = ("target", "versions")
 
@@ -72,7 +58,7 @@ class CaseOptions:
     """Validated arguments of one test."""
 
     targets: tuple[str, ...] = ("tract",)
-    versions: tuple[str, ...] | None = None
+    versions: tuple[SpecItem, ...] | None = None
     dynamic_axes: Any = None
     tolerance: TractCheckTolerance | None = None
     input_names: Sequence[str] | None = None
@@ -86,17 +72,17 @@ class CaseOptions:
     target_options: Mapping[str, Any] = field(default_factory=dict)
 
     def options_of(self, target: str) -> dict[str, Any]:
-        """Keyword arguments for the class of one target; those of others are left out."""
+        """Return the keyword arguments for the class of one target, without those of others."""
         return {name: value for name, value in self.target_options.items() if name in TARGET_OPTIONS[target]}
 
 
 def read_marks(marks: Iterable[pytest.Mark], overrides: Mapping[str, Any] | None = None) -> CaseOptions:
-    """Options of a test from its marks, closest first as `iter_markers` gives them; closer ones win by argument.
+    """Return the options of a test from its marks, which are closest first; for each argument the closest mark counts.
 
-    `overrides` are what a call of the fixture adds.
+    `overrides` are the options of a call of the fixture.
 
     Raises:
-        MarkerError: an unknown argument, target or level, or a value of a wrong kind.
+        MarkerError: an argument, target or level is unknown, or a value is of a wrong kind.
     """
     merged: dict[str, Any] = {}
     for mark in reversed(list(marks)):
@@ -115,7 +101,7 @@ def read_marks(marks: Iterable[pytest.Mark], overrides: Mapping[str, Any] | None
 
 
 def marks_of(node: pytest.Item | pytest.Function) -> list[pytest.Mark]:
-    """The marks of a test, closest first."""
+    """Return the marks of a test, closest first."""
     return list(node.iter_markers(MARKER))
 
 
@@ -144,7 +130,7 @@ def _validated(given: Mapping[str, Any]) -> CaseOptions:
 
 
 def _own_names(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments under the names of this file. `check_io=True` is what a marked test does anyway."""
+    """Return the arguments under the names of this file, without `check_io=True`, which a marked test does anyway."""
     own: dict[str, Any] = {}
     for name, value in given.items():
         if name in ELSEWHERE:
@@ -187,14 +173,18 @@ def _near(word: str, known: Iterable[str]) -> str:
     return f"; did you mean `{match[0]}`?" if match else f"; known: {', '.join(names)}"
 
 
-def _versions(value: Any) -> tuple[str, ...] | None:
+def _versions(value: Any) -> tuple[SpecItem, ...] | None:
     if value is None:
         return None
+    from t2n_core.errors import EngineResolveError
+
     try:
-        return version_items(value)
-    except (ValueError, TypeError, AttributeError):
+        return parse_versions(value)
+    except (EngineResolveError, TypeError) as exc:
+        why = exc.message if isinstance(exc, EngineResolveError) else "neither a text nor a list of texts"
         raise MarkerError(
-            f"versions={value!r} is not a version spec; write 0.21, 0.21.13, '>=0.21,<0.23', latest or a list of these"
+            f"versions={value!r} is not a version spec ({why}); "
+            "write 0.21, 0.21.13, '>=0.21,<0.23', latest or a list of these"
         ) from None
 
 
@@ -253,8 +243,6 @@ def _choice(name: str, given: Mapping[str, Any]) -> Any:
 def _rewriters(value: Any) -> tuple[Any, ...]:
     if value is None:
         return ()
-    from pytest_t2n.collect.rewriters import checked_rewriters
-
     try:
         return checked_rewriters(value, "rewriters")
     except ValueError as exc:
@@ -262,7 +250,7 @@ def _rewriters(value: Any) -> tuple[Any, ...]:
 
 
 def _inputs(value: Any) -> Any:
-    """A list, or a strategy of hypothesis as it is."""
+    """Return a list as a tuple, and a strategy of hypothesis unchanged."""
     if value is None:
         return ()
     from t2n_core.drawn import is_strategy

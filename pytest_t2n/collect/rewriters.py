@@ -12,9 +12,9 @@ FIXTURE = "nnef_rewriters"
 
 
 def checked_rewriters(value: Any, where: str) -> tuple[Any, ...]:
-    """The rewriters of a list. Raises ValueError for what is none.
+    """Return the rewriters of a list. Raises ValueError for anything else.
 
-    Nothing is imported for it: what is a rewriter has loaded its class already.
+    Nothing is imported for it: whoever made a rewriter has loaded its class.
     """
     if value is None:
         return ()
@@ -36,7 +36,7 @@ def request_rewriters(item: pytest.Item) -> None:
 
 
 def rewriters_of(item: pytest.Item, marked: Iterable[Any]) -> tuple[Any, ...]:
-    """Those of the marker and of the fixture. Raises ValueError for what the fixture gives that is no rewriter."""
+    """Return the rewriters of the marker and of the fixture. Raises ValueError if the fixture returns anything else."""
     given = getattr(item, "funcargs", {}).get(FIXTURE)
     return (*marked, *checked_rewriters(given, f"the fixture `{FIXTURE}`"))
 

@@ -1,4 +1,4 @@
-"""Spread cases over xdist's workers so that the engines of one case share one export."""
+"""Scheduling over xdist's workers: the engines of one case run in one worker, so that they share its export."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from pytest_t2n.collect.cells import case_id
+from pytest_t2n.records.nodeids import case_id
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
 _ENOUGH = 2
-"""Tests a worker has to know of so that it does not wait for the controller."""
+"""Number of tests that a worker has to know of so that it does not wait for the controller."""
 
 
 class CaseScheduling(LoadScopeScheduling):  # type: ignore[misc]
-    """One unit of work per case: all its engines; any other test is a unit of its own. Node ids stay as they are."""
+    """Scheduler whose unit of work is a case with all its engines, or any other test. Node ids stay unchanged."""
 
     def __init__(self, config: pytest.Config, log: Any, engine_ids: Sequence[str]) -> None:
         super().__init__(config, log)
         # The longest first: `tract-0.21.1` is the end of no other id, but a binary's label could be.
         self._engine_ids = sorted(engine_ids, key=len, reverse=True)
         self._positions: dict[str, int] = {}
-        """Where each test is in the collection, which all workers share."""
+        """Index of each test in the collection, which all workers share."""
 
     def _split_scope(self, nodeid: str) -> str:
         for engine_id in self._engine_ids:
@@ -34,7 +34,7 @@ class CaseScheduling(LoadScopeScheduling):  # type: ignore[misc]
         return nodeid
 
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
-        """As the base class, except that finished units are forgotten: it counts through all of them each time."""
+        """Do as the base class, and forget finished units: it counts through all of them each time."""
         nodeid = self.registered_collections[node][item_index]
         scope = self._split_scope(nodeid)
         unit = self.assigned_work[node][scope]
@@ -56,7 +56,7 @@ class CaseScheduling(LoadScopeScheduling):  # type: ignore[misc]
             node.shutdown()
 
     def _assign_work_unit(self, node: WorkerController) -> bool:
-        """Whether the worker could be reached; if not, the unit stays: word of the worker's death is on its way."""
+        """Return True if the worker could be reached; if not, the unit stays, since news of its death is on the way."""
         if not self._positions:
             self._positions = {nodeid: index for index, nodeid in enumerate(self.collection or ())}
         scope, unit = self.workqueue.popitem(last=False)
@@ -70,7 +70,7 @@ class CaseScheduling(LoadScopeScheduling):  # type: ignore[misc]
         return True
 
     def remove_node(self, node: WorkerController) -> str | None:
-        """As the base class, except that the test that killed the worker is done.
+        """Do as the base class, and count the test that killed the worker as done.
 
         The base class hands it out again with the rest of its unit, where it kills the next worker.
         """

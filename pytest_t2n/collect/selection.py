@@ -1,4 +1,4 @@
-"""What part of a suite a session runs: whether it is all of it, this machine's shard, and what was done before."""
+"""The part of a suite that a session runs: all of it, a shard, or the rest of an interrupted session."""
 
 from __future__ import annotations
 
@@ -10,28 +10,25 @@ from typing import Any
 
 import pytest
 
-from pytest_t2n.collect.cells import Cell, decode_plan, encode_plan
-from pytest_t2n.collect.names import CELL, DESELECTED, SELECTION
-from pytest_t2n.config.engines import SelectedEngine
 from pytest_t2n.config.shard import Shard
-from pytest_t2n.expect.entries import suite_names
+from pytest_t2n.records.cell import Cell, SelectedEngine, decode_plan, encode_plan
 
 
 @dataclass(slots=True)
 class Selection:
-    """What collection found, before and after this session's part was taken."""
+    """The cells that collection found, before and after this session's part was taken."""
 
     cells: list[Cell] = field(default_factory=list)
-    """Those that run now."""
+    """Cells that run now."""
     planned: list[Cell] = field(default_factory=list)
-    """Those of all shards, in the order of collection."""
+    """Cells of all shards, in the order of collection."""
     suites: set[str] = field(default_factory=set)
     """Names of all collected tests without parameters."""
     partial: bool = False
-    """Tests were left out on the user's wish."""
+    """True if the user left tests out."""
 
     def to_dict(self) -> dict[str, Any]:
-        """In built-in types."""
+        """Return the selection in built-in types."""
         return {
             "cells": encode_plan(self.cells),
             "planned": [] if self.planned == self.cells else encode_plan(self.planned),
@@ -43,36 +40,28 @@ class Selection:
     def from_dict(
         cls, fields: Mapping[str, Any], engines: Sequence[SelectedEngine], nodeids: Iterable[str] = ()
     ) -> Selection:
-        """`nodeids` are those of the collected tests, whose texts the cells shall share."""
+        """Return the selection of `to_dict`; its cells share the texts of `nodeids`, the collected tests."""
         cells = decode_plan(fields["cells"], engines, nodeids)
         planned = decode_plan(fields["planned"], engines) or list(cells)
         return cls(cells, planned, set(fields["suites"]), fields["partial"])
 
 
-def take_part(
-    config: pytest.Config, items: list[pytest.Item], shard: Shard | None, done: Iterable[str] = ()
-) -> Selection:
-    """Leave in `items` what this session shall run: its shard, without the cells that were done before."""
-    planned = _cells(items)
-    suites = {name for item in items for name in suite_names(item.nodeid)}
+def divide(
+    items: Iterable[pytest.Item], cells: Mapping[pytest.Item, Cell], shard: Shard | None, done: Iterable[str] = ()
+) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Return the items that this session runs, and the others: of other shards, or done before."""
     finished = set(done)
-    partial = config.stash.get(DESELECTED, False) or bool(finished) or _left_out(config)
     chosen: list[pytest.Item] = []
     others: list[pytest.Item] = []
     for item in items:
-        cell = item.stash.get(CELL, None)
+        cell = cells.get(item)
         mine = shard is None or shard.has(cell.case if cell else item.nodeid)
         (chosen if mine and item.nodeid not in finished else others).append(item)
-    if others:
-        config.hook.pytest_deselected(items=others)
-        items[:] = chosen
-    selection = Selection(_cells(items), planned, suites, partial or shard is not None)
-    config.stash[SELECTION] = selection
-    return selection
+    return chosen, others
 
 
 def plan_digest(cells: Iterable[Cell]) -> str:
-    """Equal for sessions that would together run the same cells on the same engines."""
+    """Return a digest that is equal for sessions which plan the same cells on the same engines."""
     digest = hashlib.sha256()
     for line in sorted(_identity(cell) for cell in cells):
         digest.update(f"{line}\n".encode())
@@ -80,7 +69,7 @@ def plan_digest(cells: Iterable[Cell]) -> str:
 
 
 def ran_everything(config: pytest.Config) -> bool:
-    """The user named no part of the project: the root, or all of `testpaths`, was collected."""
+    """Return True if the root, or all of `testpaths`, was collected: the user named no part of the project."""
     roots = {_path_of(argument, config) for argument in config.args}
     if config.rootpath in roots:
         return True
@@ -88,8 +77,8 @@ def ran_everything(config: pytest.Config) -> bool:
     return bool(paths) and all(path in roots for path in paths)
 
 
-def _left_out(config: pytest.Config) -> bool:
-    """Tests are missing without having been deselected: by files of the last failure, or by the arguments."""
+def is_narrowed(config: pytest.Config) -> bool:
+    """Return True if tests are missing without being deselected, by options or by arguments."""
     options = (config.getoption(name, None) for name in ("lf", "ignore", "ignore_glob", "shard"))
     return any(options) or any("::" in argument for argument in config.args)
 
@@ -98,13 +87,9 @@ def _path_of(argument: str, config: pytest.Config) -> Path:
     return (config.invocation_params.dir / argument.partition("::")[0]).resolve()
 
 
-def _cells(items: Iterable[pytest.Item]) -> list[Cell]:
-    return [cell for item in items if (cell := item.stash.get(CELL, None)) is not None]
-
-
 def _identity(cell: Cell) -> str:
     sha256 = (cell.engine.resolved or {}).get("sha256", "")
     return f"{cell.nodeid}\t{cell.case}\t{cell.engine.id}\t{sha256}"
 
 
-__all__ = ["Selection", "plan_digest", "ran_everything", "take_part"]
+__all__ = ["Selection", "divide", "is_narrowed", "plan_digest", "ran_everything"]

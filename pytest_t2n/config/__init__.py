@@ -1,1 +1,1 @@
-"""Room 2: what the user asked for: options, their values in a session, the engines and the shard they select."""
+"""Room 2: options, their values in a session, and the engines and the shard that they select."""

@@ -1,71 +1,37 @@
-"""The engines of a session: resolved once, then carried to every worker as plain values."""
+"""The engines of a session: resolved once, then chosen from for each test."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+
+from pytest_t2n.config.settings import Settings
+from pytest_t2n.records.cell import SelectedEngine
 
 if TYPE_CHECKING:
     from packaging.version import Version
 
-    from pytest_t2n.config.settings import Settings
     from t2n_core.engine import ResolvedEngine
+    from t2n_core.engine.versions import SpecItem
 
 KHRONOS_VERSION = "1.0.5"
 ENGINE_PARAM = "t2n_engine"
-"""Name of the parameter that a test gets its engine by."""
-_NEWEST = ("latest", "all-minors")
-
-
-@dataclass(frozen=True, slots=True)
-class SelectedEngine:
-    """One column of the matrix."""
-
-    target: str
-    """`tract` or `khronos`."""
-    version: str
-    label: str
-    """Unique within the target: the version, or `path-0.23.5` of a binary."""
-    resolved: Mapping[str, str] | None = None
-    """The files of the engine, as `ResolvedEngine.to_dict` gives them; None for khronos, which is a dependency."""
-
-    @property
-    def id(self) -> str:
-        """What test ids end with: `tract-0.21.19`, `khronos`."""
-        return f"{self.target}-{self.label}" if self.resolved else self.target
-
-    @property
-    def title(self) -> str:
-        return f"{self.target} {self.label}"
-
-    @property
-    def requested(self) -> str:
-        """The item of the version spec that asked for it."""
-        return self.resolved.get("requested", "") if self.resolved else ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Built-in types only, which is all that xdist carries."""
-        resolved = dict(self.resolved) if self.resolved else None
-        return {"target": self.target, "version": self.version, "label": self.label, "resolved": resolved}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> SelectedEngine:
-        return cls(fields["target"], fields["version"], fields["label"], fields["resolved"])
+"""Name of the parameter that gives a test its engine."""
 
 
 def load_resolver() -> Callable[..., list[ResolvedEngine]]:
-    """Imported here, so that a session without engines never pays for it."""
+    """Return `resolve_engines`, imported late: a session without engines never pays for it."""
     from t2n_core.engine import resolve_engines
 
     return resolve_engines
 
 
 def select_engines(settings: Settings, progress: Callable[[str, str], None] | None = None) -> list[SelectedEngine]:
-    """Resolve and provision what the settings name: tract versions ascending, binaries behind them, khronos last.
+    """Return the engines that the settings name, provisioned: tract versions ascending, then binaries, khronos last.
 
     Raises:
         pytest.UsageError: a spec nothing matches, or an engine that cannot be had.
@@ -86,41 +52,42 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
     return engines
 
 
-def version_items(versions: str | Iterable[str]) -> tuple[str, ...]:
-    """The items of a marker's `versions`: 0.21, 0.21.13, ranges, latest, all-minors or all, in one text or a list.
+def parse_versions(versions: str | Iterable[str]) -> tuple[SpecItem, ...]:
+    """Return the items of a marker's `versions`, one text or a list, in the grammar of `--t2n-tract` without paths.
 
     Raises:
-        ValueError: an item is not in the grammar, or there is none.
+        EngineResolveError: an item is not in the grammar, or there is none.
     """
-    texts = [versions] if isinstance(versions, str) else list(versions)
-    items: list[str] = []
-    for text in (part.strip() for one in texts for part in one.split(",")):
-        if items and _is_range(text) and _is_range(items[-1]):
-            items[-1] += f",{text}"
-        else:
-            items.append(text)
-    if not items:
-        raise ValueError("no version")
-    for item in items:
-        _matching(item, ())
-    return tuple(items)
+    from t2n_core.engine.versions import parse_spec
+    from t2n_core.errors import EngineResolveError
+
+    items = parse_spec(versions if isinstance(versions, str) else ",".join(versions))
+    if any(item.kind == "path" for item in items):
+        raise EngineResolveError("a binary is an engine of the session: --t2n-tract=path:/to/tract")
+    return items
 
 
 def engines_for(
-    engines: Sequence[SelectedEngine], targets: Iterable[str], versions: Sequence[str] | None = None
+    engines: Sequence[SelectedEngine], targets: Iterable[str], versions: Sequence[SpecItem] | None = None
 ) -> list[SelectedEngine]:
-    """Those of the session's engines that a test wants; `versions` (items) narrows tract and never adds to it."""
+    """Return the session's engines that a test wants; `versions` narrows tract, and an item may match none of them."""
     wanted = set(targets)
     chosen = [engine for engine in engines if engine.target in wanted]
     if versions is None:
         return chosen
+    from t2n_core.engine.versions import choose_versions
+    from t2n_core.errors import EngineResolveError
+
     known = [_version(engine) for engine in chosen if engine.target == "tract"]
-    kept = {version for item in versions for version in _matching(item, known)}
-    return [engine for engine in chosen if engine.target != "tract" or _version(engine) in kept]
+    matching: set[Version] = set()
+    for item in versions:
+        with suppress(EngineResolveError):
+            matching.update(choice.version for choice in choose_versions([item], known))
+    return [engine for engine in chosen if engine.target != "tract" or _version(engine) in matching]
 
 
 def header_line(engines: Sequence[SelectedEngine], cache_dir: Path | None) -> str:
-    """`t2n: tract 0.21.19 (0.21), 0.23.9 (0.23); cache /…`"""
+    """Return `t2n: tract 0.21.19 (0.21), 0.23.9 (0.23); cache /…`."""
     parts = []
     for target in dict.fromkeys(engine.target for engine in engines):
         versions = []
@@ -135,7 +102,7 @@ def header_line(engines: Sequence[SelectedEngine], cache_dir: Path | None) -> st
 
 
 def cache_folder(settings: Settings) -> Path:
-    """Where the engines of this session are kept."""
+    """Return the folder where the engines of this session are kept."""
     if settings.cache_dir is not None:
         return settings.cache_dir
     from t2n_core.engine.store import default_cache_dir
@@ -149,7 +116,7 @@ def _order(engine: SelectedEngine) -> tuple[bool, Version, str]:
 
 
 def _version(engine: SelectedEngine) -> Version:
-    """A binary may say of itself what is no version; it sorts first and no range matches it."""
+    """Return the version of an engine; 0 for a binary that reports none, which sorts first and is in no range."""
     from packaging.version import InvalidVersion, Version
 
     try:
@@ -158,33 +125,13 @@ def _version(engine: SelectedEngine) -> Version:
         return Version("0")
 
 
-def _is_range(text: str) -> bool:
-    return text[:1] in tuple("<>=!~")
-
-
-def _matching(item: str, known: Sequence[Version]) -> set[Version]:
-    from packaging.specifiers import SpecifierSet
-    from packaging.version import Version
-
-    if item == "all":
-        return set(known)
-    if item in _NEWEST:
-        lines = {version.release[:2] if item == "all-minors" else (): version for version in sorted(known)}
-        return set(lines.values())
-    if _is_range(item):
-        return set(SpecifierSet(item).filter(known, prereleases=True))
-    line = Version(item).release
-    return {version for version in known if version.release[: len(line)] == line}
-
-
 __all__ = [
     "ENGINE_PARAM",
     "KHRONOS_VERSION",
-    "SelectedEngine",
     "cache_folder",
     "engines_for",
     "header_line",
     "load_resolver",
+    "parse_versions",
     "select_engines",
-    "version_items",
 ]

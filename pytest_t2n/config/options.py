@@ -1,4 +1,4 @@
-"""The plugin's options and their ini twins; what they say in a session is in `settings`."""
+"""Options of the command line and their ini twins; `settings` reads their values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEFAULT_TIMEOUT = 60.0
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """The group `t2n`, and an ini twin of each option."""
+    """Add the group `t2n`, and ini twins of its options."""
     group = parser.getgroup("t2n", "parity of exported models (t2n)")
     group.addoption(
         "--t2n-tract",

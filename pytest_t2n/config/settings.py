@@ -1,23 +1,20 @@
-"""What the user asked for in this session: command line before ini file before default."""
+"""Settings of a session: command line before ini file before default."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_t2n.config.options import DEFAULT_TIMEOUT
+from pytest_t2n.config.shard import Shard
 from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
-
-if TYPE_CHECKING:
-    from pytest_t2n.config.shard import Shard
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the user asked for in this session."""
+    """Settings that the user gave for this session."""
 
     tract: tuple[str, ...] = ()
     """Version specs; each may be a comma list."""
@@ -43,14 +40,15 @@ class Settings:
 
     @property
     def selects_engines(self) -> bool:
+        """True if the session has engines."""
         return bool(self.tract) or self.khronos
 
 
 def read_settings(config: pytest.Config) -> Settings:
-    """The settings of this session.
+    """Return the settings of this session.
 
     Raises:
-        pytest.UsageError: a level that does not exist, a timeout that is no positive number.
+        pytest.UsageError: the level does not exist, the timeout is no positive number, or options exclude each other.
     """
     specs = config.getoption("t2n_tract") or config.getini("t2n_tract")
     return Settings(
@@ -87,7 +85,7 @@ def _flag(config: pytest.Config, name: str) -> bool:
 
 
 def _path(config: pytest.Config, name: str) -> Path | None:
-    """An absolute path: of the command line relative to where pytest was started, of the ini file to the root."""
+    """Return an absolute path: from the command line relative to the start folder, from the ini file to the root."""
     given = config.getoption(name)
     if given:
         return config.invocation_params.dir / Path(given).expanduser()
@@ -116,15 +114,13 @@ def _expect(config: pytest.Config) -> tuple[Path, ...]:
 
 def _benchmark(config: pytest.Config) -> bool:
     wanted = bool(config.getoption("t2n_benchmark"))
-    if wanted:
-        from pytest_t2n.run.benchmark import check_available
-
-        check_available(config)
+    if wanted and not config.pluginmanager.hasplugin("benchmark"):
+        raise pytest.UsageError("--t2n-benchmark: the plugin pytest-benchmark is not loaded (-p no:benchmark)")
     return wanted
 
 
 def _benchmark_rounds(config: pytest.Config) -> int:
-    """pytest-benchmark's own `--benchmark-min-rounds`."""
+    """Return pytest-benchmark's own `--benchmark-min-rounds`."""
     return int(config.getoption("benchmark_min_rounds", 5))
 
 
@@ -138,8 +134,6 @@ def _accept(config: pytest.Config) -> bool:
 def _shard(text: str | None) -> Shard | None:
     if text is None:
         return None
-    from pytest_t2n.config.shard import Shard
-
     try:
         return Shard.parse(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""One of several parts of a suite, each for a machine of its own."""
+"""Shards: parts of a suite, each for a machine of its own."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """`index` of `count`, from 1."""
+    """Part `index` of `count`, counted from 1."""
 
     index: int
     count: int
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Raises ValueError."""
+        """Return the shard that `2/4` names. Raises ValueError."""
         index, _, count = text.partition("/")
         shard = cls(int(index), int(count))
         if not 1 <= shard.index <= shard.count:
@@ -26,7 +26,7 @@ class Shard:
         return f"{self.index}/{self.count}"
 
     def has(self, case: str) -> bool:
-        """By a hash of the name: the same on every machine, and all engines of a case stay together."""
+        """Return True if a case is in this shard: by a hash of its name, so that all its engines stay together."""
         digest = hashlib.sha256(case.encode()).digest()
         return int.from_bytes(digest[:8], "big") % self.count == self.index - 1
 

@@ -1,1 +1,1 @@
-"""Room 7: the processes of a session: the controller, its ledger and summary, and workers."""
+"""Room 7: the processes of a session: its start, the controller with its ledger and summary, workers, the recorder."""

@@ -1,87 +1,80 @@
-"""The controller's book: which cells are planned, what became of each, and which are missing at the end."""
+"""The controller's ledger: which cells are planned, the result of each, and which are missing at the end."""
 
 from __future__ import annotations
 
-import os
-import platform
-import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from pytest_t2n.collect.cells import Cell, case_id
 from pytest_t2n.collect.selection import Selection, plan_digest
-from pytest_t2n.config.engines import SelectedEngine
 from pytest_t2n.config.settings import Settings
-from pytest_t2n.records.counts import Tally
-from pytest_t2n.records.file import RecordFile, StoredRecords
-from pytest_t2n.records.from_report import PROPERTY, simple_record
+from pytest_t2n.control.recorder import PROPERTY
+from pytest_t2n.records.cell import Cell, SelectedEngine
+from pytest_t2n.records.changes import compare_matrices, count_changes
+from pytest_t2n.records.counts import CellCounts
+from pytest_t2n.records.file import MATRIX_FILE, RecordFile, StoredRecords, decode_line, each_record, encode
+from pytest_t2n.records.from_outcome import simple_record
+from pytest_t2n.records.nodeids import case_id
+from pytest_t2n.records.outline import outline_of
+from pytest_t2n.records.run_line import run_line
 from pytest_t2n.records.schema import (
     SCHEMA,
     CellLine,
-    EngineLine,
     GraphLine,
     PlanLine,
     Record,
     RecordError,
     RunLine,
     cells_of,
-    decode_line,
-    each_record,
-    encode,
-    outline_of,
 )
+from pytest_t2n.records.whole import replacing
+from t2n_core.check.stage import Stage, Status
 
-MATRIX_FILE = "matrix.jsonl"
 _NAMED = 20
-"""Kept failures that are named; the rest is a number."""
-_DISTRIBUTIONS = ("pytest-t2n", "torch", "numpy", "nnef", "nnef-tools", "pytest", "pytest-xdist")
+"""Number of earlier failures that are named; the rest is counted."""
 
 
 class Ledger:
-    """One per session, in the process that sees all reports.
+    """Planned cells and their results, in the process that sees all reports.
 
-    What it holds of a cell is its place in the plan: the records are in a file, and counted.
+    Of a cell it holds only its place in the plan: the records are in a file, and counted.
     """
 
     def __init__(self, settings: Settings, engines: Sequence[SelectedEngine], arguments: Sequence[str]) -> None:
         self.settings = settings
-        self.run = _run_line(settings, engines, arguments)
-        self.tally = Tally()
+        self.run = run_line(engines, settings.level, arguments)
+        self.counts = CellCounts()
         self.missing: list[str] = []
         """Node ids of planned cells without a record."""
         self.why_missing = ""
-        self.kept: list[str] = []
-        """Node ids of what an interrupted session had done."""
+        self.resumed: list[str] = []
+        """Node ids of the cells that an interrupted session had finished."""
         self.baseline: list[Record] | None = None
-        """What an earlier run found, for `--t2n-baseline`; outlines."""
+        """Records of an earlier run, for `--t2n-baseline`; cells are outlines."""
         self.planned = False
-        """A worker has said what is planned; all say the same."""
+        """True once a plan is known; all workers have the same."""
         self.notes: list[str] = []
-        """What the summary says besides."""
+        """Further lines of the summary."""
         self.problems: list[str] = []
-        """What went wrong with the records themselves; any makes the session fail."""
+        """Problems with the records themselves; any makes the session fail."""
         self._plan: dict[str, SelectedEngine | None] = {}
-        """By node id, which is the very text that pytest has; None once the record is there."""
+        """Engine by node id, the same object that pytest holds; None once the record is there."""
         self._graphs: set[str] = set()
-        """Keys of those in the file."""
+        """Keys of the graphs in the file."""
         self._properties: dict[str, list[tuple[str, object]]] = {}
-        """For `--t2n-junit-properties`, of tests that are not torn down yet."""
+        """Properties of tests that are not torn down yet, for `--t2n-junit-properties`."""
         self._file: RecordFile | None = None
 
     def outlines(self) -> Iterator[CellLine]:
-        """The cells so far, without their evidence, for what needs them at the end of a session."""
+        """Yield outlines of the cells so far."""
         records = self._file.records() if self._file is not None else ()
         return (outline_of(record) for record in records if isinstance(record, CellLine))
 
     @property
     def is_complete(self) -> bool:
-        """Each planned cell has its record."""
+        """True if each planned cell has its record."""
         return all(engine is None for engine in self._plan.values())
 
     def open(self) -> None:
@@ -103,19 +96,19 @@ class Ledger:
             self._take_up(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            if self.kept:
+            if self.resumed:
                 self._rewrite(path)
-            self._file = RecordFile(path, append=bool(self.kept))
+            self._file = RecordFile(path, append=bool(self.resumed))
         except OSError as exc:
             raise pytest.UsageError(f"--t2n-report={self.settings.report}: {exc.strerror or exc}") from None
-        if not self.kept:
+        if not self.resumed:
             self._append(self.run)
 
     def _take_up(self, path: Path) -> None:
-        """Read what an interrupted session did with the same engines and packages.
+        """Read the results of an interrupted session with the same engines and packages.
 
         Raises:
-            pytest.UsageError: it cannot be read, or was made with others.
+            pytest.UsageError: the file cannot be read, or was made with others.
         """
         done: dict[str, CellLine] = {}
         words: dict[str, str] = {}
@@ -127,37 +120,35 @@ class Ledger:
                     done[record.nodeid] = outline_of(record, words)
         except (OSError, RecordError) as exc:
             raise pytest.UsageError(f"--t2n-resume: {exc}") from None
-        kept = [line for line in done.values() if is_done(line)]
-        for line in kept:
+        finished = [line for line in done.values() if is_done(line)]
+        for line in finished:
             self._count(line)
-        self.kept = [line.nodeid for line in kept]
-        surprises = [line for line in kept if line.status not in ("pass", "skip") and not line.expected]
-        if kept:
-            self.notes.append(f"--t2n-resume: {len(kept)} cells kept, {len(surprises)} of them failed")
+        self.resumed = [line.nodeid for line in finished]
+        surprises = [line for line in finished if line.status not in ("pass", "skip") and not line.expected]
+        if finished:
+            self.notes.append(f"--t2n-resume: {len(finished)} cells kept, {len(surprises)} of them failed")
         self.problems += [f"kept failure: {line.nodeid}: {line.status} at {line.stage}" for line in surprises[:_NAMED]]
         if len(surprises) > _NAMED:
             self.problems.append(f"kept failures: {len(surprises) - _NAMED} more")
 
     def _rewrite(self, path: Path) -> None:
-        """Leave in the file what is kept of it. Raises OSError.
+        """Leave only the resumed cells in the file. Raises OSError.
 
-        Not written in place: what was done must survive this session, too, if it is interrupted here.
+        The file is replaced as a whole: its results must survive this session, too, if it is interrupted here.
         """
-        wanted = set(self.kept)
-        draft = path.with_name(f".{path.name}.draft")
-        with draft.open("w", encoding="utf-8") as sink:
-            sink.write(f"{encode(self.run)}\n")
+        wanted = set(self.resumed)
+        with replacing(path) as sink:
+            sink.write(f"{encode(self.run)}\n".encode())
             last = {one.nodeid: n for n, one in enumerate(each_record(path)) if isinstance(one, CellLine)}
             for number, record in enumerate(each_record(path)):
                 if isinstance(record, GraphLine) and record.key not in self._graphs:
                     self._graphs.add(record.key)
                 elif not isinstance(record, CellLine) or record.nodeid not in wanted or last[record.nodeid] != number:
                     continue
-                sink.write(f"{encode(record)}\n")
-        draft.replace(path)
+                sink.write(f"{encode(record)}\n".encode())
 
     def add_plan(self, selection: Selection) -> None:
-        """More planned cells; those known already stay as they are."""
+        """Add planned cells; cells that are known already stay as they are."""
         for cell in selection.cells:
             self._plan.setdefault(cell.nodeid, cell.engine)
         if self.planned:
@@ -174,7 +165,7 @@ class Ledger:
             report.user_properties = [pair for pair in report.user_properties if pair[0] != PROPERTY]
         if report.when == "teardown" and report.nodeid in self._properties:
             report.user_properties += self._properties.pop(report.nodeid)
-        # pytest-rerunfailures: another report of this test follows, which tells the same graph no more
+        # pytest-rerunfailures: the next report of this test has its record, and not its graph again
         again = report.outcome == "rerun"  # type: ignore[comparison-overlap]
         if texts:
             try:
@@ -186,22 +177,22 @@ class Ledger:
             engine = self._plan.get(report.nodeid)
             if engine is not None:
                 cell = _cell(report.nodeid, engine)
-                self._note(simple_record(cell, "crash", "run", "WorkerCrash", str(report.longrepr)))
+                self._note(simple_record(cell, Status.CRASH, Stage.RUN, "WorkerCrash", str(report.longrepr)))
 
     def recover(self, lines: Iterable[str]) -> None:
         """Take the records of planned cells whose report did not arrive."""
-        before = self.tally.total
+        before = self.counts.total
         for line in lines:
             try:
                 self._take([line], only_planned=True)
             except msgspec.DecodeError:
                 continue  # a worker that was killed while it wrote
-        count = self.tally.total - before
+        count = self.counts.total - before
         if count:
             self.notes.append(f"{count} records were read from files of workers: their reports did not arrive")
 
     def _take(self, lines: Iterable[str], *, only_graphs: bool = False, only_planned: bool = False) -> None:
-        """Raises msgspec.DecodeError."""
+        """Take lines of records. Raises msgspec.DecodeError."""
         for line in lines:
             record = decode_line(line)
             if isinstance(record, GraphLine):
@@ -217,7 +208,7 @@ class Ledger:
         for nodeid, engine in self._plan.items():
             if engine is not None:
                 self.missing.append(nodeid)
-                self._note(simple_record(_cell(nodeid, engine), "not_run", "setup", "NotRun", why_missing))
+                self._note(simple_record(_cell(nodeid, engine), Status.NOT_RUN, Stage.SETUP, "NotRun", why_missing))
         if self._file is None:
             return
         try:
@@ -229,9 +220,10 @@ class Ledger:
         self._file = None
 
     def _conclude(self, stored: StoredRecords) -> None:
-        """What the records say since the baseline, and the report. Raises OSError, msgspec.DecodeError: unreadable."""
+        """Compare with the baseline and write the report. Raises OSError, msgspec.DecodeError."""
         if self.baseline is not None:
-            self.notes.append(_changes_note(self.baseline, cells_of(stored.records)))
+            changes = compare_matrices(cells_of(self.baseline), cells_of(stored.records))
+            self.notes.append(f"since the baseline: {count_changes(changes)}")
         if self.settings.report is not None:
             from pytest_t2n.report import Matrix, write_matrix
 
@@ -242,7 +234,7 @@ class Ledger:
                 self.problems.append(f"report in {self.settings.report}: {exc.strerror or exc}")
 
     def _note(self, record: CellLine, line: str | None = None) -> None:
-        """Take the first record of a cell; `line` is its JSON, where that is there already."""
+        """Take the record of a cell if it is the first; `line` is its JSON if that is known."""
         if self._plan.get(record.nodeid, record) is None:
             return
         self._count(record)
@@ -252,10 +244,10 @@ class Ledger:
 
     def _count(self, record: CellLine) -> None:
         self._plan[record.nodeid] = None
-        self.tally.add(record)
+        self.counts.add(record)
 
     def _append(self, record: Record | str) -> None:
-        """Write and flush; a full disk costs the file, never the session's other results."""
+        """Write a record and flush; a full disk costs the file, never the session's other results."""
         if self._file is None:
             return
         line = record if isinstance(record, str) else encode(record)
@@ -270,7 +262,7 @@ def _cell(nodeid: str, engine: SelectedEngine) -> Cell:
 
 
 def is_done(line: CellLine) -> bool:
-    """Whether a resumed session can keep the record: it was not run, or its worker died, is nothing to keep."""
+    """Return True if a resumed session can keep the record: the cell was run, and its worker did not die."""
     return line.status != "not_run" and (line.error is None or line.error.error_class != "WorkerCrash")
 
 
@@ -287,23 +279,14 @@ def _outline(record: Record, words: dict[str, str]) -> Record:
     return outline_of(record, words) if isinstance(record, CellLine) else record
 
 
-def _changes_note(before: Iterable[Record], after: Iterable[CellLine]) -> str:
-    """One line: what changed since the baseline."""
-    from pytest_t2n.records.changes import Kind, compare_matrices
-
-    counts = Counter(change.kind for change in compare_matrices(cells_of(before), after))
-    words = ", ".join(f"{counts[kind]} {kind.value}" for kind in Kind if counts[kind])
-    return f"since the baseline: {words or 'nothing changed'}"
-
-
 def junit_properties(line: CellLine) -> list[tuple[str, object]]:
-    """For `--t2n-junit-properties`: a few words per cell."""
+    """Return the properties of a cell for `--t2n-junit-properties`."""
     words = {"engine": line.engine, "status": line.status, "stage": line.stage, "level": line.level or ""}
     return [(f"t2n_{name}", word) for name, word in words.items() if word]
 
 
 def _check_same(before: RunLine, now: RunLine, path: Path) -> None:
-    """Raises pytest.UsageError if the results of two runs cannot stand in one matrix."""
+    """Raise pytest.UsageError if the results of two runs cannot stand in one matrix."""
     shas = {engine.title: engine.sha256 for engine in now.engines}
     changed = [engine.title for engine in before.engines if shas.get(engine.title, engine.sha256) != engine.sha256]
     changed += [name for name, version in before.versions.items() if now.versions.get(name, version) != version]
@@ -313,40 +296,4 @@ def _check_same(before: RunLine, now: RunLine, path: Path) -> None:
         raise pytest.UsageError(f"--t2n-resume: {path} was made with another {', '.join(changed)}; start afresh")
 
 
-def package_versions() -> dict[str, str]:
-    """Of Python and of the distributions that matter."""
-    versions = {"python": platform.python_version()}
-    for name in _DISTRIBUTIONS:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
-
-
-def _run_line(settings: Settings, engines: Sequence[SelectedEngine], arguments: Sequence[str]) -> RunLine:
-    return RunLine(
-        schema=SCHEMA,
-        started=datetime.now(UTC).isoformat(timespec="seconds"),
-        engines=[engine_line(engine) for engine in engines],
-        versions=package_versions(),
-        platform=f"{sys.platform} {platform.machine()}, {os.cpu_count()} CPUs",
-        level=settings.level.value,
-        arguments=list(arguments),
-    )
-
-
-def engine_line(engine: SelectedEngine) -> EngineLine:
-    """What the run line says of an engine."""
-    resolved = engine.resolved or {}
-    return EngineLine(
-        engine.target,
-        engine.version,
-        engine.label,
-        requested=engine.requested,
-        kind=resolved.get("kind", ""),
-        sha256=resolved.get("sha256", ""),
-    )
-
-
-__all__ = ["MATRIX_FILE", "Ledger", "engine_line", "is_done", "junit_properties", "package_versions"]
+__all__ = ["Ledger", "is_done", "junit_properties"]

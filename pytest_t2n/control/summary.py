@@ -1,28 +1,31 @@
-"""What the session says in the terminal about its cells."""
+"""The section `t2n parity` of the terminal's summary."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from pytest_t2n.collect.cells import NO_ENGINE
+from pytest_t2n.control.ledger import Ledger
+from pytest_t2n.records.counts import CountKey
 from t2n_core.check.level import LEVELS
 from t2n_core.check.stage import Status
 
-if TYPE_CHECKING:
-    from pytest_t2n.control.ledger import Ledger
-    from pytest_t2n.records.counts import Kind
-
 _NAMED = 20
-"""Missing cells that are named; the rest is a number."""
+"""Number of missing cells that are named; the rest is counted."""
+_WIDEST = 10_000
+"""Columns of a table: terminals wrap what is wider, and nothing is cut off."""
 
 
 def write_summary(reporter: Any, ledger: Ledger | None) -> None:
-    """The section `t2n parity`, if there is anything to say and a terminal to say it to."""
+    """Write the section, if there is anything to say and a terminal to say it to."""
     lines = summary_lines(ledger) if ledger is not None else []
     if reporter is not None:
         lines += _unselected(reporter.stats.get("skipped", ()))
@@ -34,17 +37,17 @@ def write_summary(reporter: Any, ledger: Ledger | None) -> None:
 
 
 def summary_lines(ledger: Ledger) -> list[str]:
-    """Lines of the section; empty if there is nothing to say."""
+    """Return the lines of the section; empty if there is nothing to say."""
     lines = []
-    if ledger.tally.total:
+    if ledger.counts.total:
         lines += _table(ledger)
     if ledger.missing:
         lines.append(f"{len(ledger.missing)} planned cells did not run: {ledger.why_missing}")
         lines += [f"  {nodeid}" for nodeid in ledger.missing[:_NAMED]]
         if len(ledger.missing) > _NAMED:
             lines.append(f"  … and {len(ledger.missing) - _NAMED} more")
-    if ledger.tally.reused:
-        lines.append(f"{ledger.tally.reused} results are of earlier sessions (--t2n-reuse)")
+    if ledger.counts.reused:
+        lines.append(f"{ledger.counts.reused} results are of earlier sessions (--t2n-reuse)")
     lines += ledger.notes
     lines += [f"problem: {problem}" for problem in ledger.problems]
     if ledger.settings.report is not None and lines:
@@ -53,31 +56,31 @@ def summary_lines(ledger: Ledger) -> list[str]:
 
 
 def _table(ledger: Ledger) -> list[str]:
-    """Engine × status, and where the cells come from several files, file × engine."""
-    counts = ledger.tally.counts
-    shown = [status.value for status in Status if any(kind.status == status for kind in counts)]
-    seen = dict.fromkeys(kind.engine for kind in counts)
+    """Return a table of engine × status, and for cells of several files one of file × engine."""
+    counts = ledger.counts.counts
+    shown = [status.value for status in Status if any(key.status == status for key in counts)]
+    seen = dict.fromkeys(key.engine for key in counts)
     titles = [one for one in dict.fromkeys([*(engine.title for engine in ledger.run.engines), *seen]) if one in seen]
     rows = [("engine", *shown, "levels reached")]
     for title in titles:
         own, levels = Counter[str](), Counter[str]()
-        for kind, count in counts.items():
-            if kind.engine == title:
-                own[kind.status] += count
-                levels[kind.level] += count
+        for key, count in counts.items():
+            if key.engine == title:
+                own[key.status] += count
+                levels[key.level] += count
         rows.append((title, *(str(own[status] or "") for status in shown), _levels(levels)))
     return _aligned(rows) + _suites(counts, titles)
 
 
-def _suites(counts: Mapping[Kind, int], titles: list[str]) -> list[str]:
-    """`3/4` where 3 of a file's 4 cells passed or were no surprise."""
-    files = list(dict.fromkeys(kind.file for kind in counts))
+def _suites(counts: Mapping[CountKey, int], titles: list[str]) -> list[str]:
+    """Return a table with `3/4` where 3 of a file's 4 cells passed or failed as expected."""
+    files = list(dict.fromkeys(key.file for key in counts))
     if len(files) < 2:
         return []
     totals, good = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for kind, count in counts.items():
-        totals[kind.file, kind.engine] += count
-        good[kind.file, kind.engine] += count * kind.good
+    for key, count in counts.items():
+        totals[key.file, key.engine] += count
+        good[key.file, key.engine] += count * key.good
     rows = [("suite", *titles, "")]
     for file in files:
         shares = [f"{good[file, title]}/{totals[file, title]}" if totals[file, title] else "" for title in titles]
@@ -86,13 +89,16 @@ def _suites(counts: Mapping[Kind, int], titles: list[str]) -> list[str]:
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(_cell(row, column, widths) for column in range(len(row))).rstrip() for row in rows]
-
-
-def _cell(row: tuple[str, ...], column: int, widths: list[int]) -> str:
-    text = row[column]
-    return text.ljust(widths[column]) if column in (0, len(row) - 1) else text.rjust(widths[column])
+    """Return the lines of a table: its first and last columns are flush left, the numbers between them flush right."""
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in range(len(rows[0])):
+        table.add_column(justify="left" if column in (0, len(rows[0]) - 1) else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console = Console(width=_WIDEST, color_system=None)
+    with console.capture() as captured:
+        console.print(table)
+    return [line.rstrip() for line in captured.get().splitlines()]
 
 
 def _levels(reached: Counter[str]) -> str:
@@ -100,7 +106,7 @@ def _levels(reached: Counter[str]) -> str:
 
 
 def _unselected(skipped: Iterable[pytest.TestReport]) -> list[str]:
-    """How to select engines, if tests were skipped for want of one."""
+    """Return how to select engines, if tests were skipped for want of one."""
     count = sum(isinstance(one.longrepr, tuple) and NO_ENGINE in str(one.longrepr[2]) for one in skipped)
     if not count:
         return []

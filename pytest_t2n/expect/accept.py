@@ -1,4 +1,4 @@
-"""Files of expectations against what a session found: entries that speak of nothing, and `--t2n-accept`."""
+"""Rewriting files of expectations for `--t2n-accept`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_t2n.collect.selection import Selection
-from pytest_t2n.config.engines import SelectedEngine
-from pytest_t2n.expect.entries import (
-    HEADER_LINE,
-    Expectation,
-    Expectations,
-    read_expectations,
-    speaks_of_suite,
-)
+from pytest_t2n.expect.entries import HEADER_LINE, Expectation, read_expectations
 from pytest_t2n.expect.judge import ACCEPTED, acceptable
+from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.schema import CellLine
+from pytest_t2n.records.whole import write_whole
 
 HEADER = """\
 # Failures that are known, for `--t2n-expect`. The first entry that fits a cell counts; one that holds no longer, or
@@ -25,42 +19,12 @@ HEADER = """\
 """
 _REASON = 160
 _WRITTEN = "accepted"
-"""How the reasons begin that nobody has written."""
-
-
-def idle_entries(
-    expectations: Expectations, selection: Selection | None, engines: Sequence[SelectedEngine], *, everything: bool
-) -> list[tuple[Expectation, str]]:
-    """Entries that speak of no planned cell although their suite and engine were there, and what to say of each.
-
-    Nothing is said of a session that left tests out; an entry for an engine that is not in the session, or of a suite
-    in a folder that was not collected, is nothing to complain about.
-    """
-    if selection is None or selection.partial or not expectations:
-        return []
-    used, shadowed = set[int](), dict[int, Expectation]()
-    for cell in selection.planned:
-        fitting = expectations.fitting(cell.case, cell.engine.target, cell.engine.version)
-        used.update(fitting[:1])
-        for index in fitting[1:]:
-            shadowed.setdefault(index, expectations.entries[fitting[0]])
-    found = []
-    for index, entry in enumerate(expectations.entries):
-        if index in used or not any(entry.fits_engine(engine.target, engine.version) for engine in engines):
-            continue
-        where = f"`{entry.case}` on {', '.join(entry.engines)}"
-        if index in shadowed:
-            found.append(
-                (entry, f"the entry of {where} never counts: {shadowed[index].place} fits its cells before it")
-            )
-        elif everything or speaks_of_suite(entry, selection.suites):
-            found.append((entry, f"the entry of {where} fits no cell of this session; remove or mend it"))
-    return found
+"""Start of reasons that no person has written."""
 
 
 @dataclass(slots=True)
 class _Change:
-    """What becomes of one entry."""
+    """The cells that one entry fits."""
 
     entry: Expectation
     holds: list[CellLine]
@@ -73,11 +37,11 @@ def accept_results(
     root: Path,
     cells: Iterable[CellLine],
     engines: Sequence[SelectedEngine],
-    idle: Iterable[Expectation] = (),
+    unused: Iterable[Expectation] = (),
 ) -> list[str]:
     """Rewrite the files so that a session with these cells would have no surprise; new entries go to the last file.
 
-    Gives what was done, in words.
+    Return messages that say which entries were written and removed.
 
     Raises:
         OSError: a file cannot be written.
@@ -85,9 +49,9 @@ def accept_results(
     """
     current = read_expectations(paths, root, missing_ok=True)
     changes = {entry: _Change(entry, [], []) for entry in current.entries}
-    gone = set(idle)
+    gone = set(unused)
     new: list[tuple[CellLine, Expectation | None]] = []
-    """What each new entry takes its reason from."""
+    """Each new entry, and the entry that it takes its reason from."""
     for cell in cells:
         if cell.status in ("skip", "not_run") or cell.stage == "setup":
             continue
@@ -119,7 +83,7 @@ def accept_results(
 def _entries_of(
     cells: Iterable[tuple[CellLine, Expectation | None]], engines: Sequence[SelectedEngine]
 ) -> list[Expectation]:
-    """One per case and way of failing, for all engines that fail so."""
+    """Return one entry per case and way of failing, for all engines that fail so."""
     groups: dict[tuple[str, str, str, str, str], list[CellLine]] = {}
     for cell, entry in cells:
         reason, issue = (entry.reason, entry.issue) if entry is not None else (reason_of(cell), "")
@@ -143,7 +107,7 @@ def _specifiers(cells: Sequence[CellLine], engines: Sequence[SelectedEngine]) ->
 
 
 def reason_of(cell: CellLine) -> str:
-    """What a new entry says until somebody writes better."""
+    """Return the reason of a new entry, to be replaced by a better one: the start of the error's message."""
     lines = (cell.error.message.strip() if cell.error else "").splitlines() or [""]
     # of a list of problems the first one, not the line above it that counts them
     message = next((line[2:] for line in lines if line.startswith("- ")), lines[0])
@@ -152,7 +116,7 @@ def reason_of(cell: CellLine) -> str:
 
 
 def _is_lasting(cell: CellLine) -> bool:
-    """A worker of xdist that died says nothing about the engine."""
+    """Return False for a dead worker of xdist: it says nothing about the engine."""
     return cell.error is None or cell.error.error_class != "WorkerCrash"
 
 
@@ -161,9 +125,9 @@ def _key(cell: CellLine) -> tuple[str, str, str]:
 
 
 def _rewrite(path: Path, own: Sequence[Expectation], removed: Set[Expectation], added: Sequence[Expectation]) -> None:
-    """Only those entries of `own`, the file's, change; the rest of the file stays as it was written.
+    """Replace the removed entries of a file, whose entries are `own`, by the added ones; all else stays as written.
 
-    By lines and not by a parser of whole files: to those, the comment above an entry is the end of the one before it.
+    Edited line by line: a TOML parser would attach the comment above an entry to the end of the previous entry.
     """
     if removed.isdisjoint(own) and not added:
         return
@@ -172,25 +136,22 @@ def _rewrite(path: Path, own: Sequence[Expectation], removed: Set[Expectation], 
     begins = [_comment_above(lines, start) for start in starts]
     ends = [*begins[1:], len(lines)] if begins else []
     head = lines[: begins[0]] if begins else lines
-    kept = []
+    remaining = []
     for start, begin, end in zip(starts, begins, ends, strict=True):
         cases = [entry for entry in own if entry.line == start + 1]
         left = [entry for entry in cases if entry not in removed]
         if len(left) == len(cases):
-            kept.append(lines[begin:end])
+            remaining.append(lines[begin:end])
         elif left:
-            kept.append(lines[begin:start] + _block(left))
-    # In front, so that no entry that stays fits the same cells before them.
-    blocks = [head, *(_block(cases) for cases in _alike(added)), *kept]
+            remaining.append(lines[begin:start] + _block(left))
+    # The new entries come first, so that no entry that stays fits the same cells before them.
+    blocks = [head, *(_block(cases) for cases in _alike(added)), *remaining]
     text = "\n\n".join("\n".join(block).strip("\n") for block in blocks if any(block)) + "\n"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)
+    write_whole(path, text)
 
 
 def _alike(entries: Iterable[Expectation]) -> list[list[Expectation]]:
-    """What fails in the same way for the same reason is one entry with several cases."""
+    """Return groups of expectations that differ only in the case: each group is written as one entry."""
     found: dict[Expectation, list[Expectation]] = {}
     for entry in entries:
         found.setdefault(replace(entry, case=""), []).append(entry)
@@ -198,14 +159,14 @@ def _alike(entries: Iterable[Expectation]) -> list[list[Expectation]]:
 
 
 def _comment_above(lines: Sequence[str], start: int) -> int:
-    """Where an entry begins with the comment that stands directly above it."""
+    """Return the first line of an entry together with the comment directly above it."""
     while start and lines[start - 1].lstrip().startswith("#"):
         start -= 1
     return start
 
 
 def _block(cases: Sequence[Expectation]) -> list[str]:
-    """An entry with these cases, which are alike in all else."""
+    """Return the lines of an entry with these cases, which are alike in all else."""
     import tomlkit
 
     entry = cases[0]
@@ -223,4 +184,4 @@ def _block(cases: Sequence[Expectation]) -> list[str]:
     return ["[[expect]]", *tomlkit.dumps(fields).splitlines()]
 
 
-__all__ = ["HEADER", "accept_results", "idle_entries"]
+__all__ = ["HEADER", "accept_results", "reason_of"]

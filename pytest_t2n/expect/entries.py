@@ -1,4 +1,4 @@
-"""Failures that are known: entries of TOML files that the user's project owns, and which cells they speak of.
+"""Entries of expected failures, in TOML files of the user's project, and the cells that they fit.
 
     [[expect]]
     case = "test_model.py::test_encoder[*]"   # or a list; * and ? stand for any letters; brackets are brackets
@@ -20,10 +20,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pytest_t2n.records.nodeids import names_of
 from t2n_core.check.stage import Stage, Status
 
 FAILURES = tuple(status.value for status in Status if status not in (Status.PASS, Status.SKIP, Status.NOT_RUN))
-"""Statuses that can be expected."""
+"""Statuses that an entry can expect."""
 _REQUIRED = ("case", "engine", "stage", "status", "reason")
 _KNOWN = (*_REQUIRED, "issue")
 _LISTS = ("case", "engine")
@@ -38,7 +39,7 @@ class ExpectationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """One case of an entry. Built-in types only, so that it travels to workers."""
+    """One case of an entry, in built-in types, so that it travels to workers."""
 
     case: str
     engines: tuple[str, ...]
@@ -47,38 +48,42 @@ class Expectation:
     reason: str
     issue: str = ""
     file: str = ""
-    """As messages name it."""
+    """Name of the file in messages."""
     line: int = 0
 
     @property
     def place(self) -> str:
+        """File and line of the entry."""
         return f"{self.file}:{self.line}"
 
     @property
     def why(self) -> str:
+        """Reason of the entry, with its issue if it has one."""
         return f"{self.reason} ({self.issue})" if self.issue else self.reason
 
     def fits(self, case: str, target: str, version: str) -> bool:
-        """Whether it speaks of this cell."""
+        """Return True if the entry fits this cell."""
         return self.fits_engine(target, version) and self.fits_case(case)
 
     def fits_case(self, case: str) -> bool:
-        """By the whole node id without the engine, by file name and test, or by the test alone."""
+        """Return True if the entry names this case by its node id, by file name and test, or by the test alone."""
         return any(_glob(self.case).fullmatch(name) for name in names_of(case))
 
     def fits_engine(self, target: str, version: str) -> bool:
+        """Return True if the entry names this engine."""
         return any(_fits_engine(engine, target, version) for engine in self.engines)
 
     def holds(self, status: str, stage: str) -> bool:
-        """The cell failed just so."""
+        """Return True if the entry expects exactly this failure."""
         return (status, stage) == (self.status, self.stage)
 
     def to_dict(self) -> dict[str, Any]:
-        """For xdist, which carries no tuples of a dataclass unchanged."""
+        """Return the fields in built-in types: xdist would turn the tuple into a list."""
         return {**asdict(self), "engines": list(self.engines)}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Expectation:
+        """Return the expectation of `to_dict`."""
         return cls(**{**fields, "engines": tuple(fields["engines"])})
 
 
@@ -88,7 +93,7 @@ class Expectations:
     def __init__(self, entries: Iterable[Expectation] = ()) -> None:
         self.entries: Sequence[Expectation] = tuple(entries)
         self._plain: dict[str, list[int]] = {}
-        """By case, of the entries that name just one."""
+        """Places of the entries that name just one case, by that case."""
         self._patterns: list[int] = []
         for index, entry in enumerate(self.entries):
             if _SPECIAL.isdisjoint(entry.case):
@@ -100,28 +105,30 @@ class Expectations:
         return bool(self.entries)
 
     def find(self, case: str, target: str, version: str) -> Expectation | None:
-        """The first entry that speaks of a cell."""
+        """Return the first entry that fits a cell."""
         return next((self.entries[index] for index in self.fitting(case, target, version)), None)
 
     def fitting(self, case: str, target: str, version: str) -> list[int]:
-        """The places of all entries that speak of a cell."""
+        """Return the places of all entries that fit a cell, in order."""
         named = [index for name in names_of(case) for index in self._plain.get(name, ())]
         places = sorted(named + [index for index in self._patterns if self.entries[index].fits_case(case)])
         return [index for index in places if self.entries[index].fits_engine(target, version)]
 
     def to_list(self) -> list[dict[str, Any]]:
+        """Return the entries in built-in types."""
         return [entry.to_dict() for entry in self.entries]
 
     @classmethod
     def from_list(cls, entries: Iterable[Mapping[str, Any]]) -> Expectations:
+        """Return the expectations of `to_list`."""
         return cls(Expectation.from_dict(entry) for entry in entries)
 
 
 def read_expectations(paths: Iterable[Path], root: Path, *, missing_ok: bool = False) -> Expectations:
-    """The entries of all files in turn; `root` shortens the names of files in messages.
+    """Return the entries of all files in turn; `root` shortens the names of files in messages.
 
     Raises:
-        ExpectationError: a file that is not there (unless `missing_ok`), is no TOML, or has a wrong entry.
+        ExpectationError: a file is missing (unless `missing_ok`), is no TOML, or has a wrong entry.
     """
     found: list[Expectation] = []
     for path in paths:
@@ -137,7 +144,7 @@ def read_expectations(paths: Iterable[Path], root: Path, *, missing_ok: bool = F
 
 
 def parse_expectations(text: str, file: str) -> list[Expectation]:
-    """Raises ExpectationError."""
+    """Return the entries of one file. Raises ExpectationError."""
     import tomllib  # a session without such files does not need it
 
     try:
@@ -156,23 +163,12 @@ def parse_expectations(text: str, file: str) -> list[Expectation]:
 
 
 def glob_fits(pattern: str, text: str) -> bool:
-    """Whether the whole text fits; only * and ? are special."""
+    """Return True if the whole text fits the pattern; only * and ? are special."""
     return _glob(pattern).fullmatch(text) is not None
 
 
-def names_of(case: str) -> tuple[str, ...]:
-    """What a pattern may name a case by: `tests/test_a.py::test_b[c]`, `test_a.py::test_b[c]`, `test_b[c]`."""
-    path, found, test = case.partition("::")
-    return (case, f"{path.rpartition('/')[2]}::{test}", test) if found else (case,)
-
-
-def suite_names(nodeid: str) -> set[str]:
-    """What the suite of a test is called: its names without the parameters."""
-    return {name.partition("[")[0] for name in names_of(nodeid)}
-
-
 def speaks_of_suite(entry: Expectation, suites: Iterable[str]) -> bool:
-    """Whether the suite that an entry belongs to is among those that were collected."""
+    """Return True if the suite of an entry was collected."""
     suite = entry.case.partition("[")[0]
     path, has_path, _ = suite.partition("::")
     if has_path and any(_glob(path).fullmatch(name.partition("::")[0]) for name in suites if "::" in name):
@@ -181,7 +177,7 @@ def speaks_of_suite(entry: Expectation, suites: Iterable[str]) -> bool:
 
 
 def check_engine(text: str) -> None:
-    """Raises ValueError for what is no engine specifier."""
+    """Raise ValueError for a text that is no engine specifier."""
     match = _ENGINE.match(text.strip())
     if match is None:
         raise ValueError(f"{text!r} names no engine; write 'tract', 'tract>=0.20,<0.21', 'tract==0.21.19' or 'khronos'")
@@ -194,7 +190,7 @@ def check_engine(text: str) -> None:
 
 
 def _entry(fields: Mapping[str, Any], file: str, line: int) -> list[Expectation]:
-    """One for each of its cases."""
+    """Return one expectation for each case of an entry."""
 
     def refuse(problem: str) -> ExpectationError:
         return ExpectationError(f"{file}:{line}: {problem}")
@@ -229,7 +225,7 @@ def _entry(fields: Mapping[str, Any], file: str, line: int) -> list[Expectation]
 
 @cache
 def _glob(pattern: str) -> re.Pattern[str]:
-    """Not fnmatch: brackets are in most node ids, and there they would be sets of letters."""
+    """Compile a pattern. Not fnmatch: brackets stand in most node ids, and to it they are sets of letters."""
     return re.compile("".join({"*": ".*", "?": "."}.get(letter, re.escape(letter)) for letter in pattern), re.DOTALL)
 
 
@@ -255,9 +251,7 @@ __all__ = [
     "Expectations",
     "check_engine",
     "glob_fits",
-    "names_of",
     "parse_expectations",
     "read_expectations",
     "speaks_of_suite",
-    "suite_names",
 ]

@@ -1,4 +1,4 @@
-"""A cell's report against what is expected of it: expected failures are xfails, all surprises fail."""
+"""Judgement of a cell by the expectations: expected failures are xfails, all surprises fail."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pytest_t2n.expect.entries import FAILURES, Expectation, Expectations
 from pytest_t2n.records.schema import CellLine
 
 ACCEPTED = "accepted now"
-"""How `expected` begins in the record of a failure that `--t2n-accept` writes down."""
+"""Start of `expected` in the record of a failure that `--t2n-accept` writes down."""
 
 
 def judge(report: pytest.TestReport, record: CellLine, expectations: Expectations, accept: bool) -> CellLine:
-    """Change the report to what an entry makes of it; gives the record with `expected` filled in.
+    """Change the report as the entry of its cell demands; return the record with `expected` filled in.
 
     A test with an xfail mark of its own, and one that was skipped, stays as it is.
     """
@@ -40,7 +40,7 @@ def judge(report: pytest.TestReport, record: CellLine, expectations: Expectation
 
 
 def acceptable(record: CellLine) -> bool:
-    """A failure that can be written down. An error before anything was exported is a broken test, never a limit."""
+    """Return True for a failure that can be written down: an error before any export is a broken test, no limit."""
     return record.status in FAILURES and record.stage != "setup"
 
 

@@ -1,1 +1,1 @@
-"""Room 1: the records of a session, what `matrix.jsonl` holds. Read `schema` first; nothing here runs anything."""
+"""Room 1: the records of a session, and cells and engines as plain values. Read `schema` first."""

@@ -1,7 +1,8 @@
-"""What changed between two matrices, or between two versions in one: what somebody should look at first."""
+"""Changes between two matrices, or between two versions in one, those that need attention first."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,7 +11,7 @@ from pytest_t2n.records.schema import CellLine
 from t2n_core.check.level import TractCheckTolerance
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     """Kinds of change, gravest first."""
 
     REGRESSION = "regression"
@@ -25,15 +26,16 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One cell that is not as it was."""
+    """One cell whose result differs."""
 
-    kind: Kind
+    kind: ChangeKind
     case: str
     column: str
     before: CellLine | None
     after: CellLine | None
 
     def to_dict(self) -> dict[str, str]:
+        """Return the change as a line of text per field."""
         return {
             "kind": self.kind.value,
             "case": self.case,
@@ -44,12 +46,12 @@ class Change:
 
 
 def compare_matrices(before: Iterable[CellLine], after: Iterable[CellLine]) -> list[Change]:
-    """Changes of all cells by case and engine, gravest first."""
+    """Return the changes of all cells by case and engine, gravest first."""
     return _compare({(c.case, c.engine): c for c in before}, {(c.case, c.engine): c for c in after})
 
 
 def compare_columns(cells: Iterable[CellLine], before: str, after: str) -> list[Change]:
-    """Changes from one engine of a matrix to another, gravest first."""
+    """Return the changes from one engine of a matrix to another, gravest first."""
     cells = list(cells)
     column = f"{before} → {after}"
     return _compare(
@@ -59,10 +61,16 @@ def compare_columns(cells: Iterable[CellLine], before: str, after: str) -> list[
 
 
 def describe_cell(cell: CellLine | None) -> str:
-    """Status, and the level of a pass or the stage of a failure."""
+    """Return the status, with the level of a pass or the stage of a failure."""
     if cell is None:
         return "none"
     return f"{cell.status} {cell.level or ''}".strip() if cell.status == "pass" else f"{cell.status} at {cell.stage}"
+
+
+def count_changes(changes: Iterable[Change]) -> str:
+    """Return `2 regression, 1 fix`, or `nothing changed`."""
+    counts = Counter(change.kind for change in changes)
+    return ", ".join(f"{counts[kind]} {kind.value}" for kind in ChangeKind if counts[kind]) or "nothing changed"
 
 
 def _compare(before: Mapping[tuple[str, str], CellLine], after: Mapping[tuple[str, str], CellLine]) -> list[Change]:
@@ -71,23 +79,23 @@ def _compare(before: Mapping[tuple[str, str], CellLine], after: Mapping[tuple[st
         kind = _kind(before.get(key), after.get(key))
         if kind is not None:
             found.append(Change(kind, *key, before.get(key), after.get(key)))
-    order = list(Kind)
+    order = list(ChangeKind)
     return sorted(found, key=lambda change: (order.index(change.kind), change.case, change.column))
 
 
-def _kind(before: CellLine | None, after: CellLine | None) -> Kind | None:
+def _kind(before: CellLine | None, after: CellLine | None) -> ChangeKind | None:
     if before is None or after is None:
-        return Kind.NEW if before is None else Kind.GONE
+        return ChangeKind.NEW if before is None else ChangeKind.GONE
     if before.status == after.status == "pass":
         if before.level is None or after.level is None or before.level == after.level:
             return None
         looser = TractCheckTolerance(before.level) < TractCheckTolerance(after.level)
-        return Kind.LOOSER if looser else Kind.TIGHTER
+        return ChangeKind.LOOSER if looser else ChangeKind.TIGHTER
     if before.status == "pass":
-        return Kind.REGRESSION
+        return ChangeKind.REGRESSION
     if after.status == "pass":
-        return Kind.FIX
-    return None if (before.status, before.stage) == (after.status, after.stage) else Kind.OTHER
+        return ChangeKind.FIX
+    return None if (before.status, before.stage) == (after.status, after.stage) else ChangeKind.OTHER
 
 
-__all__ = ["Change", "Kind", "compare_columns", "compare_matrices", "describe_cell"]
+__all__ = ["Change", "ChangeKind", "compare_columns", "compare_matrices", "count_changes", "describe_cell"]

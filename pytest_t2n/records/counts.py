@@ -1,16 +1,15 @@
-"""What a session's summary counts, as cells end."""
+"""Counts of cells for the summary, kept while cells end."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from pytest_t2n.records.schema import CellLine
+from pytest_t2n.records.schema import CellLine
 
 
-class Kind(NamedTuple):
-    """Cells that the summary does not tell from each other."""
+class CountKey(NamedTuple):
+    """Key by which the summary groups cells."""
 
     file: str
     engine: str
@@ -23,27 +22,31 @@ class Kind(NamedTuple):
 
     @property
     def good(self) -> bool:
-        """Passed, or no surprise."""
+        """True for cells that passed or failed as expected."""
         return self.status == "pass" or self.expected
 
 
-class Tally:
-    """How many cells of each kind there were."""
+class CellCounts:
+    """Number of cells by `CountKey`."""
 
     def __init__(self) -> None:
-        self.counts: Counter[Kind] = Counter()
+        self.counts: Counter[CountKey] = Counter()
 
     def add(self, cell: CellLine) -> None:
+        """Count one cell."""
         file = cell.nodeid.partition("::")[0]
-        self.counts[Kind(file, cell.engine, cell.status, cell.level or "", bool(cell.expected), cell.reused)] += 1
+        key = CountKey(file, cell.engine, cell.status, cell.level or "", bool(cell.expected), cell.reused)
+        self.counts[key] += 1
 
     @property
     def total(self) -> int:
+        """Number of all cells."""
         return self.counts.total()
 
     @property
     def reused(self) -> int:
-        return sum(count for kind, count in self.counts.items() if kind.reused)
+        """Number of results of earlier sessions."""
+        return sum(count for key, count in self.counts.items() if key.reused)
 
 
-__all__ = ["Kind", "Tally"]
+__all__ = ["CellCounts", "CountKey"]

@@ -1,34 +1,84 @@
-"""The records of a session on disk, written as cells end and read back one at a time, so that memory does not grow."""
+"""Files of records: read whole, written whole, or written as cells end and read back one at a time."""
 
 from __future__ import annotations
 
 import io
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from pytest_t2n.records.schema import CellLine, GraphLine, Record, decode_line, outline_of
+import msgspec
+
+from pytest_t2n.records.outline import outline_of
+from pytest_t2n.records.schema import SCHEMA, CellLine, GraphLine, Record, RecordError
+from pytest_t2n.records.whole import write_whole
+
+MATRIX_FILE = "matrix.jsonl"
 
 _BLOCK = 1 << 18
 """Bytes read at a time."""
 
 
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
+
+
+def encode(record: Record) -> str:
+    """Return a record as one line of JSON, without its end."""
+    return _encoder.encode(record).decode()
+
+
+def decode_line(line: str | bytes) -> Record:
+    """Return the record of a line. Raises msgspec.DecodeError if it is none."""
+    return _decoder.decode(line)
+
+
+def read_records(path: Path) -> list[Record]:
+    """Return all records of a file. Raises RecordError, OSError."""
+    return list(each_record(path))
+
+
+def each_record(path: Path) -> Iterator[Record]:
+    """Yield the records of a file in turn, except a last line that a killed session did not finish.
+
+    Raises:
+        RecordError: a line that is no record, or of a newer schema.
+        OSError: the file cannot be read.
+    """
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.endswith(b"\n") or not line.strip():
+                continue
+            try:
+                record = _decoder.decode(line)
+            except msgspec.DecodeError as exc:
+                raise RecordError(f"{path}:{number}: {exc}") from exc
+            if record.schema > SCHEMA:
+                raise RecordError(f"{path}:{number}: schema {record.schema}, and this version reads up to {SCHEMA}")
+            yield record
+
+
+def write_records(path: Path, records: Iterable[Record]) -> None:
+    """Write a file of records, complete or not at all. Raises OSError."""
+    write_whole(path, "".join(f"{encode(record)}\n" for record in records))
+
+
 class RecordFile:
-    """Lines of JSON, appended whole or not at all.
+    """A file of records that grows while a session runs; each line is appended whole or not at all.
 
     Where the disk is full the lines that follow stay in memory: a session's end needs all of them.
     """
 
     def __init__(self, path: Path | None, *, append: bool = False) -> None:
-        """`matrix.jsonl`, or a file without a name. Raises OSError."""
+        """Open `path`, or a file without a name. Raises OSError."""
         self.path = path
         self._rest: list[bytes] = []
         self._file: io.FileIO = _opened(path, append)
         self._size = self._file.seek(0, io.SEEK_END)
 
     def append(self, line: bytes) -> OSError | None:
-        """Write one line, which reaches the system before this returns; gives what was in the way, the first time."""
+        """Write one line, which reaches the system before this returns; return the error, if it is the first one."""
         if self._rest:
             self._rest.append(line)
             return None
@@ -46,16 +96,16 @@ class RecordFile:
         return None
 
     def records(self) -> Iterator[Record]:
-        """All, in order. Raises msgspec.DecodeError, OSError: somebody else wrote into the file."""
+        """Yield all records in order. Raises msgspec.DecodeError, OSError if somebody else wrote into the file."""
         for _, line in self._lines():
             yield decode_line(line)
 
     def outlines(self) -> StoredRecords:
-        """What a report is made from: cells without their evidence, which is read again where it is needed."""
+        """Return the records as a report takes them: outlines, whose evidence is read again where it is needed."""
         return StoredRecords(self)
 
     def read(self, place: int) -> Record:
-        """The record that `lines` has at `place`."""
+        """Return the record at `place`, as `_lines` names places."""
         if place < 0:
             return decode_line(self._rest[-1 - place])
         self._file.seek(place)
@@ -69,14 +119,14 @@ class RecordFile:
         return decode_line(line.rstrip(b"\n"))
 
     def close(self) -> None:
-        """Raises OSError."""
+        """Close the file. Raises OSError."""
         self._file.close()
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
-        """Each with its place."""
+        """Yield each line with its place: its offset, or below zero the number of a line in memory."""
         start, end, tail = 0, 0, b""
         while end < self._size:
-            self._file.seek(end)  # whoever takes a line may write or read in between
+            self._file.seek(end)  # the caller may write or read between two lines
             block = self._file.read(min(_BLOCK, self._size - end))
             if not block:
                 break
@@ -90,14 +140,14 @@ class RecordFile:
 
 
 class StoredRecords:
-    """The records of a file as a report takes them."""
+    """The records of a file as a report takes them: outlines in memory, evidence and graphs on disk."""
 
     def __init__(self, file: RecordFile) -> None:
         self._file = file
         self._places: dict[str, int] = {}
         self._graphs: dict[str, int] = {}
         self.records: list[Record] = []
-        """All but graphs; cells without evidence."""
+        """All records but graphs; cells are outlines."""
         words: dict[str, str] = {}
         for place, line in file._lines():
             record = decode_line(line)
@@ -111,10 +161,11 @@ class StoredRecords:
 
     @property
     def graphs(self) -> Mapping[str, str]:
+        """Texts of the graphs by their keys, read from the file on access."""
         return _StoredGraphs(self._file, self._graphs)
 
     def whole(self, cell: CellLine) -> CellLine:
-        """The cell with its evidence."""
+        """Return the cell with its evidence."""
         found = self._file.read(self._places[cell.nodeid])
         return found if isinstance(found, CellLine) else cell
 
@@ -148,4 +199,13 @@ def _opened(path: Path | None, append: bool) -> io.FileIO:
     return open(path, "r+b" if append else "w+b", buffering=0)
 
 
-__all__ = ["RecordFile", "StoredRecords"]
+__all__ = [
+    "MATRIX_FILE",
+    "RecordFile",
+    "StoredRecords",
+    "decode_line",
+    "each_record",
+    "encode",
+    "read_records",
+    "write_records",
+]

@@ -1,4 +1,4 @@
-"""Records of several sessions put together: complete, disjoint, and of one plan, or an error that says what is not."""
+"""Merging the records of several sessions: complete, disjoint and of one plan, or an error that says what is not."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _SHARD_OPTION = "--t2n-shard"
 
 
 def merge_records(files: Mapping[str, Sequence[Record]], *, allow_rerun: bool = False) -> list[Record]:
-    """One run line, then the cells in the order of the plan, each graph in front of the first that has it.
+    """Return one run line, then the cells in the order of the plan, each graph before the first cell that has it.
 
     Shards must be all of one plan, each once. Files without a plan, such as of other engines, must be disjoint; with
     `allow_rerun` the last file wins where a cell is in several.
 
     Raises:
-        RecordError: what is missing, twice, or of another plan.
+        RecordError: a cell is missing or in two files, or the files have different plans.
     """
     plans = {name: [line for line in records if isinstance(line, PlanLine)] for name, records in files.items()}
     order = _check_shards(plans) if any(plans.values()) else []
@@ -55,7 +55,7 @@ def merge_records(files: Mapping[str, Sequence[Record]], *, allow_rerun: bool = 
 
 
 def _check_shards(plans: Mapping[str, Sequence[PlanLine]]) -> list[str]:
-    """The planned node ids."""
+    """Return the planned node ids."""
     _refuse("without a plan beside files of shards", [name for name, lines in plans.items() if not lines])
     digests: dict[str, str] = {}
     shards: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""One badge per engine version, as shields.io reads it."""
+"""Badges for shields.io, one per engine version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def badges(matrix: Matrix) -> dict[str, str]:
-    """File name to JSON text: `badge-tract-0.21.19.json`."""
+    """Return the JSON text of each badge by its file name, such as `badge-tract-0.21.19.json`."""
     found = {}
     for index, engine in enumerate(matrix.columns):
         cells = matrix.column(index)

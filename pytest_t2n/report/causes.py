@@ -1,4 +1,4 @@
-"""Failures with one cause, put together by the fingerprint of their error: "one cause, 41 cells"."""
+"""Failures grouped by their cause, which is the fingerprint of their error: "one cause, 41 cells"."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WITHOUT_CAUSE = ("pass", "skip", "not_run")
 
 @dataclass(slots=True)
 class Cause:
-    """Cells that failed alike."""
+    """Cells that failed with one cause."""
 
     key: str
     first: CellLine
@@ -21,15 +21,17 @@ class Cause:
 
     @property
     def surprises(self) -> int:
-        """Cells that nobody expects to fail."""
+        """Number of cells that failed unexpectedly."""
         return sum(map(is_surprise, self.cells))
 
     @property
     def cases(self) -> int:
+        """Number of cases with this cause."""
         return len({cell.case for cell in self.cells})
 
     @property
     def engines(self) -> list[str]:
+        """Titles of the engines that fail with this cause."""
         return list(dict.fromkeys(cell.engine for cell in self.cells))
 
     @property
@@ -39,7 +41,7 @@ class Cause:
 
 
 def message_gist(cell: CellLine) -> str:
-    """The first line of its error, with the line behind it where the first only announces a list."""
+    """Return the first line of a cell's error, with the next one if the first only announces a list."""
     lines = [line.strip() for line in cell.error.message.splitlines() if line.strip()] if cell.error is not None else []
     if len(lines) > 1 and lines[0].endswith(":"):
         return f"{lines[0]} {lines[1].removeprefix('- ')}"
@@ -47,9 +49,9 @@ def message_gist(cell: CellLine) -> str:
 
 
 def cause_key(cell: CellLine) -> str:
-    """Equal for cells with one cause; empty for what is no failure.
+    """Return a key that is equal for cells with one cause; empty for a cell that did not fail.
 
-    A mismatch without an error is put together by case: other cases compute other things.
+    Mismatches without an error are grouped by case: other cases compute other things.
     """
     if cell.status in _WITHOUT_CAUSE:
         return ""
@@ -59,7 +61,7 @@ def cause_key(cell: CellLine) -> str:
 
 
 def find_causes(cells: Iterable[CellLine]) -> list[Cause]:
-    """What is surprising first, then by the number of cells."""
+    """Return the causes of failures: those with most surprises first, then those with most cells."""
     found: dict[str, Cause] = {}
     for cell in cells:
         key = cause_key(cell)

@@ -1,4 +1,4 @@
-"""What the charts show of each engine version: levels reached, and time to run."""
+"""Numbers of each engine version for the charts: levels reached, and time to run."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from t2n_core.check.level import LEVELS
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Seconds of stage `run`, over the cases that passed in every version with times; quartiles by rank."""
+    """Seconds of stage `run` over the cases that passed in every version with times; quartiles by rank."""
 
     cases: int
     low: float
     middle: float
     high: float
     ratio: float | None
-    """Median over the cases of time here by time in the version before; None for the first."""
+    """Median over the cases of this version's time divided by that of the version before; None for the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One engine version in numbers."""
+    """The numbers of one engine version."""
 
     engine: EngineLine
     total: int
@@ -39,7 +39,7 @@ class Column:
 
     @property
     def segments(self) -> list[tuple[str, str, int]]:
-        """Of the bar: kind (`level` or `status`), word, count; in the order from good to bad."""
+        """Segments of the bar, from good to bad: kind (`level` or `status`), word, count."""
         levels = [("level", level.value, self.levels[level.value]) for level in LEVELS]
         without = self.statuses["pass"] - sum(self.levels.values())
         statuses = [("status", word, count) for word, count in self.statuses.items() if word != "pass"]
@@ -47,7 +47,7 @@ class Column:
 
 
 def columns_of(matrix: Matrix) -> list[Column]:
-    """In the order of the matrix."""
+    """Return the columns in the order of the matrix."""
     times = _common_times(matrix)
     found: list[Column] = []
     before: Sequence[float] | None = None
@@ -63,7 +63,7 @@ def columns_of(matrix: Matrix) -> list[Column]:
 
 
 def run_seconds(cell: CellLine | None) -> float | None:
-    """What a cell took to run: once if that was measured, else all its samples; None if it did not run here and now."""
+    """Return a cell's seconds for one run if measured, else for all samples; None if it did not run in this session."""
     if cell is None or cell.status != "pass" or cell.reused:
         return None
     if cell.benchmark is not None:
@@ -72,14 +72,14 @@ def run_seconds(cell: CellLine | None) -> float | None:
 
 
 def is_measured(matrix: Matrix) -> bool:
-    """The times are those of `--t2n-benchmark`."""
+    """Return True if the times come from `--t2n-benchmark`."""
     return any(cell.benchmark is not None for cell in matrix.cells)
 
 
 def _common_times(matrix: Matrix) -> dict[int, list[float]]:
-    """By column, of the same cases in each: otherwise a version that fails at what is slow would look fast."""
+    """Return times by column, of the same cases in each: a version that fails at slow cases would else look fast."""
     table = [[run_seconds(cell) for cell in row.cells] for row in matrix.rows]
-    # Another kind of engine, or one without times, does not decide which cases are common.
+    # An engine of another kind, or without times, does not decide which cases are common.
     releases = [i for i, e in enumerate(matrix.columns) if e.target == "tract"] or list(range(len(matrix.columns)))
     used = [i for i in releases if any(line[i] is not None for line in table)]
     common = [line for line in table if all(line[i] is not None for i in used)]

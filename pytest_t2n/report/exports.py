@@ -22,7 +22,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def matrix_csv(matrix: Matrix) -> str:
-    """One line per cell."""
+    """Return the cells as CSV, one line each."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -45,7 +45,7 @@ def matrix_csv(matrix: Matrix) -> str:
 
 
 def matrix_ctrf(matrix: Matrix) -> str:
-    """Common Test Report Format: an expected failure is `skipped` there, with our own status beside it."""
+    """Return the Common Test Report Format: an expected failure is `skipped`, with our own status in `rawStatus`."""
     tests = [_test(cell) for cell in matrix.cells]
     counts = {name: sum(test["status"] == name for test in tests) for name in ("passed", "failed", "skipped", "other")}
     started = int(datetime.fromisoformat(matrix.runs[0].started).timestamp() * 1000) if matrix.runs else 0
@@ -59,7 +59,7 @@ def matrix_ctrf(matrix: Matrix) -> str:
 
 
 def records_schema() -> str:
-    """JSON Schema of one line of `matrix.jsonl`."""
+    """Return the JSON Schema of one line of `matrix.jsonl`."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(Record)}
     return json.dumps(schema, indent=1, sort_keys=True) + "\n"
 
@@ -92,7 +92,7 @@ def _worst(cell: CellLine, name: str) -> str:
 
 
 def _safe(value: Any) -> Any:
-    """A text that a spreadsheet would run as a formula is marked as text."""
+    """Return the value with a mark before a text that a spreadsheet would run as a formula."""
     if value is None:
         return ""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -1,10 +1,8 @@
-"""The matrix in at most some sixty lines of Markdown, for a CI step."""
+"""The matrix in about sixty lines of Markdown, for a CI step."""
 
 from __future__ import annotations
 
-from collections import Counter
-
-from pytest_t2n.records.changes import Kind, compare_matrices
+from pytest_t2n.records.changes import compare_matrices, count_changes
 from pytest_t2n.records.schema import CellLine
 from pytest_t2n.report.causes import message_gist
 from pytest_t2n.report.matrix import Matrix, count_statuses, is_surprise
@@ -15,7 +13,7 @@ _MESSAGE = 120
 
 
 def summary_markdown(matrix: Matrix, baseline: Matrix | None = None) -> str:
-    """What changed since the baseline, counts per engine version, then what somebody should look at."""
+    """Return changes since the baseline, counts per engine version, then unexpected failures."""
     statuses = matrix.statuses
     lines = ["# Parity of exported models", ""]
     lines.append(f"{len(matrix.rows)} cases on {len(matrix.columns)} engine versions, {len(matrix.cells)} cells")
@@ -40,9 +38,7 @@ def summary_markdown(matrix: Matrix, baseline: Matrix | None = None) -> str:
 
 def _changes(before: Matrix, after: Matrix) -> list[str]:
     changes = compare_matrices(before.cells, after.cells)
-    counts = Counter(change.kind for change in changes)
-    words = ", ".join(f"{counts[kind]} {kind.value}" for kind in Kind if counts[kind])
-    lines = ["", f"Since the baseline: {words or 'nothing changed'}"]
+    lines = ["", f"Since the baseline: {count_changes(changes)}"]
     if not changes:
         return lines
     lines += ["", "| change | case | engine | before | after |", "| --- | --- | --- | --- | --- |"]
@@ -64,7 +60,7 @@ def _failure(cell: CellLine) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text that Markdown shows as it is, in a cell of a table."""
+    """Return the text escaped, so that Markdown shows it unchanged in a cell of a table."""
     text = " ".join(text.splitlines()).replace("&", "&amp;").replace("<", "&lt;")
     return "".join(f"\\{letter}" if letter in "\\`*_[]|~" else letter for letter in text)
 

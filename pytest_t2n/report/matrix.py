@@ -6,25 +6,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
+from pytest_t2n.records.file import StoredRecords
 from pytest_t2n.records.schema import CellLine, EngineLine, Record, RunLine, cells_of, graphs_of
 from t2n_core.check.stage import Status
-
-if TYPE_CHECKING:
-    from pytest_t2n.records.file import StoredRecords
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One case and its cell per column, None where there is none."""
+    """A case and its cell per column, None where there is none."""
 
     case: str
     cells: tuple[CellLine | None, ...]
 
     @property
     def differs(self) -> bool:
-        """The versions do not agree on the status."""
+        """True if the versions do not agree on the status."""
         return len({cell.status for cell in self.cells if cell is not None}) > 1
 
     @property
@@ -55,13 +52,14 @@ class Row:
 
     @property
     def ops(self) -> list[str]:
-        """All operators of the case, the one it is about first."""
+        """The operators of the case, the one that it is about first."""
         found = dict.fromkeys([self.op, *(op for cell in self._known() for op in cell.ops)])
         found.update({cell.error.op: None for cell in self._known() if cell.error is not None})
         return [op for op in found if op]
 
     @property
     def dtype(self) -> str:
+        """Type that the case computes in: that of its input, else of its first output."""
         return self._first(lambda cell: cell.dtype) or self._first(
             lambda cell: cell.outputs[0].dtype if cell.outputs else ""
         )
@@ -73,31 +71,31 @@ class Row:
         return next((value for cell in self._known() if (value := read(cell))), "")
 
 
-def _as_it_is(cell: CellLine) -> CellLine:
+def _unchanged(cell: CellLine) -> CellLine:
     return cell
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """All that a report shows."""
+    """The records of a report, by case and engine version."""
 
     runs: tuple[RunLine, ...]
     columns: tuple[EngineLine, ...]
     rows: tuple[Row, ...]
     graphs: Mapping[str, str] = field(default_factory=dict)
     """Graph texts by the keys that cells have."""
-    whole: Callable[[CellLine], CellLine] = _as_it_is
-    """A cell with its evidence, where the cells of the rows are outlines."""
+    whole: Callable[[CellLine], CellLine] = _unchanged
+    """Function that returns a cell with its evidence; the cells of the rows may be outlines."""
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Matrix:
-        """Columns in the order of the runs, rows by name."""
+        """Return the matrix of records, its columns in the order of the runs, its rows by name."""
         records = list(records)
-        return cls._of(records, graphs_of(records), _as_it_is)
+        return cls._of(records, graphs_of(records), _unchanged)
 
     @classmethod
     def of_file(cls, stored: StoredRecords) -> Matrix:
-        """As `of`, of outlines: evidence and graphs are read when they are needed."""
+        """Return the matrix of outlines: evidence and graphs are read when they are needed."""
         return cls._of(stored.records, stored.graphs, stored.whole)
 
     @classmethod
@@ -113,21 +111,22 @@ class Matrix:
 
     @property
     def cells(self) -> list[CellLine]:
+        """The cells of all rows."""
         return [cell for row in self.rows for cell in row.cells if cell is not None]
 
     def column(self, index: int) -> list[CellLine]:
-        """The cells of one engine version."""
+        """Return the cells of one engine version."""
         return [cell for row in self.rows if (cell := row.cells[index]) is not None]
 
     @property
     def statuses(self) -> list[str]:
-        """Those that occur, in the order of their definition."""
+        """The statuses that occur, in the order of their definition."""
         found = {cell.status for cell in self.cells}
         return [status.value for status in Status if status.value in found]
 
     @property
     def suite_names(self) -> dict[str, str]:
-        """A short name per suite: `aten` for `suites/test_aten.py`, the path where two would be alike."""
+        """A short name per suite: `aten` for `suites/test_aten.py`, the path where two would be equal."""
         suites = dict.fromkeys(row.suite for row in self.rows)
         short = {suite: PurePosixPath(suite).stem.removeprefix("test_") or suite for suite in suites}
         shared = Counter(short.values())
@@ -135,11 +134,12 @@ class Matrix:
 
 
 def count_statuses(cells: Sequence[CellLine]) -> Counter[str]:
+    """Return the number of cells of each status."""
     return Counter(cell.status for cell in cells)
 
 
 def is_surprise(cell: CellLine) -> bool:
-    """A cell that somebody should look at: neither passed nor skipped nor expected to fail."""
+    """Return True for a cell that needs attention: neither passed nor skipped nor expected to fail."""
     return cell.status not in ("pass", "skip") and not cell.expected
 
 

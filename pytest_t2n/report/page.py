@@ -16,11 +16,11 @@ from pytest_t2n.report.support import op_support
 from t2n_core.check.level import LEVELS
 
 _SCRIPTS = ("data.js", "grid.js", "evidence.js", "changes.js", "main.js")
-"""Put together in this order as one script."""
+"""Files that are joined in this order as one script."""
 
 
 def matrix_page(matrix: Matrix, baseline: Matrix | None = None) -> str:
-    """The text of `index.html`; with a baseline, what changed since it stands first."""
+    """Return the text of `index.html`; with a baseline, the changes since then stand first."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("pytest_t2n.report"),
         autoescape=True,
@@ -55,13 +55,13 @@ def matrix_page(matrix: Matrix, baseline: Matrix | None = None) -> str:
 
 
 def _is_parallel(matrix: Matrix) -> bool:
-    """Some run shared its processors between workers of xdist: its times are indicative."""
+    """Return True if a run shared its processors between workers of xdist: its times are indicative."""
     arguments: list[str] = [one for run in matrix.runs for one in run.arguments]
     return any(one.startswith(("-n", "--numprocesses", "--dist", "-j")) for one in arguments)
 
 
 def _duration(seconds: float) -> str:
-    """`12 µs`, `3.4 ms`, `1.20 s`."""
+    """Return `12 µs`, `3.4 ms`, `1.20 s`."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -69,13 +69,13 @@ def _duration(seconds: float) -> str:
 
 
 def _source(environment: jinja2.Environment, name: str) -> str:
-    """A file beside the templates, as it is."""
+    """Return a file beside the templates, unrendered."""
     assert environment.loader is not None
     return environment.loader.get_source(environment, name)[0]
 
 
 def _csp_hash(text: str) -> str:
-    """What a content security policy allows this very text by."""
+    """Return the hash by which a content security policy allows this text."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 

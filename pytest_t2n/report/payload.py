@@ -1,6 +1,6 @@
-"""The data of the page in parts: the grid, which every visitor needs, and blocks of evidence, inflated when looked at.
+"""The data of the page in parts: the grid, which every visitor needs, and blocks of evidence, inflated on demand.
 
-A part is base64 of deflated JSON: text without a character that HTML knows, and a tenth of the size.
+A part is base64 of deflated JSON: a tenth of the size, and no character that HTML treats specially.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _ON_THE_GRID = (
     "type", "schema", "case", "target", "version", "label", "status", "stage", "level", "expected", "reused", "op",
     "dtype",
 )  # fmt: skip
-"""Fields of a cell that its row, its column or its code say already."""
+"""Fields of a cell that its row, its column or its code contain already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """What the page's script reads."""
+    """Input of the page's script."""
 
     grid: str
     evidence: list[str]
@@ -51,7 +51,7 @@ class Payload:
 
 
 def payload_of(matrix: Matrix, causes: Sequence[Cause], baseline: Matrix | None) -> Payload:
-    """All parts, packed."""
+    """Return all parts, packed."""
     rows = sorted(matrix.rows, key=lambda row: (row.suite, row.op or row.function, row.case))
     cells = [cell for row in rows for cell in row.cells if cell is not None]
     places, graph_blocks = _graphs(matrix, cells)
@@ -63,13 +63,13 @@ def payload_of(matrix: Matrix, causes: Sequence[Cause], baseline: Matrix | None)
 
 
 def pack(value: object) -> str:
-    """A part as text."""
+    """Return a part as text."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def select_option(engine: EngineLine) -> str:
-    """The option of pytest that selects this very engine."""
+    """Return the option of pytest that selects this engine."""
     if engine.target == "khronos":
         return "--t2n-khronos"
     return f"--t2n-tract={engine.requested if engine.kind == 'cli' else engine.version}"
@@ -127,14 +127,14 @@ _LEVEL = {level.value: index + 1 for index, level in enumerate(LEVELS)}
 
 
 def _code(cell: CellLine) -> int:
-    """Status, stage, level (0 for none), expected, reused, surprising: one hexadecimal digit each, from the right."""
+    """Return status, stage, level (0 for none), expected, reused, surprising as hexadecimal digits, from the right."""
     flags = (bool(cell.expected)) | cell.reused << 4 | is_surprise(cell) << 8
     level = _LEVEL[cell.level] if cell.level else 0
     return _STATUS[cell.status] | _STAGE[cell.stage] << 4 | level << 8 | flags << 12
 
 
 class _Words:
-    """Texts by number."""
+    """A numbered list of different texts."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
@@ -171,7 +171,7 @@ def _evidence(cells: Iterable[CellLine], graphs: dict[str, int]) -> Iterator[dic
 
 
 def _graphs(matrix: Matrix, cells: Sequence[CellLine]) -> tuple[dict[str, int], list[str]]:
-    """Where each graph is, block × 4096 + place in it, and the blocks, as far as there is room."""
+    """Return the place of each graph, block × 4096 + index in it, and the blocks, as many as there is room for."""
     wanted = [cell.graph for cell in sorted(cells, key=_interest) if cell.graph in matrix.graphs]
     places: dict[str, int] = {}
     blocks: list[str] = []
@@ -204,7 +204,7 @@ def _interest(cell: CellLine) -> int:
 
 
 def _short(value: Any) -> Any:
-    """Numbers with the digits that somebody reads: more would be most of the file."""
+    """Return numbers with few digits: the others would be most of the file, and nobody reads them."""
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}")
     if isinstance(value, dict):

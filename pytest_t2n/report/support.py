@@ -1,4 +1,4 @@
-"""In which versions a case or an operator works, as ranges: "since 0.21.7, partly 0.20.22 (3 of 5)"."""
+"""Versions in which a case or an operator works, as ranges: "since 0.21.7, partly 0.20.22 (3 of 5)"."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNKNOWN = ("skip", "not_run")
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many of the cases that ran in one version passed there."""
+    """Number of cases that ran, and that passed, in one version."""
 
     label: str
     passed: int
@@ -21,7 +21,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class OpSupport:
-    """One operator over the versions of the matrix."""
+    """Support of an operator over the versions of the matrix."""
 
     op: str
     cases: int
@@ -30,9 +30,9 @@ class OpSupport:
 
 
 def support_ranges(shares: Sequence[Share]) -> str:
-    """Of versions in ascending order. What did not run is left out: nothing is known of it.
+    """Return ranges of supporting versions, given shares in ascending order; versions without a run are left out.
 
-    `since` and `until` speak of the versions of this matrix, not of those between them.
+    `since` and `until` refer to the versions of this matrix, not of those between them.
     """
     known = [share for share in shares if share.ran]
     if not known:
@@ -47,12 +47,12 @@ def support_ranges(shares: Sequence[Share]) -> str:
 
 
 def row_support(matrix: Matrix, row: Row) -> str:
-    """Over the released versions of tract; of a matrix without any, over all engines."""
+    """Return the ranges over the released versions of tract; in a matrix without any, over all engines."""
     return support_ranges([_share(matrix, index, [row]) for index in _ladder(matrix)])
 
 
 def op_support(matrix: Matrix) -> list[OpSupport]:
-    """The operators that cases are about, by name."""
+    """Return the support of the operators that cases are about, by name."""
     by_op: dict[str, list[Row]] = {}
     for row in matrix.rows:
         if row.op:
@@ -67,7 +67,7 @@ def op_support(matrix: Matrix) -> list[OpSupport]:
 
 
 def _ladder(matrix: Matrix) -> list[int]:
-    """Columns with an order: a binary of the user's stands beside the releases, not between them."""
+    """Return the columns with an order: the user's own binary stands beside the releases, not between them."""
     releases = [i for i, e in enumerate(matrix.columns) if e.target == "tract" and e.kind != "cli"]
     return releases or list(range(len(matrix.columns)))
 

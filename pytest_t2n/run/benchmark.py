@@ -1,27 +1,27 @@
-"""`--t2n-benchmark`: time of export, of loading and of one run, handed to pytest-benchmark.
+"""Times of export, of loading and of one run for `--t2n-benchmark`, handed to pytest-benchmark.
 
-Measured where the cell runs and kept in its record; what pytest-benchmark makes of it (table, JSON, storage,
-comparison) is made on the controller, so that it works under xdist too, where its own fixture is switched off.
+They are measured in the process that runs the cell and kept in its record. pytest-benchmark is given them on the
+controller, so that its table, JSON, storage and comparison work under xdist too, where its own fixture is off.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_t2n.records.from_outcome import BENCHMARK, REUSED
+from pytest_t2n.records.schema import CellLine
+
 if TYPE_CHECKING:
-    from pytest_t2n.records.schema import CellLine
     from t2n_core.check.outcome import Outcome
     from t2n_core.export import ExportResult
 
-FACT = "t2n_benchmark"
-"""A fact of an outcome on its way to the record's own field."""
 _ROUND = 0.02
-"""Seconds that a round of runs shall take at least: a run may take microseconds."""
+"""Least time of a round of runs in seconds: a single run may take microseconds."""
 _MOST_RUNS = 1000
 _EXPORT_STAGES = ("capture", "lower", "write")
 _LOAD_STAGES = ("load", "optimise")
@@ -29,7 +29,7 @@ _LOAD_STAGES = ("load", "optimise")
 
 @dataclass(slots=True)
 class _Source:
-    """What pytest-benchmark asks of its fixture."""
+    """The attributes that pytest-benchmark reads from its fixture."""
 
     name: str
     fullname: str
@@ -41,8 +41,16 @@ class _Source:
     has_error: bool = False
 
 
+def with_times(outcome: Outcome, result: ExportResult, timeout: float, rounds: int) -> Outcome:
+    """Return the outcome of a cell that passed here and now with its times, if the engine reports times."""
+    if not outcome.passed or outcome.facts.get(REUSED):
+        return outcome
+    found = measure(result, outcome, timeout, rounds)
+    return outcome if found is None else replace(outcome, facts={**outcome.facts, BENCHMARK: found})
+
+
 def measure(result: ExportResult, outcome: Outcome, timeout: float, rounds: int) -> dict[str, Any] | None:
-    """Seconds per round of a cell that passed, by its first inputs; None where the engine tells no times."""
+    """Return seconds per round of a cell that passed, on its first inputs; None if the engine reports no times."""
     times = outcome.times
     if "run" not in times:
         return None
@@ -62,14 +70,8 @@ def measure(result: ExportResult, outcome: Outcome, timeout: float, rounds: int)
     return {"export": [export], "load": load, "run": run, "runs": runs}
 
 
-def check_available(config: pytest.Config) -> None:
-    """Raises pytest.UsageError where pytest-benchmark is switched off."""
-    if not config.pluginmanager.hasplugin("benchmark"):
-        raise pytest.UsageError("--t2n-benchmark: the plugin pytest-benchmark is not loaded (-p no:benchmark)")
-
-
 def add_benchmarks(config: pytest.Config, cells: Iterable[CellLine]) -> int:
-    """Hand the cells' times to pytest-benchmark before it saves and compares; gives how many cells have some."""
+    """Give the cells' times to pytest-benchmark before it saves and compares; return how many cells have some."""
     from pytest_benchmark.stats import Metadata
 
     session = config._benchmarksession  # type: ignore[attr-defined]
@@ -101,8 +103,8 @@ def add_benchmarks(config: pytest.Config, cells: Iterable[CellLine]) -> int:
 
 
 def is_shared(config: pytest.Config) -> bool:
-    """Several workers share the processors, so that times are indicative only."""
+    """Return True if several workers share the processors, so that times are indicative only."""
     return bool(config.getoption("numprocesses", None)) or config.getoption("dist", "no") != "no"
 
 
-__all__ = ["FACT", "add_benchmarks", "check_available", "is_shared", "measure"]
+__all__ = ["add_benchmarks", "is_shared", "with_times"]

@@ -1,4 +1,4 @@
-"""Exported cells in a directory, to be judged anywhere without torch.
+"""Bundles: exported cells in a directory, to be judged anywhere without torch.
 
 manifest.json            which cells there are, and which files belong to each
 archives/<sha256>.tar    what the engine loads; cells with the same bytes share one
@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from pytest_t2n.collect.cells import Cell
-from pytest_t2n.records.schema import LevelName, RecordError, RunLine
+from pytest_t2n.records.cell import Cell
+from pytest_t2n.records.schema import RecordError, RunLine
+from pytest_t2n.records.whole import write_whole
+from t2n_core.check.level import TractCheckTolerance
 
 if TYPE_CHECKING:
     from t2n_core.check.samples import Sample
@@ -33,18 +35,18 @@ _ENTRIES = "entries"
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
-    """All that a check of one archive needs."""
+class CheckInputs:
+    """Input of a check of one archive."""
 
     cell: Cell
     archive: Path
     samples: Sequence[Sample]
     output_names: Sequence[str]
-    tolerance: str
+    tolerance: TractCheckTolerance
 
 
 class CheckEntry(msgspec.Struct, frozen=True):
-    """One check of a cell; a test that exports twice has two."""
+    """A check of a cell; a test that exports twice has two."""
 
     nodeid: str
     case: str
@@ -56,11 +58,11 @@ class CheckEntry(msgspec.Struct, frozen=True):
     samples: str
     sizes: list[dict[str, int]]
     output_names: list[str]
-    tolerance: LevelName
+    tolerance: TractCheckTolerance
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """All checks of a bundle, in a stable order."""
+    """The checks of a bundle, in a stable order."""
 
     schema: int
     versions: dict[str, str]
@@ -85,15 +87,15 @@ def start_bundle(directory: Path) -> None:
         raise pytest.UsageError(f"--t2n-bundle={directory}: {exc.strerror or exc}") from None
 
 
-def add_to_bundle(directory: Path, material: Material) -> None:
+def add_to_bundle(directory: Path, inputs: CheckInputs) -> None:
     """Write the files of one check; safe in many processes at once. Raises OSError."""
-    entry = write_check(directory, material)
+    entry = write_check(directory, inputs)
     data = msgspec.json.encode(entry)
-    _place(directory / _ENTRIES / f"{hashlib.sha256(data).hexdigest()}.json", data)
+    write_whole(directory / _ENTRIES / f"{hashlib.sha256(data).hexdigest()}.json", data)
 
 
 def finish_bundle(directory: Path, run: RunLine) -> int:
-    """Write the manifest; gives the number of checks. Raises OSError."""
+    """Write the manifest; return the number of checks. Raises OSError."""
     files = sorted((directory / _ENTRIES).glob("*.json"))
     entries = [msgspec.json.decode(path.read_bytes(), type=CheckEntry) for path in files]
     write_manifest(directory, entries, run.versions)
@@ -102,13 +104,14 @@ def finish_bundle(directory: Path, run: RunLine) -> int:
 
 
 def write_manifest(directory: Path, entries: Iterable[CheckEntry], versions: dict[str, str]) -> None:
+    """Write the manifest of these checks. Raises OSError."""
     checks = sorted(entries, key=lambda entry: (entry.nodeid, entry.archive, entry.samples))
     data = msgspec.json.format(msgspec.json.encode(Manifest(SCHEMA, versions, checks)), indent=1)
-    _place(directory / MANIFEST, data + b"\n")
+    write_whole(directory / MANIFEST, data + b"\n")
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """Raises RecordError."""
+    """Return the manifest of a bundle. Raises RecordError."""
     path = directory / MANIFEST
     try:
         manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
@@ -122,7 +125,7 @@ def read_manifest(directory: Path) -> Manifest:
 
 
 def read_samples(directory: Path, entry: CheckEntry) -> list[Sample]:
-    """Raises OSError, ValueError for a damaged file."""
+    """Return the samples of a check. Raises OSError, ValueError for a damaged file."""
     import numpy as np
 
     from t2n_core.check.samples import Sample
@@ -135,17 +138,17 @@ def read_samples(directory: Path, entry: CheckEntry) -> list[Sample]:
     return found
 
 
-def write_check(directory: Path, material: Material) -> CheckEntry:
-    """Archive and samples under the names of their contents. Raises OSError."""
+def write_check(directory: Path, inputs: CheckInputs) -> CheckEntry:
+    """Write archive and samples under names made from their contents. Raises OSError."""
     from t2n_core.check.parity import archive_digest
 
-    sha256, _ = archive_digest(material.archive)
-    archive = Path("archives") / (sha256 + "".join(material.archive.suffixes[-1:]))
-    _copy(material.archive, directory / archive)
-    data = npz_of(material.samples)
+    sha256, _ = archive_digest(inputs.archive)
+    archive = Path("archives") / (sha256 + "".join(inputs.archive.suffixes[-1:]))
+    _copy(inputs.archive, directory / archive)
+    data = npz_of(inputs.samples)
     samples = Path("samples") / f"{hashlib.sha256(data).hexdigest()}.npz"
-    _place(directory / samples, data)
-    cell = material.cell
+    write_whole(directory / samples, data)
+    cell = inputs.cell
     return CheckEntry(
         cell.nodeid,
         cell.case,
@@ -155,14 +158,14 @@ def write_check(directory: Path, material: Material) -> CheckEntry:
         cell.engine.label,
         archive.as_posix(),
         samples.as_posix(),
-        [dict(sample.sizes) for sample in material.samples],
-        list(material.output_names),
-        msgspec.convert(str(material.tolerance), LevelName),
+        [dict(sample.sizes) for sample in inputs.samples],
+        list(inputs.output_names),
+        inputs.tolerance,
     )
 
 
 def npz_of(samples: Sequence[Sample], actual: Sequence[Sequence[Any]] = ()) -> bytes:
-    """The arrays of all samples, and what an engine computed if that is given; the same bytes each time."""
+    """Return the arrays of all samples, and an engine's outputs if given, as a .npz; the same bytes each time."""
     import numpy as np
 
     arrays: dict[str, Any] = {}
@@ -179,16 +182,6 @@ def npz_of(samples: Sequence[Sample], actual: Sequence[Sequence[Any]] = ()) -> b
 def _numbered(arrays: Any, prefix: str) -> tuple[Any, ...]:
     count = sum(name.startswith(prefix) for name in arrays.files)
     return tuple(arrays[f"{prefix}{index}"] for index in range(count))
-
-
-def _place(path: Path, data: bytes) -> None:
-    """Complete or not at all, also where two workers write the same file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=".draft-")
-    with os.fdopen(descriptor, "wb") as sink:
-        sink.write(data)
-    os.chmod(draft, 0o644)
-    os.replace(draft, path)
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -210,8 +203,8 @@ def _copy(source: Path, target: Path) -> None:
 
 __all__ = [
     "CheckEntry",
+    "CheckInputs",
     "Manifest",
-    "Material",
     "add_to_bundle",
     "finish_bundle",
     "npz_of",

@@ -1,26 +1,26 @@
-"""One cell from the test function to its outcome."""
+"""The run of one cell, from the test function to its outcome."""
 
 from __future__ import annotations
 
 import inspect
-import os
 import sys
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_t2n.collect.cells import Cell
 from pytest_t2n.collect.markers import CaseOptions, marks_of, read_marks
 from pytest_t2n.collect.rewriters import rewriters_of
-from pytest_t2n.config.engines import SelectedEngine
 from pytest_t2n.config.settings import Settings
-from pytest_t2n.run.export_summary import Contents, contents_of
+from pytest_t2n.records.cell import Cell
+from pytest_t2n.run.cache import ExportCache
+from pytest_t2n.run.check import check_result
+from pytest_t2n.run.converter import is_export, new_export, target_of
+from pytest_t2n.run.export_summary import ExportSummary, summarise
 from t2n_core.errors import T2NError
 
 if TYPE_CHECKING:
@@ -33,80 +33,20 @@ _WHAT_TO_RETURN = (
 )
 
 _GRAVITY = {"mismatch": 0, "crash": 1, "timeout": 2, "oom": 3, "error": 4}
-"""Of several failures in one test the worst is its outcome; wrong numbers nobody notices come first."""
-
-
+"""Order of failures: the worst of a test is its outcome, and wrong numbers, which nobody notices, come first."""
 _BEFORE_GRAPHS = ("setup", "capture")
-"""Stages at which there is nothing to tell of an export yet, and asking would capture again."""
-
-
-class Converter(NamedTuple):
-    """The classes of the converter that the plugin uses."""
-
-    model_export: type[ModelExport]
-    tract: Callable[..., Any]
-    khronos: Callable[..., Any]
-
-
-def load_converter() -> Converter:
-    """Imported at the first cell that runs, never while collecting: this imports torch."""
-    from t2n_core.export import ModelExport
-    from t2n_core.inference_target import KhronosNNEF, TractNNEF
-
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        import torch
-
-        # Each worker would otherwise start as many threads as the machine has cores.
-        torch.set_num_threads(1)
-    return Converter(ModelExport, TractNNEF, KhronosNNEF)
-
-
-class ExportCache:
-    """What the cells of this process share: the model of the current case, for the engines that come next (no more than
-    one, for memory), and the folder of their archives."""
-
-    def __init__(self) -> None:
-        self._key: object = None
-        self._export: ModelExport | Exception | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._archives = 0
-
-    def find(self, key: object) -> ModelExport | Exception | None:
-        """The export of `key`, or why there is none; one of another case is dropped, since cases do not come back."""
-        if self._key != key:
-            self.clear()
-        return self._export
-
-    def keep(self, key: object, export: ModelExport | Exception) -> None:
-        self._key, self._export = key, export
-
-    def clear(self) -> None:
-        self._key = self._export = None
-
-    def new_archive(self) -> Path:
-        """A path that no archive has had; whoever asks removes it. One folder for all: it costs more than a cell."""
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="t2n-", ignore_cleanup_errors=True)
-        self._archives += 1
-        return Path(self._folder.name) / f"model_{self._archives}.tar"
-
-    def close(self) -> None:
-        """At the end of the session."""
-        self.clear()
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
+"""Stages at which there is no graph to summarise yet, and asking for one would capture again."""
 
 
 class CellRun:
-    """What happens to one cell while its test runs."""
+    """The exports and checks of one cell while its test runs."""
 
     def __init__(self, item: pytest.Item, cell: Cell, settings: Settings, cache: ExportCache) -> None:
         self.item, self.cell, self.settings, self.cache = item, cell, settings, cache
         self.marks = marks_of(item)
         self.outcomes: list[Outcome] = []
-        self.contents: list[Contents] = []
-        """Of the export behind each outcome."""
+        self.summaries: list[ExportSummary] = []
+        """Summary of the export of each outcome."""
         self.exports = 0
         self._archives: list[Path] = []
 
@@ -116,24 +56,25 @@ class CellRun:
         return decisive(self.outcomes)
 
     def add(self, outcome: Outcome, export: Any = None, archive: Path | None = None) -> None:
-        """Note an outcome, with what was exported."""
+        """Note an outcome, with the export and the archive that it is about."""
         self.outcomes.append(outcome)
         captured = export is not None and outcome.stage.value not in _BEFORE_GRAPHS
-        self.contents.append(contents_of(export, archive) if captured else Contents())
+        self.summaries.append(summarise(export, archive) if captured else ExportSummary())
 
-    def decisive_contents(self) -> Contents:
-        """The graph of the decisive export, and the operators of all."""
+    def decisive_summary(self) -> ExportSummary:
+        """Return the summary of the decisive export, with the operators of all exports."""
         outcome = self.outcome
-        chosen = next((c for o, c in zip(self.outcomes, self.contents, strict=True) if o is outcome), Contents())
-        ops = dict.fromkeys(op for contents in self.contents for op in contents.ops)
-        dtype = chosen.dtype or next((contents.dtype for contents in self.contents if contents.dtype), "")
+        pairs = zip(self.outcomes, self.summaries, strict=True)
+        chosen = next((summary for one, summary in pairs if one is outcome), ExportSummary())
+        ops = dict.fromkeys(op for summary in self.summaries for op in summary.ops)
+        dtype = chosen.dtype or next((summary.dtype for summary in self.summaries if summary.dtype), "")
         return replace(chosen, ops=tuple(ops), dtype=dtype)
 
     def check_returned(self, test: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
-        """Run a test that returns its model; what it raises itself passes through.
+        """Run a test that returns its model, and check the model; exceptions of the test itself pass through.
 
         Raises:
-            pytest.fail.Exception: the cell failed, with everything a user needs to read and no traceback.
+            pytest.fail.Exception: the cell failed; the message has everything a user needs, without a traceback.
         """
         from t2n_core.check.outcome import Outcome
 
@@ -160,13 +101,13 @@ class CellRun:
     def export(
         self, model: Any, args: Any = None, *, kwargs: Mapping[str, Any] | None = None, **options: Any
     ) -> CheckedExport:
-        """What the fixture `nnef_export` gives: export `model` for this test's engine.
+        """Export `model` for this test's engine: the fixture `nnef_export` is this method.
 
         A ModelExport as `model` has its arguments already, and brings its capture along.
 
         Raises:
-            T2NError: of the stage that failed.
-            MarkerError: an unknown option.
+            T2NError: the export failed, at the stage that the error names.
+            MarkerError: an option is unknown.
         """
         from t2n_core.check.outcome import Outcome
 
@@ -174,8 +115,7 @@ class CellRun:
         merged = read_marks(self.marks, options)
         export = None
         try:
-            known = isinstance(model, load_converter().model_export)
-            export = model if known else self._model_export(model, args, kwargs, merged)
+            export = model if is_export(model) else self._new_export(model, args, kwargs, merged)
             result = self._to_archive(export, merged)
         except Exception as exc:
             self.add(Outcome.from_error(exc, "lower", engine=self.cell.engine.title), export)
@@ -206,7 +146,7 @@ class CellRun:
     def _take(
         self, known: ModelExport | Exception | None, returned: Any, options: CaseOptions, key: object
     ) -> ModelExport:
-        """What an earlier engine left, or a new export; the engines that come next get the same, also a refusal."""
+        """Return the export of an earlier engine, or a new one; engines that come next get the same, also a refusal."""
         if isinstance(known, Exception):
             raise known
         if known is not None:
@@ -228,50 +168,26 @@ class CellRun:
         model, inputs = returned
         if inputs is None or isinstance(inputs, str | bytes):
             pytest.fail(f"the inputs of this test are {_summary(inputs)}: {_WHAT_TO_RETURN}", pytrace=False)
-        return self._model_export(model, inputs, None, options)
+        return self._new_export(model, inputs, None, options)
 
-    def _model_export(
-        self, model: Any, args: Any, kwargs: Mapping[str, Any] | None, options: CaseOptions
-    ) -> ModelExport:
-        dynamic = None if self.cell.engine.target == "khronos" else options.dynamic_axes
-        return load_converter().model_export(
-            model,
-            args,
-            kwargs,
-            input_names=options.input_names,
-            output_names=options.output_names,
-            dynamic_axes=dynamic,
-            extra_inputs=options.inputs,
-            rewriters=rewriters_of(self.item, options.rewriters),
-            strict_rewrites=options.strict_rewrites,
-            fn_name=options.fn_name,
-            capture=options.capture,
-            nnef_variable_naming_scheme=options.nnef_variable_naming_scheme,
-        )
+    def _new_export(self, model: Any, args: Any, kwargs: Mapping[str, Any] | None, options: CaseOptions) -> ModelExport:
+        rewriters = rewriters_of(self.item, options.rewriters)
+        return new_export(model, args, kwargs, options, self.cell.engine.target, rewriters)
 
     def _to_archive(self, export: ModelExport, options: CaseOptions) -> ExportResult:
         self.exports += 1
         path = self.cache.new_archive()
         self._archives.append(path)
-        return export.to(self._target(options), path)
-
-    def _target(self, options: CaseOptions) -> Any:
-        engine, converter = self.cell.engine, load_converter()
-        more = options.options_of(engine.target)
-        if engine.target == "khronos":
-            return converter.khronos(engine.version, **more)
-        return converter.tract(engine.version, engine=_resolved(engine), dynamic_axes=options.dynamic_axes, **more)
+        return export.to(target_of(self.cell.engine, options), path)
 
     def _checked(self, result: ExportResult, tolerance: Any, timeout: float | None) -> Outcome:
-        from pytest_t2n.run.check import check_result
-
         required = tolerance or self.settings.level
         seconds = self.settings.timeout if timeout is None else timeout
         return check_result(self.cell, self.settings, result, required, seconds).with_times(result.times)
 
 
 class CheckedExport:
-    """An `ExportResult` whose checks end in the matrix; everything else is the result's own."""
+    """An `ExportResult` whose checks end in the matrix; every other attribute is the result's own."""
 
     def __init__(self, run: CellRun, result: ExportResult, options: CaseOptions) -> None:
         self._run, self._result, self._options = run, result, options
@@ -284,40 +200,31 @@ class CheckedExport:
         return self._run.check(self._result, tolerance or self._options.tolerance, timeout)
 
     def assert_parity(self, tolerance: Any = None, *, timeout: float | None = None) -> Outcome:
-        """As `check_parity`.
+        """Do as `check_parity`, and raise for a failure.
 
         Raises:
-            T2NError: the subclass that fits the failure; ParityError for other numbers.
+            T2NError: the check failed; ParityError for other numbers.
         """
         __tracebackhide__ = True
         return self.check_parity(tolerance, timeout=timeout).raise_for_failure()
 
     def note(self, outcome: Outcome) -> Outcome:
-        """The outcome of another check of this archive, which then stands in the matrix."""
+        """Note the outcome of another check of this archive, so that it stands in the matrix, and return it."""
         self._run.add(outcome, getattr(self._result, "export", None), self._result.archive)
         return outcome
 
 
 def decisive(outcomes: Sequence[Outcome]) -> Outcome | None:
-    """The one that stands for all checks of a cell."""
+    """Return the outcome that stands for all checks of a cell; None if there is none."""
     failures = [outcome for outcome in outcomes if not outcome.passed]
     if failures:
         return min(failures, key=lambda outcome: _GRAVITY.get(outcome.status.value, len(_GRAVITY)))
     return max(outcomes, key=lambda outcome: outcome.level.rank if outcome.level else -1, default=None)
 
 
-def arguments_of(function: pytest.Function) -> dict[str, Any]:
-    """The fixtures and parameters that a test function takes."""
-    taken = {}
-    for name, parameter in inspect.signature(function.obj).parameters.items():
-        if name in function.funcargs and parameter.default is inspect.Parameter.empty:
-            taken[name] = function.funcargs[name]
-    return taken
-
-
 @contextmanager
 def _seeded(case: str) -> Iterator[None]:
-    """The same random weights for a case in every session and worker; torch's own state is put back."""
+    """Seed torch by the case: equal random weights in every session and worker; afterwards its state is as before."""
     torch = sys.modules.get("torch")
     if torch is None:
         yield
@@ -335,16 +242,10 @@ def _seeded(case: str) -> Iterator[None]:
         generator.set_state(state)
 
 
-def _resolved(engine: SelectedEngine) -> Any:
-    from t2n_core.engine import ResolvedEngine
-
-    return None if engine.resolved is None else ResolvedEngine.from_dict(engine.resolved)
-
-
 def _summary(value: Any) -> str:
     if isinstance(value, tuple | list):
         return f"a {type(value).__name__} of {len(value)}"
     return "nothing" if value is None else f"a {type(value).__name__}"
 
 
-__all__ = ["CellRun", "CheckedExport", "Converter", "ExportCache", "arguments_of", "decisive", "load_converter"]
+__all__ = ["CellRun", "CheckedExport", "decisive"]

@@ -1,103 +1,92 @@
-"""One check of an archive in its engine, with what the user wants kept of it."""
+"""The check of an archive in its engine, with the extras that the user asked for."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from hashlib import sha256
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pytest_t2n.collect.cells import Cell
 from pytest_t2n.config.engines import cache_folder
 from pytest_t2n.config.settings import Settings
+from pytest_t2n.records.cell import Cell
 
 if TYPE_CHECKING:
-    from pytest_t2n.run.bundles import Material
+    from pytest_t2n.run.bundles import CheckInputs
     from t2n_core.check.outcome import Outcome
     from t2n_core.export import ExportResult
 
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-_SLUG = 60
-
 
 def check_result(cell: Cell, settings: Settings, result: ExportResult, required: Any, timeout: float) -> Outcome:
-    """The outcome of one check, from an earlier session if the user wants that; never raises for a failing cell."""
+    """Return the outcome of one check, from an earlier session if the user allows that; never raises for a failure."""
     from t2n_core.check.outcome import Outcome
 
-    material = None
+    inputs = None
     try:
         if settings.bundle or settings.bundle_failures or settings.reuse:
-            material = _material(cell, result, required)
-        if material is not None and settings.bundle is not None:
-            from pytest_t2n.run.bundles import add_to_bundle
-
-            add_to_bundle(settings.bundle, material)
-        with _turn(settings, material, timeout):
-            outcome = _reused(settings, material)
-            if outcome is None:
-                outcome = result.check_parity(required, timeout=timeout)
-                _keep(settings, material, outcome)
-                outcome = _measured(settings, result, outcome, timeout)
+            inputs = _inputs(cell, result, required)
+        outcome = _checked(settings, result, inputs, required, timeout)
     except Exception as exc:
         outcome = Outcome.from_error(exc, "compare")
     if not outcome.engine:
         outcome = replace(outcome, engine=cell.engine.title)
-    if settings.bisect and not outcome.passed:
-        outcome = _with_first_wrong_node(outcome, result, required, timeout)
-    if material is not None and settings.bundle_failures is not None and not outcome.passed:
-        outcome = _with_bundle(settings.bundle_failures, material, outcome, result, timeout)
+    return outcome if outcome.passed else _explained(settings, result, inputs, outcome, required, timeout)
+
+
+def _checked(
+    settings: Settings, result: ExportResult, inputs: CheckInputs | None, required: Any, timeout: float
+) -> Outcome:
+    """Run the check, or reuse a result; add it to the bundle, and measure its times."""
+    check = partial(result.check_parity, required, timeout=timeout)
+    if settings.bundle is not None and inputs is not None:
+        from pytest_t2n.run.bundles import add_to_bundle
+
+        add_to_bundle(settings.bundle, inputs)
+    if settings.reuse and inputs is not None:
+        from pytest_t2n.run.reuse import reuse_result
+
+        outcome = reuse_result(cache_folder(settings), inputs, check, timeout)
+    else:
+        outcome = check()
+    if settings.benchmark:
+        from pytest_t2n.run.benchmark import with_times
+
+        outcome = with_times(outcome, result, timeout, settings.benchmark_rounds)
     return outcome
 
 
-def _material(cell: Cell, result: ExportResult, required: Any) -> Material | None:
-    from pytest_t2n.run.bundles import Material
+def _explained(
+    settings: Settings,
+    result: ExportResult,
+    inputs: CheckInputs | None,
+    outcome: Outcome,
+    required: Any,
+    timeout: float,
+) -> Outcome:
+    """Return a failure with the first wrong node and a bundle, where the user asked for them."""
+    if settings.bisect:
+        outcome = _with_first_wrong_node(outcome, result, required, timeout)
+    if settings.bundle_failures is not None and inputs is not None:
+        from pytest_t2n.run.failure_bundle import write_failure_bundle
+
+        words = write_failure_bundle(settings.bundle_failures, inputs, outcome, result, timeout)
+        outcome = _with_details(outcome, words)
+    return outcome
+
+
+def _inputs(cell: Cell, result: ExportResult, required: Any) -> CheckInputs | None:
+    """Return what the check needs; None if PyTorch cannot compute the samples, which the check then reports."""
+    from pytest_t2n.run.bundles import CheckInputs
     from t2n_core.check.level import TractCheckTolerance
 
     try:
         samples = result.samples
     except Exception:
-        return None  # the check says why PyTorch cannot compute them
-    level = TractCheckTolerance.parse(required).value
-    return Material(cell, result.archive, samples, list(result.output_names), level)
-
-
-def _reused(settings: Settings, material: Material | None) -> Outcome | None:
-    if material is None or not settings.reuse:
         return None
-    from pytest_t2n.run.reuse import find_result
-
-    return find_result(cache_folder(settings), material)
-
-
-def _turn(settings: Settings, material: Material | None, timeout: float) -> AbstractContextManager[None]:
-    if material is None or not settings.reuse:
-        return nullcontext()
-    from pytest_t2n.run.reuse import turn
-
-    return turn(cache_folder(settings), material, timeout)
-
-
-def _measured(settings: Settings, result: ExportResult, outcome: Outcome, timeout: float) -> Outcome:
-    if not settings.benchmark or not outcome.passed:
-        return outcome
-    from pytest_t2n.run.benchmark import FACT, measure
-
-    found = measure(result, outcome, timeout, settings.benchmark_rounds)
-    return outcome if found is None else replace(outcome, facts={**outcome.facts, FACT: found})
-
-
-def _keep(settings: Settings, material: Material | None, outcome: Outcome) -> None:
-    if material is not None and settings.reuse:
-        from pytest_t2n.run.reuse import keep_result
-
-        keep_result(cache_folder(settings), material, outcome)
+    return CheckInputs(cell, result.archive, samples, list(result.output_names), TractCheckTolerance.parse(required))
 
 
 def _with_first_wrong_node(outcome: Outcome, result: ExportResult, required: Any, timeout: float) -> Outcome:
-    """The outcome, whose details name the node; of no use to one that did not reach the engine."""
+    """Return the outcome with the first wrong node among its details; unchanged if it did not reach the engine."""
     from t2n_core.bisect import find_first_wrong_node
     from t2n_core.errors import T2NError
 
@@ -115,53 +104,6 @@ def _with_details(outcome: Outcome, words: str) -> Outcome:
 
     error = outcome.error or ErrorInfo.of(outcome.stage, "Failure", outcome.status.value)
     return replace(outcome, error=replace(error, details=f"{error.details}\n{words}".strip()))
-
-
-def _with_bundle(
-    directory: Path, material: Material, outcome: Outcome, result: ExportResult, timeout: float
-) -> Outcome:
-    """The outcome, whose details say where the bundle is; a full disk costs the bundle only."""
-    nodeid = material.cell.nodeid
-    slug = f"{_UNSAFE.sub('_', nodeid.rpartition('::')[2])[:_SLUG]}-{sha256(nodeid.encode()).hexdigest()[:8]}"
-    try:
-        words = _write_failure(directory / slug, material, outcome, _actual(material, outcome, result, timeout))
-    except OSError as exc:
-        words = f"no bundle of this failure: {exc}"
-    return _with_details(outcome, words)
-
-
-def _write_failure(folder: Path, material: Material, outcome: Outcome, actual: Sequence[Sequence[Any]]) -> str:
-    from pytest_t2n.control.ledger import package_versions
-    from pytest_t2n.records.from_report import outcome_record
-    from pytest_t2n.records.schema import encode
-    from pytest_t2n.run.bundles import npz_of, write_check, write_manifest
-    from pytest_t2n.run.export_summary import graph_text
-
-    cell = material.cell
-    write_manifest(folder, [write_check(folder, material)], package_versions())
-    (folder / "outcome.json").write_text(encode(outcome_record(cell, outcome)) + "\n", encoding="utf-8")
-    (folder / "numbers.npz").write_bytes(npz_of(material.samples, actual))
-    graph = graph_text(material.archive)
-    if graph:
-        (folder / "graph.nnef").write_bytes(graph)
-    binary = bool(cell.engine.resolved) and cell.engine.resolved is not None and cell.engine.resolved["kind"] == "cli"
-    selected = f"path:{cell.engine.resolved['library']}" if binary and cell.engine.resolved else cell.engine.version
-    select = "--khronos" if cell.engine.target == "khronos" else f"--tract {selected}"
-    command = f"t2n matrix run --bundle {folder} {select}"
-    text = f"# {cell.nodeid}\n\n{outcome.status.value} at stage {outcome.stage.value} in {cell.engine.title}\n"
-    (folder / "README.md").write_text(f"{text}\n    {command}\n\n```\n{outcome.describe()}\n```\n", encoding="utf-8")
-    return f"reproduce: {command}"
-
-
-def _actual(material: Material, outcome: Outcome, result: ExportResult, timeout: float) -> Sequence[Sequence[Any]]:
-    """What the engine computed: of a mismatch only, whose engine answers."""
-    if outcome.status.value != "mismatch":
-        return ()
-    try:
-        batches = [sample.inputs for sample in material.samples]
-        return result.target.engine().run(material.archive, batches, timeout=timeout).outputs
-    except Exception:
-        return ()
 
 
 __all__ = ["check_result"]

@@ -1,4 +1,4 @@
-"""What an exported case holds, for its record: operators, type of the input, and the graph that the engine gets."""
+"""Summary of an export for its record: operators, type of the input, and the graph that the engine is given."""
 
 from __future__ import annotations
 
@@ -6,22 +6,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pytest_t2n.records.schema import GraphLine
+from pytest_t2n.records.schema import SCHEMA, GraphLine
 
 GRAPH_FILE = "graph.nnef"
 _KEPT = 20_000
-"""Characters of a graph that a record keeps: unrolled nets have megabytes, and nobody reads on."""
+"""Characters of a graph that a record keeps: unrolled nets have megabytes, which nobody reads."""
 _KEY = 16
 _STAND_INS = "t2n_capture::"
-"""Operators that only capture knows; what they stand for is beside them."""
+"""Prefix of operators that only capture knows; the operators they stand for are in the graph, too."""
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
-    """Of one export; empty where it came too soon to an end."""
+class ExportSummary:
+    """Summary of one export; empty if it failed before there was a graph."""
 
     ops: tuple[str, ...] = ()
     dtype: str = ""
@@ -29,30 +28,29 @@ class Contents:
 
     @property
     def graph_line(self) -> GraphLine | None:
+        """The graph as a record; None if there is none."""
         if not self.graph:
             return None
-        from pytest_t2n.records.schema import SCHEMA, GraphLine  # msgspec, which a session without cells does not need
-
         return GraphLine(SCHEMA, sha256(self.graph.encode()).hexdigest()[:_KEY], self.graph)
 
 
-def contents_of(export: Any, archive: Path | None = None) -> Contents:
-    """Of a ModelExport that is captured, and its archive if one was written."""
+def summarise(export: Any, archive: Path | None = None) -> ExportSummary:
+    """Return the summary of a captured ModelExport, and of its archive if one was written."""
     graph = clipped_graph(archive) if archive is not None else ""
     try:
         captured = export.captured.graph
     except Exception:
-        return Contents(graph=graph)  # that capture failed is told elsewhere
+        return ExportSummary(graph=graph)  # the outcome says already that capture failed
     nodes = list(captured.op_nodes)
-    # What has no tensor to compute from only makes constants, such as the first state of a recurrent net.
+    # A node that has no tensor to compute from only makes constants, such as the first state of a recurrent net.
     computing = [op for op in nodes if op.inputs] or nodes
     kinds = dict.fromkeys(op.origin.op if op.origin else op.kind for op in computing)
     ops = tuple(kind for kind in kinds if not kind.startswith(_STAND_INS))
-    return Contents(ops, _dtype(value.dtype for value in captured.inputs), graph)
+    return ExportSummary(ops, _dtype(value.dtype for value in captured.inputs), graph)
 
 
 def clipped_graph(archive: Path) -> str:
-    """The beginning of `graph.nnef`; empty where there is none."""
+    """Return the beginning of `graph.nnef`; empty if there is none."""
     text = graph_text(archive).decode("utf-8", "replace")
     if len(text) <= _KEPT:
         return text
@@ -61,7 +59,7 @@ def clipped_graph(archive: Path) -> str:
 
 
 def graph_text(archive: Path) -> bytes:
-    """`graph.nnef` of an archive, whole; empty where there is none."""
+    """Return the whole `graph.nnef` of an archive; empty if there is none."""
     import tarfile  # and with it all of Python's compression, which a session without cells does not need
 
     try:
@@ -76,10 +74,10 @@ def graph_text(archive: Path) -> bytes:
 
 
 def _dtype(dtypes: Iterable[Any]) -> str:
-    """The first that is of floating point, else the first."""
+    """Return the first type of floating point, else the first."""
     known = list(dtypes)
     chosen = next((one for one in known if one.is_floating_point), known[0] if known else "")
     return str(chosen).removeprefix("torch.")
 
 
-__all__ = ["Contents", "clipped_graph", "contents_of", "graph_text"]
+__all__ = ["ExportSummary", "clipped_graph", "graph_text", "summarise"]

@@ -14,7 +14,7 @@ from pytest_t2n.records.schema import cells_of
 from pytest_t2n.report import write_report
 from pytest_t2n.report.causes import cause_key, find_causes
 from pytest_t2n.report.matrix import Matrix, is_surprise
-from tests.plugin.many_records import LABELS, many_records
+from tests.plugin.report.many_records import LABELS, many_records
 
 RECORDS = many_records(1_000)
 BEFORE = many_records(900, seed=8)

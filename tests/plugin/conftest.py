@@ -7,7 +7,7 @@ import json
 import pytest
 
 import pytest_t2n.config.engines
-import pytest_t2n.run.cell_run
+import pytest_t2n.run.converter
 import t2n_core.check.parity  # noqa: F401  numpy must not be loaded and forgotten again by a run in this process
 
 FAKE_CONFTEST = '''
@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import pytest_t2n.config.engines
-import pytest_t2n.run.cell_run
+import pytest_t2n.run.converter
 from t2n_core.check.parity import check_parity
 from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import EngineReply
@@ -121,7 +121,7 @@ def khronos(version, **options):
 
 
 pytest_t2n.config.engines.load_resolver = lambda: resolve
-pytest_t2n.run.cell_run.load_converter = lambda: pytest_t2n.run.cell_run.Converter(ModelExport, tract, khronos)
+pytest_t2n.run.converter.load_converter = lambda: pytest_t2n.run.converter.Converter(ModelExport, tract, khronos)
 '''
 
 EVERYWHERE = ("n0", "n2", "no_xdist")
@@ -185,7 +185,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
         monkeypatch.delenv(name, raising=False)
     # What the imaginary user's conftest replaces in this process is put back behind the test.
     monkeypatch.setattr("pytest_t2n.config.engines.load_resolver", pytest_t2n.config.engines.load_resolver)
-    monkeypatch.setattr("pytest_t2n.run.cell_run.load_converter", pytest_t2n.run.cell_run.load_converter)
+    monkeypatch.setattr("pytest_t2n.run.converter.load_converter", pytest_t2n.run.converter.load_converter)
     return Suite(pytester)
 
 

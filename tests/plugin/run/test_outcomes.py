@@ -292,7 +292,8 @@ def test_other_reporters_get_no_property_of_ours(suite, mode):
 
 
 def test_records_follow_the_schema_and_the_run_line_is_first(suite):
-    from pytest_t2n.records.schema import CellLine, RunLine, cells_of, encode, read_records
+    from pytest_t2n.records.file import encode, read_records
+    from pytest_t2n.records.schema import CellLine, RunLine, cells_of
 
     suite.pytester.makepyfile(MANY)
     suite.run("--t2n-report=site", engines="0.21,0.23")

@@ -8,7 +8,7 @@ import pytest
 
 from t2n_core.engine.store import default_cache_dir
 from tests.plugin.conftest import EVERYWHERE
-from tests.plugin.test_real import GRAPHS
+from tests.plugin.run.test_real import GRAPHS
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
 """Looked up now: pytester gives each test a home without engines."""

@@ -11,8 +11,9 @@ import msgspec
 import pytest
 
 from pytest_t2n.cli import main
-from pytest_t2n.records.schema import CellLine, ErrorLine, OutputLine, encode
-from tests.plugin.test_report import cell, run_line
+from pytest_t2n.records.file import encode
+from pytest_t2n.records.schema import CellLine, ErrorLine, OutputLine
+from tests.plugin.report.test_report import cell, run_line
 
 OLD, NEW = "0.21.19", "0.23.9"
 

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_t2n.expect.accept import reason_of
-from pytest_t2n.expect.entries import ExpectationError, Expectations, parse_expectations, speaks_of_suite, suite_names
+from pytest_t2n.expect.entries import ExpectationError, Expectations, parse_expectations, speaks_of_suite
+from pytest_t2n.records.nodeids import suite_names
 
 MODELS = """
     import pytest

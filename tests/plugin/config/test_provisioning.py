@@ -15,7 +15,7 @@ import pytest
 
 from t2n_core.engine import resolve_engines
 from tests.plugin.conftest import EVERYWHERE, MODES, OTHER_PLUGINS
-from tests.plugin.test_real import GRAPHS
+from tests.plugin.run.test_real import GRAPHS
 
 VERSION = "0.21.19"
 

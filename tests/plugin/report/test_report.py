@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from pytest_t2n.records.file import encode, read_records
 from pytest_t2n.records.schema import (
     SCHEMA,
     CellLine,
@@ -22,15 +23,13 @@ from pytest_t2n.records.schema import (
     RecordError,
     RunLine,
     cells_of,
-    encode,
-    read_records,
 )
 from pytest_t2n.report import write_report
 from pytest_t2n.report.causes import find_causes
 from pytest_t2n.report.columns import columns_of
 from pytest_t2n.report.matrix import Matrix
 from pytest_t2n.report.support import Share, support_ranges
-from tests.plugin.many_records import many_records
+from tests.plugin.report.many_records import many_records
 
 NASTY = "</script><img src=x onerror=alert(1)>|`{{ 7 * 7 }}`\u2028&amp;"
 

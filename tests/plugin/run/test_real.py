@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-import pytest_t2n.run.cell_run
+import pytest_t2n.run.converter
 from t2n_core.check.parity import check_parity
 from t2n_core.check.samples import Sample
 from t2n_core.engine import engine_for
@@ -57,7 +57,7 @@ class ModelExport:
         return Result(Path(path).with_suffix(""), target)
 
 
-pytest_t2n.run.cell_run.load_converter = lambda: pytest_t2n.run.cell_run.Converter(
+pytest_t2n.run.converter.load_converter = lambda: pytest_t2n.run.converter.Converter(
     ModelExport, lambda version, *, engine, dynamic_axes: engine, None
 )
 '''

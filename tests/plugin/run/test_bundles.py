@@ -8,11 +8,12 @@ import sys
 import pytest
 
 from pytest_t2n.cli.run import plan_checks
-from pytest_t2n.config.engines import SelectedEngine
-from pytest_t2n.records.schema import cells_of, graphs_of, read_records
+from pytest_t2n.records.cell import SelectedEngine
+from pytest_t2n.records.file import read_records
+from pytest_t2n.records.schema import cells_of, graphs_of
 from pytest_t2n.run.bundles import read_manifest
 from t2n_core.engine.store import default_cache_dir
-from tests.plugin.test_real import GRAPHS
+from tests.plugin.run.test_real import GRAPHS
 
 CACHE = str(default_cache_dir())
 """Looked up now: pytester gives each test a home without engines."""

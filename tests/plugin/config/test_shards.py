@@ -8,7 +8,8 @@ import pytest
 
 from pytest_t2n.cli import main
 from pytest_t2n.config.shard import Shard
-from pytest_t2n.records.schema import PlanLine, encode, read_records
+from pytest_t2n.records.file import encode, read_records
+from pytest_t2n.records.schema import PlanLine
 
 MODELS = """
     import pytest

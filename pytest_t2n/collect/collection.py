@@ -1,0 +1,98 @@
+"""The role object that collects: it turns marked tests into cells and takes this session's part of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_t2n.collect.names import MARKER, is_case
+
+if TYPE_CHECKING:
+    from pytest_t2n.collect.selection import Selection
+    from pytest_t2n.config.shard import Shard
+    from pytest_t2n.records.cell import Cell, SelectedEngine
+
+
+class CaseCollector:
+    """Role object with one instance per process. It loads nothing in a session without marked tests."""
+
+    def __init__(
+        self, engines: Sequence[SelectedEngine] = (), shard: Shard | None = None, done: Collection[str] = ()
+    ) -> None:
+        """`done` are the node ids of cells that an interrupted session had finished."""
+        self.engines = engines
+        self.selection: Selection | None = None
+        """The selection; None until tests were collected, and in a session without engines."""
+        self._shard, self._done = shard, done
+        self._cells: dict[pytest.Item, Cell] = {}
+        self._bad_marks: dict[pytest.Item, str] = {}
+        self._deselected = False
+
+    def cell_of(self, item: pytest.Item) -> Cell | None:
+        """Return the cell that an item is; None for a test that has no engine."""
+        return self._cells.get(item)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> Generator[None, object, object]:
+        """Add the engine after all other parameters: it ends the id, and the versions of one case stay together."""
+        result = yield
+        if is_case(metafunc.definition, metafunc.fixturenames):
+            from pytest_t2n.collect.cells import parametrize_engines
+
+            parametrize_engines(metafunc, self.engines)
+        return result
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> Generator[None, None, None]:
+        """Find the cells first; after `-k`, `-m` and plugins that sort, take this session's part of what is left."""
+        cases = [item for item in items if is_case(item, getattr(item, "fixturenames", ()))]
+        if cases:
+            self._label(cases)
+        yield
+        if self.engines:
+            self._select(config, items)
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Note that the user, or a plugin, left tests out."""
+        self._deselected = self._deselected or bool(items)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Fail a test whose mark is wrong."""
+        if item in self._bad_marks:
+            pytest.fail(f"@pytest.mark.{MARKER}: {self._bad_marks[item]}", pytrace=False)
+
+    def _label(self, cases: Sequence[pytest.Item]) -> None:
+        from pytest_t2n.collect.cells import cells_of_items, skip_without_engine
+        from pytest_t2n.collect.markers import MarkerError, marks_of, read_marks
+
+        self._cells = cells_of_items(cases)
+        for item in cases:
+            try:
+                if item in self._cells:
+                    read_marks(marks_of(item))
+                else:
+                    skip_without_engine(item, self.engines)
+            except MarkerError as exc:  # in a mark of one parameter set; those of the function were read before
+                self._bad_marks[item] = str(exc)
+
+    def _select(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        from pytest_t2n.collect.selection import Selection, divide, is_narrowed
+        from pytest_t2n.records.nodeids import suite_names
+
+        planned = [cell for item in items if (cell := self.cell_of(item)) is not None]
+        suites = {name for item in items for name in suite_names(item.nodeid)}
+        partial = self._deselected or bool(self._done) or is_narrowed(config) or self._shard is not None
+        chosen, others = divide(items, self._cells, self._shard, self._done)
+        if others:
+            config.hook.pytest_deselected(items=others)
+            items[:] = chosen
+        self._cells = {item: cell for item in items if (cell := self.cell_of(item)) is not None}
+        self.selection = Selection(list(self._cells.values()), planned, suites, partial)
+
+
+__all__ = ["CaseCollector"]

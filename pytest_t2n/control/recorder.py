@@ -1,0 +1,90 @@
+"""The role object that records: it puts the record of a cell on the report that decides it, and judges both."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_t2n.collect.collection import CaseCollector
+from pytest_t2n.control.worker import Worker
+from pytest_t2n.expect.entries import Expectations
+from pytest_t2n.expect.judge import judge
+from pytest_t2n.records.file import encode
+from pytest_t2n.records.from_report import record_of, with_relative_paths, with_subject
+from pytest_t2n.records.schema import Record
+from pytest_t2n.run.export_summary import ExportSummary
+from pytest_t2n.run.runner import CellRunner
+
+PROPERTY = "t2n"
+"""Name of the user property with the records of a report: lines of JSON, a graph before its cell.
+
+It is text, because a value that is not of a built-in type makes execnet drop the report and all that follow.
+"""
+
+
+class Recorder:
+    """Role object with one instance per process that runs tests."""
+
+    def __init__(
+        self,
+        collector: CaseCollector,
+        runner: CellRunner,
+        expectations: Expectations,
+        root: Path,
+        *,
+        accept: bool = False,
+        worker: Worker | None = None,
+    ) -> None:
+        self._collector, self._runner = collector, runner
+        self._expectations, self._accept = expectations, accept
+        self._root, self._worker = root, worker
+        self._reported_graphs: dict[str, str] = {}
+        """Node id of the cell that each graph was reported with, by the graph's key."""
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[Any]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Attach the record after all other plugins changed the report."""
+        report = yield
+        text = self._attach(item, call, report)
+        if self._worker is not None:
+            self._worker.take(report, text)
+        return report
+
+    def _attach(self, item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> str:
+        """Return the text that was put on the report, or '' if this phase does not decide the cell.
+
+        A graph is sent once per process, and again only if the test that sent it is rerun.
+        """
+        cell, run = self._collector.cell_of(item), self._runner.run_of(item)
+        if cell is None:
+            return ""
+        outcome, exported = (run.outcome, bool(run.exports)) if run is not None else (None, False)
+        record = record_of(cell, call, report, outcome, exported=exported)
+        if record is None:
+            return ""
+        if self._expectations or self._accept:
+            record = judge(report, record, self._expectations, self._accept)
+        summary = run.decisive_summary() if run is not None else ExportSummary()
+        graph = summary.graph_line
+        record = with_subject(
+            record,
+            dict(report.user_properties),
+            ops=summary.ops,
+            dtype=summary.dtype,
+            graph=graph.key if graph is not None else "",
+        )
+        record = with_relative_paths(record, self._root)
+        lines: list[Record] = [record]
+        if graph is not None and self._reported_graphs.setdefault(graph.key, record.nodeid) == record.nodeid:
+            lines.insert(0, graph)
+        text = "\n".join(map(encode, lines))
+        report.user_properties.append((PROPERTY, text))
+        return text
+
+
+__all__ = ["PROPERTY", "Recorder"]

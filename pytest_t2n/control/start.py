@@ -1,0 +1,95 @@
+"""The start of a session: engines are provisioned, and the role objects registered as plugins of pytest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from threading import Lock
+
+import pytest
+
+from pytest_t2n.collect.collection import CaseCollector
+from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, RECORDER, RUNNER, WORKER
+from pytest_t2n.config.engines import select_engines
+from pytest_t2n.config.settings import Settings
+from pytest_t2n.control.controller import Controller
+from pytest_t2n.control.ledger import Ledger
+from pytest_t2n.control.recorder import Recorder
+from pytest_t2n.control.worker import Worker, WorkerInput
+from pytest_t2n.expect.entries import ExpectationError, Expectations, read_expectations
+from pytest_t2n.records.cell import SelectedEngine
+from pytest_t2n.run.runner import CellRunner
+
+
+def start_controller(config: pytest.Config, settings: Settings) -> None:
+    """Provision the engines, open the ledger, and register the roles of the process that sees all reports.
+
+    Raises:
+        pytest.UsageError: an engine cannot be had, a directory cannot be written, or an expectation is wrong.
+    """
+    engines = select_engines(settings, _progress(config)) if settings.selects_engines else []
+    expectations = _expectations(config, settings, engines)
+    if settings.bundle is not None:
+        from pytest_t2n.run.bundles import start_bundle
+
+        start_bundle(settings.bundle)
+    # Relative to the project: a published report shall not show paths of one machine.
+    arguments = [str(one).replace(f"{config.rootpath}{os.sep}", "") for one in config.invocation_params.args]
+    ledger = Ledger(settings, engines, arguments)
+    if not config.getoption("collectonly", False):
+        ledger.open()
+    collector = CaseCollector(engines, settings.shard, ledger.resumed)
+    config.pluginmanager.register(collector, COLLECTOR)
+    if engines:
+        _register_running(config, settings, collector, expectations)
+    controller = Controller(config, settings, engines, expectations, ledger, collector)
+    config.pluginmanager.register(controller, CONTROLLER)
+
+
+def start_worker(config: pytest.Config, settings: Settings) -> None:
+    """Register the roles of a worker of xdist, with the engines that its controller resolved."""
+    given = WorkerInput.of(config)
+    collector = CaseCollector(given.engines, settings.shard, given.done)
+    config.pluginmanager.register(collector, COLLECTOR)
+    if given.folder is not None and given.engines:
+        worker = Worker(config.workerinput["workerid"], given.folder, collector)  # type: ignore[attr-defined]
+        config.pluginmanager.register(worker, WORKER)
+        _register_running(config, settings, collector, given.expectations, worker)
+
+
+def _register_running(
+    config: pytest.Config,
+    settings: Settings,
+    collector: CaseCollector,
+    expectations: Expectations,
+    worker: Worker | None = None,
+) -> None:
+    runner = CellRunner(settings, collector)
+    config.pluginmanager.register(runner, RUNNER)
+    recorder = Recorder(collector, runner, expectations, config.rootpath, accept=settings.accept, worker=worker)
+    config.pluginmanager.register(recorder, RECORDER)
+
+
+def _expectations(config: pytest.Config, settings: Settings, engines: Sequence[SelectedEngine]) -> Expectations:
+    if not engines or not settings.expect:
+        return Expectations()
+    try:
+        return read_expectations(settings.expect, config.rootpath, missing_ok=settings.accept)
+    except ExpectationError as exc:
+        raise pytest.UsageError(f"--t2n-expect: {exc}") from None
+
+
+def _progress(config: pytest.Config) -> Callable[[str, str], None]:
+    """Return a function that reports downloads: without it the first session of a machine would seem to hang."""
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    lock = Lock()  # engines are fetched by several threads, and a line is two writes
+
+    def say(version: str, event: str) -> None:
+        if reporter is not None and event != "ready":
+            with lock:
+                reporter.write_line(f"t2n: {event} tract {version}")
+
+    return say
+
+
+__all__ = ["start_controller", "start_worker"]

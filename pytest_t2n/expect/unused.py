@@ -1,0 +1,42 @@
+"""Entries of expectations that fit no cell of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_t2n.collect.selection import Selection
+from pytest_t2n.expect.entries import Expectation, Expectations, speaks_of_suite
+from pytest_t2n.records.cell import SelectedEngine
+
+
+def unused_entries(
+    expectations: Expectations, selection: Selection | None, engines: Sequence[SelectedEngine], *, everything: bool
+) -> list[tuple[Expectation, str]]:
+    """Return the entries that fit no planned cell although their suite and engine were there, each with a message.
+
+    `everything` says that all suites of the project were collected. A session that left tests out has no unused
+    entries; nor is an entry unused whose engine, or whose suite, is not in the session.
+    """
+    if selection is None or selection.partial or not expectations:
+        return []
+    used, shadowed = set[int](), dict[int, Expectation]()
+    for cell in selection.planned:
+        fitting = expectations.fitting(cell.case, cell.engine.target, cell.engine.version)
+        used.update(fitting[:1])
+        for index in fitting[1:]:
+            shadowed.setdefault(index, expectations.entries[fitting[0]])
+    found = []
+    for index, entry in enumerate(expectations.entries):
+        if index in used or not any(entry.fits_engine(engine.target, engine.version) for engine in engines):
+            continue
+        where = f"`{entry.case}` on {', '.join(entry.engines)}"
+        if index in shadowed:
+            found.append(
+                (entry, f"the entry of {where} never counts: {shadowed[index].place} fits its cells before it")
+            )
+        elif everything or speaks_of_suite(entry, selection.suites):
+            found.append((entry, f"the entry of {where} fits no cell of this session; remove or mend it"))
+    return found
+
+
+__all__ = ["unused_entries"]

@@ -1,0 +1,85 @@
+"""Cells and their engines as plain values, which travel to workers and stand in records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_t2n.records.nodeids import case_id
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedEngine:
+    """An engine of the session, one column of the matrix."""
+
+    target: str
+    """`tract` or `khronos`."""
+    version: str
+    label: str
+    """Unique within the target: the version, or `path-0.23.5` of a binary."""
+    resolved: Mapping[str, str] | None = None
+    """The files of the engine, as `ResolvedEngine.to_dict` returns them; None for khronos, which is a dependency."""
+
+    @property
+    def id(self) -> str:
+        """The end of test ids: `tract-0.21.19`, `khronos`."""
+        return f"{self.target}-{self.label}" if self.resolved else self.target
+
+    @property
+    def title(self) -> str:
+        """Target and label, the title of the column."""
+        return f"{self.target} {self.label}"
+
+    @property
+    def requested(self) -> str:
+        """The item of the version spec that asked for it."""
+        return self.resolved.get("requested", "") if self.resolved else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields in built-in types, which are all that xdist carries."""
+        resolved = dict(self.resolved) if self.resolved else None
+        return {"target": self.target, "version": self.version, "label": self.label, "resolved": resolved}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> SelectedEngine:
+        """Return the engine of `to_dict`."""
+        return cls(fields["target"], fields["version"], fields["label"], fields["resolved"])
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A case on one engine."""
+
+    nodeid: str
+    case: str
+    engine: SelectedEngine
+
+
+def encode_plan(cells: Iterable[Cell]) -> list[list[str]]:
+    """Return node id and engine of each cell, in built-in types."""
+    return [[cell.nodeid, cell.engine.id] for cell in cells]
+
+
+def decode_plan(
+    plan: Iterable[Sequence[str]], engines: Sequence[SelectedEngine], nodeids: Iterable[str] = ()
+) -> list[Cell]:
+    """Return the cells of an encoded plan; node ids equal to some in `nodeids` are those objects, held once."""
+    by_id = {engine.id: engine for engine in engines}
+    same = {nodeid: nodeid for nodeid in nodeids}
+    return [Cell(same.get(nodeid, nodeid), case_id(nodeid, engine), by_id[engine]) for nodeid, engine in plan]
+
+
+def guess_plan(nodeids: Iterable[str], engines: Sequence[SelectedEngine]) -> list[Cell]:
+    """Return the cells among node ids by how these end, for workers that could not write their plan."""
+    found = []
+    for nodeid in nodeids:
+        for engine in engines:
+            case = case_id(nodeid, engine.id)
+            if case != nodeid and nodeid.endswith(f"{engine.id}]"):
+                found.append(Cell(nodeid, case, engine))
+                break
+    return found
+
+
+__all__ = ["Cell", "SelectedEngine", "decode_plan", "encode_plan", "guess_plan"]

@@ -1,0 +1,58 @@
+"""Records made from the outcome of a check, or from its lack."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pytest_t2n.records.cell import Cell
+from pytest_t2n.records.schema import SCHEMA, CellLine, ErrorLine
+from t2n_core.check.stage import Stage, Status
+
+if TYPE_CHECKING:
+    from t2n_core.check.outcome import Outcome
+
+REUSED = "t2n_reused"
+"""A fact of an outcome that was not computed in this session."""
+BENCHMARK = "t2n_benchmark"
+"""A fact of an outcome: its times, on their way to the record's own field."""
+
+
+def outcome_record(cell: Cell, outcome: Outcome, *, expected: str = "") -> CellLine:
+    """Return the line of an outcome."""
+    from t2n_core.check.outcome import plain
+
+    fields = outcome.to_dict()
+    del fields["engine"]
+    facts: dict[str, Any] = dict(outcome.facts)
+    more: dict[str, Any] = {
+        "expected": expected,
+        "reused": bool(facts.pop(REUSED, False)),
+        "benchmark": facts.pop(BENCHMARK, None),
+    }
+    more["facts"] = plain(facts)
+    return msgspec.convert({"type": "cell", **_identity(cell), **fields, **more}, CellLine)
+
+
+def simple_record(
+    cell: Cell, status: Status, stage: Stage, error_class: str, message: str, *, expected: str = ""
+) -> CellLine:
+    """Return the line of a cell that has no outcome of its own: skipped, not run, or lost with its worker."""
+    error = ErrorLine(error_class, message)
+    return CellLine(**_identity(cell), status=status, stage=stage, error=error, expected=expected)
+
+
+def _identity(cell: Cell) -> dict[str, Any]:
+    engine = cell.engine
+    return {
+        "schema": SCHEMA,
+        "nodeid": cell.nodeid,
+        "case": cell.case,
+        "target": engine.target,
+        "version": engine.version,
+        "label": engine.label,
+    }
+
+
+__all__ = ["BENCHMARK", "REUSED", "outcome_record", "simple_record"]

@@ -1,0 +1,27 @@
+"""Node ids of tests: the case that a cell belongs to, and the names that a pattern may call it by."""
+
+from __future__ import annotations
+
+
+def case_id(nodeid: str, engine_id: str) -> str:
+    """Return the node id without its engine: `test_x.py::test_y[a]` of `test_x.py::test_y[a-tract-0.21.19]`."""
+    head, found, tail = nodeid.rpartition(engine_id)
+    if not found or not head.endswith(("-", "[")):
+        return nodeid
+    if head.endswith("[") and tail.startswith("]"):
+        return head[:-1] + tail[1:]
+    return (head[:-1] + tail) if head.endswith("-") else head + tail.removeprefix("-")
+
+
+def names_of(case: str) -> tuple[str, ...]:
+    """Return the names of a case: `tests/test_a.py::test_b[c]`, `test_a.py::test_b[c]`, `test_b[c]`."""
+    path, found, test = case.partition("::")
+    return (case, f"{path.rpartition('/')[2]}::{test}", test) if found else (case,)
+
+
+def suite_names(nodeid: str) -> set[str]:
+    """Return the names of the suite that a test belongs to: its own names without the parameters."""
+    return {name.partition("[")[0] for name in names_of(nodeid)}
+
+
+__all__ = ["case_id", "names_of", "suite_names"]

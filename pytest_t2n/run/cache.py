@@ -1,0 +1,54 @@
+"""The model and the folder that the cells of a process share."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from t2n_core.export import ModelExport
+
+
+class ExportCache:
+    """The export of the current case, for the engines that come next, and the folder of all archives.
+
+    It holds no more than one export, for memory.
+    """
+
+    def __init__(self) -> None:
+        self._key: object = None
+        self._export: ModelExport | Exception | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._archives = 0
+
+    def find(self, key: object) -> ModelExport | Exception | None:
+        """Return the export of `key`, or its failure; one of another case is dropped, since cases do not come back."""
+        if self._key != key:
+            self.clear()
+        return self._export
+
+    def keep(self, key: object, export: ModelExport | Exception) -> None:
+        """Remember an export, or its failure."""
+        self._key, self._export = key, export
+
+    def clear(self) -> None:
+        """Forget the export."""
+        self._key = self._export = None
+
+    def new_archive(self) -> Path:
+        """Return a new path for an archive, in one folder for all; the caller removes the file."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="t2n-", ignore_cleanup_errors=True)
+        self._archives += 1
+        return Path(self._folder.name) / f"model_{self._archives}.tar"
+
+    def close(self) -> None:
+        """Remove the folder, at the end of the session."""
+        self.clear()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+
+__all__ = ["ExportCache"]

@@ -1,0 +1,79 @@
+"""The converter as the plugin calls it. Loaded late: `load_converter` imports torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_t2n.collect.markers import CaseOptions
+from pytest_t2n.records.cell import SelectedEngine
+
+if TYPE_CHECKING:
+    from t2n_core.export import ModelExport
+
+
+class Converter(NamedTuple):
+    """The classes of the converter that the plugin uses."""
+
+    model_export: type[ModelExport]
+    tract: Callable[..., Any]
+    khronos: Callable[..., Any]
+
+
+def load_converter() -> Converter:
+    """Return the converter; imported at the first cell that runs, never while collecting."""
+    from t2n_core.export import ModelExport
+    from t2n_core.inference_target import KhronosNNEF, TractNNEF
+
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        import torch
+
+        # Each worker would otherwise start as many threads as the machine has cores.
+        torch.set_num_threads(1)
+    return Converter(ModelExport, TractNNEF, KhronosNNEF)
+
+
+def is_export(model: Any) -> bool:
+    """Return True for a ModelExport, which has its arguments already."""
+    return isinstance(model, load_converter().model_export)
+
+
+def new_export(
+    model: Any,
+    args: Any,
+    kwargs: Mapping[str, Any] | None,
+    options: CaseOptions,
+    target: str,
+    rewriters: tuple[Any, ...],
+) -> ModelExport:
+    """Return the export of a model with the options of a test; a khronos graph has fixed sizes."""
+    return load_converter().model_export(
+        model,
+        args,
+        kwargs,
+        input_names=options.input_names,
+        output_names=options.output_names,
+        dynamic_axes=None if target == "khronos" else options.dynamic_axes,
+        extra_inputs=options.inputs,
+        rewriters=rewriters,
+        strict_rewrites=options.strict_rewrites,
+        fn_name=options.fn_name,
+        capture=options.capture,
+        nnef_variable_naming_scheme=options.nnef_variable_naming_scheme,
+    )
+
+
+def target_of(engine: SelectedEngine, options: CaseOptions) -> Any:
+    """Return the inference target of an engine with the options of a test."""
+    from t2n_core.engine import ResolvedEngine
+
+    converter = load_converter()
+    more = options.options_of(engine.target)
+    if engine.target == "khronos":
+        return converter.khronos(engine.version, **more)
+    resolved = None if engine.resolved is None else ResolvedEngine.from_dict(engine.resolved)
+    return converter.tract(engine.version, engine=resolved, dynamic_axes=options.dynamic_axes, **more)
+
+
+__all__ = ["Converter", "is_export", "load_converter", "new_export", "target_of"]

@@ -1,0 +1,69 @@
+"""Bundles of failures for `--t2n-bundle-failures`: check, numbers, graph, and the command that reproduces it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_t2n.records.file import encode
+from pytest_t2n.records.from_outcome import outcome_record
+from pytest_t2n.records.run_line import package_versions
+from pytest_t2n.run.bundles import CheckInputs, npz_of, write_check, write_manifest
+from pytest_t2n.run.export_summary import graph_text
+
+if TYPE_CHECKING:
+    from t2n_core.check.outcome import Outcome
+    from t2n_core.export import ExportResult
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_SLUG = 60
+
+
+def write_failure_bundle(
+    directory: Path, inputs: CheckInputs, outcome: Outcome, result: ExportResult, timeout: float
+) -> str:
+    """Write the bundle of a failure into a folder of its own; return the command that reproduces it, in words.
+
+    A full disk costs the bundle only.
+    """
+    nodeid = inputs.cell.nodeid
+    slug = f"{_UNSAFE.sub('_', nodeid.rpartition('::')[2])[:_SLUG]}-{sha256(nodeid.encode()).hexdigest()[:8]}"
+    try:
+        return _write_failure(directory / slug, inputs, outcome, _actual(inputs, outcome, result, timeout))
+    except OSError as exc:
+        return f"no bundle of this failure: {exc}"
+
+
+def _write_failure(folder: Path, inputs: CheckInputs, outcome: Outcome, actual: Sequence[Sequence[Any]]) -> str:
+
+    cell = inputs.cell
+    write_manifest(folder, [write_check(folder, inputs)], package_versions())
+    (folder / "outcome.json").write_text(encode(outcome_record(cell, outcome)) + "\n", encoding="utf-8")
+    (folder / "numbers.npz").write_bytes(npz_of(inputs.samples, actual))
+    graph = graph_text(inputs.archive)
+    if graph:
+        (folder / "graph.nnef").write_bytes(graph)
+    binary = bool(cell.engine.resolved) and cell.engine.resolved is not None and cell.engine.resolved["kind"] == "cli"
+    selected = f"path:{cell.engine.resolved['library']}" if binary and cell.engine.resolved else cell.engine.version
+    select = "--khronos" if cell.engine.target == "khronos" else f"--tract {selected}"
+    command = f"t2n matrix run --bundle {folder} {select}"
+    text = f"# {cell.nodeid}\n\n{outcome.status.value} at stage {outcome.stage.value} in {cell.engine.title}\n"
+    (folder / "README.md").write_text(f"{text}\n    {command}\n\n```\n{outcome.describe()}\n```\n", encoding="utf-8")
+    return f"reproduce: {command}"
+
+
+def _actual(inputs: CheckInputs, outcome: Outcome, result: ExportResult, timeout: float) -> Sequence[Sequence[Any]]:
+    """Return the engine's outputs for a mismatch; nothing for other failures, whose engine gave none."""
+    if outcome.status.value != "mismatch":
+        return ()
+    try:
+        batches = [sample.inputs for sample in inputs.samples]
+        return result.target.engine().run(inputs.archive, batches, timeout=timeout).outputs
+    except Exception:
+        return ()
+
+
+__all__ = ["write_failure_bundle"]

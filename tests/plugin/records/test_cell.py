@@ -1,0 +1,52 @@
+"""Cells and engines as values: case ids, plans, the way to a worker."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_t2n.records.cell import Cell, SelectedEngine, decode_plan, encode_plan, guess_plan
+from pytest_t2n.records.nodeids import case_id
+from tests.plugin.config.test_engines import ALL, KHRONOS, tract
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "engine", "case"),
+    [
+        ("a.py::t[tract-0.21.19]", "tract-0.21.19", "a.py::t"),
+        ("a.py::t[x-tract-0.21.19]", "tract-0.21.19", "a.py::t[x]"),
+        ("a.py::t[khronos-x-khronos]", "khronos", "a.py::t[khronos-x]"),
+        ("a.py::t[xtract-0.21.19]", "tract-0.21.19", "a.py::t[xtract-0.21.19]"),
+        ("a.py::t[tract-0.21.19-late]", "tract-0.21.19", "a.py::t[late]"),
+        ("a.py::t[x-tract-0.21.19-late]", "tract-0.21.19", "a.py::t[x-late]"),
+        ("khronos.py::t", "khronos", "khronos.py::t"),
+    ],
+)
+def test_case_ids(nodeid, engine, case):
+    assert case_id(nodeid, engine) == case
+
+
+def test_engines_survive_the_way_to_a_worker():
+    assert [SelectedEngine.from_dict(engine.to_dict()) for engine in ALL] == ALL
+
+
+def test_ids_are_unique():
+    assert len({engine.id for engine in ALL}) == len(ALL)
+
+
+def test_a_guessed_plan_takes_the_engine_from_the_end():
+    engines = [tract("0.21.1"), tract("0.21.19"), KHRONOS]
+    ids = ["a::t[tract-0.21.19]", "a::t[tract-0.21.1]", "a::u[1-khronos]", "a::plain", "a::u[tract-0.21.19-x]"]
+    assert guess_plan(ids, engines) == [
+        Cell(ids[0], "a::t", engines[1]),
+        Cell(ids[1], "a::t", engines[0]),
+        Cell(ids[2], "a::u[1]", KHRONOS),
+    ]
+
+
+def test_a_plan_of_a_worker():
+    cells = [Cell("a::t[khronos]", "a::t", KHRONOS), Cell("a::u[1-tract-0.22.4]", "a::u[1]", ALL[2])]
+    collected = ["a::plain", "".join(["a::u[1-", "tract-0.22.4]"]), "a::t[khronos]"]
+    found = decode_plan(encode_plan(cells), ALL, collected)
+    assert found == cells
+    assert found[1].nodeid is collected[1], "a text that pytest keeps is not kept twice"
+    assert decode_plan(encode_plan(cells), ALL) == cells

@@ -21,6 +21,7 @@ from t2n_core.nnef.graph import Fragment, Graph
 from t2n_core.nnef.ranges import SizeRange
 from t2n_core.nnef.signatures import fragment_of
 from t2n_core.nnef.spec import Spec, spec_for
+from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.nnef.tract.user_extensions import to_write, with_assertions
 from t2n_core.nnef.writing_options import WeightCompression, WritingOptions
 
@@ -179,7 +180,7 @@ class TractNNEF(InferenceTarget):
     def post_export(self, graph: Graph) -> None:
         further: Sequence[str] = self.custom_extensions
         if self.pulse is None:
-            further = to_write(further, graph.sizes, self.spec.version)
+            further = to_write(further, graph.sizes, traits_of(self.spec.version))
         graph.extensions += [e for e in further if e not in graph.extensions]
         graph.properties.update(self.specific_properties)
         if self.dump_identity_properties:

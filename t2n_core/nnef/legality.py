@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 import sympy
-from packaging.version import Version
 
 from t2n_core.errors import SpecError
 from t2n_core.nnef import khronos_lint
@@ -18,8 +17,10 @@ from t2n_core.nnef.dims import same, shape_text
 from t2n_core.nnef.graph import Graph, Operation, Value, values_in
 from t2n_core.nnef.hazards import Call, hazards_for
 from t2n_core.nnef.identifiers import identifier_problem
+from t2n_core.nnef.releases import Releases
 from t2n_core.nnef.signatures import Signature, fragment_signature
 from t2n_core.nnef.spec import Spec
+from t2n_core.nnef.tract.traits import first_release, traits_of
 
 EXTERNALS: Final = ("external", "tract_core_external")
 GENERIC: Final = {"": "f", "scalar": "f", "integer": "iu", "logical": "b"}
@@ -144,12 +145,12 @@ def _check_extensions(graph: Graph, spec: Spec) -> Iterator[SpecError]:
             since = _REGISTRIES.get(rest.strip())
             if spec.registries is not None and rest.strip() not in spec.registries:
                 found = f"the registry `{rest}` is one that the target's feature_flags leave out"
-            elif since is None or spec.version < Version(since):
+            elif since is None or spec.version not in Releases.of(since):
                 found = f"{spec} has no registry `{rest}`" + (f"; available since {since}" if since else "")
         elif word == "tract_assert":
-            since = "0.21.8" if ":" in rest else "0.21.7" if "==" in rest else "0.21.6"
-            if spec.version < Version(since):
-                found = f"{spec} cannot parse `{extension}`; available since {since}"
+            trait = "checks_scenarios" if ":" in rest else "reads_equalities" if "==" in rest else "reads_size_bounds"
+            if not getattr(traits_of(spec.version), trait):
+                found = f"{spec} cannot parse `{extension}`; available since {first_release(trait)}"
         if found:
             yield _located(found, None, spec)
 

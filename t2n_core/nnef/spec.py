@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 from packaging.version import InvalidVersion, Version
 
 from t2n_core.errors import SpecError
+from t2n_core.nnef.releases import Releases
 from t2n_core.nnef.signatures import REQUIRED, Parameter, Signature
 
 TargetName: TypeAlias = Literal["tract", "khronos"]
@@ -29,14 +30,10 @@ class _Row:
     """A signature with the releases it holds for."""
 
     signature: Signature
-    since: str
+    releases: Releases
     until: str
-    before: str | None
-    """The first release that no longer has it; None while the newest one does."""
+    """The last release that has it."""
     absent: str = ""
-
-    def holds(self, version: Version) -> bool:
-        return Version(self.since) <= version and (self.before is None or version < Version(self.before))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,7 @@ class Spec:
         """tract's registries that may be used; None for all that the releases from PyPI have."""
         self._table = table
         known = min(version, table.newest)
-        self._rows = {name: row for name, rows in table.rows.items() for row in rows if row.holds(known)}
+        self._rows = {name: row for name, rows in table.rows.items() for row in rows if known in row.releases}
 
     def __repr__(self) -> str:
         return f"Spec({self})"
@@ -106,8 +103,8 @@ class Spec:
         rows = self._table.rows.get(name, ())
         usable = [row for row in rows if not row.absent and not row.signature.broken]
         for row in usable:
-            if self.version < Version(row.since):
-                return f"available since {row.since}"
+            if self.version not in Releases(row.releases.since):
+                return f"available since {row.releases.since}"
         if usable:
             return f"available only up to {usable[-1].until}"
         if rows:
@@ -160,4 +157,4 @@ def _row(name: str, entry: Mapping[str, Any]) -> _Row:
         registry=entry["registry"],
         broken=entry.get("broken", ""),
     )
-    return _Row(signature, entry["since"], entry["until"], entry["before"], entry.get("absent", ""))
+    return _Row(signature, Releases.of(entry["since"], entry["before"]), entry["until"], entry.get("absent", ""))

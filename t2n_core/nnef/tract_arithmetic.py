@@ -15,19 +15,8 @@ from t2n_core.nnef.shapes import broadcast, is_mixed, is_stretched
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.tract.barriers import fence
 from t2n_core.nnef.tract.sizes import argument_for
+from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.nnef.tract_rewriting import IN_PLACE, is_smaller, lone_axis, may_be_misread, sum_fits
-from t2n_core.nnef.tract_versions import (
-    DIVIDED_BY_POWERS,
-    EMPTY_SUMS,
-    FAST_NORMS,
-    FOLDED_CONDITIONS,
-    LONE_AXES,
-    MIXED_PRODUCT,
-    SMALL_FIRST,
-    SUMS_IN_SINGLE,
-    SUMS_OF_AXES,
-    SWAPPED_SUB,
-)
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 FLOAT64, INT64 = np.dtype(np.float64), np.dtype(np.int64)
@@ -35,7 +24,7 @@ FOLDING = {
     **dict.fromkeys(("mul", "div", "pow", "and"), ("x", "y")),
     "select": ("condition", "true_value", "false_value"),
 }
-"""Operators of which the engine takes an operand for a single number, whatever its shape; see FOLDED_CONDITIONS."""
+"""Operands that the engine takes for a single number, whatever their shape; see `folds_uniform_tensors`."""
 COMMUTATIVE = frozenset("add mul max min".split())
 
 
@@ -44,6 +33,7 @@ class TractArithmetic(Emitter):
 
     def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
         super().__init__(spec, name=name, options=options)
+        self.traits = traits_of(spec.version)
         self._has_lone_axis, self._is_known = lone_axis(), known()
 
     def write(
@@ -54,13 +44,12 @@ class TractArithmetic(Emitter):
         Sizes are in a form that the engine works out right.
         """
         try:
-            arguments = {name: argument_for(self.spec.version, argument) for name, argument in arguments.items()}
+            arguments = {name: argument_for(self.traits, argument) for name, argument in arguments.items()}
         except ValueError as wrong:
             raise self.fail(f"`{operator}`: {wrong}") from wrong
         if operator in FOLDING:
             arguments = self._shaped(operator, arguments, results[0])
-        first, end = LONE_AXES
-        if operator in IN_PLACE and first <= self.spec.version < end:
+        if operator in IN_PLACE and self.traits.misreads_unit_axes:
             arguments = self._renewed(operator, arguments)
         return super().write(operator, arguments, results, dtype)
 
@@ -76,7 +65,7 @@ class TractArithmetic(Emitter):
             rest = [arguments[other].shape for other in others if isinstance(arguments[other], Value)]
             if rest and not is_stretched(broadcast(*rest), result.shape):
                 continue
-            if self.spec.version >= FOLDED_CONDITIONS and not is_static(value.shape):
+            if self.traits.folds_uniform_tensors and not is_static(value.shape):
                 arguments = {**arguments, name: fence(self, value)}
             else:
                 arguments = {**arguments, **{other: self._repeated(arguments[other], result) for other in others}}
@@ -89,7 +78,7 @@ class TractArithmetic(Emitter):
     def _may_be_a_number(self, operator: str, name: str, value: Value) -> bool:
         if name == "y" and (operator == "pow" or (operator == "div" and value.dtype.kind in "iu")):
             return is_full(value.weight) if value.weight is not None else self._is_known(value)
-        if self.spec.version < FOLDED_CONDITIONS or is_static(value.shape):
+        if not self.traits.folds_uniform_tensors or is_static(value.shape):
             return False
         return name in ("x", "y", "condition") and self._is_known(value)
 
@@ -122,21 +111,19 @@ class TractArithmetic(Emitter):
 
     def relu(self, x: Value) -> Value:
         """The statement of that name, or what the engine makes of it in the order that is fast."""
-        fast = self.spec.version < SMALL_FIRST and x.dtype == FLOAT32
+        fast = self.traits.wants_small_first and x.dtype == FLOAT32
         return self.max(x, 0.0) if fast else self.one("relu", x)
 
     def _small_first(self, x: Operand, y: Operand) -> tuple[Operand, Operand]:
         """Operands of which either may be the first."""
-        return (y, x) if self.spec.version < SMALL_FIRST and is_smaller(y, x) else (x, y)
+        return (y, x) if self.traits.wants_small_first and is_smaller(y, x) else (x, y)
 
     def sub(self, x: Operand, y: Operand, out: Expected | None = None) -> Value:
         """`x - y`; as `-y + x` where the engine would swap them, or where that is fast."""
-        if self.spec.version < SMALL_FIRST and is_smaller(y, x):
+        if self.traits.wants_small_first and is_smaller(y, x):
             return self.one("add", self.one("neg", y) if isinstance(y, Value) else -y, x, out=out)
-        first, end = SWAPPED_SUB
-        swapping = first <= self.spec.version < end
         if (
-            swapping
+            self.traits.swaps_sub
             and isinstance(y, Value)
             and y.dtype.kind in "fi"
             and is_stretched(x.shape if isinstance(x, Value) else (), y.shape)
@@ -158,7 +145,7 @@ class TractArithmetic(Emitter):
 
     def _may_be_shifted(self, y: Operand) -> bool:
         """True if the engine may make this divisor a shift, which rounds down."""
-        if self.spec.version >= DIVIDED_BY_POWERS:
+        if not self.traits.shifts_for_powers:
             return False
         if isinstance(y, Value) and y.weight is None:
             return self._is_known(y)
@@ -175,7 +162,7 @@ class TractArithmetic(Emitter):
         return self.add(quotient, self.cast(rounded_down, x.dtype))
 
     def _widened(self, x: Operand, y: Operand) -> Operand:
-        if self.spec.version != MIXED_PRODUCT or not (isinstance(x, Value) and isinstance(y, Value)):
+        if not self.traits.misreads_mixed_operands or not (isinstance(x, Value) and isinstance(y, Value)):
             return y
         shape = broadcast((1,) * (y.rank - x.rank) + x.shape, (1,) * (x.rank - y.rank) + y.shape)
         lifted = self.lift(y, len(shape))
@@ -186,8 +173,7 @@ class TractArithmetic(Emitter):
 
         Each half is exact up to 2^21 elements, and so is their sum modulo 2^64.
         """
-        first, end = EMPTY_SUMS
-        if not first <= self.spec.version < end and (input.dtype.kind == "f" or input.dtype == INT64):
+        if self.traits.dies_of_empty_sums and (input.dtype.kind == "f" or input.dtype == INT64):
             input = self._never_empty(input, axes)
         if input.dtype != INT64 or sum_fits(input, axes):
             return self.one("sum_reduce", input, axes=axes, out=out)
@@ -208,25 +194,24 @@ class TractArithmetic(Emitter):
 
     def sums_rows(self, lead: Shape) -> bool:
         """Where a norm over one axis is recognised, or sums are made axis by axis, fast only without others before."""
-        if self.spec.version < SUMS_OF_AXES:
+        if not self.traits.sums_axes_at_once:
             return not same(product(lead), 1)
-        return self.spec.version >= FAST_NORMS
+        return self.traits.fuses_norms
 
     def mean_of(self, value: Value, axes: Sequence[int]) -> Value:
         """Over the last axis beside one of size 1: the sum over the last one alone is half as fast."""
         last = value.rank - 1
-        if self.spec.version < SUMS_OF_AXES or list(axes) != [last]:
+        if not self.traits.sums_axes_at_once or list(axes) != [last]:
             return super().mean_of(value, axes)
         row = self.unsqueeze(value, axes=[last])
         return self.squeeze(self.mean_reduce(row, axes=[last, last + 1]), axes=[last])
 
     def mean_of_squares(self, value: Value, axes: Sequence[int]) -> Value:
         """The plain mean where it makes a norm that the engine has an operator for."""
-        if self.spec.version >= FAST_NORMS:
+        if self.traits.fuses_norms:
             return self.mean_reduce(self.mul(value, value), axes=list(axes))
         return super().mean_of_squares(value, axes)
 
     def accumulator(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """Float32 for halves also where the engine itself would sum them up in halves."""
-        in_halves = self.spec.version < SUMS_IN_SINGLE
-        return FLOAT32 if dtype == FLOAT16 and in_halves else super().accumulator(dtype)
+        return FLOAT32 if dtype == FLOAT16 and self.traits.sums_float16_in_float16 else super().accumulator(dtype)

@@ -19,18 +19,10 @@ from t2n_core.nnef.tract.barriers import fence
 from t2n_core.nnef.tract.guard_statement import guard
 from t2n_core.nnef.tract.guards import assertions
 from t2n_core.nnef.tract.size_values import SizeValues
+from t2n_core.nnef.tract.traits import first_release
 from t2n_core.nnef.tract_arithmetic import INT64
 from t2n_core.nnef.tract_layout import TractLayout
 from t2n_core.nnef.tract_rewriting import is_rewritten, is_tiled
-from t2n_core.nnef.tract_versions import (
-    BATCHED_CONSTANTS,
-    BLOCKS,
-    BLOCKS_IN_HALVES,
-    PRODUCTS_APART,
-    PRODUCTS_OF_EQUALS,
-    REWRITTEN_PRODUCTS,
-    ROWS_OVERRUN,
-)
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 TRACT_TYPES = {
@@ -48,7 +40,7 @@ class TractEmitter(TractLayout):
     def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
         super().__init__(spec, name=name, options=options)
         self._size_values = SizeValues(self)
-        self.rows_overrun = spec.version < ROWS_OVERRUN
+        self.rows_overrun = self.traits.overruns_rows
 
     def declare_symbols(self, sizes: SizeRange) -> None:
         self.graph.sizes = sizes
@@ -60,7 +52,7 @@ class TractEmitter(TractLayout):
             return
         sizes = self.graph.sizes
         try:
-            self.graph.extensions += assertions(sizes, self.spec.version)
+            self.graph.extensions += assertions(sizes, self.traits)
         except ValueError as wrong:
             raise LowerError(f"{self.spec} cannot check that sizes are in the range {sizes}: {wrong}") from wrong
         if sizes.restricted:
@@ -105,11 +97,11 @@ class TractEmitter(TractLayout):
 
     def matmul(self, x: Value, y: Value, out: Expected | None = None, **transposed: bool) -> Value:
         """The product of matrices, with operands that the engine would misread repeated or behind a barrier."""
-        if self.spec.version < BATCHED_CONSTANTS:
+        if self.traits.overreads_batched_constants:
             x, y = self._batched(x, y), self._batched(y, x)
-        if self.spec.version < PRODUCTS_OF_EQUALS:
+        if self.traits.compares_inner_sizes_as_written:
             y = self._spelled_as(x, y, **transposed)
-        if self.spec.version >= REWRITTEN_PRODUCTS:
+        if self.traits.rewrites_product_operands:
             rewritten = is_rewritten(x, y), is_rewritten(y, x)
             x, y = (fence(self, v) if broken else v for v, broken in zip((x, y), rewritten, strict=True))
         return self.one("matmul", x, y, out=out, **transposed)
@@ -117,14 +109,14 @@ class TractEmitter(TractLayout):
     def stacked_product(self, x: Value, w: Value) -> Value:
         """One product, three times as fast, where the engine would do many."""
         lead = x.shape[:-1]
-        if self.spec.version >= PRODUCTS_APART or is_static(lead):
+        if not self.traits.splits_dynamic_products or is_static(lead):
             return super().stacked_product(x, w)
         flat = self.reshape_to(x, (product(lead), x.shape[-1]))
         return self.reshape_to(self.matmul(flat, w, transposeB=True), (*lead, w.shape[0]))
 
     def conv(self, input: Value, filter: Value, *args: Any, out: Expected | None = None, **attributes: Any) -> Value:
         """The statement of that name; with a window of 1 the engine makes it a product, with the same misreading."""
-        if self.spec.version >= REWRITTEN_PRODUCTS and is_tiled(input):
+        if self.traits.rewrites_product_operands and is_tiled(input):
             input = fence(self, input)
         channels = filter.shape[1] * attributes.get("groups", 1)
         input = self._spelled(input, 1, channels)
@@ -156,9 +148,9 @@ class TractEmitter(TractLayout):
         return self.cast(out, input.dtype)
 
     def block_layout(self) -> BlockLayout:
-        if self.spec.version < BLOCKS:
-            raise self.fail(f"weights in blocks of 4 bits (Q4_0) are read since tract {BLOCKS}")
-        return BlockLayout.NEIGHBOURS if self.spec.version < BLOCKS_IN_HALVES else BlockLayout.HALVES
+        if not self.traits.reads_q40:
+            raise self.fail(f"weights in blocks of 4 bits (Q4_0) are read since tract {first_release('reads_q40')}")
+        return BlockLayout.HALVES if self.traits.reads_llama_q40 else BlockLayout.NEIGHBOURS
 
     def _spelled_as(self, x: Value, y: Value, *, transposeA: bool = False, transposeB: bool = False) -> Value:  # noqa: N803
         """Return the second operand of a product, its inner size spelled as that of the first."""

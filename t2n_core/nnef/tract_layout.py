@@ -18,13 +18,6 @@ from t2n_core.nnef.tract.empty import without_empty
 from t2n_core.nnef.tract.sizes import is_quotient, is_seen_within, without_differences
 from t2n_core.nnef.tract_arithmetic import INT64, TractArithmetic
 from t2n_core.nnef.tract_rewriting import MOVED_RESHAPES
-from t2n_core.nnef.tract_versions import (
-    CLAMPED_ENDS,
-    EMPTY_RESHAPES,
-    QUOTIENTS_AS_BOUNDS,
-    SIZES_AS_BOUNDS,
-    SUBTRACTED_QUOTIENTS,
-)
 
 
 class TractLayout(TractArithmetic):
@@ -108,22 +101,21 @@ class TractLayout(TractArithmetic):
         """Return whether `slice` takes no such bounds, or the engine would not find out the extent that it has."""
         if is_static((size, begin, end)):
             return False
-        if self.spec.version < SIZES_AS_BOUNDS:
+        if not self.traits.slices_by_sizes:
             return not is_static((begin, end))
         length = as_dim(end - begin)
         if (
-            self.spec.version >= QUOTIENTS_AS_BOUNDS
+            self.traits.is_slow_between_quotients
             and not self.options.streaming
             and is_quotient(begin)
             and is_quotient(end)
         ):
             return True
-        return bool(self.spec.version >= SUBTRACTED_QUOTIENTS and without_differences(length) != length)
+        return bool(self.traits.merges_quotients and without_differences(length) != length)
 
     def _is_clamped(self, size: Dim, begin: Dim, end: Dim) -> bool:
         """Return whether `slice` would compare these bounds with the axis, and infer another extent than it has."""
-        first_clamping, first_right = CLAMPED_ENDS
-        if is_static((size, begin, end)) or not first_clamping <= self.spec.version < first_right:
+        if is_static((size, begin, end)) or not self.traits.clamps_slice_ends:
             return False
         if self.options.streaming and not is_static((begin, end)):  # nothing but a `slice` can be streamed
             return is_quotient(begin) or is_quotient(end)
@@ -133,7 +125,7 @@ class TractLayout(TractArithmetic):
         """Return `value[begin:end:step]` by the operator that is told how long its result is, where there is one."""
         length = as_dim(end - begin)
         shape = (*value.shape[:axis], length, *value.shape[axis + 1 :])
-        if not CLAMPED_ENDS[0] <= self.spec.version < CLAMPED_ENDS[1]:
+        if not self.traits.clamps_slice_ends:
             out = Expected(shape, value.dtype)
             return self.call("slice", value, axes=[axis], begin=[begin], end=[end], outs=[out])[0]
         piece = self.tract_core_dyn_slice(
@@ -176,12 +168,10 @@ class TractLayout(TractArithmetic):
         With dynamic sizes it is of the axes that change only, and of each group of them alone where there are many: the
         engine compares the numbers of elements as expressions, and does not see that `(B*T)*U` is `(U*B)*T`.
         """
-        for (first, end), is_moved in MOVED_RESHAPES:
-            if first <= self.spec.version < end and is_moved(input):
-                input = fence(self, input)
+        if any(getattr(self.traits, trait) and is_moved(input) for trait, is_moved in MOVED_RESHAPES):
+            input = fence(self, input)
         wanted = tuple(as_dim(d) for d in shape)
-        first, end = EMPTY_RESHAPES
-        if first <= self.spec.version < end:
+        if self.traits.fails_on_empty_reshapes:
             self.graph.sizes = without_empty(self.graph.sizes, input.shape)
         parts = [] if is_static(input.shape + wanted) else reshape_parts(input.shape, wanted)
         if not parts:

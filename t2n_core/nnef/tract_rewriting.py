@@ -12,7 +12,6 @@ from t2n_core.nnef.emitter import FLOAT16, FLOAT32, PRODUCTS, Operand
 from t2n_core.nnef.graph import Operation, Value
 from t2n_core.nnef.inherited import Inherited
 from t2n_core.nnef.shapes import BROADCASTING, UNARY, is_stretched
-from t2n_core.nnef.tract_versions import RESHAPES_INTO_SCANS, RESHAPES_INTO_SUMS
 
 _PASSED = frozenset({"reshape", "transpose", "squeeze", "unsqueeze", "concat", "slice", "tract_core_cast"}) | (
     UNARY - {"tract_core_trilu"}
@@ -185,5 +184,5 @@ def _folds_batch(value: Value, other: Value) -> bool:
     return len(before) > 1 and len(after) == 1 and start < value.rank - 2 and other.shape[start] == 1
 
 
-MOVED_RESHAPES = ((RESHAPES_INTO_SCANS, is_sequence), (RESHAPES_INTO_SUMS, is_sum_of_product))
-"""Releases, and whether such a value is one whose reshape they move to where it is wrong."""
+MOVED_RESHAPES = (("moves_reshapes_into_scans", is_sequence), ("moves_reshapes_into_sums", is_sum_of_product))
+"""Traits, and whether a value is one whose reshape a release with them moves to where it is wrong."""

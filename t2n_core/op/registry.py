@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import torch
-from packaging.version import Version
 
 from t2n_core.errors import T2NError
+from t2n_core.nnef.releases import ALL_RELEASES, Releases
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 from t2n_core.torch_graph.ir import TorchOp
@@ -48,8 +48,7 @@ class Rule:
     key: str
     function: Callable[..., Any]
     target: str | None = None
-    since: Version | None = None
-    before: Version | None = None
+    releases: Releases = ALL_RELEASES
     parameters: frozenset[str] = field(default_factory=frozenset)
     implied: frozenset[str] = field(default_factory=frozenset)
     """Arguments that the captured shape and dtype of the result say already (`size` of a view)."""
@@ -68,8 +67,7 @@ class Rule:
             (not self.option or bool(getattr(options, self.option)))
             and all(spec.has(name) for name in self.needs)
             and (self.target is None or self.target == spec.target)
-            and (self.since is None or spec.version >= self.since)
-            and (self.before is None or spec.version < self.before)
+            and spec.version in self.releases
         )
 
     def takes(self, op: TorchOp) -> str:
@@ -94,9 +92,9 @@ class Registry:
         return Registry(self._rules)
 
     def add(self, rule: Rule) -> None:
-        """Raises RegistryError if there is a rule with the same key, target, since and option, naming both places."""
+        """Add a rule. Raises RegistryError, with both places, if one has its key, target, first release and option."""
         for other in self._rules.setdefault(rule.key, []):
-            if (other.target, other.since, other.option) == (rule.target, rule.since, rule.option):
+            if (other.target, other.releases.since, other.option) == (rule.target, rule.releases.since, rule.option):
                 raise RegistryError(f"two rules for {rule.key}: {other.place} and {rule.place}")
         self._rules[rule.key].append(rule)
 
@@ -116,7 +114,7 @@ class Registry:
         for key in dict.fromkeys((kind, kind.split(".")[0])):
             fitting = [r for r in self._rules.get(key, ()) if r.fits(spec, options)]
             if fitting:
-                return max(fitting, key=lambda r: (bool(r.option), r.target is not None, r.since or Version("0")))
+                return max(fitting, key=lambda r: (bool(r.option), r.target is not None, r.releases.rank))
         return None
 
 
@@ -138,7 +136,7 @@ def op(
     `since` and `before` bound the versions of the target: `since` has it, `before` no longer does. Raises RegistryError
     for an argument that no overload of the operator has, and for a second rule of equal rank.
     """
-    first, end = (Version(v) if v else None for v in (since, before))
+    releases = Releases.of(since, before)
     if option and not hasattr(PLAIN, option):
         raise RegistryError(f"there is no option {option!r} of a target")
 
@@ -146,7 +144,7 @@ def op(
         parameters = frozenset(list(inspect.signature(function).parameters)[1:])
         _check(keys, parameters | set(implied), function)
         for key in keys:
-            rule = Rule(key, function, target, first, end, parameters, frozenset(implied), option, tuple(needs))
+            rule = Rule(key, function, target, releases, parameters, frozenset(implied), option, tuple(needs))
             registry.add(rule)
         return function
 

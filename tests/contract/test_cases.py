@@ -93,5 +93,5 @@ def test_every_rule_has_a_case() -> None:
                 keys[case] |= {r.key for r in used}
                 missing -= used
     missing = {r for r in missing if r.key not in TESTED_ELSEWHERE}
-    names = sorted(f"{r.key} (since {r.since})" if r.since else r.key for r in missing)
+    names = sorted(f"{r.key} (since {r.releases.since})" if r.releases.since else r.key for r in missing)
     assert not names, f"{len(names)} rules without a case: {', '.join(names)}"

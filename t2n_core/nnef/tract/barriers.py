@@ -8,7 +8,6 @@ import numpy as np
 
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Value
-from t2n_core.nnef.tract_versions import SIZES_AS_FORMULAS
 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract_arithmetic import TractArithmetic
@@ -31,7 +30,7 @@ def hide_formula(g: TractArithmetic, value: Value, *, never_negative: bool) -> V
     Releases from 0.23.0 on follow such numbers as formulas in whole numbers: half of 5 is 2, and a mask of positions
     ends in an undetermined symbol.
     """
-    if g.spec.version < SIZES_AS_FORMULAS:
+    if not g.traits.follows_sizes:
         return value
     return g.abs(value) if never_negative else fence(g, value)
 

@@ -13,14 +13,7 @@ from t2n_core.nnef.graph import ArrayWeight, Graph, Operation, Value
 from t2n_core.nnef.range_names import NODE
 from t2n_core.nnef.tract.guards import excess
 from t2n_core.nnef.tract.sizes import is_uncertain, without_extremes
-from t2n_core.nnef.tract_versions import (
-    BOUNDED_SIZES,
-    CHECKED_SCENARIOS,
-    EXTREMES,
-    SIZES_AS_BOUNDS,
-    SMALL_FIRST,
-    SOLVED_SIZES,
-)
+from t2n_core.nnef.tract.traits import first_release
 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract_emitter import TractEmitter
@@ -37,17 +30,18 @@ def guard(g: TractEmitter) -> None:
     The statement stands on one way to an output: what fails there fails the whole run. Raises LowerError for a range
     that this release cannot check.
     """
-    graph, version = g.graph, g.spec.version
+    graph, traits = g.graph, g.traits
     if g.options.streaming or graph.sizes.unbounded:
         return
-    needed = version >= CHECKED_SCENARIOS or graph.sizes.restricted or not _is_empty_at_zero(graph)
-    graph.guarded = needed and version >= SIZES_AS_BOUNDS
-    if version >= CHECKED_SCENARIOS or not needed:
+    needed = traits.checks_scenarios or graph.sizes.restricted or not _is_empty_at_zero(graph)
+    graph.guarded = needed and traits.slices_by_sizes
+    if traits.checks_scenarios or not needed:
         return
-    if version < SIZES_AS_BOUNDS:
+    if not traits.slices_by_sizes:
         if graph.sizes.restricted:
             raise LowerError(
-                f"{g.spec} cannot check that sizes are in the range {graph.sizes}", hint=f"{SIZES_AS_BOUNDS} can"
+                f"{g.spec} cannot check that sizes are in the range {graph.sizes}",
+                hint=f"{first_release('slices_by_sizes')} can",
             )
         return
     _need_solved(g)
@@ -69,7 +63,7 @@ def _is_empty_at_zero(graph: Graph) -> bool:
 
 def _need_solved(g: TractEmitter) -> None:
     """Raises LowerError where the engine does not find out what a symbol is."""
-    if g.spec.version >= SOLVED_SIZES:
+    if g.traits.solves_sums:
         return
     extents = [extent for value in g.graph.inputs for extent in value.shape if not isinstance(extent, int)]
     solved = symbols_of(extent for extent in extents if extent.as_coeff_Mul()[1].is_Symbol)
@@ -77,7 +71,8 @@ def _need_solved(g: TractEmitter) -> None:
         found = ", ".join(str(extent) for extent in extents if name in symbols_of([extent]))
         raise LowerError(
             f"{g.spec} does not find {name} from an axis of {found}",
-            hint=f"give an input with an axis of {name}, or of a multiple of it; {SOLVED_SIZES} needs none",
+            hint=f"give an input with an axis of {name}, or of a multiple of it; tract {first_release('solves_sums')} "
+            "needs none",
         )
 
 
@@ -112,13 +107,12 @@ def _one(g: TractEmitter, rank: int) -> Value:
         text(end)
     except ValueError as wrong:
         raise LowerError(f"{g.spec} cannot check that sizes are in the range {g.graph.sizes}: {wrong}") from wrong
-    if g.spec.version < EXTREMES:
+    if not g.traits.has_extremes:
         end = without_extremes(end)
         if is_uncertain(end):
-            raise LowerError(
-                f"{g.spec} cannot check that sizes are in the range {g.graph.sizes}", hint=f"{EXTREMES} can"
-            )
-    if g.spec.version >= BOUNDED_SIZES:  # `slice` ends where the axis does, there
+            first = first_release("has_extremes")
+            raise LowerError(f"{g.spec} cannot check that sizes are in the range {g.graph.sizes}", hint=f"{first} can")
+    if g.traits.reads_size_bounds:  # `slice` ends where the axis does, there
         arguments = {"input": number, "start": 0, "end": end, "len": 1, "axis": 0}
         return _write(g, "tract_core_dyn_slice", arguments, np.float32, rank)
     part = _write(g, "slice", {"input": number, "axes": [0], "begin": [0], "end": [end]}, np.float32, rank)
@@ -134,8 +128,7 @@ def _multiplied(g: TractEmitter, place: Value, one: Value) -> Value:
         one = _write(g, "gt", {"x": one, "y": 0.5}, np.bool_, rank)
     elif dtype != _FLOAT32:
         one = _write(g, "tract_core_cast", {"input": one, "to": g.type_name(dtype)}, dtype, rank)
-    small_first = g.spec.version < SMALL_FIRST
-    x, y = (one, place) if small_first else (place, one)
+    x, y = (one, place) if g.traits.wants_small_first else (place, one)
     guarded = _write(g, "and" if dtype.kind == "b" else "mul", {"x": x, "y": y}, dtype, rank)
     guarded.shape = place.shape
     return guarded

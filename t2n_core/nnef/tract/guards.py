@@ -16,12 +16,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import sympy
-from packaging.version import Version
 from sympy.core.relational import Relational
 
 from t2n_core.nnef.dims import FloorDiv, Max, Min, Modulo, as_dim, text
 from t2n_core.nnef.ranges import SizeRange
-from t2n_core.nnef.tract_versions import BOUNDED_SIZES, CHECKED_SCENARIOS
+from t2n_core.nnef.tract.traits import TractTraits
 
 SCENARIOS: Final = ("range", "range_again")
 STEPS: Final = (16_777_213, 2_147_483_629)
@@ -31,16 +30,16 @@ _STRICT: Final = {sympy.Lt: 1, sympy.Gt: -1}
 _SIGNS: Final = {sympy.Eq: "==", sympy.Le: "<=", sympy.Lt: "<=", sympy.Ge: ">=", sympy.Gt: ">="}
 
 
-def assertions(sizes: SizeRange, version: Version) -> list[str]:
+def assertions(sizes: SizeRange, traits: TractTraits) -> list[str]:
     """What stands behind `extension`, in releases that read it.
 
     Of sizes of at least 1 the engine proves that operators made for many elements fit, which it does not use for a
     tensor that might be empty.
     """
-    if version < BOUNDED_SIZES:
+    if not traits.reads_size_bounds:
         return []
     plain = [f"tract_assert {name} >= {min(1, sizes.bounds[name][0])}" for name in sizes.names]
-    return [*plain, *_scenarios(sizes)] if version >= CHECKED_SCENARIOS else plain
+    return [*plain, *_scenarios(sizes)] if traits.checks_scenarios else plain
 
 
 def _scenarios(sizes: SizeRange) -> Iterator[str]:

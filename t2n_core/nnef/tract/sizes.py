@@ -6,11 +6,10 @@ import functools
 from typing import Any
 
 import sympy
-from packaging.version import Version
 
 from t2n_core.nnef.dims import Dim, FloorDiv, Max, Min, Modulo, Size, as_dim, compiled, has_extremes, same
 from t2n_core.nnef.size_functions import greatest, least
-from t2n_core.nnef.tract_versions import EXTREMES, SUBTRACTED_QUOTIENTS
+from t2n_core.nnef.tract.traits import TractTraits, first_release
 
 _MOST_BENT = 4096
 """The sum of the numbers of an expression up to which it is looked for bends."""
@@ -59,20 +58,23 @@ def negated(size: sympy.Expr) -> Dim:
     return as_dim(sympy.expand(size).replace(lambda e: e.is_Add, lambda e: _turned(e, 1)))
 
 
-def argument_for(version: Version, argument: Any) -> Any:
+def argument_for(traits: TractTraits, argument: Any) -> Any:
     """Return an argument of a statement with all sizes in it, also in lists, in the form that this release works out
     right."""
     if isinstance(argument, list | tuple):
-        return type(argument)(argument_for(version, one) for one in argument)
+        return type(argument)(argument_for(traits, one) for one in argument)
     if not isinstance(argument, sympy.Expr):
         return argument
     size: Dim = argument
     if has_extremes(size):
-        plain = hinged(without_differences(size)) if version < EXTREMES else size
-        size = without_extremes(plain) if version < EXTREMES else without_nesting(plain)
-        if version < EXTREMES and is_uncertain(size):
-            raise ValueError(f"{argument} has no form that this release works out right; {EXTREMES} has one")
-    return without_differences(size) if version >= SUBTRACTED_QUOTIENTS else size
+        if traits.has_extremes:
+            size = without_nesting(size)
+        else:
+            size = without_extremes(hinged(without_differences(size)))
+            if is_uncertain(size):
+                first = first_release("has_extremes")
+                raise ValueError(f"{argument} has no form that this release works out right; {first} has one")
+    return without_differences(size) if traits.merges_quotients else size
 
 
 def is_uncertain(size: Dim) -> bool:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from packaging.version import Version
 from sympy.core.relational import Relational
 
 from t2n_core.errors import InputError
 from t2n_core.nnef.dims import symbol
 from t2n_core.nnef.ranges import SizeRange
 from t2n_core.nnef.tract.guards import assertion, condition
-from t2n_core.nnef.tract_versions import CHECKED_SCENARIOS
+from t2n_core.nnef.tract.traits import TractTraits
 
 _ASSERT = "tract_assert "
 
@@ -42,7 +41,7 @@ def with_assertions(sizes: SizeRange, lines: Iterable[str]) -> SizeRange:
     return replace(sizes, scenarios=scenarios) if scenarios else sizes
 
 
-def to_write(lines: Iterable[str], sizes: SizeRange, version: Version) -> list[str]:
+def to_write(lines: Iterable[str], sizes: SizeRange, traits: TractTraits) -> list[str]:
     """Those of a user's lines that say more than the range does.
 
     A bound of one size is left, for what the engine makes of it, where the range is checked as well.
@@ -50,9 +49,9 @@ def to_write(lines: Iterable[str], sizes: SizeRange, version: Version) -> list[s
     found = []
     for line in lines:
         scenario = ":" in line
-        if not line.startswith(_ASSERT) or (scenario and version < CHECKED_SCENARIOS):
+        if not line.startswith(_ASSERT) or (scenario and not traits.checks_scenarios):
             found.append(line)
-        elif not scenario and version >= CHECKED_SCENARIOS:
+        elif not scenario and traits.checks_scenarios:
             relation = condition(line.removeprefix(_ASSERT), {name: symbol(name) for name in sizes.names})
             names = [s.name for s in relation.free_symbols]
             bounds = SizeRange(dict.fromkeys(names, (0, None))).narrowed(relation)

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 from packaging.specifiers import SpecifierSet
-from packaging.version import Version
 
 from t2n_core.errors import LowerError
 from t2n_core.nnef.dims import Dim
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Fragment
+from t2n_core.nnef.releases import ALL_RELEASES, Releases
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Form:
     """One file: a fragment for the versions, dtypes and batch it says."""
 
     text: str
-    since: Version | None
+    releases: Releases
     batch: int | None
     dtypes: frozenset[str]
     largest_state: int | None = None
@@ -40,7 +40,7 @@ class Form:
 
     def fits(self, g: Emitter, dtype: np.dtype[Any], h: int, batch: Dim) -> bool:
         return (
-            (self.since is None or (g.spec.target == "tract" and g.spec.version >= self.since))
+            (self.releases == ALL_RELEASES or (g.spec.target == "tract" and g.spec.version in self.releases))
             and (self.avoided is None or g.spec.version not in self.avoided)
             and (not self.dtypes or dtype.name in self.dtypes)
             and (self.batch is None or self.batch == batch)
@@ -62,14 +62,14 @@ def forms(name: str) -> tuple[Form, ...]:
             found.append(
                 Form(
                     text,
-                    Version(said["since"]) if "since" in said else None,
+                    Releases.of(said.get("since")),
                     int(said["batch"]) if "batch" in said else None,
                     frozenset(comments.get("dtypes", "").split()),
                     int(comments["largest state"]) if "largest state" in comments else None,
                     SpecifierSet(comments["not for"]) if "not for" in comments else None,
                 )
             )
-    return tuple(sorted(found, key=lambda f: (f.since or Version("0"), bool(f.dtypes), bool(f.batch)), reverse=True))
+    return tuple(sorted(found, key=lambda f: (f.releases.rank, bool(f.dtypes), bool(f.batch)), reverse=True))
 
 
 def find_fragment(

@@ -16,11 +16,12 @@ from t2n_core.errors import InputError, LowerError
 from t2n_core.nnef.dims import FloorDiv, Max, Min, Modulo, evaluate, symbol
 from t2n_core.nnef.ranges import SizeRange
 from t2n_core.nnef.tract.guards import assertion, assertions, condition, excess
+from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.nnef.tract.user_extensions import to_write, with_assertions
 
 T, S = symbol("T", 0), symbol("S", 0)
 FREE = SizeRange({"T": (0, None), "S": (0, None)})
-OLD, NEW = Version("0.21.7"), Version("0.21.8")
+OLD, NEW = traits_of(Version("0.21.7")), traits_of(Version("0.21.8"))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_scenarios_stand_twice_and_hold_all_conditions() -> None:
         *(f"tract_assert {name}: {one}" for name in ("range", "range_again") for one in ("T >= 5", "T <= 16")),
     ]
     assert assertions(sizes, OLD) == ["tract_assert P >= 0", "tract_assert T >= 1"]
-    assert assertions(sizes, Version("0.21.5")) == []
+    assert assertions(sizes, traits_of(Version("0.21.5"))) == []
     assert assertions(FREE, NEW) == ["tract_assert S >= 0", "tract_assert T >= 0"]
 
 

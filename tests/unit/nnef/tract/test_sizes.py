@@ -17,6 +17,7 @@ from t2n_core.nnef.tract.sizes import (
     without_extremes,
     without_nesting,
 )
+from t2n_core.nnef.tract.traits import traits_of
 
 T, B = symbol("T"), symbol("B")
 HALF, QUARTER = FloorDiv(T, 2), FloorDiv(T, 4)
@@ -115,7 +116,7 @@ def test_an_extreme_is_a_quotient_where_sizes_have_none(size: Dim) -> None:
 
 
 def test_the_form_depends_on_the_release() -> None:
-    bound, old, new = Min(T, 16), Version("0.21.6"), Version("0.21.7")
+    bound, old, new = Min(T, 16), traits_of(Version("0.21.6")), traits_of(Version("0.21.7"))
     assert argument_for(new, [bound, 3]) == [bound, 3]
     assert not has_extremes(argument_for(old, [bound])[0])
     assert argument_for(old, "axes") == "axes"
@@ -152,5 +153,5 @@ def test_parts_of_a_size_are_the_size() -> None:
 def test_what_old_releases_simplify_wrongly_has_no_form_there() -> None:
     nested = Max(Max(T - 2, FloorDiv(B, 2)) - 3 * FloorDiv(T, 2), 0)
     with pytest.raises(ValueError, match=r"no form that this release works out right; 0\.21\.7 has one"):
-        argument_for(Version("0.20.22"), as_dim(nested))
-    assert argument_for(Version("0.21.7"), as_dim(nested)) is not None
+        argument_for(traits_of(Version("0.20.22")), as_dim(nested))
+    assert argument_for(traits_of(Version("0.21.7")), as_dim(nested)) is not None

@@ -1,0 +1,131 @@
+"""The behaviours of tract's releases that decide how statements are written, each under a name.
+
+This is the only place that says from which release on tract does what. What a release must not be given at all is in
+`tools/spec_sources/hazards.toml`, which operators it has in `tract_operators.tsv`.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from packaging.version import Version
+
+from t2n_core.nnef.releases import Releases
+
+_RANGES = "releases"
+
+
+def _in(*ranges: Releases) -> Any:
+    return field(metadata={_RANGES: ranges})
+
+
+def _since(first: str, before: str | None = None) -> Any:
+    return _in(Releases.of(first, before))
+
+
+def _before(first_without: str) -> Any:
+    return _in(Releases.of(None, first_without))
+
+
+@dataclass(frozen=True, slots=True)
+class TractTraits:
+    """The behaviours of one release."""
+
+    # What it reads of sizes.
+    reads_size_bounds: bool = _since("0.21.6")
+    """Plain assertions on symbols, such as `tract_assert T >= 1`, and `tract_core_dyn_slice`."""
+    checks_scenarios: bool = _since("0.21.8")
+    """Sizes that none of the archive's scenarios allows are refused."""
+    reads_equalities: bool = _since("0.21.7")
+    """Assertions with `==`."""
+    solves_sums: bool = _since("0.21")
+    """T is found where an extent is `T + 1`; releases without it find T from `T` and `2 * T` alone."""
+    slices_by_sizes: bool = _since("0.19.6")
+    """The bounds of `slice` may be sizes; in releases without it they are numbers."""
+    has_extremes: bool = _since("0.21.7")
+    """`min` and `max` of sizes."""
+
+    # What it gets wrong with sizes.
+    clamps_slice_ends: bool = _since("0.21.6", "0.23.0")
+    """The extent of `slice(x, end=3)` on a dynamic axis T is taken for min(T, 3), so that no statement written for 3
+    fits. The same holds for `end=T` on an axis of 64, and for `begin`."""
+    fails_on_empty_reshapes: bool = _since("0.21.6", "0.23.0")
+    """A `reshape` of a tensor without elements is an error."""
+    merges_quotients: bool = _since("0.21.6")
+    """Two equal sizes with a quotient subtracted are not seen to be equal; from 0.23.0 on `T - T / 2` is taken for
+    `T / 2`, which is one less where T is odd."""
+    is_slow_between_quotients: bool = _since("0.23.0")
+    """The extent of a `slice` from one quotient to another takes minutes."""
+    follows_sizes: bool = _since("0.23.0")
+    """Numbers made of a size are followed as formulas in whole numbers: half of 5 is 2."""
+    folds_uniform_tensors: bool = _since("0.23.0")
+    """A tensor of symbolic size that is all 0 or all 1 (`ones(T)`) becomes one element as an operand of `mul`, `div`,
+    `pow`, `and` and as a condition, although the result may take its shape from it. In all releases the second operand
+    of `pow` and of the `div` of integers does so if it is full of one number."""
+
+    # What it gets wrong with numbers.
+    moves_reshapes_into_scans: bool = _since("0.23.0", "0.23.9")
+    """A `reshape` of a scan's result is moved into the scan, which then fails."""
+    moves_reshapes_into_sums: bool = _since("0.20", "0.20.19")
+    """A `reshape` of a sum is moved into the product that is a part of it, which then reads and writes elsewhere:
+    wrong numbers, or the process dies."""
+    overreads_batched_constants: bool = _before("0.20")
+    """`matmul` reads beyond an operand whose batch is repeated to that of a constant."""
+    compares_inner_sizes_as_written: bool = _before("0.21.8")
+    """A `matmul` over an axis whose size is spelled otherwise in the second operand is of the first element alone, or
+    no product at all."""
+    overruns_rows: bool = _before("0.23.0")
+    """`conv` over two axes writes beyond its memory where a window begins behind the end of a row."""
+    rewrites_product_operands: bool = _since("0.21.12")
+    """A `tile` is taken off a product's operand although the result then lacks the size, and a `reshape` of one
+    operand's batch is folded into the other operand although that has one element there."""
+    swaps_sub: bool = _since("0.21.8", "0.21.11")
+    """`sub` of few elements minus many gives the negative."""
+    misreads_unit_axes: bool = _since("0.21.8", "0.23.0")
+    """`add`, `mul` and the like, of many floats, are computed for a part of the elements only, or beyond their memory,
+    where an axis of one element was inserted into the first operand: its stride, which is that of the next axis, is
+    taken for the number of elements behind it."""
+    misreads_mixed_operands: bool = _since("0.21.6", "0.21.7")
+    """`mul` and `div` of floats misread a second operand whose repeated axes are neither all in front nor all
+    behind."""
+    dies_of_empty_sums: bool = _in(Releases.of(None, "0.21.6"), Releases.of("0.23.5"))
+    """A sum of floats along an axis without elements ends the process; from 0.23.5 on along the last axis only."""
+    shifts_for_powers: bool = _before("0.23.9")
+    """The `div` of integers by a power of two that is known is made a shift, which rounds down."""
+    sums_float16_in_float16: bool = _before("0.21.13")
+    """Products of float16 are summed in float16, where PyTorch takes float32: all of them, from 0.21.2 to 0.21.7 those
+    of a matrix and a vector. Convolutions do so in every release."""
+
+    # Weights.
+    reads_q40: bool = _since("0.21.6")
+    """Weights in blocks of 4 bits, in tract's own layout."""
+    reads_llama_q40: bool = _since("0.21.11")
+    """Weights in blocks of 4 bits, in the layout of llama.cpp."""
+
+    # What is fast.
+    splits_dynamic_products: bool = _before("0.20")
+    """A `matmul` over a dynamic axis is one product for each index of the axes in front."""
+    wants_small_first: bool = _before("0.21.6")
+    """A number or a repeated tensor is fast as the first operand (12 and 1.5 times), since only then the engine works
+    in the memory of the second one, without going through it axis by axis."""
+    sums_axes_at_once: bool = _since("0.21.10")
+    """A sum over several axes is one pass; in releases without it, one sum after the other."""
+    fuses_norms: bool = _since("0.23.1")
+    """The norm over the last axis is recognised, and faster than its parts."""
+
+
+@functools.cache
+def traits_of(version: Version) -> TractTraits:
+    """Return the behaviours of this release."""
+    return TractTraits(**{f.name: any(version in one for one in f.metadata[_RANGES]) for f in fields(TractTraits)})
+
+
+def first_release(trait: str) -> str:
+    """Return the first release with a behaviour, for messages. Raises KeyError for a name that is none."""
+    ranges = {f.name: f.metadata[_RANGES] for f in fields(TractTraits)}[trait]
+    return str(ranges[0].since)
+
+
+__all__ = ["TractTraits", "first_release", "traits_of"]

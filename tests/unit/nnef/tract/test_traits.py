@@ -1,0 +1,45 @@
+"""The behaviours of releases."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+from packaging.version import Version
+
+from t2n_core.nnef.releases import ALL_RELEASES, Releases
+from t2n_core.nnef.tract.traits import TractTraits, first_release, traits_of
+
+
+def test_a_range_begins_with_its_first_release_and_ends_before_the_other() -> None:
+    range_ = Releases.of("0.21.6", "0.23.0")
+    assert [Version(v) in range_ for v in ("0.21.5", "0.21.6", "0.22.4", "0.23.0")] == [False, True, True, False]
+    assert Version("0.1") in ALL_RELEASES
+
+
+@pytest.mark.parametrize(
+    ("trait", "with_it", "without_it"),
+    [
+        ("has_extremes", ["0.21.7", "0.23.9"], ["0.21.6", "0.19.2"]),
+        ("clamps_slice_ends", ["0.21.6", "0.22.4"], ["0.21.5", "0.23.0"]),
+        ("overruns_rows", ["0.19.2", "0.22.4"], ["0.23.0"]),
+        ("dies_of_empty_sums", ["0.21.5", "0.23.5", "0.23.9"], ["0.21.6", "0.23.4"]),
+        ("misreads_mixed_operands", ["0.21.6"], ["0.21.5", "0.21.7"]),
+    ],
+)
+def test_releases_with_a_behaviour(trait: str, with_it: list[str], without_it: list[str]) -> None:
+    assert all(getattr(traits_of(Version(v)), trait) for v in with_it)
+    assert not any(getattr(traits_of(Version(v)), trait) for v in without_it)
+
+
+def test_every_behaviour_is_documented_and_told_apart_by_some_release() -> None:
+    releases = [f"0.{minor}.{patch}" for minor in range(19, 24) for patch in range(30)]
+    found = [asdict(traits_of(Version(release))) for release in releases]
+    for trait in TractTraits.__dataclass_fields__:
+        assert {one[trait] for one in found} == {True, False}, trait
+
+
+def test_the_first_release_with_a_behaviour() -> None:
+    assert first_release("has_extremes") == "0.21.7"
+    with pytest.raises(KeyError):
+        first_release("has_wings")

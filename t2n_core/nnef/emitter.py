@@ -9,6 +9,7 @@ version does not have is a SpecError right here, with the origin of the torch op
 
 from __future__ import annotations
 
+import difflib
 import functools
 import math
 import re
@@ -28,7 +29,7 @@ from t2n_core.nnef.graph import ArrayWeight, BlockLayout, Fragment, Graph, Opera
 from t2n_core.nnef.identifiers import identifier_problem
 from t2n_core.nnef.ranges import SizeRange
 from t2n_core.nnef.signatures import fragment_signature
-from t2n_core.nnef.spec import Signature, Spec
+from t2n_core.nnef.spec import Signature, Spec, known_operators
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 Scalar: TypeAlias = bool | int | float
@@ -113,9 +114,13 @@ class Emitter(ABC):
 
     # ------------------------------------------------------------------------------------------------------ statements
     def __getattr__(self, name: str) -> Callable[..., Value]:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return functools.partial(self.one, name.rstrip("_"))  # `and_`, `or_`, `not_` are Python's words
+        """Return the writer of an operator. Raises AttributeError for a word that no release has as an operator."""
+        operator = name.rstrip("_")  # `and_`, `or_`, `not_` are Python's words
+        if name.startswith("_") or not self.spec.knows(operator):
+            near = difflib.get_close_matches(operator, [*dir(type(self)), *known_operators(self.spec.target)], n=3)
+            hint = f"; did you mean {', '.join(near)}?" if near and not name.startswith("_") else ""
+            raise AttributeError(f"{type(self).__name__} has no attribute or operator `{name}`{hint}")
+        return functools.partial(self.one, operator)
 
     def one(self, operator: str, *args: Any, out: Expected | None = None, **attributes: Any) -> Value:
         """Writes one statement; returns its only, or first, result. `out` as in `call`."""

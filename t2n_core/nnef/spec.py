@@ -22,7 +22,7 @@ from t2n_core.nnef.signatures import REQUIRED, Parameter, Signature
 
 TargetName: TypeAlias = Literal["tract", "khronos"]
 
-__all__ = ["REQUIRED", "Parameter", "Signature", "Spec", "TargetName", "spec_data", "spec_for"]
+__all__ = ["REQUIRED", "Parameter", "Signature", "Spec", "TargetName", "known_operators", "spec_data", "spec_for"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,10 @@ class Spec:
             return False
         return attribute is None or row.signature.parameter(attribute) is not None
 
+    def knows(self, name: str) -> bool:
+        """Return whether any version of the target has this operator."""
+        return name in self._table.rows
+
     def names(self) -> Iterator[str]:
         """All operators that this version can resolve, broken ones included."""
         return (name for name, row in self._rows.items() if not row.absent)
@@ -125,6 +129,11 @@ def spec_for(target: TargetName, version: str | Version) -> Spec:
         return _spec_for(target, Version(str(version)))
     except InvalidVersion as wrong:
         raise SpecError(f"{version!r} is not a version of {target}") from wrong
+
+
+def known_operators(target: TargetName) -> Iterable[str]:
+    """Return the names of all operators that any version of a target has."""
+    return _table(target).rows.keys()
 
 
 @functools.cache

@@ -209,6 +209,8 @@ def text(d: Dim, name_of: Callable[[str], str] = str) -> str:
         return f"({'*'.join(text(a, name_of) for a in factors)})"
     if d.is_Pow and d.exp.is_Integer and d.exp > 0:
         return f"({'*'.join([text(d.base, name_of)] * int(d.exp))})"
+    if isinstance(d, FloorDiv | Modulo) and d.args[1].is_Integer and _is_misread(d.args[0], int(d.args[1])):
+        raise ValueError(f"{d} has no form that engines divide right")
     if isinstance(d, FloorDiv) and d.args[1].is_Integer and d.args[1] > 0:
         over, quotient = _raised(d.args[0], int(d.args[1]))
         if quotient != 0:
@@ -233,6 +235,39 @@ def _factors(d: sympy.Expr) -> list[sympy.Expr]:
     """
     powers = [(a.base, int(a.exp)) if a.is_Pow and a.exp.is_Integer and a.exp > 0 else (a, 1) for a in d.args]
     return [base for base, times in powers for _ in range(times)]
+
+
+def _is_misread(a: sympy.Expr, b: int) -> bool:
+    """Return whether engines round a quotient otherwise, since a part of the dividend is a remainder.
+
+    A dividend in which a symbol is subtracted they negate before they divide: they read `(-T % 4 + 2) // 3`, of
+    `((T + 3) / 4) * 4 - T + 2`, as 1 where T is 4. Before 0.23.0 they take multiples of the divisor out of a dividend,
+    and divide what is left towards zero: `(1 - (2 * T / 3) * 3) / 2 + T` for `(2 * T % 3 + 1) // 2`.
+    """
+    terms = sympy.expand(a).as_coefficients_dict()
+    if b <= 0 or not any(isinstance(term, FloorDiv | Modulo) for term in terms):
+        return False
+    spelled = _spelled_out(a).as_coefficients_dict()
+    if any(number < 0 and term.is_Symbol and terms.get(term, 0) >= 0 for term, number in spelled.items()):
+        return True
+    left = sympy.Add(*(number * term for term, number in spelled.items() if number % b))
+    return any(value < 0 and value % b for value in map(compiled(left), _points(left)))
+
+
+def _spelled_out(a: sympy.Expr) -> sympy.Expr:
+    """Return a dividend with the sums that `text` makes of its remainders and of quotients of what can be negative."""
+    terms = sympy.expand(a).as_coefficients_dict().items()
+    return sympy.expand(sympy.Add(*(number * _as_sum(term) for term, number in terms)))
+
+
+def _as_sum(term: sympy.Expr) -> sympy.Expr:
+    if not isinstance(term, FloorDiv | Modulo) or not term.args[1].is_Integer or term.args[1] <= 0:
+        return term
+    over, quotient = _raised(term.args[0], int(term.args[1]))
+    whole = sympy.Function.__new__(FloorDiv, over, term.args[1], evaluate=False)
+    if isinstance(term, FloorDiv):
+        return -whole if quotient is None else whole - quotient
+    return term.args[1] * whole + term.args[0] if quotient is None else over - term.args[1] * whole
 
 
 def _raised(a: sympy.Expr, b: int) -> tuple[sympy.Expr, sympy.Expr | None]:

@@ -117,3 +117,26 @@ def test_a_multiple_is_divided() -> None:
     half = FloorDiv(T - 1, 2)
     assert FloorDiv(4 * half + 2 * T, 2) == 2 * half + T
     assert FloorDiv(3 * half, 2) != half
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        FloorDiv(Modulo(-T, 4) + 2, 3),
+        FloorDiv(Modulo(-T, 4), 2),
+        Modulo(Modulo(-T, 2) + 2, 3),
+        FloorDiv(Modulo(2 * T, 3) + 1, 2),
+        FloorDiv(Modulo(3 * T, 4) + 2, 3),
+    ],
+)
+def test_a_dividend_with_a_remainder_that_engines_misread_has_no_form(size: Dim) -> None:
+    with pytest.raises(ValueError, match="no form that engines divide right"):
+        text(size)
+
+
+@pytest.mark.parametrize(
+    "size",
+    [FloorDiv(Modulo(T, 4) + 2, 3), FloorDiv(Modulo(3 * T, 4), 2), FloorDiv(Modulo(-T, 4) + T, 2), Modulo(-T, 4)],
+)
+def test_a_dividend_with_a_remainder_that_engines_read_right_has_one(size: Dim) -> None:
+    assert text(size)

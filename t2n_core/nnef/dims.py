@@ -244,10 +244,13 @@ def _is_misread(a: sympy.Expr, b: int) -> bool:
     `((T + 3) / 4) * 4 - T + 2`, as 1 where T is 4. Before 0.23.0 they take multiples of the divisor out of a dividend,
     and divide what is left towards zero: `(1 - (2 * T / 3) * 3) / 2 + T` for `(2 * T % 3 + 1) // 2`.
     """
-    terms = sympy.expand(a).as_coefficients_dict()
-    if b <= 0 or not any(isinstance(term, FloorDiv | Modulo) for term in terms):
+    if b <= 0:
         return False
-    spelled = _spelled_out(a).as_coefficients_dict()
+    over, _ = _raised(a, b)
+    terms = sympy.expand(over).as_coefficients_dict()
+    if not any(isinstance(term, FloorDiv | Modulo) for term in terms):
+        return False
+    spelled = _spelled_out(over).as_coefficients_dict()
     if any(number < 0 and term.is_Symbol and terms.get(term, 0) >= 0 for term, number in spelled.items()):
         return True
     left = sympy.Add(*(number * term for term, number in spelled.items() if number % b))

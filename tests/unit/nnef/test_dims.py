@@ -136,7 +136,13 @@ def test_a_dividend_with_a_remainder_that_engines_misread_has_no_form(size: Dim)
 
 @pytest.mark.parametrize(
     "size",
-    [FloorDiv(Modulo(T, 4) + 2, 3), FloorDiv(Modulo(3 * T, 4), 2), FloorDiv(Modulo(-T, 4) + T, 2), Modulo(-T, 4)],
+    [
+        FloorDiv(Modulo(T, 4) + 2, 3),
+        FloorDiv(Modulo(3 * T, 4), 2),
+        FloorDiv(Modulo(-T, 4) + T, 2),
+        Modulo(-T, 4),
+        Modulo(1 - FloorDiv(T + 1, 2), 4),
+    ],
 )
 def test_a_dividend_with_a_remainder_that_engines_read_right_has_one(size: Dim) -> None:
     assert text(size)

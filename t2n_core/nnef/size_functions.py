@@ -110,7 +110,9 @@ class Modulo(sympy.Function):  # type: ignore[misc]
         if b.is_Integer:
             # what is a multiple of b, or a rest modulo b already, does not matter
             inner = a.replace(lambda e: isinstance(e, cls) and e.args[1] == b, lambda e: e.args[0])
-            constant, rest = sympy.expand(inner).as_coeff_Add()
+            terms = sympy.expand(inner).as_coefficients_dict()
+            constant = terms.pop(sympy.S.One, sympy.S.Zero)
+            rest = sympy.Add(*(n * t for t, n in terms.items() if not (t.is_integer and n.is_Integer and n % b == 0)))
             plain = rest + constant % b
             return None if plain == a else cls(plain, b)
         return None

@@ -111,3 +111,9 @@ def test_a_quotient_of_an_extreme_is_the_extreme_of_quotients(found: Dim, expect
     assert found == expected
     for time in range(1, 40):
         assert evaluate(as_dim(found), {"T": time}) == evaluate(as_dim(expected), {"T": time})
+
+
+def test_multiples_of_the_divisor_leave_no_remainder() -> None:
+    assert Modulo(4 * FloorDiv(T + 3, 4) + 1, 4) == 1
+    assert Modulo(T + 8 * FloorDiv(T, 3) + 5, 4) == Modulo(T + 1, 4)
+    assert Modulo(6 * T, 4) == Modulo(6 * T, 4, evaluate=False)

@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from t2n_core import ModelExport
-from t2n_core.errors import CaptureError
+from t2n_core import ModelExport, TractNNEF
+from t2n_core.errors import CaptureError, UnsupportedOpsError
 from t2n_core.torch_graph.narrowing import RangeWarning
 
 
@@ -246,3 +246,15 @@ def test_a_decision_that_pytorch_takes_to_be_known_is_one() -> None:
     export = ModelExport(Net(one_row_apart).eval(), torch.randn(3, 8, 6), dynamic_axes={"x": {0: "B", 1: "T"}})
     with pytest.warns(RangeWarning, match=f"{Path(__file__).name}:{line_of(one_row_apart, '# here')}"):
         assert str(export.captured.range) == "B >= 2, T >= 1"
+
+
+class Unpacked(nn.Module):
+    def forward(self, lu: Tensor, pivots: Tensor) -> Tensor:
+        return torch.lu_unpack(lu, pivots, unpack_pivots=False)[2]
+
+
+def test_a_decomposition_that_decides_by_a_size_is_refused() -> None:
+    lu, pivots = torch.randn(3, 5), torch.tensor([2, 2, 3], dtype=torch.int32)
+    axes = {"lu": {0: "A", 1: "B"}, "pivots": {0: "A"}}
+    with pytest.raises(UnsupportedOpsError, match="aten::lu_unpack decides by a size"):
+        ModelExport(Unpacked(), (lu, pivots), dynamic_axes=axes).lower(TractNNEF("0.23.9"))

@@ -100,7 +100,7 @@ class TractEmitter(TractLayout):
         if self.traits.overreads_batched_constants:
             x, y = self._batched(x, y), self._batched(y, x)
         if self.traits.compares_inner_sizes_as_written:
-            y = self._spelled_as(x, y, **transposed)
+            x, y = self._spelled_alike(x, y, **transposed)
         if self.traits.rewrites_product_operands:
             rewritten = is_rewritten(x, y), is_rewritten(y, x)
             x, y = (fence(self, v) if broken else v for v, broken in zip((x, y), rewritten, strict=True))
@@ -152,9 +152,19 @@ class TractEmitter(TractLayout):
             raise self.fail(f"weights in blocks of 4 bits (Q4_0) are read since tract {first_release('reads_q40')}")
         return BlockLayout.HALVES if self.traits.reads_llama_q40 else BlockLayout.NEIGHBOURS
 
-    def _spelled_as(self, x: Value, y: Value, *, transposeA: bool = False, transposeB: bool = False) -> Value:  # noqa: N803
-        """Return the second operand of a product, its inner size spelled as that of the first."""
-        return self._spelled(y, y.rank - (1 if transposeB else 2), x.shape[-2 if transposeA else -1])
+    def _spelled_alike(self, x: Value, y: Value, **transposed: bool) -> tuple[Value, Value]:
+        """Return the operands of a product with their inner size spelled alike.
+
+        A size that is more than a symbol is cut to in both: the engine may have worked it out itself, as of a
+        convolution.
+        """
+        of_x = x.rank - (2 if transposed.get("transposeA") else 1)
+        of_y = y.rank - (1 if transposed.get("transposeB") else 2)
+        size = x.shape[of_x]
+        if isinstance(size, int) or size.is_Symbol:
+            return x, self._spelled(y, of_y, size)
+        x, y = (self.slice(v, axes=[axis], begin=[0], end=[size]) for v, axis in ((x, of_x), (y, of_y)))
+        return x, y
 
     def _spelled(self, value: Value, axis: int, size: Dim) -> Value:
         """Return a value with the size of one axis, which is this one, spelled so."""

@@ -14,6 +14,7 @@ BETWEEN = {
     "conv/conv_transpose1d, 1 every 1, 2 groups": ("0.21.8", "0.21.10"),
     "conv/conv_transpose1d, 1 every 2, 2 groups": ("0.21.8", "0.21.10"),
     "conv/conv_transpose2d, one place, groups": ("0.21.8", "0.21.10"),
+    "matmul/einsum over a computed size": ("0.20.22", "0.21.7"),
     "arithmetic/sub of a mean": ("0.21.7", "0.21.8", "0.21.10"),
     "arithmetic/sub of a mean dynamic": ("0.21.7", "0.21.8", "0.21.10"),
     "matmul/matmul over halves": ("0.21.5", "0.21.7", "0.21.8"),

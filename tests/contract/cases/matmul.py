@@ -34,6 +34,18 @@ def _of_repeated(x: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.linear(torch.cat([rows, x.unsqueeze(1).expand_as(rows)], -1), matrix)
 
 
+class _Upsampled(nn.Module):
+    """Products over a size that the engine works out itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up = nn.ConvTranspose1d(4, 4, 1, stride=3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.up(torch.cat([x[:, ::3], x], 1).mT)
+        return torch.einsum("htc,hsc->ht", y, y)
+
+
 def _of_windows(x: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
     """Batch and places of windows on one axis: engines unfold that in the weights too."""
     b, h, w, c = x.shape
@@ -52,6 +64,7 @@ def _of_padded_rows(x: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
 
 
 CASES = [
+    case("einsum over a computed size", build(_Upsampled), randn(2, 5, 4)).dynamic({0: {1: "T"}}),
     case("linear", build(nn.Linear, 5, 3), randn(2, 5)),
     case("linear dynamic", build(nn.Linear, 5, 3), randn(2, 4, 5)).dynamic({0: {0: "B", 1: "T"}}),
     case("linear of a vector", build(nn.Linear, 5, 3), randn(5)),

@@ -74,7 +74,32 @@ def argument_for(traits: TractTraits, argument: Any) -> Any:
             if is_uncertain(size):
                 first = first_release("has_extremes")
                 raise ValueError(f"{argument} has no form that this release works out right; {first} has one")
-    return without_differences(size) if traits.merges_quotients else size
+    return gathered(without_differences(size)) if traits.merges_quotients else size
+
+
+def gathered(size: Dim) -> Dim:
+    """Return a size with what is added to a quotient inside of it, as the engine has it: `3 * (T // 2) + 3 * T` as
+    `3 * (3 * T // 2)`.
+
+    The engine adds `T` to `T // 2` so before it multiplies, and does not see that the sum of the products is the same.
+    """
+    if isinstance(size, int) or not size.has(FloorDiv):
+        return size
+    return as_dim(sympy.expand(size).replace(lambda e: e.is_Add, _gathered))
+
+
+def _gathered(total: sympy.Expr) -> sympy.Expr:
+    terms = total.as_coefficients_dict()
+    quotients = [term for term in terms if isinstance(term, FloorDiv) and term.args[1].is_Integer]
+    if len(quotients) != 1 or terms[quotients[0]] <= 1:
+        return total
+    (quotient,), number = quotients, terms[quotients[0]]
+    inside = {term: n / number for term, n in terms.items() if term != quotient and not term.is_number}
+    if not inside or not all(n.is_Integer and n > 0 for n in inside.values()):
+        return total
+    dividend, divisor = quotient.args
+    more = divisor * sympy.Add(*(n * term for term, n in inside.items()))
+    return number * FloorDiv(sympy.expand(dividend + more), divisor) + terms.get(sympy.Integer(1), 0)
 
 
 def is_uncertain(size: Dim) -> bool:

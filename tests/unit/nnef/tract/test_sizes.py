@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 
 import pytest
+import sympy
 from packaging.version import Version
 
-from t2n_core.nnef.dims import Dim, FloorDiv, Max, Min, as_dim, evaluate, has_extremes, symbol
+from t2n_core.nnef.dims import Dim, FloorDiv, Max, Min, as_dim, evaluate, has_extremes, same, symbol
 from t2n_core.nnef.tract.sizes import (
     argument_for,
+    gathered,
     hinged,
     is_seen_within,
     negated,
@@ -155,3 +157,16 @@ def test_what_old_releases_simplify_wrongly_has_no_form_there() -> None:
     with pytest.raises(ValueError, match=r"no form that this release works out right; 0\.21\.7 has one"):
         argument_for(traits_of(Version("0.20.22")), as_dim(nested))
     assert argument_for(traits_of(Version("0.21.7")), as_dim(nested)) is not None
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (3 * T + 3 * FloorDiv(T + 2, 3) - 2, 3 * FloorDiv(4 * T + 2, 3) - 2),
+        (T + FloorDiv(T, 2), T + FloorDiv(T, 2)),
+        (2 * T + 4 * FloorDiv(T, 2), 2 * T + 4 * FloorDiv(T, 2)),
+    ],
+)
+def test_what_is_added_to_a_scaled_quotient_goes_inside(size: sympy.Expr, expected: sympy.Expr) -> None:
+    assert gathered(as_dim(size)) == expected
+    assert same(as_dim(size), as_dim(expected))

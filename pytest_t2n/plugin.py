@@ -13,11 +13,12 @@ needs, and nothing imports torch or numpy before the first cell runs. The role o
 from __future__ import annotations
 
 import sys
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, MARKER_HELP, RUNNER
+from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, MARKER_HELP, RECORDER, RUNNER
 from pytest_t2n.config.options import add_options
 
 if TYPE_CHECKING:
@@ -41,6 +42,22 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure() -> None:
     if "t2n_core.engine.pool" in sys.modules:
         sys.modules["t2n_core.engine.pool"].close_all()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[Any]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Hand a report to the recorder.
+
+    This module is registered before the user's conftest.py, and the recorder after it: with a hook of its own it would
+    come after the wrappers there, which would see the report before it is judged.
+    """
+    report = yield
+    recorder = item.config.pluginmanager.get_plugin(RECORDER)
+    if recorder is not None:
+        recorder.take(item, call, report)
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

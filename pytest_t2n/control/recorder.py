@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +43,11 @@ class Recorder:
         self._reported_graphs: dict[str, str] = {}
         """Node id of the cell that each graph was reported with, by the graph's key."""
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[Any]
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Attach the record after all other plugins changed the report."""
-        report = yield
+    def take(self, item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
+        """Attach the record of a report that is made, and judge both."""
         text = self._attach(item, call, report)
         if self._worker is not None:
             self._worker.take(report, text)
-        return report
 
     def _attach(self, item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> str:
         """Return the text that was put on the report, or '' if this phase does not decide the cell.

@@ -64,6 +64,22 @@ def test_failures_as_expected_are_xfails_and_the_record_keeps_the_status(suite, 
     assert suite.statuses["test_model[bug-tract-0.23.9]"] == "error"
 
 
+def test_a_conftest_that_looks_at_reports_sees_them_judged(suite):
+    suite.pytester.makepyfile(MODELS)
+    with (suite.path / "conftest.py").open("a") as conftest:
+        conftest.write(
+            "\nimport pytest\n"
+            "@pytest.hookimpl(wrapper=True, tryfirst=True)\n"
+            "def pytest_runtest_makereport(item, call):\n"
+            "    report = yield\n"
+            "    if report.failed:\n"
+            "        note(f'failed {item.name}')\n"
+            "    return report\n"
+        )
+    run(suite, RIGHT, engines="0.22").assert_outcomes(passed=2, xfailed=3)
+    assert not [line for line in suite.log if line.startswith("failed")]
+
+
 @pytest.mark.parametrize("where", ["plain", "n2"])
 def test_both_kinds_of_surprise_fail_and_say_what_to_change(suite, where):
     suite.pytester.makepyfile(MODELS)

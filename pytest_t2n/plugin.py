@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, MARKER_HELP, RECORDER, RUNNER
+from pytest_t2n.collect.markers import marker_help
+from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, RECORDER, RUNNER
 from pytest_t2n.config.options import add_options
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", MARKER_HELP)
+    config.addinivalue_line("markers", marker_help())
     if config.getoption("help", False):
         return  # pytest configures itself to print that, and no session follows
     from pytest_t2n.config.settings import read_settings

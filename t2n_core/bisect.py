@@ -122,7 +122,7 @@ class _Search:
         self.nodes = [variable for variable in self._read() if self.expected(variable) is not None]
 
     def _sizes(self) -> Mapping[str, int]:
-        return self.sample.sizes or self.result.export.captured_for(self.result.target).symbols
+        return self.sample.sizes or self.result.captured.symbols
 
     def _read(self) -> list[TensorVariable]:
         """Results that something reads, in the order of computation: only those are sure to have a form."""

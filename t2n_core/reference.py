@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,9 +19,12 @@ from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.dims import Dim, Shape, evaluate
 from t2n_core.nnef.ranges import SizeRange, ranges_text
 from t2n_core.nnef.size_edges import edges
-from t2n_core.torch_graph.inputs import ModelInputs
+from t2n_core.op.compression import DequantisedSource
+from t2n_core.rewriter.context import as_it_is
+from t2n_core.torch_graph.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.sources import Source
 from t2n_core.torch_graph.structure import leaves
+from t2n_core.torch_graph.tracer import CapturedModel
 
 _HUGE = 1 << 22
 """Elements of inputs that are not worth a run which has to fail."""
@@ -35,6 +41,58 @@ class Runnable(Protocol):
     def name(self) -> str: ...
 
     def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any: ...
+
+
+@dataclass(slots=True)
+class Reference:
+    """What PyTorch computes for one capture of a model."""
+
+    source: Source
+    inputs: ModelInputs
+    captured: CapturedModel
+    extra_inputs: Callable[[], Iterable[Any]]
+    """Gives further arguments, as `args` of an export."""
+    kwargs: Mapping[str, Any] | None
+    times: dict[str, float]
+    """Takes the seconds of the model's runs."""
+    _samples: dict[tuple[str, frozenset[str]], list[Sample]] = field(default_factory=dict, repr=False)
+
+    def samples(self, held: SizeRange | None = None, compressed: frozenset[str] = frozenset()) -> list[Sample]:
+        """Return samples at sizes within a range, that of the capture if none is given.
+
+        `compressed` are labels of the weights that are taken as they come out of their blocks. Raises InputError.
+        """
+        held = self.captured.range if held is None else held
+        key = (str(held), compressed)
+        if key not in self._samples:
+            self._samples[key] = self._sampled(self._model(compressed), held)
+        return self._samples[key]
+
+    def sample_at(self, sizes: Mapping[str, int], compressed: frozenset[str] = frozenset()) -> Sample:
+        """Return random inputs with these sizes of all dynamic axes, and what PyTorch computes of them.
+
+        Raises InputError if the model cannot run at these sizes.
+        """
+        with as_it_is():
+            return resized_sample(self._model(compressed), self.inputs, self._shapes, dict(sizes))
+
+    def inputs_at(self, sizes: Mapping[str, int]) -> tuple[Any, ...] | None:
+        """Return random inputs with these sizes of all dynamic axes; None where there are none, or they are huge."""
+        return resized_inputs(self.inputs, self._shapes, dict(sizes))
+
+    @property
+    def _shapes(self) -> list[Shape]:
+        return [value.shape for value in self.captured.graph.inputs]
+
+    def _model(self, compressed: frozenset[str]) -> Runnable:
+        return DequantisedSource(self.source, compressed) if compressed else self.source
+
+    def _sampled(self, model: Runnable, held: SizeRange) -> list[Sample]:
+        graph, names = self.captured.graph, self.inputs.names
+        extra = [bind_inputs(self.source, more, self.kwargs, names) for more in self.extra_inputs()]
+        dims = [*(d for value in graph.data_nodes for d in value.shape), *graph.bounds()]
+        with as_it_is(), timed(self.times, "reference"):
+            return reference_samples(model, self.inputs, self._shapes, self.captured.symbols, extra, held, dims)
 
 
 def reference_samples(
@@ -165,3 +223,13 @@ def _array(tensor: torch.Tensor) -> Any:
         return np.ascontiguousarray(tensor.detach().cpu().numpy()).reshape(tuple(tensor.shape))
     except TypeError as cause:
         raise CaptureError(f"a tensor of dtype {tensor.dtype} has no form in NNEF") from cause
+
+
+@contextmanager
+def timed(times: dict[str, float], stage: str) -> Iterator[None]:
+    """Put the seconds that a block takes under the name of its stage."""
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        times[stage] = time.perf_counter() - start

@@ -44,7 +44,7 @@ def check_streaming(
     Raises InputError for a model without such an axis, a pulse below 1, or a target that has no streams.
     """
     level = TractCheckTolerance.parse(tolerance if tolerance is not None else result.target.check_io_tolerance)
-    engine, symbols = result.target.engine(), result.export.captured_for(result.target).symbols
+    engine, symbols = result.target.engine(), result.captured.symbols
     if not isinstance(engine, TractEngine):
         raise InputError(f"{engine.name} {engine.version} runs no streams here", hint="pulse= is for releases of tract")
     if pulse < 1:

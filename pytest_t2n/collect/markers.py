@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import Field, dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_t2n.collect.names import MARKER
 from pytest_t2n.collect.rewriters import checked_rewriters
 from pytest_t2n.config.engines import parse_versions
+from t2n_core.export.options import ExportOptions, choices_of, help_of, marker_options
 
 if TYPE_CHECKING:
     from t2n_core.check.level import TractCheckTolerance
     from t2n_core.engine.versions import SpecItem
 
-CASE_ARGUMENTS = frozenset(
-    """
-    target versions dynamic_axes tolerance input_names output_names inputs fn_name capture nnef_variable_naming_scheme
-    rewriters strict_rewrites
-    """.split()
-)
-"""Keyword arguments that every target takes."""
+OWN_ARGUMENTS = {
+    "target": "tract, khronos or a list of both",
+    "versions": "narrows the selected tract versions, in the grammar of --t2n-tract",
+    "tolerance": "a level of parity",
+}
+"""Keyword arguments that are about the test, with what they do; the others are options of the export."""
 
 TARGET_OPTIONS: Mapping[str, Sequence[str]] = {
     "tract": """
@@ -43,9 +44,6 @@ ELSEWHERE = {
     "engine": "the engine of a test comes from --t2n-tract",
 }
 
-CHOICES = {"capture": ("export", "trace"), "nnef_variable_naming_scheme": ("natural", "raw", "numeric")}
-"""Values that the converter takes, the default first; it is not imported while tests are collected."""
-
 _NOT_IN_A_CALL = ("target", "versions")
 
 
@@ -59,16 +57,8 @@ class CaseOptions:
 
     targets: tuple[str, ...] = ("tract",)
     versions: tuple[SpecItem, ...] | None = None
-    dynamic_axes: Any = None
     tolerance: TractCheckTolerance | None = None
-    input_names: Sequence[str] | None = None
-    output_names: Sequence[str] | None = None
-    inputs: Any = ()
-    fn_name: str = "forward"
-    capture: Literal["export", "trace"] = "export"
-    nnef_variable_naming_scheme: Literal["natural", "raw", "numeric"] = "natural"
-    rewriters: tuple[Any, ...] = ()
-    strict_rewrites: bool = False
+    export: ExportOptions = field(default_factory=ExportOptions)
     target_options: Mapping[str, Any] = field(default_factory=dict)
 
     def options_of(self, target: str) -> dict[str, Any]:
@@ -107,26 +97,29 @@ def marks_of(node: pytest.Item | pytest.Function) -> list[pytest.Mark]:
 
 def _validated(given: Mapping[str, Any]) -> CaseOptions:
     targets = _targets(given.get("target", "tract"))
-    allowed = {*CASE_ARGUMENTS, *(name for target in targets for name in TARGET_OPTIONS[target])}
+    of_export = marker_options()
+    allowed = {*OWN_ARGUMENTS, *of_export, *(name for target in targets for name in TARGET_OPTIONS[target])}
     for name in given:
         if name not in allowed:
             raise MarkerError(_unknown_argument(name, targets, sorted(allowed)))
-    options = {name: value for name, value in given.items() if name not in CASE_ARGUMENTS}
     return CaseOptions(
         targets=targets,
         versions=_versions(given.get("versions")),
-        dynamic_axes=_dynamic_axes(given.get("dynamic_axes")),
         tolerance=_tolerance(given.get("tolerance")),
-        input_names=_names("input_names", given.get("input_names")),
-        output_names=_names("output_names", given.get("output_names")),
-        inputs=_inputs(given.get("inputs")),
-        fn_name=_method(given.get("fn_name", "forward")),
-        capture=_choice("capture", given),
-        nnef_variable_naming_scheme=_choice("nnef_variable_naming_scheme", given),
-        rewriters=_rewriters(given.get("rewriters")),
-        strict_rewrites=bool(given.get("strict_rewrites", False)),
-        target_options=options,
+        export=ExportOptions.of(
+            {of_export[n].name: _checked(n, v, of_export[n]) for n, v in given.items() if n in of_export}
+        ),
+        target_options={n: v for n, v in given.items() if n not in OWN_ARGUMENTS and n not in of_export},
     )
+
+
+def _checked(name: str, value: Any, option: Field[Any]) -> Any:
+    """Return an option of the export. Raises MarkerError for a value of a wrong kind."""
+    choices = choices_of(option)
+    if choices and value not in choices:
+        raise MarkerError(f"{name}={value!r} is unknown{_near(str(value), choices)}")
+    check = _CHECKS.get(name)
+    return value if check is None else check(value)
 
 
 def _own_names(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -233,13 +226,6 @@ def _method(value: Any) -> str:
     return value
 
 
-def _choice(name: str, given: Mapping[str, Any]) -> Any:
-    value = given.get(name, CHOICES[name][0])
-    if value not in CHOICES[name]:
-        raise MarkerError(f"{name}={value!r} is unknown{_near(str(value), CHOICES[name])}")
-    return value
-
-
 def _rewriters(value: Any) -> tuple[Any, ...]:
     if value is None:
         return ()
@@ -262,4 +248,29 @@ def _inputs(value: Any) -> Any:
     return tuple(value)
 
 
-__all__ = ["TARGET_OPTIONS", "CaseOptions", "MarkerError", "marks_of", "read_marks"]
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "dynamic_axes": _dynamic_axes,
+    "input_names": partial(_names, "input_names"),
+    "output_names": partial(_names, "output_names"),
+    "inputs": _inputs,
+    "fn_name": _method,
+    "rewriters": _rewriters,
+    "strict_rewrites": bool,
+}
+"""Checks of the options that are easily given in a wrong kind."""
+
+
+def marker_help() -> str:
+    """Return the line that `pytest --markers` shows."""
+    options = marker_options()
+    signature = ", ".join(f"{name}={option.default!r}" for name, option in options.items())
+    described = [*OWN_ARGUMENTS.items(), *((name, help_of(option)) for name, option in options.items())]
+    words = "; ".join(f"{name}: {text}" for name, text in described)
+    return (
+        f'{MARKER}(target="tract", *, versions=None, tolerance=None, {signature}, **target_options): the test returns '
+        "(model, inputs); the model is exported to NNEF and must compute the same numbers in every selected engine. "
+        f"{words}; others: options of the target"
+    )
+
+
+__all__ = ["OWN_ARGUMENTS", "TARGET_OPTIONS", "CaseOptions", "MarkerError", "marker_help", "marks_of", "read_marks"]

@@ -54,7 +54,7 @@ def measure(result: ExportResult, outcome: Outcome, timeout: float, rounds: int)
     times = outcome.times
     if "run" not in times:
         return None
-    inputs = result.export.samples[0].inputs
+    inputs = result.samples[0].inputs
     engine = result.target.engine()
     once = times["run"] / max(len(outcome.sizes), 1)
     runs = min(max(math.ceil(_ROUND / max(once, 1e-9)), 1), _MOST_RUNS)

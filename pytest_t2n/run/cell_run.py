@@ -56,7 +56,7 @@ class CellRun:
         return decisive(self.outcomes)
 
     def add(self, outcome: Outcome, export: Any = None, archive: Path | None = None) -> None:
-        """Note an outcome, with the export and the archive that it is about."""
+        """Note an outcome, with what it is about: an ExportResult, or the ModelExport that gave none."""
         self.outcomes.append(outcome)
         captured = export is not None and outcome.stage.value not in _BEFORE_GRAPHS
         self.summaries.append(summarise(export, archive) if captured else ExportSummary())
@@ -81,7 +81,7 @@ class CellRun:
         __tracebackhide__ = True
         options = read_marks(self.marks)
         # A khronos graph has no symbols: its capture is another one.
-        key = (self.cell.case, options.dynamic_axes is not None and self.cell.engine.target == "khronos")
+        key = (self.cell.case, options.export.dynamic_axes is not None and self.cell.engine.target == "khronos")
         known = self.cache.find(key)
         returned = self._call(test, arguments) if known is None else None
         export: ModelExport | None = None
@@ -93,7 +93,7 @@ class CellRun:
             self.add(outcome, export)
         else:
             outcome = self._checked(result, options.tolerance, None)
-            self.add(outcome, export, result.archive)
+            self.add(outcome, result, result.archive)
         self.close()
         if not outcome.passed:
             pytest.fail(outcome.describe(), pytrace=False)
@@ -128,7 +128,7 @@ class CellRun:
     def check(self, result: ExportResult, tolerance: Any, timeout: float | None) -> Outcome:
         """Compare in the engine and note the outcome."""
         outcome = self._checked(result, tolerance, timeout)
-        self.add(outcome, getattr(result, "export", None), result.archive)
+        self.add(outcome, result, result.archive)
         return outcome
 
     def close(self) -> None:
@@ -171,7 +171,7 @@ class CellRun:
         return self._new_export(model, inputs, None, options)
 
     def _new_export(self, model: Any, args: Any, kwargs: Mapping[str, Any] | None, options: CaseOptions) -> ModelExport:
-        rewriters = rewriters_of(self.item, options.rewriters)
+        rewriters = rewriters_of(self.item, options.export.rewriters)
         return new_export(model, args, kwargs, options, self.cell.engine.target, rewriters)
 
     def _to_archive(self, export: ModelExport, options: CaseOptions) -> ExportResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_t2n.collect.markers import CaseOptions
@@ -48,19 +49,14 @@ def new_export(
     rewriters: tuple[Any, ...],
 ) -> ModelExport:
     """Return the export of a model with the options of a test; a khronos graph has fixed sizes."""
+    of_target: dict[str, Any] = {"rewriters": rewriters}
+    if target == "khronos":
+        of_target["dynamic_axes"] = None
     return load_converter().model_export(
         model,
         args,
         kwargs,
-        input_names=options.input_names,
-        output_names=options.output_names,
-        dynamic_axes=None if target == "khronos" else options.dynamic_axes,
-        extra_inputs=options.inputs,
-        rewriters=rewriters,
-        strict_rewrites=options.strict_rewrites,
-        fn_name=options.fn_name,
-        capture=options.capture,
-        nnef_variable_naming_scheme=options.nnef_variable_naming_scheme,
+        **replace(options.export, **of_target).arguments(),
     )
 
 
@@ -73,7 +69,7 @@ def target_of(engine: SelectedEngine, options: CaseOptions) -> Any:
     if engine.target == "khronos":
         return converter.khronos(engine.version, **more)
     resolved = None if engine.resolved is None else ResolvedEngine.from_dict(engine.resolved)
-    return converter.tract(engine.version, engine=resolved, dynamic_axes=options.dynamic_axes, **more)
+    return converter.tract(engine.version, engine=resolved, dynamic_axes=options.export.dynamic_axes, **more)
 
 
 __all__ = ["Converter", "is_export", "load_converter", "new_export", "target_of"]

@@ -35,7 +35,7 @@ class ExportSummary:
 
 
 def summarise(export: Any, archive: Path | None = None) -> ExportSummary:
-    """Return the summary of a captured ModelExport, and of its archive if one was written."""
+    """Return the summary of the capture of an ExportResult or a ModelExport, and of an archive if there is one."""
     graph = clipped_graph(archive) if archive is not None else ""
     try:
         captured = export.captured.graph

@@ -21,6 +21,7 @@ from t2n_core.op.registry import Registry
 from t2n_core.op.size_numbers import float_of_sizes
 from t2n_core.op.weights import TensorWeight
 from t2n_core.torch_graph import naming
+from t2n_core.torch_graph.choices import NamingScheme
 from t2n_core.torch_graph.ir import FixedTensorList, TensorVariable, TorchModuleIRGraph, TorchOp
 
 
@@ -31,7 +32,7 @@ def lower(
     output_names: list[str],
     options: WritingOptions = PLAIN,
     fragments: Sequence[Fragment] = (),
-    scheme: naming.NamingScheme = "natural",
+    scheme: NamingScheme = "natural",
     sizes: SizeRange | None = None,
 ) -> Graph:
     """The NNEF graph of a simplified torch graph. Raises UnsupportedOpsError with all problems at once.
@@ -50,7 +51,7 @@ class _Lowering:
         registry: Registry,
         options: WritingOptions,
         fragments: Sequence[Fragment],
-        scheme: naming.NamingScheme,
+        scheme: NamingScheme,
     ) -> None:
         self.scheme = scheme
         self.graph, self.spec, self.registry = graph, spec, registry

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from t2n_core.errors import Origin
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
-NamingScheme: TypeAlias = Literal["natural", "raw", "numeric"]
-NAMING_SCHEMES = ("natural", "raw", "numeric")
 """How tensors are called: by module path and operator, as in the torch graph, or v0, v1, …"""
 ROOT = "t2n_model"
 """Where the model hangs in what is captured; taken off all names again."""

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch.func import functional_call
@@ -15,8 +15,6 @@ from torch.func import functional_call
 from t2n_core.errors import InputError
 
 Model: TypeAlias = torch.nn.Module | torch.export.ExportedProgram | str | Path
-CaptureWay: TypeAlias = Literal["export", "trace"]
-CAPTURE_WAYS = ("export", "trace")
 
 
 @dataclass(frozen=True, slots=True)

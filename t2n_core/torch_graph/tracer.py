@@ -21,6 +21,7 @@ from t2n_core.torch_graph.calls import FlatCall
 from t2n_core.torch_graph.capture_cost import cheaper_capture
 from t2n_core.torch_graph.capture_mode import CaptureMode
 from t2n_core.torch_graph.capture_sizes import Axes, capture_sizes, example_sizes, freeing_sizes, resized
+from t2n_core.torch_graph.choices import CAPTURE_WAYS, CaptureWay
 from t2n_core.torch_graph.containers import containers_kept
 from t2n_core.torch_graph.decisions import Decisions
 from t2n_core.torch_graph.declared_axes import AxisSize, DeclaredAxes, DynamicAxes, normalise
@@ -39,7 +40,7 @@ from t2n_core.torch_graph.quiet import quiet
 from t2n_core.torch_graph.refusals import fixed_axis, located, refusal, refusal_to_trace, refuse_smaller_range
 from t2n_core.torch_graph.replay import SizeAt, agree, replay
 from t2n_core.torch_graph.script import ScriptCall
-from t2n_core.torch_graph.sources import CAPTURE_WAYS, CaptureWay, Source, source_of
+from t2n_core.torch_graph.sources import Source, source_of
 from t2n_core.torch_graph.stack_traces import short_stack_traces
 from t2n_core.torch_graph.structure import Path, leaves_with_path
 from t2n_core.torch_graph.traces import FrozenDecision, traced

@@ -79,12 +79,12 @@ def test_an_archive_that_passes_has_none(tmp_path):
 
 
 def replace_samples(result: Any, samples: list[Sample]) -> None:
-    result.export._samples = dict.fromkeys(result.export._samples, samples)
+    result.reference._samples = dict.fromkeys(result.reference._samples, samples)
 
 
 def test_a_capture_that_computes_something_else_is_blamed(tmp_path):
     result = exported(tmp_path, "0.23.9")
-    (sample,) = result.export.samples
+    (sample,) = result.samples
     replace_samples(result, [Sample(sample.inputs, tuple(y + 1 for y in sample.expected))])
     found = find_first_wrong_node(result)
     assert found.blame == "capture"
@@ -93,7 +93,7 @@ def test_a_capture_that_computes_something_else_is_blamed(tmp_path):
 
 def test_rounding_is_not_called_a_wrong_capture(tmp_path):
     result = exported(tmp_path, "0.23.9")
-    (sample,) = result.export.samples
+    (sample,) = result.samples
     replace_samples(result, [Sample(sample.inputs, tuple(y * np.float32(1 + 2e-6) for y in sample.expected))])
     found = find_first_wrong_node(result, "exact")
     assert found.blame == "rounding"

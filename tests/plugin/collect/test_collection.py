@@ -115,7 +115,7 @@ def test_collecting_writes_nothing_and_loads_neither_torch_nor_numpy(suite):
         pytest_t2n.config.engines.load_resolver = lambda: resolve
 
         def pytest_unconfigure(config):
-            print("LOADED", sorted({"torch", "numpy", "t2n_core.export"} & set(sys.modules)))
+            print("LOADED", sorted({"torch", "numpy", "t2n_core.export.model"} & set(sys.modules)))
         """
     )
     suite.pytester.makepyfile(ENCODER)
@@ -131,7 +131,7 @@ def test_help_and_an_unmarked_suite_load_nothing_and_resolve_nothing(suite):
         import pytest
 
         status = pytest.main(sys.argv[1:])
-        costly = {"torch", "numpy", "jinja2", "msgspec", "t2n_core.export", "t2n_core.engine.resolution"}
+        costly = {"torch", "numpy", "jinja2", "msgspec", "t2n_core.export.model", "t2n_core.engine.resolution"}
         print("LOADED", sorted(costly & set(sys.modules)), "STATUS", int(status))
     """
     (suite.path / "conftest.py").unlink()

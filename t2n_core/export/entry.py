@@ -1,0 +1,62 @@
+"""One model, one target, one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from t2n_core.export.model import ModelExport
+from t2n_core.export.result import ExportResult
+from t2n_core.inference_target import InferenceTarget
+from t2n_core.torch_graph.sources import Model
+
+
+def export_model_to_nnef(
+    model: Model,
+    args: Any,
+    file_path_export: str | Path,
+    inference_target: InferenceTarget,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    compression_level: int | None = None,
+    **options: Any,
+) -> ExportResult:
+    """Export a model, and unless the target says otherwise prove the archive in the target's engine.
+
+    Args:
+        model, args: see `ModelExport`; a module is never changed.
+        file_path_export: a folder, `.tar`, `.tgz` or `.tar.gz`.
+        inference_target: `TractNNEF("0.21")`, `KhronosNNEF()`.
+        input_names, output_names: names in the archive.
+        compression_level: of `.tgz`: 0 to 3.
+        options: the others of `ExportOptions`, by name; dynamic axes are those of the target.
+
+    Raises:
+        InputError, RewriteError, CaptureError, UnsupportedOpsError, SpecError, WriteError: nothing is written then.
+        EngineError, ParityError: the check failed; the archive is removed.
+    """
+    names = {"input_names": input_names, "output_names": output_names}
+    export = ModelExport(model, args, kwargs, dynamic_axes=inference_target.dynamic_axes or None, **names, **options)
+    result = export.to(inference_target, file_path_export, compression_level=compression_level)
+    if inference_target.check_io:
+        try:
+            result.assert_parity()
+        except Exception:
+            _remove(result.archive)
+            raise
+    return result
+
+
+def _remove(archive: Path) -> None:
+    if archive.is_dir():
+        for file in archive.iterdir():
+            file.unlink()
+        archive.rmdir()
+    else:
+        archive.unlink(missing_ok=True)
+
+
+__all__ = ["export_model_to_nnef"]

@@ -1,0 +1,269 @@
+"""A model on its way to archives: capture, lower, check against the spec, write."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from t2n_core.check.samples import Sample
+from t2n_core.check.table import sizes_text
+from t2n_core.drawn import draw_inputs, is_strategy
+from t2n_core.errors import CaptureError, InputError, LowerError, RewriteError, UnsupportedOpsError
+from t2n_core.export.options import ExportOptions
+from t2n_core.export.result import ExportResult
+from t2n_core.inference_target import InferenceTarget
+from t2n_core.nnef.archive import write_archive
+from t2n_core.nnef.graph import Graph
+from t2n_core.nnef.legality import check_graph
+from t2n_core.op.compression import compressible
+from t2n_core.op.custom_extractors import ModuleInfoExtractor
+from t2n_core.op.lower import has_rule, lower
+from t2n_core.op.registry import Registry, load_default
+from t2n_core.reference import Reference, timed
+from t2n_core.rewriter.activation import rewriting
+from t2n_core.rewriter.builtin import builtin_rewriters
+from t2n_core.rewriter.captures import Capture, Captures
+from t2n_core.rewriter.context import CAPTURE_LOCK, Session, Target
+from t2n_core.rewriter.functions import RulesOfAnExport, operator_bodies
+from t2n_core.rewriter.modules import inputs_of_replacement, restore_labels
+from t2n_core.rewriter.report import RewriteReport, RewriteWarning
+from t2n_core.rewriter.selection import Selection, select
+from t2n_core.torch_graph.bfloat16 import without_bfloat16
+from t2n_core.torch_graph.declared_axes import normalise
+from t2n_core.torch_graph.inputs import ModelInputs, bind_inputs
+from t2n_core.torch_graph.ir import TorchModuleIRGraph, TorchOp
+from t2n_core.torch_graph.norms import fold_norms
+from t2n_core.torch_graph.passes import simplify
+from t2n_core.torch_graph.sources import Source, source_of
+from t2n_core.torch_graph.tracer import CapturedModel, TorchModuleTracer
+
+
+class ModelExport:
+    """One model with example inputs, captured once and exported to any number of targets.
+
+    Args:
+        model: a module in evaluation mode, which is never changed (bfloat16 is exported as a copy in float32,
+            with a warning); an ExportedProgram; a ScriptModule; or the path of
+            a saved one of the last two.
+        args: a tensor, a tuple of arguments, or a dict of named tensors; arguments may be nested. An ExportedProgram
+            brings its own.
+        kwargs: further keyword arguments of the method.
+        options: those of `ExportOptions`, by name.
+
+    Raises:
+        InputError: an unknown option, or arguments that the model does not take.
+    """
+
+    def __init__(self, model: Any, args: Any = None, kwargs: Mapping[str, Any] | None = None, **options: Any) -> None:
+        self.options = ExportOptions.of(options)
+        self.dynamic_axes = self.options.dynamic_axes
+        """Those of the options, else of the first target that has some."""
+        self.extra_inputs = self.options.extra_inputs
+        if is_strategy(self.extra_inputs):
+            self.extra_inputs = draw_inputs(self.extra_inputs)
+        self.times: dict[str, float] = {}
+        """Seconds of the stages that are shared by all targets."""
+        self.source: Source = source_of(model, self.options.fn_name)
+        self.model = self.source.module
+        if self.source.program is None:
+            calls = [args, kwargs, list(self.extra_inputs)]
+            self.model, (args, kwargs, self.extra_inputs) = without_bfloat16(self.model, calls)
+            self.source = replace(self.source, module=self.model)
+        self.args, self.kwargs = args, kwargs
+        self.inputs: ModelInputs = bind_inputs(self.source, args, kwargs, self.options.input_names)
+        self._captures = Captures()
+        self._references: list[Reference] = []
+
+    @property
+    def captured(self) -> CapturedModel:
+        """The latest capture, else one for no target in particular. Raises CaptureError, InputError, RewriteError."""
+        latest = self._captures.latest
+        return self.captured_for(None) if latest is None else latest
+
+    def captured_for(self, target: InferenceTarget | None) -> CapturedModel:
+        """Shared by all targets for which the same rewriters act on the model. Raises like `captured`."""
+        return self._capture(target, self._selection(target)).model
+
+    @property
+    def samples(self) -> list[Sample]:
+        """What PyTorch computes for the latest capture, at the traced sizes and at others. Raises InputError."""
+        return self._reference(self.captured).samples()
+
+    def _reference(self, captured: CapturedModel) -> Reference:
+        """Return what PyTorch computes for a capture, one value for each."""
+        known = next((one for one in self._references if one.captured is captured), None)
+        if known is None:
+            known = Reference(self.source, self.inputs, captured, lambda: self.extra_inputs, self.kwargs, self.times)
+            self._references.append(known)
+        return known
+
+    def lower(self, target: InferenceTarget) -> Graph:
+        """The NNEF graph for a target, legal there.
+
+        Raises CaptureError, RewriteError, UnsupportedOpsError, SpecError.
+        """
+        return self._lower(target)[0]
+
+    def _selection(self, target: InferenceTarget | None) -> Selection:
+        builtin = builtin_rewriters() if self.options.builtin_rewriters else ()
+        return select([*self.options.rewriters, *builtin], target)
+
+    def _session(self, target: InferenceTarget | None) -> Session:
+        names = ("input_names", "output_names", "dynamic_axes", "fn_name", "capture", "strict_rewrites")
+        return Session(Target(target), MappingProxyType({name: self._setting(name) for name in names}))
+
+    def _setting(self, name: str) -> Any:
+        return self.dynamic_axes if name == "dynamic_axes" else getattr(self.options, name)
+
+    def _capture(self, target: InferenceTarget | None, selection: Selection) -> Capture:
+        known = self._captures.find(selection, target)
+        if known is not None:
+            return known
+        refusal = self._captures.find_refusal(selection)
+        if refusal is not None:
+            raise refusal
+        session = self._session(target)
+        try:
+            with timed(self.times, "capture"), rewriting(self.model, selection, session) as rewritten:
+                captured = TorchModuleTracer(
+                    replace(self.source, module=rewritten.model),
+                    inputs_of_replacement(self.source, rewritten.model, self.inputs),
+                    self.dynamic_axes,
+                    ModuleInfoExtractor.get_by_module,
+                    rewritten.modes,
+                    self.options.capture,
+                ).trace()
+        except CaptureError as error:
+            self._captures.keep_refusal(error, selection, session)
+            raise
+        if selection.modules:
+            restore_labels(captured.graph, self.model)
+        return self._captures.keep(captured, selection, session)
+
+    def simplified(self, target: InferenceTarget) -> TorchModuleIRGraph:
+        """The torch graph as its operators are written for a target. Raises CaptureError, RewriteError."""
+        return self._simplified(target, self._selection(target), self._session(target))
+
+    def write_graph(self, simple: TorchModuleIRGraph, names: Sequence[str], target: InferenceTarget) -> Graph:
+        """A simplified torch graph, with these output names, in NNEF. Raises UnsupportedOpsError, SpecError."""
+        return self._written(simple, names, target, self._selection(target), self._session(target))
+
+    def _rules(self, selection: Selection, session: Session) -> Registry:
+        rules = self.options.rules or load_default()
+        return RulesOfAnExport(rules, selection, session.hits) if selection.rules else rules
+
+    def _simplified(self, target: InferenceTarget, selection: Selection, session: Session) -> TorchModuleIRGraph:
+        traced = self._capture(target, selection).model.graph.copy()  # a hook's changes must not reach other targets
+        target.post_trace(traced)
+        traced.compressible = compressible(traced, target.writing)
+        rules, ours = self._rules(selection, session), load_default()
+        has_form = has_rule(rules, target.spec, target.writing)
+        with CAPTURE_LOCK:  # decompositions are traced like models
+            simple = simplify(traced, has_form, operator_bodies(selection, session))
+
+        def is_plain(op: TorchOp) -> bool:
+            wanted = (op.kind, target.spec, target.writing)
+            return rules.find(*wanted) is ours.find(*wanted)
+
+        return fold_norms(simple, is_plain)
+
+    def _lower(self, target: InferenceTarget) -> tuple[Graph, RewriteReport]:
+        selection, session = self._selection(target), self._session(target)
+        capture = self._capture(target, selection)
+        simple = self._simplified(target, selection, session)
+        graph = self._written(simple, self._output_names(capture.model), target, selection, session)
+        report = RewriteReport.of(selection, capture.hits + session.hits)
+        self._complain(report.problem(str(target)))
+        return graph, report
+
+    def _written(
+        self,
+        simple: TorchModuleIRGraph,
+        names: Sequence[str],
+        target: InferenceTarget,
+        selection: Selection,
+        session: Session,
+    ) -> Graph:
+        rules = self._rules(selection, session)
+        options, fragments, scheme = target.writing, target.custom_fragments, self.options.nnef_variable_naming_scheme
+        captured = self._capture(target, selection).model
+        sizes = target.size_range(captured.range)
+        if not sizes.holds(captured.symbols):
+            raise InputError(f"the example's sizes {sizes_text([captured.symbols])} are outside of the range {sizes}")
+        graph = lower(simple, target.spec, rules, list(names), options, fragments, scheme, sizes)
+        example = self._capture(target, selection).model.symbols
+        if graph.sizes.bounds and not graph.sizes.holds(example):
+            raise LowerError(
+                f"the archive would hold for {graph.sizes} alone, without the sizes of the example",
+                target=str(target),
+                hint="this release fails on a tensor without elements that the model has there: give a larger example",
+            )
+        for fragment in target.specific_fragments(graph):
+            graph.fragments.setdefault(fragment.name, fragment)
+        target.post_export(graph)
+        problems = check_graph(graph, target.spec)
+        if problems:
+            raise problems[0] if len(problems) == 1 else UnsupportedOpsError(problems, target=str(target))
+        return graph
+
+    def _complain(self, problem: RewriteError | None) -> None:
+        if problem is not None and self.options.strict_rewrites:
+            raise problem
+        if problem is not None:
+            warnings.warn(RewriteWarning(str(problem)), stacklevel=_frames_of_this_package())
+
+    def to(self, target: InferenceTarget, path: str | Path, *, compression_level: int | None = None) -> ExportResult:
+        """Write the archive for one target. Raises T2NError; nothing is left under `path` then."""
+        self._take_axes_of(target)
+        times: dict[str, float] = {}
+        target.pre_trace(self.model, self.inputs.tensors)
+        _ = self.captured_for(target)  # timed by itself
+        with timed(times, "lower"):
+            graph, report = self._lower(target)
+        with timed(times, "write"):
+            archive = write_archive(graph, path, spec=target.spec, compression=compression_level)
+        reference = self._reference(self.captured_for(target))
+        return ExportResult(archive, target, self, graph, {**self.times, **times}, reference, report)
+
+    def _take_axes_of(self, target: InferenceTarget) -> None:
+        """Take the axes of a target. Raises InputError if this export has others, or was captured with others."""
+        if not target.dynamic_axes:
+            return
+        if self.dynamic_axes is None and self._captures.latest is None:
+            self.dynamic_axes = target.dynamic_axes
+        tensors = zip(self.inputs.names, self.inputs.tensors, strict=True)
+        shapes = {name: tuple(tensor.shape) for name, tensor in tensors}
+        if normalise(target.dynamic_axes, shapes) != normalise(self.dynamic_axes, shapes):
+            raise InputError(
+                "the target's dynamic_axes differ from those of this export",
+                hint="one capture has one set of dynamic axes: make a ModelExport for each",
+            )
+
+    def _output_names(self, captured: CapturedModel) -> list[str]:
+        count = len(captured.graph.outputs)
+        if self.options.output_names is None:
+            names = list(captured.result_names)
+            if len(set(names)) != count:
+                names = [f"output_{i}" for i in range(count)]
+            return [f"{n}_of_model" if n in self.inputs.names else n for n in names]
+        if len(self.options.output_names) != count:
+            raise InputError(f"{len(self.options.output_names)} output names for {count} outputs")
+        if len({*self.options.output_names, *self.inputs.names}) != count + len(self.inputs.names):
+            raise InputError("input and output names must all differ")
+        return list(self.options.output_names)
+
+
+def _frames_of_this_package() -> int:
+    """For warnings, which shall show the user's line."""
+    frame, count = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("t2n_core."):
+        frame, count = frame.f_back, count + 1
+    return count
+
+
+__all__ = ["ModelExport"]

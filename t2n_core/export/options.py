@@ -1,0 +1,123 @@
+"""The options of an export. The marker of the plugin, its help and the table in the docs are made of them.
+
+Imports nothing heavy: the plugin reads this while it collects tests.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, Final
+
+from t2n_core.errors import InputError
+from t2n_core.torch_graph.choices import CAPTURE_WAYS, NAMING_SCHEMES, CaptureWay, NamingScheme
+
+_HELP: Final = "help"
+_CHOICES: Final = "choices"
+_MARKER_NAME: Final = "marker name"
+
+
+def _about(help: str, *, choices: Sequence[str] = (), marker: str | None = "") -> dict[str, Any]:
+    """Return the metadata of an option.
+
+    `marker` is its name in the marker, if that is another one; None for an option that the marker lacks.
+    """
+    return {_HELP: help, _CHOICES: tuple(choices), _MARKER_NAME: marker}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """How a model is exported, for all targets alike.
+
+    Raises:
+        InputError: a value is none of the choices of its option.
+    """
+
+    input_names: Sequence[str] | None = field(
+        default=None, metadata=_about("names of the inputs; those of `forward` if not given")
+    )
+    output_names: Sequence[str] | None = field(
+        default=None, metadata=_about("names of the outputs; numbered if not given")
+    )
+    dynamic_axes: Any = field(
+        default=None,
+        metadata=_about(
+            '{"input": {axis: "symbol"}} or {"input": [axes]}; in place of a symbol a torch.export.Dim with bounds, '
+            "or a multiple of one",
+        ),
+    )
+    extra_inputs: Any = field(
+        default=(),
+        metadata=_about(
+            "further arguments that the same archive is checked with; or a strategy of hypothesis, which draws ten",
+            marker="inputs",
+        ),
+    )
+    rewriters: Sequence[Any] = field(default=(), metadata=_about("functions that adapt the model while it is exported"))
+    strict_rewrites: bool = field(
+        default=False, metadata=_about("a rewriter that fits the target and never applies is an error")
+    )
+    builtin_rewriters: bool = field(
+        default=True, metadata=_about("also use the rewriters of this package for known libraries", marker=None)
+    )
+    rules: Any = field(default=None, metadata=_about("the rules of operators, if not the default ones", marker=None))
+    fn_name: str = field(default="forward", metadata=_about("the method of the module that is exported"))
+    capture: CaptureWay = field(
+        default="export",
+        metadata=_about(
+            "export, or trace for models that torch.export refuses: decisions that they take on the numbers of "
+            "tensors are frozen then, with a warning for each line",
+            choices=CAPTURE_WAYS,
+        ),
+    )
+    nnef_variable_naming_scheme: NamingScheme = field(
+        default="natural",
+        metadata=_about(
+            "names of tensors in the text: natural (module path and operator), raw (as in the torch graph) or numeric",
+            choices=NAMING_SCHEMES,
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        for option in fields(self):
+            value, known = getattr(self, option.name), choices_of(option)
+            if known and value not in known:
+                raise InputError(f"{option.name}={value!r} is none of {', '.join(known)}")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> ExportOptions:
+        """Return the options with these names. Raises InputError for a name that is none, or a wrong value."""
+        known = [option.name for option in fields(cls)]
+        for name in given:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                hint = f"did you mean {near[0]}?" if near else None
+                raise InputError(f"there is no option `{name}` of an export", hint=hint)
+        return cls(**given)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the options by name, as a ModelExport takes them."""
+        return {option.name: getattr(self, option.name) for option in fields(self)}
+
+
+def help_of(option: Field[Any]) -> str:
+    """Return what an option does, in one line."""
+    return str(option.metadata[_HELP])
+
+
+def choices_of(option: Field[Any]) -> tuple[str, ...]:
+    """Return the values that an option takes, the default first; empty if it takes others as well."""
+    return tuple(option.metadata[_CHOICES])
+
+
+def marker_options() -> dict[str, Field[Any]]:
+    """Return the options that a marked test may set, by the names that they have in the marker."""
+    return {
+        option.metadata[_MARKER_NAME] or option.name: option
+        for option in fields(ExportOptions)
+        if option.metadata[_MARKER_NAME] is not None
+    }
+
+
+__all__ = ["ExportOptions", "choices_of", "help_of", "marker_options"]

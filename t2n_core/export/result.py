@@ -1,0 +1,138 @@
+"""An archive, what it was made from, and its checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from t2n_core.check.outcome import Outcome, Stage, Status
+from t2n_core.check.parity import check_parity
+from t2n_core.check.samples import Sample
+from t2n_core.check.tolerance import TractCheckTolerance
+from t2n_core.inference_target import InferenceTarget, KhronosNNEF
+from t2n_core.nnef.graph import Graph
+from t2n_core.nnef.ranges import SizeRange
+from t2n_core.op.compression import Q40Weight
+from t2n_core.reference import Reference
+from t2n_core.rewriter.report import RewriteReport
+from t2n_core.rounding import compared_in_double
+from t2n_core.torch_graph.tracer import CapturedModel
+
+if TYPE_CHECKING:
+    from t2n_core.export.model import ModelExport
+
+
+@dataclass(slots=True)
+class ExportResult:
+    """An archive on disk and what it came from."""
+
+    archive: Path
+    target: InferenceTarget
+    export: ModelExport
+    graph: Graph
+    times: dict[str, float]
+    """Seconds: capture, lower, write."""
+    reference: Reference
+    """What PyTorch computes for the capture that the archive was made from."""
+    rewrites: RewriteReport = field(default_factory=lambda: RewriteReport({}, {}))
+    """The rewriters that applied, and those that were given and did not."""
+
+    @property
+    def captured(self) -> CapturedModel:
+        """The capture that the archive was made from."""
+        return self.reference.captured
+
+    @property
+    def input_names(self) -> list[str]:
+        return [v.name for v in self.graph.inputs]
+
+    @property
+    def output_names(self) -> list[str]:
+        return [v.name for v in self.graph.outputs]
+
+    @property
+    def samples(self) -> list[Sample]:
+        """What PyTorch computes with the weights that the archive holds. Raises InputError."""
+        return self.reference.samples(self.graph.sizes if self.graph.sizes.bounds else None, self._compressed)
+
+    @property
+    def range(self) -> SizeRange:
+        """The sizes of the dynamic axes that the archive holds for."""
+        return self.graph.sizes
+
+    @property
+    def outside(self) -> list[Sample]:
+        """Inputs of sizes just outside of the range, which the engine has to refuse; nothing is expected of them."""
+        if not self.graph.guarded:
+            return []
+        found = []
+        for sizes in self.range.just_outside(self.captured.symbols):
+            inputs = self.reference.inputs_at(sizes)
+            if inputs is not None:
+                found.append(Sample(inputs, (), sizes, "outside"))
+        return sorted(found, key=lambda sample: any(not array.size for array in sample.inputs))
+
+    def sample_at(self, sizes: Mapping[str, int]) -> Sample:
+        """As `samples`, at these sizes of all dynamic axes. Raises InputError if the model cannot run there."""
+        return self.reference.sample_at(sizes, self._compressed)
+
+    @property
+    def _compressed(self) -> frozenset[str]:
+        variables = self.graph.variables()
+        return frozenset(op.arguments["label"] for op, v in variables if isinstance(v.weight, Q40Weight))
+
+    def check_parity(self, tolerance: str | TractCheckTolerance | None = None, *, timeout: float = 60.0) -> Outcome:
+        """Run the archive in the target's engine on all samples. What fails is in the outcome, never raised.
+
+        Raises InputError for an unknown level.
+        """
+        level = TractCheckTolerance.parse(tolerance if tolerance is not None else self.target.check_io_tolerance)
+        try:
+            samples, outside, engine = self.samples, self.outside, self.target.engine()
+        except Exception as cause:
+            return Outcome.from_error(cause, Stage.SETUP)
+        found = check_parity(
+            engine,
+            self.archive,
+            samples,
+            tolerance=level,
+            output_names=self.output_names,
+            timeout=timeout,
+            held=self.range,
+            outside=outside,
+        )
+        if found.passed and self.target.pulse is not None:
+            return self.check_streaming(self.target.pulse, level, timeout=timeout)
+        return self._explained(found).with_times(self.times)
+
+    def _explained(self, outcome: Outcome) -> Outcome:
+        """Return the outcome, of other numbers in the Khronos tools judged again in float64."""
+        if outcome.status is Status.MISMATCH and isinstance(self.target, KhronosNNEF):
+            source, inputs = self.reference.source, self.reference.inputs
+            return compared_in_double(outcome, self.archive, self.samples[0].inputs, source, inputs)
+        return outcome
+
+    def check_streaming(
+        self,
+        pulse: int,
+        tolerance: str | TractCheckTolerance | None = None,
+        *,
+        symbol: str | None = None,
+        timeout: float = 60.0,
+    ) -> Outcome:
+        """Run the archive as a stream, `pulse` steps of the time axis at a time; see `t2n_core.streaming`.
+
+        Raises InputError for an unknown level, a pulse below 1, or a model without one dynamic axis to stream.
+        """
+        from t2n_core.streaming import check_streaming
+
+        return check_streaming(self, pulse, tolerance, symbol=symbol, timeout=timeout)
+
+    def assert_parity(self, tolerance: str | TractCheckTolerance | None = None, *, timeout: float = 60.0) -> Outcome:
+        """As check_parity, but raise the T2NError of a failure (ParityError, EngineCrash, …)."""
+        return self.check_parity(tolerance, timeout=timeout).raise_for_failure()
+
+
+__all__ = ["ExportResult"]

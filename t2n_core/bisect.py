@@ -49,11 +49,11 @@ _WITHOUT_NODE = ("capture", "rounding")
 
 @dataclass(frozen=True, slots=True)
 class FirstWrongNode:
-    """What was found; `origin` and `comparison` are None if every node that could be checked is right."""
+    """The result of the search; `origin` and `comparison` are None if every node that could be checked is right."""
 
     required: TractCheckTolerance
     sizes: Mapping[str, int]
-    """Of the sample that was looked at."""
+    """Sizes of the sample that was looked at."""
     checked: int
     """Tensors that were compared or cut at."""
     kind: str = ""
@@ -61,7 +61,7 @@ class FirstWrongNode:
     origin: Origin | None = None
     comparison: OutputComparison | None = None
     failure: str = ""
-    """What the engine said, where it failed instead of answering."""
+    """The engine's message, where it failed instead of answering."""
     statements: tuple[str, ...] = ()
     """The NNEF statements of this operator."""
     stages: Mapping[str, bool] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class FirstWrongNode:
         return bool(self.kind) or self.blame in _WITHOUT_NODE
 
     def describe(self) -> str:
-        """What a user reads."""
+        """Return the result as text for a terminal."""
         at = f" at {sizes_text([self.sizes])}" if self.sizes else ""
         if not self.found:
             return f"no wrong node found{at}: {self.checked} tensors hold at `{self.required.value}` each by itself"
@@ -96,7 +96,7 @@ class FirstWrongNode:
 def find_first_wrong_node(
     result: ExportResult, tolerance: str | TractCheckTolerance | None = None, *, timeout: float = 60.0
 ) -> FirstWrongNode:
-    """Looks for the first node of an exported model whose value fails.
+    """Return the first node of an exported model whose value fails.
 
     `timeout` is in seconds for each run of the engine. Raises InputError if the archive passes, and the T2NError of
     an archive that fails before the engine runs.

@@ -29,7 +29,7 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where in the user's model a node comes from."""
+    """The place in the user's model that a node comes from."""
 
     op: str
     """The torch operator, with overload: `aten::add.Tensor`."""
@@ -130,7 +130,7 @@ class WriteError(T2NError):
 
 
 class EngineError(T2NError):
-    """Anything about a foreign engine."""
+    """A failure of a foreign engine."""
 
 
 class EngineResolveError(EngineError):

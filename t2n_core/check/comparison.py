@@ -25,7 +25,7 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class OutputComparison:
-    """What is known of one output after comparing it; numbers are over all its elements."""
+    """The comparison of one output with the expected one; its numbers are over all elements."""
 
     name: str
     dtype: str
@@ -35,7 +35,7 @@ class OutputComparison:
     level: TractCheckTolerance | None
     """The tightest level that holds; None if not even the loosest does."""
     problem: str = ""
-    """What no tolerance can mend: a missing output, another dtype, another shape, an infinity, a NaN."""
+    """The problem that no tolerance can mend: a missing output, another dtype, another shape, an infinity, a NaN."""
     required_atol: float = 0.0
     """Smallest atol that would pass with rtol 0."""
     required_rtol: float = 0.0

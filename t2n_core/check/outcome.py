@@ -1,4 +1,4 @@
-"""What became of one cell: how far it came, what it computed, and why it failed."""
+"""The outcome of one cell: how far it came, which numbers it computed, and why it failed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 @dataclass(frozen=True, slots=True)
 class ErrorInfo:
-    """Why a cell failed, in words that survive JSON."""
+    """The reason why a cell failed, in words that survive JSON."""
 
     error_class: str
     message: str
@@ -35,17 +35,17 @@ class ErrorInfo:
     fingerprint: str = ""
     """Equal for failures of one cause: hash of stage, class and message without numbers, paths and shapes."""
     details: str = ""
-    """What helps to read further: the engine's stderr, or the end of a traceback."""
+    """Further reading: the engine's stderr, or the end of a traceback."""
 
     @classmethod
     def of(cls, stage: str, error_class: str, message: str, **more: str) -> ErrorInfo:
-        """An error with its fingerprint."""
+        """Return an error with its fingerprint."""
         return cls(error_class, message, fingerprint=fingerprint(stage, error_class, message), **more)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one cell; its JSON form is `to_dict`."""
+    """The result of checking one archive in one engine; `to_dict` gives its JSON form."""
 
     status: Status
     stage: Stage
@@ -70,7 +70,7 @@ class Outcome:
     archive_sha256: str = ""
     archive_bytes: int = 0
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What the engine says of the model."""
+    """Facts about the model that the engine reported."""
     cause: BaseException | None = field(default=None, compare=False, repr=False)
     """The exception this was made from; it does not survive JSON."""
 
@@ -80,7 +80,7 @@ class Outcome:
 
     @classmethod
     def from_error(cls, exc: BaseException, stage: str | Stage | None = None, **more: Any) -> Outcome:
-        """The outcome that an exception stands for.
+        """Return the outcome that an exception stands for.
 
         `stage` is where things were when an exception that is not a T2NError came; a T2NError knows its own.
         `more` are further fields of the outcome.
@@ -104,11 +104,11 @@ class Outcome:
         return cls(_status_of(exc), at, error=info, cause=exc, **more)
 
     def with_times(self, times: Mapping[str, float]) -> Outcome:
-        """The same outcome with more stage times; those it has already stay."""
+        """Return the same outcome with more stage times; those that it has stay."""
         return replace(self, times={**times, **self.times})
 
     def describe(self) -> str:
-        """What a user reads of a failure: stage, engine, op, source, hint, table of outputs."""
+        """Return the text of a failure: stage, engine, operator, source, hint, table of outputs."""
         where = f" in {self.engine}" if self.engine else ""
         lines = [f"{self.status.value} at stage `{self.stage.value}`{where}"]
         if self.error:
@@ -138,7 +138,7 @@ class Outcome:
         return "\n".join(lines)
 
     def raise_for_failure(self) -> Outcome:
-        """Give the outcome back if it is a pass.
+        """Return the outcome itself if it is a pass, and raise otherwise.
 
         Raises:
             ParityError: other numbers; the message holds a table of the outputs.
@@ -153,7 +153,7 @@ class Outcome:
         raise _error_class_of(self)(self.describe())
 
     def to_dict(self) -> dict[str, Json]:
-        """Plain JSON types only: no numpy scalars, NaN and infinities as the words `nan`, `inf`, `-inf`."""
+        """Return the outcome in JSON's own types; NaN and infinities are the words `nan`, `inf`, `-inf`."""
         return {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name != "cause"}
 
 
@@ -185,7 +185,7 @@ _CLASS_BY_STAGE: Mapping[Stage, type[T2NError]] = {
 
 
 def error_name(status: Status, stage: Stage) -> str:
-    """Name of the T2NError subclass of an engine's failure."""
+    """Return the name of the T2NError subclass of an engine's failure."""
     return (_CLASS_BY_STATUS.get(status) or _CLASS_BY_STAGE[stage]).__name__
 
 
@@ -210,14 +210,14 @@ _UNSTABLE = (
 
 
 def fingerprint(stage: str, error_class: str, message: str) -> str:
-    """12 hex digits that are equal for failures of one cause: numbers, paths, shapes and spaces do not count."""
+    """Return 12 hex digits that are equal for failures of one cause: numbers, paths, shapes and spaces do not count."""
     for pattern, stand_in in _UNSTABLE:
         message = pattern.sub(stand_in, message)
     return hashlib.sha256(f"{stage}|{error_class}|{message.strip()}".encode()).hexdigest()[:12]
 
 
 def plain(value: Any) -> Json:
-    """`value` in JSON's own types; what has no such form becomes its `str`."""
+    """Return `value` in JSON's own types; a value without such a form becomes its `str`."""
     if value is None or type(value) in (str, int, bool):  # most of all values, and what is cheapest to see
         return value  # type: ignore[no-any-return]
     if type(value) is float:

@@ -19,7 +19,7 @@ _SMALL = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """One set of inputs in graph order, and what PyTorch computes from it."""
+    """One set of inputs in graph order, with the outputs that PyTorch computes from it."""
 
     inputs: tuple[Array, ...]
     expected: tuple[Array, ...]

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Stage(StrEnum):
-    """Stages of a cell, in order."""
+    """The stages of a cell, in order."""
 
     SETUP = "setup"
     CAPTURE = "capture"
@@ -20,7 +20,7 @@ class Stage(StrEnum):
 
 
 class Status(StrEnum):
-    """What a cell ends as."""
+    """The ways in which a cell can end."""
 
     PASS = "pass"
     MISMATCH = "mismatch"

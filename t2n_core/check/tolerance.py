@@ -33,7 +33,7 @@ class Bounds:
 
 
 def levels_of(version: str | Version) -> tuple[TractCheckTolerance, ...]:
-    """Levels that the command line of this tract version offers."""
+    """Return the levels that the command line of this tract version offers."""
     release = Version(str(version))
     if release < _APPROX_OPTION:
         return (TractCheckTolerance.APPROXIMATE,)
@@ -54,7 +54,7 @@ def bounds_of(
     *,
     scale: float | None = None,
 ) -> Bounds:
-    """Bounds of a level for values of `dtype`, as `version` of tract has them (None: the newest).
+    """Return the bounds of a level for values of `dtype`, as `version` of tract has them (None: the newest).
 
     `scale` is that of a quantized expectation, which replaces the bounds of `approximate`.
 
@@ -95,7 +95,7 @@ def tract_close_enough(
     allow_float_casts: bool = True,
     scale: float | None = None,
 ) -> bool:
-    """What `tract … run --assert-output-bundle --approx LEVEL` answers, holes included.
+    """Return the verdict of `tract … run --assert-output-bundle --approx LEVEL`, its gaps included.
 
     Everything is cast to float32 first, dtypes are not compared, and an infinite result passes where rtol > 0.
     """

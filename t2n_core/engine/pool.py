@@ -19,7 +19,7 @@ _engines: dict[_Key, TractRunner] = {}
 
 
 def engine_for(resolved: ResolvedEngine) -> TractRunner:
-    """The engine of this process for `resolved`; nothing is started before its first job."""
+    """Return this process's engine for `resolved`; nothing is started before its first job."""
     key = (resolved.kind, resolved.version, resolved.library)
     with _lock:
         if key not in _engines:

@@ -12,21 +12,21 @@ EngineKind = Literal["wheel", "cli"]
 
 @dataclass(frozen=True, slots=True)
 class ResolvedEngine:
-    """A plain value; `to_dict` and `from_dict` carry it to xdist's workers as built-in types."""
+    """An engine whose files are on this machine. It is a plain value, so that it can travel to other processes."""
 
     kind: EngineKind
     version: str
-    """Of the distribution, or what the command-line binary says of itself; the library's own answer is not trusted."""
+    """Version of the distribution, or the one that a command-line binary reports. The library's own is not trusted."""
     library: Path
     """The shared library, or the command-line binary of kind `cli`."""
     sha256: str
-    """Of `library`, in hexadecimal."""
+    """SHA-256 of `library`, in hexadecimal."""
     requested: str
     """The item of the version spec that asked for it, as written."""
 
     @property
     def label(self) -> str:
-        """Unique within one resolution, fit for a test id: `0.21.19`, or `path-0.23.5` for a binary."""
+        """Return a name that is unique within one resolution: `0.21.19`, or `path-0.23.5` for a binary."""
         return self.version if self.kind == "wheel" else f"path-{self.version}"
 
     def to_dict(self) -> dict[str, str]:
@@ -40,7 +40,10 @@ class ResolvedEngine:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, str]) -> ResolvedEngine:
-        """Raises KeyError for a missing field and ValueError for an unknown kind."""
+        """Return the engine that `to_dict` described.
+
+        Raises KeyError for a missing field, and ValueError for an unknown kind.
+        """
         kind = fields["kind"]
         if kind not in ("wheel", "cli"):
             raise ValueError(f"unknown kind of engine: {kind!r}")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class InferenceTarget(ABC):
-    """One kind and version of consumer of NNEF archives.
+    """A consumer of NNEF archives, of one kind and version; the base class of all targets.
 
     Args:
         version: of the engine or the standard.
@@ -49,44 +49,44 @@ class InferenceTarget(ABC):
 
     @property
     def version(self) -> str:
-        """The exact version."""
+        """Return the exact version."""
         return self.requested_version
 
     @property
     @abstractmethod
     def spec(self) -> Spec:
-        """The operators that may be written."""
+        """Return the table of the operators that may be written."""
 
     @property
     def writing(self) -> WritingOptions:
-        """Choices between forms of an operator."""
+        """Return the choices between forms of an operator that this target makes."""
         return PLAIN
 
     @property
     def custom_fragments(self) -> Sequence[Fragment]:
-        """Fragments that are in the archive from the beginning, for rules to call by name."""
+        """Return the fragments that are in the archive from the beginning, for rules to call by name."""
         return ()
 
     def size_range(self, sizes: SizeRange) -> SizeRange:
-        """The part of these sizes that an archive of this target holds for. Raises InputError if there is none."""
+        """Return the part of a range that an archive of this target holds for. Raises InputError if there is none."""
         return sizes
 
     @abstractmethod
     def engine(self) -> Engine:
-        """What judges archives of this target. Raises EngineResolveError or EngineProvisionError."""
+        """Return the engine that judges archives of this target. Raises EngineResolveError or EngineProvisionError."""
 
     # hooks of a user's own target, all optional; each may raise T2NError to refuse
     def pre_trace(self, model: torch.nn.Module, tensors: list[torch.Tensor]) -> None:  # noqa: B027
-        """Before capture; must not change the model."""
+        """Look at a model and its example inputs before capture. An override may refuse them, not change them."""
 
     def post_trace(self, graph: TorchModuleIRGraph) -> None:  # noqa: B027
-        """On the captured graph, before it is lowered; may edit this copy of it."""
+        """Look at the captured graph before it is lowered. An override may refuse it, or edit this copy of it."""
 
     def post_export(self, graph: Graph) -> None:  # noqa: B027
-        """On the NNEF graph, before it is checked and written; may edit it."""
+        """Look at the NNEF graph before it is checked and written. An override may refuse or edit it."""
 
     def specific_fragments(self, graph: Graph) -> list[Fragment]:
-        """Fragments to add to the archive, for what `post_export` writes."""
+        """Return fragments to add to the archive, for statements that `post_export` writes."""
         return []
 
     def __str__(self) -> str:

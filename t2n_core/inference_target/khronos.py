@@ -11,7 +11,7 @@ from t2n_core.nnef.spec import Spec, spec_for
 
 
 class KhronosNNEF(InferenceTarget):
-    """Standard operators only, no extension, fixed sizes."""
+    """The target of archives for the Khronos tools: standard operators only, no extension, fixed sizes."""
 
     name: ClassVar[str] = "khronos"
 

@@ -32,7 +32,7 @@ class TractFeatureFlag(StrEnum):
     """A part that tract is built with or without, beside its standard library and `tract_core`."""
 
     DEFAULT = "default"
-    """All that the releases on PyPI have."""
+    """Every part that the releases on PyPI have."""
     ONNX = "onnx"
     PULSE = "pulse"
     EXTRA = "extra"
@@ -41,7 +41,7 @@ class TractFeatureFlag(StrEnum):
 
 
 class TractNNEF(InferenceTarget):
-    """NNEF for tract.
+    """The target of archives for the tract engine.
 
     Args:
         version: `0.21.19`, or what resolves to one release: `0.21` (its newest), `>=0.21,<0.23` (the newest in the
@@ -132,12 +132,15 @@ class TractNNEF(InferenceTarget):
 
     @classmethod
     def latest(cls, **options: Any) -> TractNNEF:
-        """For the newest release on PyPI."""
+        """Return a target for the newest release on PyPI."""
         return cls("latest", **options)
 
     @property
     def resolved(self) -> ResolvedEngine:
-        """The engine behind this target, provisioned. Raises EngineResolveError, EngineProvisionError, InputError."""
+        """Return the engine behind this target, fetched if it has to be.
+
+        Raises EngineResolveError, EngineProvisionError, InputError.
+        """
         if self._resolved is None:
             wanted = self.requested_version if self._binary is None else f"path:{self._binary}"
             found = resolve_engines(wanted, offline=self._offline)

@@ -20,7 +20,7 @@ BLOCK_BYTES = 18
 
 
 class BlockLayout(IntEnum):
-    """How the 4-bit numbers of a block lie in its bytes; the value is the item type of the file."""
+    """The order of the 4-bit numbers of a block in its bytes; the value is the item type of the file."""
 
     NEIGHBOURS = 0x2040
     """Two neighbours in a byte."""
@@ -29,7 +29,7 @@ class BlockLayout(IntEnum):
 
 
 class WeightSource(Protocol):
-    """Where the numbers of a `variable` come from; read once, in pieces, while the archive is written."""
+    """A source of the numbers of a `variable`; read once, in pieces, while the archive is written."""
 
     @property
     def dtype(self) -> np.dtype[Any]: ...
@@ -38,7 +38,7 @@ class WeightSource(Protocol):
     def shape(self) -> tuple[int, ...]: ...
 
     def chunks(self) -> Iterator[memoryview]:
-        """The elements in C order, little-endian, as bytes."""
+        """Yield the elements in C order, little-endian, as bytes."""
         ...
 
 
@@ -91,7 +91,7 @@ class Operation:
     outputs: tuple[Value, ...]
     origin: Origin | None = None
     dtype: str = ""
-    """What stands in angle brackets: `scalar` in `external<scalar>(...)`; empty for none."""
+    """The word in angle brackets: `scalar` in `external<scalar>(...)`; empty for none."""
 
     def inputs(self) -> Iterator[Value]:
         for argument in self.arguments.values():
@@ -110,7 +110,7 @@ class Fragment:
 
 @dataclass(slots=True)
 class Graph:
-    """Inputs and outputs are in the order of the model's own."""
+    """A graph of NNEF; its inputs and outputs are in the order of the model's own."""
 
     name: str = "network"
     inputs: list[Value] = field(default_factory=list)
@@ -122,19 +122,19 @@ class Graph:
     sizes: SizeRange = field(default_factory=SizeRange)
     """Sizes of the dynamic axes that it holds for."""
     guarded: bool = False
-    """Whether an engine refuses all other sizes."""
+    """True where an engine refuses all other sizes."""
     properties: dict[str, str] = field(default_factory=dict)
     """Written only when a user asks for them (tract's `properties` fragment)."""
 
     def variables(self) -> Iterator[tuple[Operation, Value]]:
-        """The `variable` statements with their values, in order."""
+        """Yield the `variable` statements with their values, in order."""
         for operation in self.operations:
             if operation.name == "variable":
                 yield operation, operation.outputs[0]
 
 
 def values_in(argument: Any) -> Iterator[Value]:
-    """All graph values inside one argument, also in nested lists and tuples."""
+    """Yield all graph values inside one argument, also in nested lists and tuples."""
     if isinstance(argument, Value):
         yield argument
     elif isinstance(argument, list | tuple):
@@ -143,6 +143,6 @@ def values_in(argument: Any) -> Iterator[Value]:
 
 
 def is_full(weight: WeightSource) -> bool:
-    """True for one number in all elements."""
+    """Return True for one number in all elements."""
     array = np.frombuffer(b"".join(weight.chunks()), weight.dtype.newbyteorder("<"))
     return bool((array == array[:1]).all())

@@ -37,16 +37,16 @@ class RewriteContext:
     """The first argument of a function's and of a module's rewrite."""
 
     original: Callable[..., Any]
-    """What is replaced: the function, taking `self` or `cls` explicitly if it is a method; or the module."""
+    """The replaced object: the function, taking `self` or `cls` explicitly if it is a method; or the module."""
     path: str
     """Dotted path of the module that is running or replaced; empty for the root."""
     options: Mapping[str, Any]
-    """Of the export: input_names, output_names, dynamic_axes, …"""
+    """Options of the export: input_names, output_names, dynamic_axes, …"""
     _target: Target = field(repr=False)
 
     @property
     def target(self) -> InferenceTarget | None:
-        """What is exported for, with its options as attributes; None where a model is captured for none."""
+        """Return the target, with its options as attributes; None where a model is captured for none."""
         return self._target.get()
 
 

@@ -1,4 +1,4 @@
-"""What the rewriters of an export did."""
+"""The report on the rewriters of an export."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class RewriteWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class RewriteReport:
-    """Of one export."""
+    """The rewriters of one export: how often each applied, and which did not."""
 
     applied: Mapping[Rewriter, int]
-    """How often each was."""
+    """The number of times that each applied."""
     unapplied: Mapping[Rewriter, str]
-    """Those that were given, fit the target, and did nothing; with the reason where it is known."""
+    """The rewriters that fit the target and did nothing, with the reason where it is known."""
 
     @classmethod
     def of(cls, selection: Selection, hits: Counter[Rewriter]) -> RewriteReport:
@@ -35,7 +35,7 @@ class RewriteReport:
         return "\n".join(lines) or "no rewriters"
 
     def problem(self, target: str) -> RewriteError | None:
-        """What is wrong with rewriters that never applied; None if all did."""
+        """Return the error about rewriters that never applied; None if all did."""
         if not self.unapplied:
             return None
         listed = "\n".join(f"- {rewriter}: {reason}" for rewriter, reason in self.unapplied.items())

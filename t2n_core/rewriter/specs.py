@@ -23,7 +23,7 @@ Decorator: TypeAlias = Callable[[Any], "Rewriter"]
 
 
 class Level(StrEnum):
-    """Where a rewriter acts."""
+    """The place where a rewriter acts."""
 
     FUNCTION = "function"
     MODULE = "module"
@@ -32,13 +32,13 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rewriter:
-    """One replacement; made by `function`, `method`, `module`, `symbolic` or `switch_off`."""
+    """One replacement, made by `function`, `method`, `module`, `symbolic` or `switch_off`."""
 
     level: Level
     subject: Any
-    """What is replaced: a callable, a class, an operator, or the import path of one of them."""
+    """The subject that is replaced: a callable, a class, an operator, or the import path of one of them."""
     replacement: Any
-    """None for a rule that is switched off."""
+    """The function, module or rule that takes its place; None for a rule that is switched off."""
     name: str = ""
     """The method's name, where the subject is its class."""
     target: str | None = None
@@ -51,7 +51,7 @@ class Rewriter:
     """`file:line` of the replacement."""
 
     def fits(self, target: Any) -> bool:
-        """`target` has a `name` and a `version`; None stands for no target in particular."""
+        """Return True if the rewriter is for this target. None stands for no target in particular."""
         if self.target is None:
             return True
         if target is None or target.name != self.target:
@@ -60,7 +60,10 @@ class Rewriter:
 
     @property
     def rank(self) -> tuple[bool, bool, bool]:
-        """The higher one wins: a user's before a built-in one, for a target before for all, for versions of it."""
+        """Return the rank among rewriters of one subject; the highest one acts.
+
+        A user's rewriter is before a built-in one, one for a target before one for all, one for some versions first.
+        """
         return (not self.builtin, self.target is not None, self.versions is not None)
 
     @property
@@ -77,7 +80,7 @@ class Rewriter:
 def function(
     subject: Any, *, target: str | None = None, versions: str | None = None, spellings: Iterable[Any] = ()
 ) -> Decorator:
-    """Replaces a function: `def replacement(ctx, *args of the original) -> its result`.
+    """Replace a function: `def replacement(ctx, *args of the original) -> its result`.
 
     Args:
         subject: a function of torch's API (all spellings of it: `torch.matmul`, `@`, `.matmul`), an operator
@@ -94,7 +97,7 @@ def function(
 
 
 def method(owner: type | str, name: str, *, target: str | None = None, versions: str | None = None) -> Decorator:
-    """Replaces a method of a class and of what inherits it from there: `def replacement(ctx, self, …)`.
+    """Replace a method of a class and of what inherits it from there: `def replacement(ctx, self, …)`.
 
     An inherited method is replaced for `owner` only, not for the class that it comes from.
     """
@@ -108,7 +111,7 @@ def module(
     versions: str | None = None,
     where: Callable[[Any], bool] | None = None,
 ) -> Decorator:
-    """Replaces all modules of a class: by a module, or by what a factory `(ctx, module) -> Module` gives for each.
+    """Replace all modules of a class by one module, or each by the result of a factory `(ctx, module) -> Module`.
 
     A subclass is replaced too, unless it has a forward of its own or a nearer class is registered. `where` chooses
     among the instances.
@@ -123,7 +126,7 @@ def symbolic(
     versions: str | None = None,
     outputs: Callable[..., Any] | None = None,
 ) -> Decorator:
-    """Sets the rule of an operator: `def rule(g, *arguments by the names of the schema) -> value or values`.
+    """Set the rule of an operator: `def rule(g, *arguments by the names of the schema) -> value or values`.
 
     Args:
         subject: `"aten::gelu"` (all overloads), `"aten::sum.dim_IntList"`, an operator, a `torch.library.custom_op`; or
@@ -134,7 +137,7 @@ def symbolic(
 
 
 def switch_off(subject: Any, *, target: str | None = None, versions: str | None = None) -> Rewriter:
-    """Takes the built-in rule of an operator away: it is decomposed by PyTorch then, or refused."""
+    """Switch the built-in rule of an operator off: PyTorch decomposes it then, or it is refused."""
     return _made(Level.SYMBOLIC, subject, target, versions, None, _caller())
 
 

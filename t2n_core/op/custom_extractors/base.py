@@ -46,7 +46,7 @@ class ModuleInfoExtractor(ABC):
 
     @classmethod
     def get_by_module(cls, module: torch.nn.Module) -> ModuleInfoExtractor | None:
-        """The extractor of the nearest registered base of the module's class.
+        """Return the extractor of the nearest registered base of the module's class.
 
         None if there is none, or if a class between the two has its own forward: that one must be followed.
         """
@@ -59,17 +59,17 @@ class ModuleInfoExtractor(ABC):
 
     @classmethod
     def get_by_kind(cls, kind: str) -> list[ModuleInfoExtractor]:
-        """The extractors whose nodes have that kind."""
+        """Return the extractors whose nodes have that kind."""
         return [e for e in cls._registered.values() if (e.KIND or MODULE_CALL) == kind]
 
     @classmethod
     def unregister(cls) -> None:
-        """Forgets this extractor; its module class may then have another. Does nothing if it is forgotten already."""
+        """Forget this extractor; its module class may then have another. Does nothing if it is forgotten already."""
         if type(cls._registered.get(cls.MODULE_CLASS)) is cls:
             del cls._registered[cls.MODULE_CLASS]
 
     def declare_outputs(self, module: Any, *args: Any, **kwargs: Any) -> Any:
-        """Tensors of the right shapes and dtypes for these inputs; their numbers do not matter.
+        """Return tensors of the right shapes and dtypes for these inputs; their numbers do not matter.
 
         Runs the class's forward on fake tensors unless overridden. Override it where that cannot be captured or would
         fix a dynamic axis: `return args[0].new_empty(*args[0].shape[:-1], module.width)`.
@@ -77,13 +77,13 @@ class ModuleInfoExtractor(ABC):
         return type(module).forward(module, *args, **kwargs)
 
     def generate_in_torch_graph(self, call: ModuleCall, *args: Any, **kwargs: Any) -> Any:
-        """What capture does in place of the module's forward: one node with the declared outputs."""
+        """Run in place of the module's forward during capture: one node with the declared outputs."""
         return call.as_one_node(*args, **kwargs)
 
     def convert_to_nnef(
         self, g: Emitter, module: Any, inputs: Sequence[Value], params: Mapping[str, Value]
     ) -> Sequence[Value] | Value:
-        """Writes the node: a value per declared output.
+        """Write the node and return a value for each declared output.
 
         `inputs` are the tensors among forward's arguments, `params` the weights by their names in the module. Arguments
         that are no tensors come as keywords where a call does not leave them at their default.
@@ -93,7 +93,10 @@ class ModuleInfoExtractor(ABC):
     def write_node(
         self, g: Emitter, call: ModuleCall, node: WholeCall, inputs: list[Value], params: Mapping[str, Value]
     ) -> Sequence[Value] | Value:
-        """What a rule is for an operator. Raises LowerError for an argument that convert_to_nnef does not take."""
+        """Write a node of the torch graph, as a rule does for an operator.
+
+        Raises LowerError for an argument that `convert_to_nnef` does not take.
+        """
         others = _other_arguments(g, call, node, inputs)
         taken = inspect.signature(self.convert_to_nnef).parameters
         unknown = [n for n in others if n not in taken and not any(p.kind is p.VAR_KEYWORD for p in taken.values())]

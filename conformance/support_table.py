@@ -1,7 +1,7 @@
 """The support table of the docs, from results and never from registrations.
 
 python -m conformance.coverage --tract all-minors --all-dtypes --outcomes outcomes.jsonl
-python -m conformance.support_table outcomes.jsonl --output docs/support.md
+python -m conformance.support_table outcomes.jsonl --output docs/reference/support.md
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _engine_order(title: str) -> tuple[bool, Version, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path, help="as `conformance.coverage --outcomes` writes them")
-    parser.add_argument("--output", type=Path, default=Path("docs/support.md"))
+    parser.add_argument("--output", type=Path, default=Path("docs/reference/support.md"))
     arguments = parser.parse_args()
     page = support_page(line for path in arguments.files for line in read_lines(path))
     arguments.output.parent.mkdir(parents=True, exist_ok=True)

@@ -71,7 +71,7 @@ class Rule:
         )
 
     def takes(self, op: TorchOp) -> str:
-        """Empty if the rule can take this call, else what it cannot take."""
+        """Return an empty text if the rule can take this call, else the argument that it cannot take."""
         for argument in op.op_ref._schema.arguments:
             name = argument.name
             if name in self.parameters or name in self.implied or name in IGNORED:
@@ -99,7 +99,7 @@ class Registry:
         self._rules[rule.key].append(rule)
 
     def remove(self, key: str, target: str | None = None) -> None:
-        """Forgets the rules of a key, or those for one target. Raises KeyError if there are none."""
+        """Forget the rules of a key, or those for one target. Raises KeyError if there are none."""
         kept = [r for r in self._rules[key] if target is not None and r.target != target]
         if kept:
             self._rules[key] = kept
@@ -110,7 +110,7 @@ class Registry:
         return (rule for rules in self._rules.values() for rule in rules)
 
     def find(self, kind: str, spec: Spec, options: WritingOptions = PLAIN) -> Rule | None:
-        """The rule for `aten::add.Tensor` on that target version: overload before packet, target before common."""
+        """Return the rule for an operator on that target version: overload before packet, target before common."""
         for key in dict.fromkeys((kind, kind.split(".")[0])):
             fitting = [r for r in self._rules.get(key, ()) if r.fits(spec, options)]
             if fitting:
@@ -131,7 +131,7 @@ def op(
     needs: Iterable[str] = (),
     registry: Registry = DEFAULT,
 ) -> Callable[[Function], Function]:
-    """Registers a rule under one or more keys (`aten::add`, `aten::sum.dim_IntList`).
+    """Register a rule under one or more keys (`aten::add`, `aten::sum.dim_IntList`).
 
     `since` and `before` bound the versions of the target: `since` has it, `before` no longer does. Raises RegistryError
     for an argument that no overload of the operator has, and for a second rule of equal rank.
@@ -163,7 +163,7 @@ def _check(keys: Iterable[str], parameters: frozenset[str], function: Callable[.
 
 
 def schemas_of(key: str) -> list[Any]:
-    """The torch schemas that a key stands for. Raises RegistryError for an operator that PyTorch does not have."""
+    """Return the torch schemas that a key stands for. Raises RegistryError for an unknown operator."""
     namespace, _, rest = key.partition("::")
     name, _, overload = rest.partition(".")
     packet = getattr(getattr(torch.ops, namespace), name, None)
@@ -174,7 +174,7 @@ def schemas_of(key: str) -> list[Any]:
 
 
 def load_default() -> Registry:
-    """The default registry with all rules of this package in it."""
+    """Return the default registry with all rules of this package in it."""
     package = importlib.import_module("t2n_core.op.aten")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")

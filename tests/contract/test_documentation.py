@@ -1,10 +1,12 @@
-"""The code of documentation pages, run as it stands: exported, and proven in real engines."""
+"""The code of README and docs, run as it stands: exported, and proven in real engines."""
 
 from __future__ import annotations
 
 import re
+import sys
 import types
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,32 +16,28 @@ import torch
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.op.custom_extractors import ModuleInfoExtractor
 from t2n_core.rewriter import Rewriter
+from tests.pages import NOT_RUN, ROOT, Page, functions_of, has_tests, missing_lines, pages, run_command
 
-DOCS = Path(__file__).parents[2] / "docs"
-
-
-def blocks_of(page: str) -> str:
-    """All Python blocks of a page, as one program whose lines are those of the page."""
-    lines, inside = [], False
-    for line in (DOCS / page).read_text("utf-8").splitlines():
-        if line.startswith("```"):
-            inside = line == "```python"
-            lines.append("")
-        else:
-            lines.append(line if inside else "")
-    return "\n".join(lines)
+ENGINES = "0.21.19,0.23.9"
+LANGUAGES = {"python", "sh", "text", "log", "toml", "json", "yaml", "mermaid"}
+RunPage = Callable[[str], dict[str, Any]]
 
 
 @pytest.fixture
-def run_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def run_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunPage]:
+    """A function that runs the program of a page in this process and returns its names."""
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(11)
     known = dict(ModuleInfoExtractor._registered)
 
-    def run(page: str) -> dict[str, Any]:
-        module = types.ModuleType(page.replace(".", "_"))
-        monkeypatch.setitem(__import__("sys").modules, module.__name__, module)
-        exec(compile(blocks_of(page), str(DOCS / page), "exec"), vars(module))
+    def run(name: str) -> dict[str, Any]:
+        page = Page(ROOT / name)
+        file = tmp_path / page.program_name
+        file.write_text(page.program, encoding="utf-8")
+        module = types.ModuleType(file.stem)
+        module.__file__ = str(file)
+        monkeypatch.setitem(sys.modules, file.stem, module)
+        exec(compile(page.program, str(file), "exec"), vars(module))
         return vars(module)
 
     yield run
@@ -47,8 +45,51 @@ def run_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     ModuleInfoExtractor._registered.update(known)
 
 
-def test_extractors(run_page: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = run_page("extractors.md")
+@pytest.mark.parametrize("page", [page for page in pages() if page.of("python") or page.commands], ids=lambda p: p.name)
+def test_a_page(page: Page, run_page: RunPage, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for name, text in page.files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    if page.of("python"):
+        run_page(page.name)
+    printed = "".join(capfd.readouterr())
+    commands = page.commands
+    for name, text in page.files.items():
+        if name.endswith(".py") and has_tests(text) and not any(name in command for command, _ in commands):
+            commands.insert(0, (f"pytest {name} --t2n-tract={ENGINES}", True))
+    for command, succeeds in commands:
+        code, output = run_command(command, tmp_path)
+        assert (code == 0) == succeeds, f"{command}\n{output}"
+        printed += output
+    for block in page.of("text"):
+        assert missing_lines(block.text, printed) == [], printed
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_blocks_are_run_or_say_why_not(page: Page) -> None:
+    for block in page.blocks:
+        assert block.language in LANGUAGES, f"{page.name}:{block.line}: unknown kind of block {block.language!r}"
+        if "not run" in block.text.partition("\n")[0]:
+            assert block.language == "sh"
+            assert NOT_RUN.match(block.text), f"{page.name}:{block.line}"
+    for name, text in page.files.items():
+        if name.endswith(".py"):
+            twice = [function for function, count in Counter(functions_of(text)).items() if count > 1]
+            assert twice == [], f"{page.name} defines {twice} twice, and the second one alone would run"
+
+
+def test_links_lead_to_files() -> None:
+    for page in [*pages(), Page(ROOT / "CONTRIBUTING.md")]:
+        links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.path.read_text("utf-8"))
+        local = [link for link in links if not link.startswith(("http://", "https://"))]
+        assert [link for link in local if not (page.path.parent / link).exists()] == [], page.name
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
+
+
+def test_extractors(run_page: RunPage, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = run_page("docs/how-to/extractors.md")
     assert len(capsys.readouterr().out.split()) == 2
     assert sorted(p.name for p in tmp_path.glob("*.tgz")) == ["gate-0.21.nnef.tgz", "gate-0.23.nnef.tgz"]
     sizes = {tuple(sample.sizes.values()) for sample in page["export"].samples}
@@ -57,15 +98,14 @@ def test_extractors(run_page: Any, tmp_path: Path, capsys: pytest.CaptureFixture
     assert silent  # some frames are below the floor and some are not: both branches are proven
 
 
-def test_rewriters(run_page: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = run_page("rewriters.md")
+def test_rewriters(run_page: RunPage, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = run_page("docs/how-to/rewriters.md")
     printed = capsys.readouterr().out
     assert "applied 1 times" in printed
-    places = re.findall(r"rewriters\.md:(\d+)", printed.partition("equally specific")[2])
+    places = re.findall(r"rewriters\.py:(\d+)", printed.partition("equally specific")[2])
     assert len(places) == 2
     assert [p.name for p in tmp_path.glob("*.tgz")] == ["clipped.nnef.tgz"]
     assert isinstance(page["no_gelu"], Rewriter)
-    assert len(blocks_of("rewriters.md").strip()) > 1000
 
 
 MODELS = {
@@ -93,8 +133,8 @@ class Calling(torch.nn.Module):
         return result
 
 
-def test_each_rewriter_of_the_page(run_page: Any, tmp_path: Path) -> None:
-    page = run_page("rewriters.md")
+def test_each_rewriter_of_the_page(run_page: RunPage, tmp_path: Path) -> None:
+    page = run_page("docs/how-to/rewriters.md")
     page["loads"] = __import__("json").loads
     rewriters = {name: value for name, value in page.items() if isinstance(value, Rewriter)}
     assert set(rewriters) - set(MODELS) == {"one", "two"}

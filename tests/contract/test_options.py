@@ -1,4 +1,4 @@
-"""Every option of a tract target, on real engines. `docs/options.md` names the test of each."""
+"""Every option of a tract target, on real engines. `docs/reference/options.md` names the test of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`docs/options.md` has every option of the targets, and every test it names exists."""
+"""The tables of options in the documentation are those of the code, and every test that they name exists."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from t2n_core import KhronosNNEF, TractNNEF
+from tools.option_table import PAGE, with_table
 
 ROOT = Path(__file__).parents[2]
 
 
 def rows(target: str) -> Iterator[tuple[str, str]]:
     """(option, test) of each line of a target's table."""
-    text = (ROOT / "docs" / "options.md").read_text("utf-8")
+    text = (ROOT / "docs" / "reference" / "options.md").read_text("utf-8")
     section = text.partition(f"## {target}\n")[2].partition("\n## ")[0]
     for line in section.splitlines():
         found = re.fullmatch(r"\| `(\w+)` \| .+ \| `(tests/[^`]+)` \|", line)
@@ -41,3 +42,8 @@ def test_every_named_test_exists_and_is_about_its_option(target: type) -> None:
         assert found, f"{name} does not exist"
         source = ast.unparse(found[0])
         assert option in source or f'"{option}"' in source or option == "version", f"{name} does not use {option}"
+
+
+def test_the_table_of_the_command_line_is_up_to_date() -> None:
+    text = PAGE.read_text("utf-8")
+    assert with_table(text) == text, "python -m tools.option_table writes it anew"

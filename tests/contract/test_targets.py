@@ -1,8 +1,7 @@
-"""The example of `docs/targets.md`, run as it stands, and each of its hooks."""
+"""Each hook of the target in `docs/how-to/own-target.md`; `test_documentation.py` runs the page itself."""
 
 from __future__ import annotations
 
-import re
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -13,16 +12,16 @@ from torch import nn
 
 from t2n_core import ModelExport, TractNNEF, export_model_to_nnef
 from t2n_core.errors import InputError, LowerError, ParityError
+from tests.pages import ROOT, Page
 
-DOC = Path(__file__).parents[2] / "docs" / "targets.md"
+DOC = Page(ROOT / "docs" / "how-to" / "own-target.md")
 
 
 @pytest.fixture
-def example() -> dict[str, Any]:
-    found = re.search(r"```python\n(.*?)```", DOC.read_text("utf-8"), re.DOTALL)
-    assert found is not None
+def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    exec(compile(found[1], str(DOC), "exec"), names)
+    exec(compile(DOC.program, str(DOC.path), "exec"), names)
     torch.manual_seed(5)
     return names
 

@@ -1,0 +1,140 @@
+"""The code blocks of a documentation page, and how they are run.
+
+- `python` blocks are one program, in the order of the page, in a file called as `title=` of the first one says. A block
+  with another title is a file of its own, and so is a `toml` block with a title.
+- `sh` blocks are run line by line behind the program. A line that ends with `# fails` must fail. A block whose first
+  line is `# not run by a test: REASON` is not run.
+- `text` blocks are output: each of their lines must be printed by what the page runs. `…` stands for anything. What a
+  `log` block shows is not run here.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+NOT_RUN = re.compile(r"# not run by a test: \S.+")
+_FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)(?: title=\"(?P<title>[^\"]+)\")?(?P<rest>.*)$")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block of a page."""
+
+    language: str
+    title: str
+    text: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of Markdown with its code blocks."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The path from the root of the repository."""
+        return self.path.relative_to(ROOT).as_posix()
+
+    @property
+    def blocks(self) -> list[Block]:
+        """Every fenced block, in the order of the page."""
+        return list(_blocks(self.path.read_text("utf-8")))
+
+    def of(self, language: str) -> list[Block]:
+        """The blocks in one language."""
+        return [block for block in self.blocks if block.language == language]
+
+    @property
+    def program_name(self) -> str:
+        """The file name of the page's program."""
+        blocks = self.of("python")
+        return blocks[0].title or f"{self.path.stem.replace('-', '_').lower()}.py"
+
+    @property
+    def program(self) -> str:
+        """The text of the page's program."""
+        return "\n".join(block.text for block in self.of("python") if block.title in ("", self.program_name))
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Every file that the page describes, the program among them."""
+        titled = [block for block in self.blocks if block.language in ("python", "toml") and block.title]
+        found = {block.title: block.text for block in titled}
+        return found | ({self.program_name: self.program} if self.of("python") else {})
+
+    @property
+    def commands(self) -> list[tuple[str, bool]]:
+        """Each command that a test runs, and whether it must succeed."""
+        lines = []
+        for block in self.of("sh"):
+            if NOT_RUN.match(block.text) is None:
+                lines += block.text.replace("\\\n", " ").splitlines()
+        return [(line, not line.endswith("# fails")) for line in lines if line and not line.startswith("#")]
+
+
+def pages() -> list[Page]:
+    """The README and every page of the documentation."""
+    return [Page(ROOT / "README.md"), *(Page(path) for path in sorted((ROOT / "docs").rglob("*.md")))]
+
+
+def has_tests(text: str) -> bool:
+    """True where a program defines test functions."""
+    return any(name.startswith("test_") for name in functions_of(text))
+
+
+def functions_of(text: str) -> list[str]:
+    """The names of the functions at the top level of a program; a name that is defined twice is there twice."""
+    return [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+
+
+def run_command(command: str, folder: Path) -> tuple[int, str]:
+    """Exit code and output of a shell command in a folder, with this environment's programs."""
+    scripts = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    python_path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=inherited | {"PATH": scripts, "PYTHONPATH": python_path, "COLUMNS": "200"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def missing_lines(expected: str, printed: str) -> list[str]:
+    """The lines of a `text` block that were not printed."""
+    found = []
+    for line in filter(str.strip, expected.splitlines()):
+        pattern = ".*".join(re.escape(part.strip()) for part in line.split("…"))
+        if re.search(pattern, printed) is None:
+            found.append(line)
+    return found
+
+
+def _blocks(text: str) -> Iterator[Block]:
+    opened: re.Match[str] | None = None
+    start, inside = 0, list[str]()
+    for number, line in enumerate(text.splitlines(), 1):
+        fence = _FENCE.match(line)
+        if opened is None and fence is not None:
+            opened, start, inside = fence, number, []
+        elif opened is not None and line.strip() == "```":
+            language = opened["language"] + opened["rest"]
+            yield Block(language, opened["title"] or "", "\n".join(inside) + "\n", start)
+            opened = None
+        elif opened is not None:
+            inside.append(line.removeprefix(opened["indent"]))

@@ -81,12 +81,12 @@ class ModelExport:
 
     @property
     def captured(self) -> CapturedModel:
-        """The latest capture, else one for no target in particular. Raises CaptureError, InputError, RewriteError."""
+        """Return the latest capture, else one for no target. Raises CaptureError, InputError, RewriteError."""
         latest = self._captures.latest
         return self.captured_for(None) if latest is None else latest
 
     def captured_for(self, target: InferenceTarget | None) -> CapturedModel:
-        """Shared by all targets for which the same rewriters act on the model. Raises like `captured`."""
+        """Return the capture for a target, shared by all for which the same rewriters act. Raises like `captured`."""
         return self._capture(target, self._selection(target)).model
 
     @property
@@ -103,7 +103,7 @@ class ModelExport:
         return known
 
     def lower(self, target: InferenceTarget) -> Graph:
-        """The NNEF graph for a target, legal there.
+        """Return the NNEF graph for a target, legal there.
 
         Raises CaptureError, RewriteError, UnsupportedOpsError, SpecError.
         """
@@ -146,11 +146,11 @@ class ModelExport:
         return self._captures.keep(captured, selection, session)
 
     def simplified(self, target: InferenceTarget) -> TorchModuleIRGraph:
-        """The torch graph as its operators are written for a target. Raises CaptureError, RewriteError."""
+        """Return the torch graph as its operators are written for a target. Raises CaptureError, RewriteError."""
         return self._simplified(target, self._selection(target), self._session(target))
 
     def write_graph(self, simple: TorchModuleIRGraph, names: Sequence[str], target: InferenceTarget) -> Graph:
-        """A simplified torch graph, with these output names, in NNEF. Raises UnsupportedOpsError, SpecError."""
+        """Return a simplified torch graph in NNEF, with these output names. Raises UnsupportedOpsError, SpecError."""
         return self._written(simple, names, target, self._selection(target), self._session(target))
 
     def _rules(self, selection: Selection, session: Session) -> Registry:

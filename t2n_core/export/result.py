@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ExportResult:
-    """An archive on disk and what it came from."""
+    """An archive on disk, with the export and target that it came from."""
 
     archive: Path
     target: InferenceTarget
@@ -54,17 +54,17 @@ class ExportResult:
 
     @property
     def samples(self) -> list[Sample]:
-        """What PyTorch computes with the weights that the archive holds. Raises InputError."""
+        """Return inputs and the outputs of PyTorch with the weights that the archive holds. Raises InputError."""
         return self.reference.samples(self.graph.sizes if self.graph.sizes.bounds else None, self._compressed)
 
     @property
     def range(self) -> SizeRange:
-        """The sizes of the dynamic axes that the archive holds for."""
+        """Return the sizes of the dynamic axes that the archive holds for."""
         return self.graph.sizes
 
     @property
     def outside(self) -> list[Sample]:
-        """Inputs of sizes just outside of the range, which the engine has to refuse; nothing is expected of them."""
+        """Return inputs of sizes just outside of the range, which the engine has to refuse; they expect no outputs."""
         if not self.graph.guarded:
             return []
         found = []
@@ -75,7 +75,7 @@ class ExportResult:
         return sorted(found, key=lambda sample: any(not array.size for array in sample.inputs))
 
     def sample_at(self, sizes: Mapping[str, int]) -> Sample:
-        """As `samples`, at these sizes of all dynamic axes. Raises InputError if the model cannot run there."""
+        """Return a sample at these sizes of all dynamic axes. Raises InputError if the model cannot run there."""
         return self.reference.sample_at(sizes, self._compressed)
 
     @property

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from t2n_core.engine import ResolvedEngine, close_all, engine_for, resolve_engines
 from t2n_core.engine.pool import TractRunner
 from t2n_core.errors import Origin
-from t2n_core.nnef.dims import Dim
 from t2n_core.nnef.graph import ArrayWeight, Graph, Operation, Value
+from t2n_core.nnef.sizes.dims import Dim
 
 
 @pytest.fixture(scope="session")

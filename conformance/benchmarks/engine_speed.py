@@ -18,8 +18,8 @@ from conformance.benchmarks.groups import GROUPS, Net
 from conformance.benchmarks.machine import ROOT
 from conformance.benchmarks.peer import Peer
 from t2n_core import ModelExport, TractNNEF
+from t2n_core.check.reference import tensors_of
 from t2n_core.engine import ResolvedEngine, resolve_engines
-from t2n_core.reference import tensors_of
 
 BUDGET = 60.0
 """Seconds that a peer gets for one archive."""

@@ -11,11 +11,11 @@ import torch
 
 from conformance.suites.sizes_cases import NETS
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
+from t2n_core.check.reference import tensors_of
 from t2n_core.check.samples import Sample
 from t2n_core.check.sizes import check_sizes
 from t2n_core.export import ModelExport
-from t2n_core.nnef.ranges import SizeRange
-from t2n_core.reference import tensors_of
+from t2n_core.nnef.sizes.ranges import SizeRange
 
 SECONDS_TO_RUN = 10.0
 RANGE = "range"

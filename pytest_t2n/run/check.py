@@ -87,7 +87,7 @@ def _inputs(cell: Cell, result: ExportResult, required: Any) -> CheckInputs | No
 
 def _with_first_wrong_node(outcome: Outcome, result: ExportResult, required: Any, timeout: float) -> Outcome:
     """Return the outcome with the first wrong node among its details; unchanged if it did not reach the engine."""
-    from t2n_core.bisect import find_first_wrong_node
+    from t2n_core.check.bisect import find_first_wrong_node
     from t2n_core.errors import T2NError
 
     if outcome.stage.value not in ("load", "optimise", "run", "compare"):

@@ -17,7 +17,7 @@ from t2n_core.check.table import sizes_text
 from t2n_core.check.tolerance import DEFAULT_LEVEL, LEVELS, TractCheckTolerance
 from t2n_core.engine.protocol import Array, Engine, EngineReply
 from t2n_core.errors import InputError
-from t2n_core.nnef.ranges import SizeRange
+from t2n_core.nnef.sizes.ranges import SizeRange
 
 _REPLY_STATUS: Mapping[str, Status] = {
     "error": Status.ERROR,

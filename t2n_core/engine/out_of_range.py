@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from t2n_core.engine.protocol import Array, EngineReply
-from t2n_core.nnef.range_names import NODE, PROPERTY
+from t2n_core.nnef.sizes.range_names import NODE, PROPERTY
 
 _GUARD: Final = re.compile(rf"No possible scenario|\b{NODE}")
 _EXTERNAL: Final = re.compile(r"^\s*(\w+) = (?:tract_core_)?external(?:<\w+>)?\((.*)\);$", re.MULTILINE)

@@ -9,7 +9,7 @@ from typing import Any
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import InferenceTarget
-from t2n_core.torch_graph.sources import Model
+from t2n_core.torch_graph.ways_in.sources import Model
 
 
 def export_model_to_nnef(

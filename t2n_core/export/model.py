@@ -10,9 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from t2n_core.check.hypothesis_inputs import draw_inputs, is_strategy
+from t2n_core.check.reference import Reference, timed
 from t2n_core.check.samples import Sample
 from t2n_core.check.table import sizes_text
-from t2n_core.drawn import draw_inputs, is_strategy
 from t2n_core.errors import CaptureError, InputError, LowerError, RewriteError, UnsupportedOpsError
 from t2n_core.export.options import ExportOptions
 from t2n_core.export.result import ExportResult
@@ -24,7 +25,6 @@ from t2n_core.op.compression import compressible
 from t2n_core.op.custom_extractors import ModuleInfoExtractor
 from t2n_core.op.lower import has_rule, lower
 from t2n_core.op.registry import Registry, load_default
-from t2n_core.reference import Reference, timed
 from t2n_core.rewriter.activation import rewriting
 from t2n_core.rewriter.builtin import builtin_rewriters
 from t2n_core.rewriter.captures import Capture, Captures
@@ -33,14 +33,14 @@ from t2n_core.rewriter.functions import RulesOfAnExport, operator_bodies
 from t2n_core.rewriter.modules import inputs_of_replacement, restore_labels
 from t2n_core.rewriter.report import RewriteReport, RewriteWarning
 from t2n_core.rewriter.selection import Selection, select
-from t2n_core.torch_graph.bfloat16 import without_bfloat16
-from t2n_core.torch_graph.declared_axes import normalise
-from t2n_core.torch_graph.inputs import ModelInputs, bind_inputs
-from t2n_core.torch_graph.ir import TorchModuleIRGraph, TorchOp
-from t2n_core.torch_graph.norms import fold_norms
-from t2n_core.torch_graph.passes import simplify
-from t2n_core.torch_graph.sources import Source, source_of
-from t2n_core.torch_graph.tracer import CapturedModel, TorchModuleTracer
+from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer
+from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph, TorchOp
+from t2n_core.torch_graph.simplify.norms import fold_norms
+from t2n_core.torch_graph.simplify.passes import simplify
+from t2n_core.torch_graph.sizes.declared_axes import normalise
+from t2n_core.torch_graph.ways_in.bfloat16 import without_bfloat16
+from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
+from t2n_core.torch_graph.ways_in.sources import Source, source_of
 
 
 class ModelExport:

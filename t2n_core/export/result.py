@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from t2n_core.check.float64_recheck import compared_in_double
 from t2n_core.check.outcome import Outcome, Stage, Status
 from t2n_core.check.parity import check_parity
+from t2n_core.check.reference import Reference
 from t2n_core.check.samples import Sample
 from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.inference_target import InferenceTarget, KhronosNNEF
 from t2n_core.nnef.graph import Graph
-from t2n_core.nnef.ranges import SizeRange
+from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.op.compression import Q40Weight
-from t2n_core.reference import Reference
 from t2n_core.rewriter.report import RewriteReport
-from t2n_core.rounding import compared_in_double
-from t2n_core.torch_graph.tracer import CapturedModel
+from t2n_core.torch_graph.capture.tracer import CapturedModel
 
 if TYPE_CHECKING:
     from t2n_core.export.model import ModelExport
@@ -122,11 +122,11 @@ class ExportResult:
         symbol: str | None = None,
         timeout: float = 60.0,
     ) -> Outcome:
-        """Run the archive as a stream, `pulse` steps of the time axis at a time; see `t2n_core.streaming`.
+        """Run the archive as a stream, `pulse` steps of the time axis at a time; see `t2n_core.check.streaming`.
 
         Raises InputError for an unknown level, a pulse below 1, or a model without one dynamic axis to stream.
         """
-        from t2n_core.streaming import check_streaming
+        from t2n_core.check.streaming import check_streaming
 
         return check_streaming(self, pulse, tolerance, symbol=symbol, timeout=timeout)
 

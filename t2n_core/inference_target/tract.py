@@ -18,8 +18,8 @@ from t2n_core.engine.protocol import Engine
 from t2n_core.errors import InputError, SpecError
 from t2n_core.inference_target.base import InferenceTarget
 from t2n_core.nnef.graph import Fragment, Graph
-from t2n_core.nnef.ranges import SizeRange
 from t2n_core.nnef.signatures import fragment_of
+from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec, spec_for
 from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.nnef.tract.user_extensions import to_write, with_assertions

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.khronos_emitter import KhronosEmitter
+from t2n_core.nnef.khronos.emitter import KhronosEmitter
 from t2n_core.nnef.spec import Spec
-from t2n_core.nnef.tract_emitter import TractEmitter
+from t2n_core.nnef.tract.emitter import TractEmitter
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 

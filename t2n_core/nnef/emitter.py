@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 from t2n_core.errors import LowerError, Origin, SpecError
 from t2n_core.nnef import shapes
-from t2n_core.nnef.dims import Dim, Shape, as_dim, same, shape_text, symbols_of
 from t2n_core.nnef.graph import ArrayWeight, BlockLayout, Fragment, Graph, Operation, Value, WeightSource, values_in
 from t2n_core.nnef.identifiers import identifier_problem
-from t2n_core.nnef.ranges import SizeRange
 from t2n_core.nnef.signatures import fragment_signature
+from t2n_core.nnef.sizes.dims import Dim, Shape, as_dim, same, shape_text, symbols_of
+from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Signature, Spec, known_operators
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from t2n_core.errors import Origin
-from t2n_core.nnef.dims import Dim, Shape
-from t2n_core.nnef.ranges import SizeRange
+from t2n_core.nnef.sizes.dims import Dim, Shape
+from t2n_core.nnef.sizes.ranges import SizeRange
 
 BLOCK_ELEMENTS = 32
 BLOCK_BYTES = 18

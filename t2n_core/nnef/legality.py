@@ -12,14 +12,14 @@ import numpy as np
 import sympy
 
 from t2n_core.errors import SpecError
-from t2n_core.nnef import khronos_lint
-from t2n_core.nnef.dims import same, shape_text
 from t2n_core.nnef.graph import Graph, Operation, Value, values_in
-from t2n_core.nnef.hazards import Call, hazards_for
 from t2n_core.nnef.identifiers import identifier_problem
+from t2n_core.nnef.khronos import lint as khronos_lint
 from t2n_core.nnef.releases import Releases
 from t2n_core.nnef.signatures import Signature, fragment_signature
+from t2n_core.nnef.sizes.dims import same, shape_text
 from t2n_core.nnef.spec import Spec
+from t2n_core.nnef.tract.hazards import Call, hazards_for
 from t2n_core.nnef.tract.traits import first_release, traits_of
 
 EXTERNALS: Final = ("external", "tract_core_external")

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from t2n_core.errors import LowerError
-from t2n_core.nnef.dims import Dim, Shape, as_dim, floor_div, is_static, product, same, shape_text
 from t2n_core.nnef.graph import Value, values_in
+from t2n_core.nnef.sizes.dims import Dim, Shape, as_dim, floor_div, is_static, product, same, shape_text
 
 Result: TypeAlias = tuple[Shape, np.dtype[Any]]
 Arguments: TypeAlias = Mapping[str, Any]

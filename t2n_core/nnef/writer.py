@@ -10,10 +10,10 @@ import numpy as np
 import sympy
 
 from t2n_core.errors import SpecError, WriteError
-from t2n_core.nnef import dims
 from t2n_core.nnef.graph import Graph, Operation, Value
 from t2n_core.nnef.legality import required_extensions, signature_of
 from t2n_core.nnef.signatures import Signature
+from t2n_core.nnef.sizes import dims
 from t2n_core.nnef.spec import Spec
 
 _PLAIN_STRING: Final = re.compile(r"[ !#-&(-\[\]-~]*")

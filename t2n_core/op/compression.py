@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from t2n_core.errors import InputError
 from t2n_core.nnef.graph import BLOCK_ELEMENTS, BlockLayout
 from t2n_core.nnef.writing_options import WritingOptions
-from t2n_core.torch_graph.ir import TensorVariable, TorchModuleIRGraph, tensors_in
-from t2n_core.torch_graph.sources import Source
+from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, tensors_in
+from t2n_core.torch_graph.ways_in.sources import Source
 
 _ROWS_AT_A_TIME = 1 << 20
 """Elements that are compressed together, for memory."""

@@ -10,19 +10,19 @@ import torch
 
 from t2n_core.errors import LowerError, SpecError, T2NError, UnsupportedOpsError
 from t2n_core.nnef.dialects import emitter_for
-from t2n_core.nnef.dims import symbols_of
 from t2n_core.nnef.emitter import Emitter, Expected, expressions_in
 from t2n_core.nnef.graph import Fragment, Graph, Operation, Value
-from t2n_core.nnef.ranges import SizeRange
+from t2n_core.nnef.sizes.dims import symbols_of
+from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 from t2n_core.op.dtypes import numpy_dtype
 from t2n_core.op.registry import Registry
 from t2n_core.op.size_numbers import float_of_sizes
 from t2n_core.op.weights import TensorWeight
-from t2n_core.torch_graph import naming
 from t2n_core.torch_graph.choices import NamingScheme
-from t2n_core.torch_graph.ir import FixedTensorList, TensorVariable, TorchModuleIRGraph, TorchOp
+from t2n_core.torch_graph.graph import naming
+from t2n_core.torch_graph.graph.ir import FixedTensorList, TensorVariable, TorchModuleIRGraph, TorchOp
 
 
 def lower(

@@ -27,7 +27,7 @@ from t2n_core.errors import T2NError
 from t2n_core.nnef.releases import ALL_RELEASES, Releases
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
-from t2n_core.torch_graph.ir import TorchOp
+from t2n_core.torch_graph.graph.ir import TorchOp
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

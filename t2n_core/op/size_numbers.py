@@ -13,7 +13,7 @@ import torch
 from t2n_core.nnef.emitter import FLOAT32, Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.promote import FLOAT64
-from t2n_core.torch_graph.dynamic_axes import SymbolTable
+from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 
 _INTEGERS = frozenset({"FloorDiv", "CleanDiv", "Mod", "PythonMod", "TruncToInt", "FloorToInt", "CeilToInt"})
 _JOINED: dict[str, Callable[[Emitter, Value, Value], Value]] = {

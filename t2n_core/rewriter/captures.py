@@ -10,7 +10,7 @@ from t2n_core.errors import T2NError
 from t2n_core.rewriter.context import Session
 from t2n_core.rewriter.selection import Selection
 from t2n_core.rewriter.specs import Rewriter
-from t2n_core.torch_graph.tracer import CapturedModel
+from t2n_core.torch_graph.capture.tracer import CapturedModel
 
 if TYPE_CHECKING:
     from t2n_core.inference_target import InferenceTarget

@@ -16,8 +16,8 @@ from t2n_core.op.registry import Registry, Rule, op
 from t2n_core.rewriter.context import Session
 from t2n_core.rewriter.selection import Selection
 from t2n_core.rewriter.specs import Rewriter
-from t2n_core.torch_graph.ir import TorchOp
-from t2n_core.torch_graph.module_calls import WholeCall, write_node
+from t2n_core.torch_graph.capture.module_calls import WholeCall, write_node
+from t2n_core.torch_graph.graph.ir import TorchOp
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,10 +13,10 @@ import torch
 from t2n_core.errors import RewriteError
 from t2n_core.rewriter.context import Session
 from t2n_core.rewriter.specs import Rewriter
-from t2n_core.torch_graph.from_export import place_of
-from t2n_core.torch_graph.inputs import ModelInputs
-from t2n_core.torch_graph.ir import TorchModuleIRGraph
-from t2n_core.torch_graph.sources import Source
+from t2n_core.torch_graph.graph.from_export import place_of
+from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
+from t2n_core.torch_graph.ways_in.inputs import ModelInputs
+from t2n_core.torch_graph.ways_in.sources import Source
 
 Undo = list[Callable[[], None]]
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from t2n_core.nnef.archive import write_archive
-from t2n_core.nnef.dims import symbol
 from t2n_core.nnef.graph import Fragment
 from t2n_core.nnef.identifiers import KEYWORDS, identifier_problem
 from t2n_core.nnef.legality import check_graph
+from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.nnef.spec import spec_for
 
 VERSIONS = ["0.19.2", "0.20.22", "0.21.19", "0.22.4", "0.23.9"]

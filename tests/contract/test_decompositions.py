@@ -8,8 +8,8 @@ import pytest
 
 from t2n_core import TractNNEF
 from t2n_core.errors import T2NError
-from t2n_core.torch_graph import complex_pairs, decompositions
-from t2n_core.torch_graph.complex_pairs import expansion
+from t2n_core.torch_graph.simplify import complex_pairs, decompositions
+from t2n_core.torch_graph.simplify.complex_pairs import expansion
 from tests.contract.cases import all_cases
 
 FAMILIES = ("linalg/", "special/", "counting/", "matmul/", "quantised/")

@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 from t2n_core.nnef.archive import write_archive
-from t2n_core.nnef.dims import FloorDiv, symbol
 from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.legality import check_graph
+from t2n_core.nnef.sizes.dims import FloorDiv, symbol
 from t2n_core.nnef.spec import spec_for
 
 VERSIONS = ["0.19.15", "0.20.22", "0.21.6", "0.21.8", "0.21.10", "0.21.19", "0.22.4", "0.23.0", "0.23.9"]

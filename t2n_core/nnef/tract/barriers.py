@@ -10,7 +10,7 @@ from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Value
 
 if TYPE_CHECKING:
-    from t2n_core.nnef.tract_arithmetic import TractArithmetic
+    from t2n_core.nnef.tract.arithmetic import TractArithmetic
 
 
 def fence(g: TractArithmetic, value: Value) -> Value:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sympy
 
-from t2n_core.nnef.dims import Shape, at_most, compiled, symbol
-from t2n_core.nnef.ranges import SizeRange
+from t2n_core.nnef.sizes.dims import Shape, at_most, compiled, symbol
+from t2n_core.nnef.sizes.ranges import SizeRange
 
 _LARGEST = 1 << 12
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from t2n_core.errors import LowerError
-from t2n_core.nnef.dims import as_dim, evaluate, product, symbols_of, text
 from t2n_core.nnef.graph import ArrayWeight, Graph, Operation, Value
-from t2n_core.nnef.range_names import NODE
+from t2n_core.nnef.sizes.dims import as_dim, evaluate, product, symbols_of, text
+from t2n_core.nnef.sizes.range_names import NODE
 from t2n_core.nnef.tract.guards import excess
 from t2n_core.nnef.tract.sizes import is_uncertain, without_extremes
 from t2n_core.nnef.tract.traits import first_release
 
 if TYPE_CHECKING:
-    from t2n_core.nnef.tract_emitter import TractEmitter
+    from t2n_core.nnef.tract.emitter import TractEmitter
 
 _FLOAT32 = np.dtype(np.float32)
 _TYPICAL = 64

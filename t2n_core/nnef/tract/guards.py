@@ -18,8 +18,8 @@ from typing import Any, Final
 import sympy
 from sympy.core.relational import Relational
 
-from t2n_core.nnef.dims import FloorDiv, Max, Min, Modulo, as_dim, text
-from t2n_core.nnef.ranges import SizeRange
+from t2n_core.nnef.sizes.dims import FloorDiv, Max, Min, Modulo, as_dim, text
+from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.tract.traits import TractTraits
 
 SCENARIOS: Final = ("range", "range_again")

@@ -8,15 +8,15 @@ import numpy as np
 import sympy
 
 from t2n_core.errors import LowerError
-from t2n_core.nnef import dims
-from t2n_core.nnef.dims import Dim, at_most, solved, symbols_of
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Value
+from t2n_core.nnef.sizes import dims
+from t2n_core.nnef.sizes.dims import Dim, at_most, solved, symbols_of
 from t2n_core.nnef.tract.barriers import hide_formula
 from t2n_core.nnef.tract.sizes import negated
 
 if TYPE_CHECKING:
-    from t2n_core.nnef.tract_emitter import TractEmitter
+    from t2n_core.nnef.tract.emitter import TractEmitter
 
 _INT64 = np.dtype(np.int64)
 

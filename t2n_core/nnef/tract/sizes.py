@@ -7,8 +7,8 @@ from typing import Any
 
 import sympy
 
-from t2n_core.nnef.dims import Dim, FloorDiv, Max, Min, Modulo, Size, as_dim, compiled, has_extremes, same
-from t2n_core.nnef.size_functions import greatest, least
+from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, Modulo, Size, as_dim, compiled, has_extremes, same
+from t2n_core.nnef.sizes.size_functions import greatest, least
 from t2n_core.nnef.tract.traits import TractTraits, first_release
 
 _MOST_BENT = 4096

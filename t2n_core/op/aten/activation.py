@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from t2n_core.nnef.dims import Dim
 from t2n_core.nnef.emitter import FLOAT32, Emitter
 from t2n_core.nnef.graph import Value
+from t2n_core.nnef.sizes.dims import Dim
 from t2n_core.op import portable
 from t2n_core.op.promote import Tensorlike, operand, wide_input
 from t2n_core.op.registry import op

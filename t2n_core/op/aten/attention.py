@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim, floor_div, same
 from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter, Expected
 from t2n_core.nnef.graph import Value
+from t2n_core.nnef.sizes.dims import Dim, floor_div, same
 from t2n_core.op import portable
 from t2n_core.op.aten.matmul import linear
 from t2n_core.op.aten.norm import layer_norm

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
-from t2n_core.nnef.dims import Dim, as_dim, floor_div, is_static, product
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.shapes import overruns_row
+from t2n_core.nnef.sizes.dims import Dim, as_dim, floor_div, is_static, product
 from t2n_core.op.aten.conv_windows import by_windows
 from t2n_core.op.aten.pad import padded
 from t2n_core.op.registry import op

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from t2n_core.nnef.dims import Dim, as_dim, floor_div, is_static, product
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
+from t2n_core.nnef.sizes.dims import Dim, as_dim, floor_div, is_static, product
 
 
 def by_windows(

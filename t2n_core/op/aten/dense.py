@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from t2n_core.nnef.dims import product
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
+from t2n_core.nnef.sizes.dims import product
 from t2n_core.op.aten.factory import eye
 from t2n_core.op.aten.index import gathered
 from t2n_core.op.aten.reduction import norm_of

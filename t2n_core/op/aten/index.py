@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from t2n_core.nnef import shapes
-from t2n_core.nnef.dims import Dim, Shape, product
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
+from t2n_core.nnef.sizes.dims import Dim, Shape, product
 from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.promote import BOOL, INT64
 from t2n_core.op.registry import op

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim, as_dim, at_most, maximum
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
+from t2n_core.nnef.sizes.dims import Dim, as_dim, at_most, maximum
 from t2n_core.op.promote import BOOL, Tensorlike, tensor
 from t2n_core.op.registry import op
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from t2n_core.nnef.dims import Dim, is_static, product
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
+from t2n_core.nnef.sizes.dims import Dim, is_static, product
 from t2n_core.op.aten.pad import padded
 from t2n_core.op.aten.pool_windows import Sizes, Window, positions_in_slots, positions_of_maxima, slots
 from t2n_core.op.registry import op

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim, as_dim, floor_div, is_static, product
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
+from t2n_core.nnef.sizes.dims import Dim, as_dim, floor_div, is_static, product
 from t2n_core.op.aten.conv import per_axis
 from t2n_core.op.aten.pad import padded
 from t2n_core.op.promote import INT64

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim, as_dim, floor_div, product
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
+from t2n_core.nnef.sizes.dims import Dim, as_dim, floor_div, product
 from t2n_core.op import portable
 from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.aten.sorting import ordered

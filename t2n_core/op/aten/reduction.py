@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim, product
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
+from t2n_core.nnef.sizes.dims import Dim, product
 from t2n_core.op import portable
 from t2n_core.op.promote import BOOL, INT64, as_numbers, wide_dtype, wide_input, widened
 from t2n_core.op.registry import op

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from t2n_core.nnef.dims import Dim, as_dim, same
 from t2n_core.nnef.emitter import FLOAT32, Emitter, Expected, Operand
 from t2n_core.nnef.graph import Value
+from t2n_core.nnef.sizes.dims import Dim, as_dim, same
 from t2n_core.op.aten.index import gathered
 from t2n_core.op.promote import INT64, widened
 from t2n_core.op.registry import op

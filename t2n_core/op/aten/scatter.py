@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim, product, same
 from t2n_core.nnef.emitter import Emitter, Scalar
 from t2n_core.nnef.graph import Value
+from t2n_core.nnef.sizes.dims import Dim, product, same
 from t2n_core.op import portable
 from t2n_core.op.aten.index import Places, flattened, whole_index
 from t2n_core.op.aten.prefix import SUM, running

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from t2n_core.nnef.dims import Dim
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
+from t2n_core.nnef.sizes.dims import Dim
 from t2n_core.op import portable
 from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.promote import INT64, Tensorlike, as_numbers, result_type, tensor, wide_dtype

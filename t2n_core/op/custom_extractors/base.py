@@ -22,7 +22,7 @@ from torch.utils import _pytree as pytree
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.registry import RegistryError, op
-from t2n_core.torch_graph.module_calls import MODULE_CALL, ModuleCall, WholeCall
+from t2n_core.torch_graph.capture.module_calls import MODULE_CALL, ModuleCall, WholeCall
 
 
 class ModuleInfoExtractor(ABC):

@@ -12,7 +12,7 @@ from typing import Any
 from torch import nn
 
 from t2n_core.op.custom_extractors.base import ModuleInfoExtractor
-from t2n_core.torch_graph.module_calls import ModuleCall
+from t2n_core.torch_graph.capture.module_calls import ModuleCall
 
 
 class _RecurrentExtractor(ModuleInfoExtractor):

@@ -20,10 +20,10 @@ import numpy as np
 from packaging.specifiers import SpecifierSet
 
 from t2n_core.errors import LowerError
-from t2n_core.nnef.dims import Dim
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Fragment
 from t2n_core.nnef.releases import ALL_RELEASES, Releases
+from t2n_core.nnef.sizes.dims import Dim
 
 
 @dataclass(frozen=True, slots=True)

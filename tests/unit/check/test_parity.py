@@ -12,7 +12,7 @@ from t2n_core.check.parity import archive_digest, check_parity
 from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import EngineCrash, EngineLoadError, EngineOutOfMemory, EngineTimeout, InputError, ParityError
-from t2n_core.nnef.ranges import SizeRange
+from t2n_core.nnef.sizes.ranges import SizeRange
 
 
 def double(inputs):

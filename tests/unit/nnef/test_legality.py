@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from t2n_core.errors import SpecError
-from t2n_core.nnef.dims import symbol
 from t2n_core.nnef.graph import ArrayWeight, Fragment, Graph
-from t2n_core.nnef.hazards import all_hazards, hazards_for
 from t2n_core.nnef.identifiers import identifier_problem
 from t2n_core.nnef.legality import check_graph, required_extensions
+from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.nnef.spec import spec_for
+from t2n_core.nnef.tract.hazards import all_hazards, hazards_for
 
 TRACT = spec_for("tract", "0.21.19")
 KHRONOS = spec_for("khronos", "1.0.5")

@@ -10,8 +10,8 @@ import pytest
 import sympy
 
 from t2n_core.errors import SpecError, WriteError
-from t2n_core.nnef.dims import symbol
 from t2n_core.nnef.graph import Fragment
+from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.nnef.spec import spec_for
 from t2n_core.nnef.writer import argument_text, float_text, graph_text
 

@@ -10,7 +10,7 @@ from t2n_core.errors import InputError, WriteError
 from t2n_core.nnef.dat import block_header, pieces, stored_size
 from t2n_core.nnef.graph import BlockLayout
 from t2n_core.op.compression import DequantisedSource, Q40Weight, dequantised
-from t2n_core.torch_graph.sources import source_of
+from t2n_core.torch_graph.ways_in.sources import source_of
 
 
 def unpacked(content: bytes, layout: BlockLayout, shape: tuple[int, int]) -> np.ndarray:

@@ -13,7 +13,7 @@ from torch import nn
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.nnef.dialects import emitter_for
-from t2n_core.nnef.dims import symbol
+from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.nnef.spec import spec_for
 from t2n_core.op.fragment import add_fragment, find_fragment, forms
 

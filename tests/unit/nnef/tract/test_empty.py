@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from t2n_core.nnef.dims import Dim, FloorDiv, Max, Modulo, as_dim, symbol
-from t2n_core.nnef.ranges import SizeRange
+from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Modulo, as_dim, symbol
+from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.tract.empty import without_empty
 
 T, B, P = symbol("T"), symbol("B"), symbol("P", 0)

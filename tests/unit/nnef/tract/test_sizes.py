@@ -8,7 +8,7 @@ import pytest
 import sympy
 from packaging.version import Version
 
-from t2n_core.nnef.dims import Dim, FloorDiv, Max, Min, as_dim, evaluate, has_extremes, same, symbol
+from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, as_dim, evaluate, has_extremes, same, symbol
 from t2n_core.nnef.tract.sizes import (
     argument_for,
     gathered,

@@ -1,0 +1,249 @@
+"""The first wrong node: where the values of an archive leave the level that the whole of it fails.
+
+    found = find_first_wrong_node(result, "close")
+    print(found.describe())
+
+Every tensor of the torch graph becomes an output of the archive, and is compared with what PyTorch computes for it. If
+that changes what the engine does (it cannot fuse what it must show), or the engine dies of it, the graph is cut behind
+one tensor at a time, by halves, until the first cut that fails is known.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from t2n_core.check.comparison import OutputComparison, compare, compare_outputs
+from t2n_core.check.outcome import Stage, Status
+from t2n_core.check.samples import Sample
+from t2n_core.check.table import comparison_table, sizes_text
+from t2n_core.check.tolerance import DEFAULT_LEVEL, TractCheckTolerance
+from t2n_core.engine.protocol import EngineReply
+from t2n_core.errors import InputError, Origin, T2NError
+from t2n_core.nnef.archive import write_archive
+from t2n_core.nnef.writer import statement
+from t2n_core.torch_graph.graph.evaluate import evaluate_graph
+from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph
+
+if TYPE_CHECKING:
+    from t2n_core.export import ExportResult
+
+_WITHOUT_NUMPY = frozenset({torch.bfloat16, torch.complex32, torch.complex64, torch.complex128})
+_STAGES = ("raw", "declutter", "optimise")
+_BLAME = {
+    "capture": "capture: the captured graph itself computes something else than the model",
+    "rounding": "rounding: PyTorch itself, one operator after another, is as far from the model",
+    "graph": "the graph as it was written: wrong before the engine changes anything",
+    "declutter": "the engine's declutter pass: the graph as it was written is right",
+    "optimise": "the engine's optimiser: the decluttered graph is right",
+    "": "the exported graph or the engine; this version cannot run a graph before its optimiser",
+}
+_WITHOUT_NODE = ("capture", "rounding")
+
+
+@dataclass(frozen=True, slots=True)
+class FirstWrongNode:
+    """The result of the search; `origin` and `comparison` are None if every node that could be checked is right."""
+
+    required: TractCheckTolerance
+    sizes: Mapping[str, int]
+    """Sizes of the sample that was looked at."""
+    checked: int
+    """Tensors that were compared or cut at."""
+    kind: str = ""
+    """The torch operator, as `aten::tanh`."""
+    origin: Origin | None = None
+    comparison: OutputComparison | None = None
+    failure: str = ""
+    """The engine's message, where it failed instead of answering."""
+    statements: tuple[str, ...] = ()
+    """The NNEF statements of this operator."""
+    stages: Mapping[str, bool] = field(default_factory=dict)
+    """Form of the graph in the engine -> whether its numbers are right; empty if it runs optimised ones only."""
+    blame: str = ""
+    """`capture`, `rounding`, `graph`, `declutter`, `optimise`, or empty where that cannot be told."""
+
+    @property
+    def found(self) -> bool:
+        return bool(self.kind) or self.blame in _WITHOUT_NODE
+
+    def describe(self) -> str:
+        """Return the result as text for a terminal."""
+        at = f" at {sizes_text([self.sizes])}" if self.sizes else ""
+        if not self.found:
+            return f"no wrong node found{at}: {self.checked} tensors hold at `{self.required.value}` each by itself"
+        if self.blame in _WITHOUT_NODE:
+            return f"to blame{at}: {_BLAME[self.blame]}"
+        where = str(self.origin or self.kind)
+        lines = [f"first wrong node{at}: {where if self.kind in where else f'{self.kind} of {where}'}"]
+        if self.comparison is not None:
+            lines.append(comparison_table([self.comparison]))
+        lines += [f"  {line}" for line in (self.failure, *self.statements) if line]
+        lines.append(f"to blame: {_BLAME[self.blame]}")
+        if self.stages:
+            lines.append(
+                "  " + ", ".join(f"{stage}: {'right' if ok else 'wrong'}" for stage, ok in self.stages.items())
+            )
+        return "\n".join(lines)
+
+
+def find_first_wrong_node(
+    result: ExportResult, tolerance: str | TractCheckTolerance | None = None, *, timeout: float = 60.0
+) -> FirstWrongNode:
+    """Return the first node of an exported model whose value fails.
+
+    `timeout` is in seconds for each run of the engine. Raises InputError if the archive passes, and the T2NError of
+    an archive that fails before the engine runs.
+    """
+    outcome = result.check_parity(tolerance, timeout=timeout)
+    if outcome.passed or outcome.required is None:
+        raise InputError("the archive passes: there is no wrong node")
+    if outcome.stage not in (Stage.LOAD, Stage.OPTIMISE, Stage.RUN, Stage.COMPARE):
+        outcome.raise_for_failure()
+    samples = result.samples
+    failed = [one for one in samples if dict(one.sizes) in [dict(sizes) for sizes in outcome.failed_sizes]]
+    if not failed and outcome.status is Status.MISMATCH:
+        failed = list(samples)
+    return _Search(result, outcome.required, (failed or list(samples))[0], timeout).run()
+
+
+class _Search:
+    def __init__(self, result: ExportResult, level: TractCheckTolerance, sample: Sample, timeout: float) -> None:
+        self.result, self.level, self.sample, self.timeout = result, level, sample, timeout
+        self.graph = result.export.simplified(result.target)
+        tensors = [torch.from_numpy(np.array(array)) for array in sample.inputs]
+        self.expected = evaluate_graph(self.graph, tensors, self._sizes())
+        self.nodes = [variable for variable in self._read() if self.expected(variable) is not None]
+
+    def _sizes(self) -> Mapping[str, int]:
+        return self.sample.sizes or self.result.captured.symbols
+
+    def _read(self) -> list[TensorVariable]:
+        """Results that something reads, in the order of computation: only those are sure to have a form."""
+        read = {id(v) for op in self.graph.op_nodes for v in op.inputs} | {id(v) for v in self.graph.outputs}
+        inputs = {id(v) for v in self.graph.inputs}
+        found = [o for op in self.graph.op_nodes for o in op.outputs if o is not None and o.data is None]
+        return [o for o in found if id(o) in read and id(o) not in inputs and o.dtype not in _WITHOUT_NUMPY]
+
+    def run(self) -> FirstWrongNode:
+        empty = FirstWrongNode(self.level, self.sample.sizes, len(self.nodes))
+        if self._capture_is_outside(self.level):
+            wider = max(self.level, DEFAULT_LEVEL, key=lambda level: level.rank)
+            return replace(empty, blame="capture" if self._capture_is_outside(wider) else "rounding")
+        position = self._first_shown_wrong()
+        if position is None:
+            position = self._first_cut_wrong()
+        if position is None:
+            return empty
+        variable = self.nodes[position]
+        reply, comparison = self._cut(variable)
+        op = variable.producer
+        assert op is not None
+        stages = self._stages(variable)
+        return replace(
+            empty,
+            kind=op.kind,
+            origin=op.origin,
+            comparison=comparison if comparison is not None else None,
+            failure="" if reply.status == "ok" else f"{reply.status} at stage `{reply.stage}`: {reply.message}",
+            statements=self._statements(variable),
+            stages=stages,
+            blame="graph" if reply.status != "ok" and not stages else _blame(stages),
+        )
+
+    def _capture_is_outside(self, level: TractCheckTolerance) -> bool:
+        """Of the model's own numbers. Only if all outputs could be computed from the graph."""
+        values = [self.expected(v) for v in self.graph.outputs]
+        arrays = [v.numpy() for v in values if v is not None]
+        if len(arrays) < len(values):
+            return False
+        return not all(o.passed for o in compare_outputs(self.sample.expected, arrays, tolerance=level))
+
+    def _first_shown_wrong(self) -> int | None:
+        """With all tensors shown at once; None if that cannot be written, or does not run, or all are right."""
+        try:
+            reply = self._run(self.nodes)
+        except T2NError:
+            return None
+        if reply.status != "ok" or not reply.outputs:
+            return None
+        for position, (variable, got) in enumerate(zip(self.nodes, reply.outputs[0], strict=True)):
+            if not self._compare(variable, got).passed:
+                return position
+        return None
+
+    def _first_cut_wrong(self) -> int | None:
+        """By halves, as if everything behind the first wrong node were wrong; None if the last node is right."""
+        low, high = 0, len(self.nodes) - 1
+        if high < 0 or self._cut_is_right(high):
+            return None
+        while low < high:
+            middle = (low + high) // 2
+            if self._cut_is_right(middle):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _cut_is_right(self, position: int) -> bool:
+        """Also if nothing can be said of it, since it cannot be written as an output."""
+        try:
+            _, comparison = self._cut(self.nodes[position])
+        except T2NError:
+            return True
+        return comparison is not None and comparison.passed
+
+    def _cut(self, variable: TensorVariable, **options: Any) -> tuple[EngineReply, OutputComparison | None]:
+        reply = self._run([variable], **options)
+        if reply.status != "ok" or not reply.outputs:
+            return reply, None
+        return reply, self._compare(variable, reply.outputs[0][0])
+
+    def _compare(self, variable: TensorVariable, got: Any) -> OutputComparison:
+        expected = self.expected(variable)
+        assert expected is not None
+        return compare(expected.numpy(), got, name=variable.name, tolerance=self.level)
+
+    def _run(self, shown: Sequence[TensorVariable], **options: Any) -> EngineReply:
+        """Raises the T2NError of a cut that cannot be written."""
+        target, export = self.result.target, self.result.export
+        cut = TorchModuleIRGraph(
+            self.graph.inputs, list(shown), self.graph.op_nodes, self.graph.weights, self.graph.table
+        )
+        cut.op_nodes = cut.used_ops()
+        names = [f"shown_{i}" for i in range(len(shown))]
+        with tempfile.TemporaryDirectory(prefix="t2n-bisect-") as folder:
+            graph = export.write_graph(cut, names, target)
+            archive = write_archive(graph, Path(folder) / "cut", spec=target.spec)
+            return target.engine().run(archive, [self.sample.inputs], timeout=self.timeout, **options)
+
+    def _stages(self, variable: TensorVariable) -> dict[str, bool]:
+        if not getattr(self.result.target.engine(), "runs_stages", False):
+            return {}
+        found = {}
+        for stage in _STAGES:
+            _, comparison = self._cut(variable, stage=stage)
+            found[stage] = comparison is not None and comparison.passed
+        return found
+
+    def _statements(self, variable: TensorVariable) -> tuple[str, ...]:
+        origin = variable.producer.origin if variable.producer else None
+        spec = self.result.target.spec
+        own = [o for o in self.result.graph.operations if origin is not None and o.origin == origin]
+        return tuple(statement(o, spec.operator(o.name)) for o in own if o.name in set(spec.names()))
+
+
+def _blame(stages: Mapping[str, bool]) -> str:
+    wrong = [stage for stage in _STAGES if stage in stages and not stages[stage]]
+    if not wrong:
+        return ""
+    return "graph" if wrong[0] == "raw" else wrong[0]
+
+
+__all__ = ["FirstWrongNode", "find_first_wrong_node"]

@@ -1,0 +1,53 @@
+"""Is a Khronos graph wrong, or is what differs rounding? The interpreter computes it in float64 to tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from t2n_core.check.outcome import Outcome
+from t2n_core.check.reference import double_outputs
+from t2n_core.engine.khronos import KhronosEngine
+from t2n_core.engine.protocol import Array
+from t2n_core.torch_graph.ways_in.inputs import ModelInputs
+from t2n_core.torch_graph.ways_in.sources import Source
+
+AGREES = 1e-6
+"""Relative to the largest number of an output; literals of the text are float32, which alone makes about 1e-8."""
+
+
+def compared_in_double(
+    outcome: Outcome, archive: Path, inputs: Sequence[Array], source: Source, example: ModelInputs
+) -> Outcome:
+    """The outcome of a mismatch with the answer as its hint, and as the fact `float64`.
+
+    `inputs` are the arrays of the example call.
+    """
+    try:
+        expected = double_outputs(source, example)
+        (found,) = KhronosEngine.shared().interpreter.run_double(archive, [inputs]).outputs
+        errors = [_relative_error(a, b) for a, b in zip(expected, found, strict=True) if a.dtype.kind == "f"]
+    except Exception as cause:  # a model that cannot run in float64 is judged in float32 alone
+        return replace(outcome, facts={**outcome.facts, "float64": f"not compared: {cause}"})
+    largest = max(errors, default=0.0)
+    words = (
+        f"in float64 graph and model agree to {largest:.1g}: the graph is right, and what differs is rounding"
+        if largest < AGREES
+        else f"in float64 too graph and model differ, by {largest:.2g}: the graph computes something else"
+    )
+    error = None if outcome.error is None else replace(outcome.error, hint=words)
+    return replace(outcome, error=error, facts={**outcome.facts, "float64": words})
+
+
+def _relative_error(expected: Any, found: Any) -> float:
+    if expected.shape != found.shape:
+        return float("inf")
+    scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
+    return float(np.abs(expected - found).max(initial=0.0)) / scale
+
+
+__all__ = ["compared_in_double"]

@@ -1,0 +1,1 @@
+"""NNEF as the Khronos tools read it."""

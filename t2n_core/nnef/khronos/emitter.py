@@ -1,0 +1,78 @@
+"""Flat NNEF 1.0 as the Khronos standard has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from t2n_core.errors import LowerError
+from t2n_core.nnef.emitter import FLOAT32, Emitter, Expected
+from t2n_core.nnef.graph import Operation, Value
+from t2n_core.nnef.sizes.dims import Dim, Shape, is_static
+from t2n_core.nnef.sizes.ranges import SizeRange
+
+
+class KhronosEmitter(Emitter):
+    """Flat NNEF 1.0: standard operators, fixed sizes, scalar (float32), integer and logical tensors."""
+
+    truths = FLOAT32  # there is no arithmetic of integers
+
+    def declare_symbols(self, sizes: SizeRange) -> None:
+        """Nothing: an input that has one is refused."""
+
+    def external(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Value:
+        if not is_static(shape):
+            raise LowerError(
+                f"input `{name}` has a dynamic axis; NNEF 1.0 has fixed sizes only",
+                target=str(self.spec),
+                hint="export without dynamic_axes for this target, one archive per size",
+            )
+        value = Value(name, dtype, shape)
+        value.producer = Operation("external", {"shape": list(shape)}, (value,), None, self.variable_dtype(dtype))
+        self.graph.operations.append(value.producer)
+        self.graph.inputs.append(value)
+        return value
+
+    def need_sizes(self, names: set[str]) -> None:
+        raise self.fail(f"the size {', '.join(sorted(names))} is dynamic; NNEF 1.0 has fixed sizes only")
+
+    def cast(self, value: Value, dtype: np.dtype[Any]) -> Value:
+        if value.dtype == dtype:
+            return value
+        if dtype.kind == "b" and value.dtype.kind == "f":
+            return self.ne(value, 0.0)
+        if dtype.kind == "f" and value.dtype.kind == "b":
+            return self.select(value, self.constant(np.ones(value.rank * (1,), dtype)), 0.0)
+        if (
+            dtype.kind in "iu"
+            and dtype.itemsize < 4
+            and value.dtype.kind in "iu"
+            and not np.can_cast(value.dtype, dtype)
+        ):
+            raise self.fail(f"NNEF 1.0 has one integer type: a cast that wraps around to {dtype} has no form")
+        if dtype == FLOAT32 or dtype.kind in "iub":
+            results = [Expected(value.shape, dtype)]
+            return self.write("cast", {"input": value}, results, self.variable_dtype(dtype))[0]
+        raise self.fail(f"NNEF 1.0 has no dtype {dtype}")
+
+    def size(self, dim: Dim, dtype: np.dtype[Any]) -> Value:
+        if not isinstance(dim, int):
+            raise self.fail(f"the size {dim} is dynamic; NNEF 1.0 has fixed sizes only")
+        return self.constant(np.asarray(dim, dtype=dtype))
+
+    def positions(self, count: Dim) -> Value:
+        if not isinstance(count, int):
+            raise self.fail(f"the size {count} is dynamic; NNEF 1.0 has fixed sizes only")
+        return self.constant(np.arange(count, dtype=np.int64))
+
+    def expand(self, value: Value, shape: Shape) -> Value:
+        repeats = self.repeats(value, shape)
+        return value if all(r == 1 for r in repeats) else self.tile(value, repeats=repeats)
+
+    def recip(self, x: Value) -> Value:
+        """1 / x, by the standard's own name."""
+        return self.call("rcp", x)[0]
+
+    def pick(self, value: Value, indices: Value, axis: int) -> Value:
+        return self.gather(value, indices, axis=axis)

@@ -1,0 +1,1 @@
+"""Expressions of sizes, and the ranges that they are right for."""

@@ -1,0 +1,256 @@
+"""The sizes that an archive holds for: bounds of each symbol, and conditions that tie sizes together.
+
+SizeRange({"T": (1, 16)}).narrowed(Eq(Modulo(T, 2), 0))        1 <= T <= 16, T % 2 == 0
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import sympy
+from sympy.core.relational import Relational
+from sympy.printing.str import StrPrinter
+
+from t2n_core.nnef.sizes.dims import compiled, symbol
+
+LEAST: Final = 1
+"""The smallest size of a symbol of which nothing is said: PyTorch itself takes sizes for 2 or more."""
+Bounds: TypeAlias = tuple[int, int | None]
+_KINDS: Final = (sympy.Eq, sympy.Le, sympy.Lt, sympy.Ge, sympy.Gt)
+_NEARBY: Final = 4
+_PERIOD: Final = 64
+"""Sizes that break a condition alone are sought among the smallest, around bounds, and up to a divisor beside them."""
+
+
+class EmptyRangeError(ValueError):
+    """No size is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRange:
+    """Sizes of the dynamic axes for which an archive is right."""
+
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    """Symbol -> smallest and largest size; None for a size without end."""
+    conditions: tuple[Relational, ...] = ()
+    """What no bounds of one symbol say, such as `T <= S` and `Eq(Modulo(T, 2), 0)`. Symbols count by their names."""
+    scenarios: Mapping[str, tuple[Relational, ...]] = field(default_factory=dict)
+    """Where there are any, the conditions of one of them have to hold as well."""
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in self.bounds.items():
+            if low < 0 or (high is not None and high < low):
+                raise EmptyRangeError(f"no size is between {low} and {high}, the bounds of {name}")
+        for condition in (*self.conditions, *itertools.chain.from_iterable(self.scenarios.values())):
+            if not isinstance(condition, _KINDS):
+                raise ValueError(f"{condition} is no condition that an engine can check")
+            unknown = {s.name for s in condition.free_symbols} - self.bounds.keys()
+            if unknown:
+                raise ValueError(f"{_said(condition)} speaks of {', '.join(sorted(unknown))}, which is no dynamic axis")
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> SizeRange:
+        """Every size from 1 on."""
+        return cls(dict.fromkeys(names, (LEAST, None)))
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(self.bounds)
+
+    @property
+    def unbounded(self) -> bool:
+        """True if every size from 0 on is in it: there is nothing to guard."""
+        return (
+            not self.conditions and not self.scenarios and all(bounds == (0, None) for bounds in self.bounds.values())
+        )
+
+    @property
+    def restricted(self) -> bool:
+        """True if it leaves out more than the size 0."""
+        return bool(self.conditions or self.scenarios) or any(
+            low > LEAST or high is not None for low, high in self.bounds.values()
+        )
+
+    def relations(self) -> list[Relational]:
+        """Bounds and conditions alike, without those that are always true: `T >= 0`."""
+        found = []
+        for name, (low, high) in self.bounds.items():
+            size = symbol(name)
+            if low > 0:
+                found.append(sympy.Ge(size, low, evaluate=False))
+            if high is not None:
+                found.append(sympy.Le(size, high, evaluate=False))
+        return [*found, *self.conditions]
+
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        """True if these sizes, of all symbols, are in the range."""
+        return not self.broken(sizes)
+
+    def broken(self, sizes: Mapping[str, int]) -> list[str]:
+        """The bounds and conditions that these sizes break."""
+        found = [_said(relation) for relation in self.relations() if not relation_holds(relation, sizes)]
+        return found if self._has_scenario(sizes) else [*found, self._scenarios_text()]
+
+    def _has_scenario(self, sizes: Mapping[str, int]) -> bool:
+        each = self.scenarios.values()
+        return not each or any(all(relation_holds(one, sizes) for one in conditions) for conditions in each)
+
+    def _scenarios_text(self) -> str:
+        return " or ".join(" and ".join(map(_said, conditions)) for conditions in self.scenarios.values())
+
+    def narrowed(self, *conditions: Any, **bounds: Bounds) -> SizeRange:
+        """The part of the range in which these conditions and bounds hold as well; a bound as condition becomes one.
+
+        Raises EmptyRangeError, a ValueError, where nothing is left, and ValueError for what is no condition on these
+        symbols.
+        """
+        found, more = dict(self.bounds), list(self.conditions)
+        pending: list[tuple[str, Bounds]] = list(bounds.items())
+        for condition in conditions:
+            if condition == sympy.true:
+                continue
+            if condition == sympy.false:
+                raise EmptyRangeError("no size fulfils this condition")
+            bound = _bound_of(condition)
+            if bound is not None and bound[0] in found:
+                pending.append(bound)
+            elif condition not in more:
+                more.append(condition)
+        for name, (low, high) in pending:
+            known_low, known_high = found[name]
+            highs = [one for one in (known_high, high) if one is not None]
+            found[name] = max(known_low, low), min(highs, default=None)
+        return SizeRange(found, tuple(more), self.scenarios)
+
+    def just_outside(self, base: Mapping[str, int]) -> list[dict[str, int]]:
+        """For each bound and condition, sizes that break it alone, as near as can be to `base`, which is inside."""
+        relations = self.relations()
+        found: list[dict[str, int]] = []
+        for relation in relations:
+            others = [other for other in relations if other is not relation]
+            for sizes in self._near(relation, base):
+                alone = not relation_holds(relation, sizes) and all(relation_holds(other, sizes) for other in others)
+                if alone and self._has_scenario(sizes):
+                    found += [sizes] if sizes not in found else []
+                    break
+        for relation in itertools.chain.from_iterable(self.scenarios.values()):
+            near = (sizes for sizes in self._near(relation, base) if not self._has_scenario(sizes))
+            outside = next((sizes for sizes in near if all(relation_holds(one, sizes) for one in relations)), None)
+            if outside is not None and outside not in found:
+                found.append(outside)
+        return found
+
+    def _near(self, relation: Relational, base: Mapping[str, int]) -> Iterator[dict[str, int]]:
+        """Sizes to look at, those nearest to `base` first."""
+        names = sorted(s.name for s in relation.free_symbols)
+        bounds = [one for name in names for one in self.bounds[name] if one is not None]
+        turns = [turn for name in names for turn in _turns(relation, name, base)]
+        numbers = {int(n) for one in self.relations() for n in one.atoms(sympy.Integer) if 0 < n <= _PERIOD}
+        steps = {0, 1, *numbers}
+        places = {*range(_NEARBY), *bounds, *turns, *(base[name] for name in names)}
+        values = sorted({max(0, place + sign * step) for place in places for step in steps for sign in (-1, 1)})
+
+        def distance(sizes: dict[str, int]) -> int:
+            return sum(abs(base[name] - size) for name, size in sizes.items())
+
+        each = [{name: value} for name in names for value in values]
+        pairs = [dict(zip(names, two, strict=True)) for two in itertools.product(values, repeat=2) if len(names) == 2]
+        for chosen in [*sorted(each, key=distance), *sorted(pairs, key=distance)]:
+            yield {**base, **chosen}
+
+    def __str__(self) -> str:
+        parts = [_bounds_text(name, *self.bounds[name]) for name in self.names]
+        parts += [_said(condition) for condition in self.conditions]
+        return ", ".join([*parts, self._scenarios_text()] if self.scenarios else parts)
+
+
+def relation_holds(relation: Relational, sizes: Mapping[str, int]) -> bool:
+    """True if a relation holds at these sizes; not where it divides by 0."""
+    try:
+        left, right = (compiled(side)(sizes) for side in relation.args)
+    except ZeroDivisionError:
+        return False
+    except ValueError:  # a function of PyTorch's that is none of ours, such as a square root
+        numbers = {s: sympy.Integer(sizes[s.name]) for s in relation.free_symbols}
+        return bool(relation.xreplace(numbers) != sympy.false)
+    return bool(_COMPARED[relation.rel_op](left, right))
+
+
+_COMPARED: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def _turns(relation: Relational, name: str, base: Mapping[str, int]) -> list[int]:
+    """The size of one symbol at which a linear relation turns, with the others as in `base`."""
+    others = {s: base[s.name] for s in relation.free_symbols if s.name != name}
+    difference = sympy.expand((relation.lhs - relation.rhs).subs(others))
+    (size, *rest) = difference.free_symbols or (None,)
+    if rest or size is None or not difference.is_polynomial(size) or sympy.degree(difference, size) != 1:
+        return []
+    zero = -difference.coeff(size, 0) / difference.coeff(size, 1)
+    return [int(sympy.floor(zero)), int(sympy.ceiling(zero))]
+
+
+def _bounds_text(name: str, low: int, high: int | None) -> str:
+    if high is None:
+        return f"{name} >= {low}"
+    return f"{name} == {low}" if low == high else f"{low} <= {name} <= {high}"
+
+
+def _bound_of(condition: Relational) -> tuple[str, Bounds] | None:
+    """The bounds of its one symbol that say the same as a linear condition."""
+    if not isinstance(condition, _KINDS) or len(condition.free_symbols) != 1:
+        return None
+    (size,) = condition.free_symbols
+    difference = sympy.expand(condition.lhs - condition.rhs)
+    if not difference.is_polynomial(size) or sympy.degree(difference, size) != 1:
+        return None
+    factor, zero = difference.coeff(size, 1), -difference.coeff(size, 0) / difference.coeff(size, 1)
+    if isinstance(condition, sympy.Eq):
+        if not zero.is_Integer:
+            raise EmptyRangeError(f"no size fulfils {_said(condition)}")
+        return size.name, (max(int(zero), 0), int(zero))
+    upper = isinstance(condition, sympy.Le | sympy.Lt) == bool(factor > 0)
+    if isinstance(condition, sympy.Lt | sympy.Gt) and zero.is_Integer:
+        zero += -1 if upper else 1
+    if upper:
+        return size.name, (0, int(sympy.floor(zero)))
+    return size.name, (max(0, int(sympy.ceiling(zero))), None)
+
+
+class _Printer(StrPrinter):  # type: ignore[misc]
+    """Sizes as Python writes them."""
+
+    def _print_FloorDiv(self, e: Any) -> str:  # noqa: N802
+        return f"{self._factor(e.args[0])} // {self._factor(e.args[1])}"
+
+    def _print_Modulo(self, e: Any) -> str:  # noqa: N802
+        return f"{self._factor(e.args[0])} % {self._factor(e.args[1])}"
+
+    def _print_Relational(self, e: Any) -> str:  # noqa: N802
+        return f"{self._print(e.lhs)} {e.rel_op} {self._print(e.rhs)}"
+
+    def _factor(self, e: Any) -> str:
+        return str(self._print(e)) if e.is_Symbol or e.is_Integer else f"({self._print(e)})"
+
+
+def _said(condition: Relational) -> str:
+    return str(_Printer().doprint(condition))
+
+
+def ranges_text(sizes: Sequence[Mapping[str, int]]) -> str:
+    """For messages: `T = 20, S = 3; T = 21, S = 3`."""
+    return "; ".join(", ".join(f"{name} = {size}" for name, size in one.items()) for one in sizes)
+
+
+__all__ = ["LEAST", "Bounds", "EmptyRangeError", "SizeRange", "ranges_text", "relation_holds"]

@@ -1,0 +1,72 @@
+"""The parts of a reshape: which axes become which, so that each part is as small as it can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sympy
+
+from t2n_core.nnef.sizes.dims import Dim, Shape, product, same
+
+
+@dataclass(frozen=True, slots=True)
+class ReshapePart:
+    """Neighbouring axes that become others, of as many elements."""
+
+    start: int
+    """The first axis, in the shape before."""
+    before: Shape
+    after: Shape
+
+    @property
+    def count(self) -> int:
+        """How many axes of the shape before these are."""
+        return len(self.before)
+
+
+def reshape_parts(before: Shape, after: Shape) -> list[ReshapePart]:
+    """What changes from one shape to another of as many elements; no part could be divided further.
+
+    No part is without axes before: an axis of size 1 that is new belongs to a neighbour.
+    """
+    pieces: list[ReshapePart] = []
+    start = at = 0
+    while start < len(before) and at < len(after):
+        count, length = _least(before[start:], after[at:])
+        pieces.append(ReshapePart(start, before[start : start + count], after[at : at + length]))
+        start, at = start + count, at + length
+    if pieces and (start < len(before) or at < len(after)):  # axes of size 1
+        last = pieces.pop()
+        rest = last.before + before[start:], last.after + after[at:]
+        pieces.append(ReshapePart(last.start, *rest))
+    return [p for p in pieces if not _is_kept(p)]
+
+
+def joined(parts: Sequence[ReshapePart], before: Shape, after: Shape) -> ReshapePart:
+    """One part of all of them and of what lies between."""
+    start, stop = parts[0].start, parts[-1].start + parts[-1].count
+    return ReshapePart(start, before[start:stop], after[start : len(after) - (len(before) - stop)])
+
+
+def factors(shape: Shape) -> int:
+    """How many factors beside numbers the size of such a tensor has."""
+    return sum(
+        len([f for f in sympy.Mul.make_args(extent) if not f.is_number])
+        for extent in shape
+        if not isinstance(extent, int)
+    )
+
+
+def _least(before: Shape, after: Shape) -> tuple[int, int]:
+    """The fewest axes in front that make as many elements in both shapes."""
+    lengths = ((i, j) for i in range(1, len(before) + 1) for j in range(1, len(after) + 1))
+    for i, j in sorted(lengths, key=sum):
+        if same(product(before[:i]), product(after[:j])):
+            return i, j
+    return len(before), len(after)
+
+
+def _is_kept(part: ReshapePart) -> bool:
+    both: list[tuple[Dim, Dim]] = list(zip(part.before, part.after, strict=False))
+    return len(part.before) == len(part.after) and all(same(a, b) for a, b in both)

@@ -1,0 +1,229 @@
+"""Statements that a target version accepts and then computes wrongly, or dies of, and how they are recognised.
+
+The table is `tools/spec_sources/hazards.toml`; a condition of it names one of the functions below.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import sympy
+from packaging.specifiers import SpecifierSet
+
+from t2n_core.nnef.graph import Operation, Value, values_in
+from t2n_core.nnef.shapes import is_mixed, is_stretched, overruns_row
+from t2n_core.nnef.signatures import REQUIRED, Signature
+from t2n_core.nnef.spec import Spec, spec_data
+from t2n_core.nnef.tract.propagated import known
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One statement with the defaults of its signature filled in."""
+
+    operation: Operation
+    signature: Signature
+
+    def get(self, name: str) -> Any:
+        """The argument, else its default, else None."""
+        if name in self.operation.arguments:
+            return self.operation.arguments[name]
+        parameter = self.signature.parameter(name)
+        return None if parameter is None or parameter.default is REQUIRED else parameter.default
+
+    def tensors(self) -> list[Any]:
+        """What stands at the tensor parameters: values and literals."""
+        return [self.get(p.name) for p in self.signature.parameters if p.is_tensor and not p.is_array]
+
+
+Test: TypeAlias = Callable[[Call, str, Sequence[Any]], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    test: Test
+    argument: str
+    values: Sequence[Any]
+
+    def holds(self, call: Call) -> bool:
+        return self.test(call, self.argument, self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """A kind of statement that must not be written for some versions."""
+
+    operators: frozenset[str]
+    versions: SpecifierSet
+    conditions: tuple[Condition, ...]
+    reason: str
+    safe: str
+
+    def applies(self, call: Call) -> bool:
+        return all(condition.holds(call) for condition in self.conditions)
+
+
+@functools.cache
+def hazards_for(spec: Spec) -> Mapping[str, tuple[Hazard, ...]]:
+    """The hazards of this target version, by operator."""
+    found: dict[str, list[Hazard]] = {}
+    for hazard in all_hazards() if spec.target == "tract" else ():
+        if hazard.versions.contains(spec.version, prereleases=True):
+            for name in hazard.operators:
+                found.setdefault(name, []).append(hazard)
+    return {name: tuple(hazards) for name, hazards in found.items()}
+
+
+@functools.cache
+def all_hazards() -> tuple[Hazard, ...]:
+    return tuple(
+        Hazard(
+            operators=frozenset(row["operators"]),
+            versions=SpecifierSet(row.get("versions", "")),
+            conditions=tuple(
+                Condition(TESTS[c["is"]], c.get("argument", ""), c.get("values", ())) for c in row.get("when", ())
+            ),
+            reason=row["reason"],
+            safe=row["safe"],
+        )
+        for row in spec_data("hazards.json")
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- conditions
+def _one_of(call: Call, argument: str, values: Sequence[Any]) -> bool:
+    return call.get(argument) in values
+
+
+def _other(call: Call, argument: str, values: Sequence[Any]) -> bool:
+    return call.get(argument) not in values
+
+
+def _negative(call: Call, argument: str, values: Sequence[Any]) -> bool:
+    return any(number < 0 for number in _numbers(call.get(argument)))
+
+
+def _padded(call: Call, argument: str, values: Sequence[Any]) -> bool:
+    """Explicit padding that is not zero, or the automatic one, which pads wherever the window is larger than 1."""
+    padding = call.get("padding")
+    return (
+        any(padding_or_window != 0 for padding_or_window in _numbers(padding)) if padding else _wide(call.get("size"))
+    )
+
+
+def _wide(size: Any) -> bool:
+    return any(extent != 1 for extent in _numbers(size))
+
+
+def _window_off_space(call: Call, argument: str, values: Sequence[Any]) -> bool:
+    """The window covers, steps or is padded on the first two axes."""
+    trivial = {"size": 1, "stride": 1, "dilation": 1, "padding": 0}
+    return any(
+        number != neutral for name, neutral in trivial.items() for number in _numbers(list(call.get(name) or ())[:2])
+    )
+
+
+def _strided_rest(call: Call, argument: str, values: Sequence[Any]) -> bool:
+    """Along a dynamic axis, a stride may leave a rest that no window reaches. Automatic padding counts as one."""
+    shape, weight, count = call.get("input").shape, call.get("filter"), len(call.get("input").shape) - 2
+    stride, dilation = (list(call.get(name) or [1] * count) for name in ("stride", "dilation"))
+    for axis, (step, spread) in enumerate(zip(stride, dilation, strict=False)):
+        extent = shape[axis + 2]
+        if step > 1 and not isinstance(extent, int):
+            padding = call.get("padding")
+            if not padding:
+                return True
+            rest = extent + sum(padding[axis]) - spread * (weight.shape[axis + 2] - 1) - 1
+            if any(number % step for number in sympy.expand(rest).as_coefficients_dict().values()):
+                return True
+    return False
+
+
+def _row_overrun(call: Call, argument: str, values: Sequence[Any]) -> bool:
+    """Of two spatial axes the last one; without padding no window goes beyond it."""
+    padding, filter_ = call.get("padding"), call.get("filter")
+    if filter_.rank != 4 or not padding or not any(padding[1]):
+        return False
+    stride, dilation = (list(call.get(name) or [1, 1])[1] for name in ("stride", "dilation"))
+    field = dilation * (int(filter_.shape[3]) - 1) + 1
+    return overruns_row(call.get("input").shape[3], field, padding[1][0], stride)
+
+
+def _stretched_minuend(call: Call, argument: str, values: Sequence[Any]) -> bool:
+    minuend, other = call.get("x"), call.get("y")
+    return isinstance(other, Value) and is_stretched(minuend.shape if isinstance(minuend, Value) else (), other.shape)
+
+
+def _mixed_second(call: Call, argument: str, values: Sequence[Any]) -> bool:
+    second, result = call.get("y"), call.operation.outputs[0]
+    return isinstance(second, Value) and result.dtype.kind == "f" and is_mixed(result.shape, second.shape)
+
+
+def _batched_constant(call: Call, argument: str, values: Sequence[Any]) -> bool:
+    a, b = call.get("A"), call.get("B")
+    is_known = known()
+    return any(
+        is_known(constant) and is_stretched(other.shape[:-2], constant.shape[:-2])
+        for constant, other in ((a, b), (b, a))
+    )
+
+
+def _beyond_extent(call: Call, argument: str, values: Sequence[Any]) -> bool:
+    shape = call.get("input").shape
+    bounds = zip(call.get("axes"), call.get("end"), strict=True)
+    return any(
+        isinstance(end, int) and isinstance(shape[axis], int) and end > shape[axis]
+        for axis, end in bounds
+        if -len(shape) <= axis < len(shape)
+    )
+
+
+def _logical_literal(call: Call, argument: str, values: Sequence[Any]) -> bool:
+    return any(isinstance(tensor, bool) for tensor in call.tensors())
+
+
+def _integer_literal(call: Call, argument: str, values: Sequence[Any]) -> bool:
+    return any(isinstance(tensor, int) and not isinstance(tensor, bool) for tensor in call.tensors())
+
+
+def _dtype(call: Call, argument: str, values: Sequence[Any]) -> bool:
+    return any(tensor.dtype.name in values for tensor in values_in(call.get(argument)))
+
+
+def _khronos_deconv_filter(call: Call, argument: str, values: Sequence[Any]) -> bool:
+    """Shapes that fit [in, out/groups, …] only; where both layouts have the same shape nobody can tell."""
+    weight, out = call.get("filter"), call.operation.outputs[0]
+    return isinstance(weight, Value) and weight.rank > 1 and out.rank > 1 and weight.shape[0] != out.shape[1]
+
+
+def _numbers(argument: Any) -> Iterator[Any]:
+    """The plain numbers inside nested lists; sizes that are expressions are positive and do not count."""
+    if isinstance(argument, list | tuple):
+        for item in argument:
+            yield from _numbers(item)
+    elif isinstance(argument, int | float | np.number) and not isinstance(argument, bool):
+        yield operator.pos(argument)
+
+
+TESTS: Final[Mapping[str, Test]] = {
+    "one_of": _one_of,
+    "other": _other,
+    "negative": _negative,
+    "padded": _padded,
+    "window_off_space": _window_off_space,
+    "strided_rest": _strided_rest,
+    "row_overrun": _row_overrun,
+    "stretched_minuend": _stretched_minuend,
+    "batched_constant": _batched_constant,
+    "mixed_second": _mixed_second,
+    "beyond_extent": _beyond_extent,
+    "logical_literal": _logical_literal,
+    "integer_literal": _integer_literal,
+    "dtype": _dtype,
+    "khronos_deconv_filter": _khronos_deconv_filter,
+}

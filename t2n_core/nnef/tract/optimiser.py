@@ -1,0 +1,188 @@
+"""What tract's optimiser makes of statements, where that has to be known to write them so that it does no harm."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from t2n_core.nnef.emitter import FLOAT16, FLOAT32, PRODUCTS, Operand
+from t2n_core.nnef.graph import Operation, Value
+from t2n_core.nnef.shapes import BROADCASTING, UNARY, is_stretched
+from t2n_core.nnef.sizes.dims import Dim, Shape, is_static, product, same
+from t2n_core.nnef.tract.propagated import Inherited
+
+_PASSED = frozenset({"reshape", "transpose", "squeeze", "unsqueeze", "concat", "slice", "tract_core_cast"}) | (
+    UNARY - {"tract_core_trilu"}
+)
+"""What the engine moves a `tile` through, besides operators of one tensor and one number."""
+
+
+_PRODUCTS = PRODUCTS | {"tract_core_einsum"}
+_HELD = _PRODUCTS | {"tract_core_scan", "tract_core_gather", "tract_core_trilu"}
+"""What the engine moves no `reshape` through."""
+
+
+IN_PLACE = frozenset("add sub mul div max min clamp".split())
+"""What the engine computes in the memory of the first operand, many elements at a time."""
+_RENEWED = _PRODUCTS | {"conv", "deconv", "box", "max_pool", "select", "tract_core_cast", "tract_core_scan"}
+"""What has memory of its own for its result, whatever the optimiser does."""
+
+
+def is_smaller(value: Operand, other: Operand) -> bool:
+    """True for a number, or a tensor that is stretched to the other's shape, beside a tensor of float32."""
+    if not isinstance(other, Value) or other.dtype != FLOAT32:
+        return False
+    if not isinstance(value, Value):
+        return True
+    if value.rank > other.rank:
+        return False
+    shape = (1,) * (other.rank - value.rank) + value.shape
+    return is_stretched(shape, other.shape) and not is_stretched(other.shape, shape)
+
+
+def is_rewritten(value: Value, other: Value) -> bool:
+    """True for an operand of a product that the engine's rewriting would break."""
+    return is_tiled(value) or (value.rank > 2 and _folds_batch(value, other))
+
+
+def sum_fits(value: Value, axes: Sequence[int]) -> bool:
+    """True if no sum along these axes can leave 32 bits: of conditions, and of few small integers."""
+    cast = value.producer
+    source = cast.arguments.get("input") if cast is not None and cast.name == "tract_core_cast" else None
+    if not isinstance(source, Value) or source.dtype.kind == "f":
+        return False
+    if source.dtype.kind == "b":
+        return True
+    count, limits = product(value.shape[axis] for axis in axes), np.iinfo(source.dtype)
+    return isinstance(count, int) and count * max(-int(limits.min), int(limits.max)) < 1 << 31
+
+
+def is_tiled(value: Value) -> bool:
+    """True if a `tile` can come to stand right before whatever reads `value`."""
+    pending, seen = [value], {id(value)}
+    while pending:
+        operation = pending.pop().producer
+        if operation is None:
+            continue
+        if operation.name == "tile":
+            return True
+        sources = list(operation.inputs())
+        if operation.name in BROADCASTING:
+            sources = [v for v in sources if product(v.shape) != 1]
+            passed = len(sources) == 1
+        else:
+            passed = operation.name in _PASSED
+        if passed:
+            pending += [v for v in sources if id(v) not in seen]
+            seen.update(map(id, sources))
+    return False
+
+
+def _origins(*values: Value) -> Iterator[tuple[Value, Operation]]:
+    """All values that a `reshape` of these can come to stand behind, each with the operation that it comes from."""
+    pending, seen = list(values), set(map(id, values))
+    while pending:
+        value = pending.pop()
+        if value.producer is None:
+            continue
+        yield value, value.producer
+        if value.producer.name not in _HELD:
+            sources = [v for v in value.producer.inputs() if id(v) not in seen]
+            pending += sources
+            seen.update(map(id, sources))
+
+
+def may_be_misread(x: Value, y: Operand) -> bool:
+    """True if a lone axis gives `x` a wrong stride in front of what the engine takes at once with `y`."""
+    if not isinstance(y, Value) or x.dtype not in (FLOAT16, FLOAT32):
+        return False
+    pairs = list(zip(x.shape, y.shape, strict=False))
+    taken = list(itertools.dropwhile(lambda pair: pair[1] == 1, pairs))
+    if not taken or not all(same(*pair) for pair in taken):
+        return False  # it goes element by element, or takes one number for many
+    in_front = itertools.takewhile(lambda pair: _may_be_one(pair[1]), pairs)
+    return any(_may_be_one(extent) for extent, _ in in_front)
+
+
+def lone_axis() -> Inherited:
+    """Whether an axis of one element may have been inserted into a value as the engine holds it.
+
+    Where all extents are known the engine gives it the right stride; not behind a sum over a dynamic axis.
+    """
+    return Inherited(_of_same_axes, lambda value, found: _gets_lone_axis(value) or any(found))
+
+
+def _gets_lone_axis(value: Value) -> bool:
+    made = value.producer
+    if made is None:
+        return False
+    if made.name == "sum_reduce":  # a product with ones behind which the axis is inserted again
+        return not is_static(next(iter(made.inputs())).shape)
+    if is_static(value.shape):
+        return False
+    return made.name == "unsqueeze" or (
+        made.name == "reshape" and _inserts(next(iter(made.inputs())).shape, value.shape)
+    )
+
+
+def _of_same_axes(value: Value) -> list[Value]:
+    """What the engine may have made `value` of without axes of its own."""
+    made = value.producer
+    if made is None or made.name in _RENEWED or _gets_lone_axis(value):
+        return []
+    sources = list(made.inputs())
+    if made.name == "tract_core_gather":  # of one element the engine makes a slice, which it moves in front of axes
+        return sources[:1]
+    if made.name in IN_PLACE:
+        return [v for v in sources if not is_stretched(v.shape, value.shape)][:1]
+    return sources
+
+
+def _may_be_one(extent: Dim) -> bool:
+    """True unless it is another number, or a multiple of one."""
+    if isinstance(extent, int):
+        return extent == 1
+    factor = extent.as_coeff_Mul()[0]
+    return not (factor.is_Integer and factor > 1)
+
+
+def _inserts(source: Shape, shape: Shape) -> bool:
+    """True if this `reshape` may be one that inserts an axis of one element, also at some sizes only."""
+    before, after = list(source), list(shape)
+    while before and after and same(before[0], after[0]):
+        before, after = before[1:], after[1:]
+    while before and after and same(before[-1], after[-1]):
+        before, after = before[:-1], after[:-1]
+    return (len(after) > 1 or not before) and any(map(_may_be_one, after))
+
+
+def is_sequence(value: Value) -> bool:
+    """True for what is made of the sequence of a scan."""
+    return any(made.name == "tract_core_scan" and found is made.outputs[0] for found, made in _origins(value))
+
+
+def is_sum_of_product(value: Value) -> bool:
+    """True for what is made of a product to which something is added."""
+    sums = (made for _, made in _origins(value) if made.name in ("add", "sub"))
+    return any(made.name in _PRODUCTS for one in sums for _, made in _origins(*one.inputs()))
+
+
+def _folds_batch(value: Value, other: Value) -> bool:
+    """True if `value` comes from several axes made one, a batch axis of which `other` has only one element."""
+    operation = value.producer
+    if operation is None or operation.name != "reshape":
+        return False
+    (source,) = operation.inputs()
+    before, after = list(source.shape), list(value.shape)
+    start = 0
+    while before and after and same(before[0], after[0]):
+        before, after, start = before[1:], after[1:], start + 1
+    while before and after and same(before[-1], after[-1]):
+        before, after = before[:-1], after[:-1]
+    return len(before) > 1 and len(after) == 1 and start < value.rank - 2 and other.shape[start] == 1
+
+
+MOVED_RESHAPES = (("moves_reshapes_into_scans", is_sequence), ("moves_reshapes_into_sums", is_sum_of_product))
+"""Traits, and whether a value is one whose reshape a release with them moves to where it is wrong."""

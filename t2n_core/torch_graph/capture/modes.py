@@ -1,0 +1,171 @@
+"""What happens to PyTorch's functions while a model is captured: recurrent calls and packing go to stand-ins.
+
+Lengths of packed sequences must be numbers then, and fake tensors have none. So small integer tensors that the model
+makes from Python data are computed for real beside capture (their twins), and followed through sorting and indexing.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils.weak import WeakIdKeyDictionary
+
+from t2n_core.errors import CaptureError
+from t2n_core.torch_graph.capture.as_eager import AS_EAGER
+from t2n_core.torch_graph.simplify.complex_pairs.fourier import istft_of_any_length
+from t2n_core.torch_graph.simplify.complex_pairs.inverse_real import TO_REAL
+from t2n_core.torch_graph.simplify.decompositions.quantised import (
+    fake_quantize_per_channel_affine,
+    fake_quantize_per_tensor_affine,
+)
+from t2n_core.torch_graph.stand_ins.free_of_sizes import FREE
+from t2n_core.torch_graph.stand_ins.numbers_as_indices import getitem, select, setitem
+from t2n_core.torch_graph.stand_ins.pool_1d import POOLS, max_pool1d
+from t2n_core.torch_graph.stand_ins.recurrent import NAMES, NAMESPACE
+from t2n_core.torch_graph.stand_ins.size_tensors import SizeTensors, is_whole_number
+from t2n_core.torch_graph.stand_ins.window_functions import WINDOWS
+
+_MAKERS = ("tensor", "as_tensor", "arange")
+_FACTORIES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "new_zeros", "new_ones", "new_full"})
+"""Take sizes, also as tensors of rank 0, which would make their results' shapes depend on data."""
+_LARGEST_TWIN = 1 << 16
+
+
+INSTEAD: dict[Any, Callable[..., Any]] = {
+    torch.Tensor.__getitem__: getitem,
+    torch.Tensor.__setitem__: setitem,
+    torch.select: select,
+    torch.Tensor.select: select,
+    **AS_EAGER,
+    **WINDOWS,
+    torch.istft: istft_of_any_length,
+    # their kernels have no form for dynamic sizes
+    torch.fake_quantize_per_tensor_affine: fake_quantize_per_tensor_affine,
+    torch.fake_quantize_per_channel_affine: fake_quantize_per_channel_affine,
+    **FREE,
+    **TO_REAL,
+    **{pool: functools.partial(max_pool1d, pool) for pool in POOLS},
+}
+"""Functions of which capture would give something else than a call of them does, and what is called in their place."""
+
+
+class CaptureMode(TorchFunctionMode):
+    """While active, recurrent calls and packing go to the stand-ins. One object per capture."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._twins: Any = WeakIdKeyDictionary()
+        self._sizes = SizeTensors()
+        self._following = False
+        """Whether there was a tensor to follow yet; most models never make one, and this is asked at every call."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """One mode for everything: each one more would add a frame to every traceback that torch.export takes."""
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if func in INSTEAD:
+            func = INSTEAD[func]
+            kwargs = {"dim" if name == "axis" else name: given for name, given in kwargs.items()}  # as PyTorch takes it
+        if isinstance(func, torch._ops.OpOverload):
+            namespace, _, name = func._schema.name.partition("::")
+            if namespace != "aten":
+                return func(*args, **kwargs)
+        if name in NAMES:
+            return self._recurrent(name, args, kwargs)
+        if name == "_pack_padded_sequence":
+            return self._pack(*args, **kwargs)
+        if name == "_pad_packed_sequence":
+            return self._pad(*args, **kwargs)
+        if name in _MAKERS or (args and is_whole_number(args[0])):
+            self._following = True
+        if self._following:
+            return self._with_sizes(func, name, args, kwargs)
+        return func(*args, **kwargs)
+
+    # ---------------------------------------------------------------------------------------------------- stand-ins
+    def _recurrent(self, name: str, args: Any, kwargs: Any) -> Any:
+        stand_ins = getattr(torch.ops, NAMESPACE)
+        # the padded form has `has_biases` in fourth place, the packed form its weights
+        packed = "batch_sizes" in kwargs or (len(args) > 3 and not isinstance(args[3], bool))
+        if name.endswith("_cell") or not packed:
+            return getattr(stand_ins, name)(*args, **kwargs)
+        data, batch_sizes, *rest = args
+        return getattr(stand_ins, f"{name}_data")(data, self._numbers(batch_sizes), *rest, **kwargs)
+
+    def _pack(self, input: torch.Tensor, lengths: torch.Tensor, batch_first: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        numbers = self._numbers(lengths)
+        data = torch.ops.t2n_capture.pack(input, numbers, batch_first)
+        sizes = [sum(length > step for length in numbers) for step in range(max(numbers))]
+        return data, self._constant(sizes)
+
+    def _pad(
+        self, data: torch.Tensor, batch_sizes: torch.Tensor, batch_first: bool, padding_value: float, total: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        sizes = self._numbers(batch_sizes)
+        steps = total if total > 0 else len(sizes)
+        padded = torch.ops.t2n_capture.pad(data, sizes, batch_first, float(padding_value), steps)
+        return padded, self._constant([sum(size > row for size in sizes) for row in range(sizes[0])])
+
+    # --------------------------------------------------------------------------------------------------------- twins
+    def _numbers(self, tensor: torch.Tensor) -> list[int]:
+        twin = self._twins.get(tensor)
+        if twin is None:
+            raise CaptureError(
+                "the lengths of a packed sequence are not known at export",
+                hint="make them in forward from a Python list; lengths that come in as an input cannot be exported",
+            )
+        with _disable_current_modes():
+            return [int(n) for n in twin.reshape(-1).tolist()]
+
+    def _constant(self, numbers: Sequence[int]) -> torch.Tensor:
+        tensor = torch.tensor(list(numbers), dtype=torch.int64)
+        with _disable_current_modes():
+            self._keep(tensor, torch.tensor(list(numbers), dtype=torch.int64))
+        return tensor
+
+    def _keep(self, fake: torch.Tensor, twin: torch.Tensor) -> None:
+        self._twins[fake], self._following = twin, True
+
+    def _with_sizes(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
+        """The call, with the numbers of tensors that are sizes followed, and used where a size is wanted."""
+        if name in ("item", "__int__", "__index__"):
+            number = self._sizes.number(args[0])
+            if isinstance(number, int) or (name == "item" and number is not None):
+                return number
+        plain = self._sizes.plain(name, args, kwargs)
+        result = self._sizes.arange(*plain) if name == "arange" else None
+        if result is None:
+            result = self._followed(func, name, *plain)
+        self._sizes.follow(name, *plain, result)
+        return result
+
+    def _followed(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
+        given = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        twins = self._twins
+        if (not given and name not in _MAKERS) or not all(t in twins for t in given):
+            if given and (name.endswith("_") or name == "__setitem__"):
+                twins.pop(given[0], None)  # written to with what is not known
+            return func(*args, **kwargs)
+        if name in _FACTORIES:
+            kept = 1 if name.startswith("new_") else 0  # the tensor whose method it is
+            sizes = (self._numbers(a)[0] if isinstance(a, torch.Tensor) else a for a in args[kept:])
+            return func(*args[:kept], *sizes, **kwargs)
+        real_args, real_kwargs = pytree.tree_map_only(torch.Tensor, lambda t: twins[t], (args, kwargs))
+        if any(isinstance(leaf, torch.SymInt) for leaf in pytree.tree_leaves((args, kwargs))):
+            return func(*args, **kwargs)
+        with _disable_current_modes():
+            real = func(*real_args, **real_kwargs)
+        if isinstance(real, bool | int | list):  # `int(lengths[0])`, `lengths.tolist()`: the number itself is wanted
+            return real
+        result = func(*args, **kwargs)
+        for fake, twin in zip(pytree.tree_leaves(result), pytree.tree_leaves(real), strict=True):
+            small = isinstance(twin, torch.Tensor) and twin.numel() <= _LARGEST_TWIN
+            if small and not twin.is_floating_point() and not twin.is_complex():
+                self._keep(fake, twin)
+        return result

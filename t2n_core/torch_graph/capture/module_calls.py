@@ -1,0 +1,168 @@
+"""Modules that stay whole during capture: one node each, with declared outputs, whatever their forward does.
+
+The replaced `forward` sits on the instance while capture runs and is taken off again, also after an exception.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import torch
+from torch.utils import _pytree as pytree
+
+from t2n_core.torch_graph.stand_ins.recurrent import NAMESPACE, library
+
+
+class Extractor(Protocol):
+    """What capture needs of an extractor; see `t2n_core.op.custom_extractors`."""
+
+    def generate_in_torch_graph(self, call: ModuleCall, *args: Any, **kwargs: Any) -> Any: ...
+
+    def declare_outputs(self, module: Any, *args: Any, **kwargs: Any) -> Any: ...
+
+    def write_node(self, g: Any, call: ModuleCall, node: WholeCall, inputs: Any, params: Any) -> Any: ...
+
+
+class Writer(Protocol):
+    """What a node knows of the one who will write it in NNEF."""
+
+    def write(self, g: Any, node: WholeCall, inputs: Any, params: Any) -> Any: ...
+
+    def compute(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeCall:
+    """One call that is one node: who writes it, and its arguments apart from the tensors."""
+
+    writer: Writer
+    leaves: tuple[Any, ...]
+    """Of the flattened arguments; None in the places of tensors."""
+    places: tuple[int, ...]
+    """Of the tensors among the leaves."""
+    structure: pytree.TreeSpec
+
+    def filled(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """(args, kwargs) with these in place of the tensors."""
+        leaves = list(self.leaves)
+        for place, tensor in zip(self.places, tensors, strict=True):
+            leaves[place] = tensor
+        return pytree.tree_unflatten(leaves, self.structure)  # type: ignore[no-any-return]
+
+    def compute(self, tensors: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], pytree.TreeSpec]:
+        """What the call itself gives for these tensors, and the structure of that."""
+        args, kwargs = self.filled(tensors)
+        return pytree.tree_flatten(self.writer.compute(*args, **kwargs))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModuleCall:
+    """One module that an extractor keeps whole."""
+
+    module: torch.nn.Module
+    extractor: Extractor
+    forward: Callable[..., Any]
+    """The module's own forward."""
+
+    @property
+    def parameter_names(self) -> list[str]:
+        """Names of its parameters and buffers, in the order in which the node gets them."""
+        return [n for n, _ in [*self.module.named_parameters(), *self.module.named_buffers()]]
+
+    def as_one_node(self, *args: Any, **kwargs: Any) -> Any:
+        """Writes the node; returns tensors in the structure of the declared outputs."""
+        params = [t for _, t in [*self.module.named_parameters(), *self.module.named_buffers()]]
+        return write_node(self, params, partial(self.extractor.declare_outputs, self.module), args, kwargs)
+
+    def compute(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+    def write(self, g: Any, node: WholeCall, inputs: Any, params: Any) -> Any:
+        return self.extractor.write_node(g, self, node, inputs, dict(zip(self.parameter_names, params, strict=True)))
+
+
+def write_node(
+    writer: Writer,
+    params: Sequence[torch.Tensor],
+    declare: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """One node for a call, whose results have the shapes and dtypes that `declare(*args, **kwargs)` gives."""
+    leaves, structure = pytree.tree_flatten((args, kwargs))
+    places = tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor))
+    kept = tuple(None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
+    node = WholeCall(writer, kept, places, structure)
+    declared: list[Any] = []
+
+    def run(given: Sequence[torch.Tensor], fake: bool) -> list[torch.Tensor]:
+        if fake:
+            new_args, new_kwargs = node.filled(given)
+            results, form = pytree.tree_flatten(declare(*new_args, **new_kwargs))
+        else:
+            results, form = node.compute(given)
+        declared.append(form)
+        # an operator's result is never its argument, whatever the declaration made of it
+        return [r.clone() if any(r is g for g in given) else r for r in results]
+
+    key = next(_keys)
+    _runs[key], calls[key] = run, node
+    results = torch.ops.t2n_capture.module_call([leaves[i] for i in places], list(params), key)
+    return pytree.tree_unflatten(results, declared[-1])
+
+
+_keys = itertools.count()
+_runs: dict[int, Callable[[Sequence[torch.Tensor], bool], list[torch.Tensor]]] = {}
+calls: dict[int, WholeCall] = {}
+"""Node key -> call, while a capture runs; the graph keeps the call itself."""
+
+
+def _declared(inputs: Sequence[torch.Tensor], params: Sequence[torch.Tensor], key: int) -> list[torch.Tensor]:
+    return _runs[key](inputs, True)
+
+
+def _computed(inputs: Sequence[torch.Tensor], params: Sequence[torch.Tensor], key: int) -> list[torch.Tensor]:
+    """In a trace, which runs on numbers."""
+    return _runs[key](inputs, False)
+
+
+library.define("module_call(Tensor[] inputs, Tensor[] params, int key) -> Tensor[]")  # type: ignore[no-untyped-call]
+library.impl("module_call", _declared, "Meta")  # type: ignore[no-untyped-call]
+library.impl("module_call", _computed, "CPU")  # type: ignore[no-untyped-call]
+MODULE_CALL = f"{NAMESPACE}::module_call"
+
+
+@contextmanager
+def whole_modules(
+    model: torch.nn.Module, find: Callable[[torch.nn.Module], Extractor | None]
+) -> Iterator[list[ModuleCall]]:
+    """While active, modules with an extractor go through it. The innermost of nested ones is left to the outer one."""
+    replaced: list[ModuleCall] = []
+    first = next(_keys)
+    try:
+        for module in model.modules():
+            extractor = find(module)
+            if extractor is not None and "forward" not in vars(module):
+                call = ModuleCall(module, extractor, module.forward)
+                replaced.append(call)
+                vars(module)["forward"] = _entry(call)
+        yield replaced
+    finally:
+        for call in replaced:
+            del vars(call.module)["forward"]
+        for key in [k for k in calls if k >= first]:
+            del _runs[key], calls[key]
+
+
+def _entry(call: ModuleCall) -> Callable[..., Any]:
+    @functools.wraps(call.forward)  # torch.export reads the signature
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        return call.extractor.generate_in_torch_graph(call, *args, **kwargs)
+
+    return forward

@@ -1,0 +1,390 @@
+"""From a model to its graph: torch.export, non-strict, with recurrent calls kept whole and sizes symbolic."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch._guards import detect_fake_mode
+from torch.export.graph_signature import OutputKind, TensorArgument
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+from t2n_core.errors import CaptureError, InputError
+from t2n_core.nnef.sizes.ranges import LEAST, SizeRange
+from t2n_core.torch_graph.capture.as_eager import masks_unread, padded_encoders
+from t2n_core.torch_graph.capture.containers import containers_kept
+from t2n_core.torch_graph.capture.cost import cheaper_capture
+from t2n_core.torch_graph.capture.modes import CaptureMode
+from t2n_core.torch_graph.capture.module_calls import Extractor, whole_modules
+from t2n_core.torch_graph.capture.quiet import quiet
+from t2n_core.torch_graph.capture.stack_traces import short_stack_traces
+from t2n_core.torch_graph.choices import CAPTURE_WAYS, CaptureWay
+from t2n_core.torch_graph.graph.from_export import build_graph
+from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
+from t2n_core.torch_graph.sizes.capture_sizes import Axes, capture_sizes, example_sizes, freeing_sizes, resized
+from t2n_core.torch_graph.sizes.decisions import Decisions
+from t2n_core.torch_graph.sizes.declared_axes import AxisSize, DeclaredAxes, DynamicAxes, normalise
+from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
+from t2n_core.torch_graph.sizes.implied import implied_decisions
+from t2n_core.torch_graph.sizes.multiples import multiples
+from t2n_core.torch_graph.sizes.narrowing import RangeWarning, SizeDecision, named, narrowed
+from t2n_core.torch_graph.sizes.pool_sizes import pools_of_any_size
+from t2n_core.torch_graph.sizes.refusals import fixed_axis, located, refusal, refusal_to_trace, refuse_smaller_range
+from t2n_core.torch_graph.sizes.replay import SizeAt, agree, replay
+from t2n_core.torch_graph.stand_ins.numbers_as_indices import numbers_as_indices
+from t2n_core.torch_graph.stand_ins.numbers_of_sizes import numbers_of_sizes
+from t2n_core.torch_graph.ways_in.calls import FlatCall
+from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs, result_names
+from t2n_core.torch_graph.ways_in.script import ScriptCall
+from t2n_core.torch_graph.ways_in.sources import Source, source_of
+from t2n_core.torch_graph.ways_in.structure import Path, leaves_with_path
+from t2n_core.torch_graph.ways_in.traces import FrozenDecision, traced
+
+
+@dataclass(slots=True)
+class CapturedModel:
+    """What capture gives: the graph, and how its symbols are bounded."""
+
+    graph: TorchModuleIRGraph
+    symbols: dict[str, int] = field(default_factory=dict)
+    """Symbol -> size in the example."""
+    result_names: tuple[str, ...] = ()
+    """Of the outputs: what the model calls them, else numbered."""
+    range: SizeRange = field(default_factory=SizeRange)
+    """The sizes that the graph holds for."""
+    decisions: tuple[SizeDecision, ...] = ()
+    """What made the range smaller than declared."""
+    captured_at: dict[str, int] = field(default_factory=dict)
+    """Symbol -> size at which decisions were taken: the example's, or another one where that is or makes 0 or 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One capture, at the example's sizes or at others."""
+
+    captured: CapturedModel
+    frozen: Sequence[FrozenDecision] = ()
+    fits: bool = True
+    """Whether it computes what the model does for the example."""
+
+
+@dataclass(slots=True)
+class TorchModuleTracer:
+    """Captures one model. Nothing of the model is changed, also when capture fails.
+
+    `model` is a module, an exported program, TorchScript, the path of one of the two, or a Source of these.
+    """
+
+    model: Any
+    inputs: ModelInputs
+    dynamic_axes: DynamicAxes | None = None
+    find_extractor: Callable[[torch.nn.Module], Extractor | None] = field(default=lambda _: None)
+    """Which modules stay whole, and by what."""
+    modes: Sequence[TorchFunctionMode] = ()
+    """Of the caller: they see the model's calls before those of capture."""
+    capture: CaptureWay = "export"
+    """`trace` freezes what the model decides in Python, where torch.export refuses it."""
+    source: Source = field(init=False)
+    _declared: DeclaredAxes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.source = self.model if isinstance(self.model, Source) else source_of(self.model)
+        if self.capture not in CAPTURE_WAYS:
+            raise InputError(f"capture={self.capture!r} is none of {', '.join(CAPTURE_WAYS)}")
+
+    def trace(self) -> CapturedModel:
+        """Raises InputError for axes that do not exist, CaptureError for what torch.export refuses."""
+        tensors = self.inputs.tensors
+        shapes = {n: tuple(t.shape) for n, t in zip(self.inputs.names, tensors, strict=True)}
+        self._declared = normalise(self.dynamic_axes, shapes)
+        axes = self._declared.axes
+        with quiet(), torch.no_grad():
+            if self.source.program is not None:
+                program = _functional(self.source.program)
+                read = self._read(program, axes, _paths_of(self.source.program), None, tensors, Decisions())
+                attempt = _Attempt(read)
+            else:
+                attempt = self._freed(axes, self._at_free_sizes(axes) or self._at(axes, tensors))
+        for decision in attempt.frozen:
+            warnings.warn(decision, stacklevel=2)
+        _warn_of_range(attempt.captured)
+        return attempt.captured
+
+    def _at_free_sizes(self, axes: Axes) -> _Attempt | None:
+        """A capture where no input has a dynamic size of 0 or 1; None if the example has none, or if none fits it."""
+        names, tensors = self.inputs.names, self.inputs.tensors
+        example = example_sizes(axes, names, tensors)
+        failures, wrong = 0, list[SizeDecision]()
+        for sizes in capture_sizes(axes, names, tensors, self._declared.range.bounds):
+            others = resized(axes, names, tensors, sizes)
+            if any(d.holds({**example, **sizes}) for d in wrong) or (failures and not self._runs(others)):
+                continue
+            try:
+                attempt = self._at(axes, others)
+            except CaptureError:
+                failures += 1
+                if failures > _FAILURES:
+                    break
+                continue
+            if attempt.fits:
+                return attempt
+            beside = [d for d in attempt.captured.decisions if not d.holds(attempt.captured.symbols)]
+            if not beside:
+                break
+            wrong += beside
+        return None
+
+    def _freed(self, axes: Axes, attempt: _Attempt) -> _Attempt:
+        """The same capture, or one at larger sizes where a size that follows from those of the inputs is 0 or 1."""
+        captured = attempt.captured
+        extents = {extent for node in captured.graph.data_nodes for extent in node.shape if not isinstance(extent, int)}
+        tensors = self.inputs.tensors
+        taken = {int(size) for tensor in tensors for size in tensor.shape}
+        sizes = freeing_sizes(extents, captured.captured_at, taken, captured.range)
+        if sizes is None:
+            return attempt
+        others = resized(axes, self.inputs.names, tensors, sizes)
+        try:
+            other = self._at(axes, others) if self._runs(others) else attempt
+        except CaptureError:
+            return attempt
+        return other if other.fits and len(other.captured.decisions) <= len(captured.decisions) else attempt
+
+    def _runs(self, tensors: Sequence[torch.Tensor]) -> bool:
+        """Whether the model itself takes these."""
+        try:
+            with ExitStack() as stack:
+                for mode in self.modes:
+                    stack.enter_context(mode)
+                FlatCall(self.source, self.inputs)(*(t.detach().clone() for t in tensors))
+        except Exception:
+            return False
+        return True
+
+    def _at(self, axes: Axes, tensors: Sequence[torch.Tensor]) -> _Attempt:
+        """Captured with these tensors in place of the example's. Raises CaptureError."""
+        call = FlatCall(self.source, self.inputs)
+        asked: torch.nn.Module = call
+        """Computes what the model does."""
+        frozen: Sequence[FrozenDecision] = ()
+        decisions, modes, results = Decisions(), self.modes, call.results
+        with ExitStack() as stack:
+            stack.enter_context(containers_kept(self.source.module))
+            module: torch.nn.Module = call
+            if self.source.is_script:
+                script: Any = self.source.module
+                module = ScriptCall(script, self.source.fn_name, lambda given: self.inputs.replaced(given)[0])
+                asked, modes, results = module, (), module.results
+            else:
+                # until the program is read: its nodes for whole modules are known by then
+                stack.enter_context(whole_modules(self.source.module, self.find_extractor))
+            if not self.source.is_script and self.capture == "trace":
+                script, frozen = self._traced(call, tensors)
+                module, modes = ScriptCall(script), ()
+            program = self._export(module, axes, modes, tensors, decisions)
+            captured = self._read(program, axes, results.paths, asked, tensors, decisions)
+            fits = captured.range.holds(captured.symbols)
+            if fits and frozen and captured.captured_at != captured.symbols:
+                fits = _computes(program, asked, self.inputs.tensors)
+        return _Attempt(captured, frozen, fits)
+
+    def _traced(
+        self, call: FlatCall, tensors: Sequence[torch.Tensor]
+    ) -> tuple[torch.jit.ScriptModule, list[FrozenDecision]]:
+        try:
+            return traced(call, tensors, self.modes)
+        except Exception as cause:
+            raise refusal_to_trace(cause, self.source.name) from cause
+
+    def _read(
+        self,
+        program: torch.export.ExportedProgram,
+        axes: Axes,
+        paths: Sequence[Path],
+        call: torch.nn.Module | None,
+        tensors: Sequence[torch.Tensor],
+        found: Decisions,
+    ) -> CapturedModel:
+        fakes = _user_fakes(program)
+        if len(fakes) != len(tensors):
+            raise InputError(f"{self.source.name} has {len(fakes)} input tensors, the example has {len(tensors)}")
+        declared = self._declared.range
+        table = self._table(declared, fakes, axes)
+        example = self._sizes(table, fakes, axes, self.inputs.tensors)
+        captured_at = self._sizes(table, fakes, axes, tensors)
+        sizes = SizeRange({n: declared.bounds.get(n, (min(LEAST, size), None)) for n, size in example.items()})
+        table.range = sizes
+        decisions = named([*found.all(), *implied_decisions(program)], table)
+
+        def agrees(at: Mapping[str, int]) -> bool:
+            others = resized(axes, self.inputs.names, self.inputs.tensors, at)
+            return call is not None and _computes(program, call, others, lambda size: table.size_at(size, at))
+
+        sizes, causes = narrowed(sizes, decisions, captured_at, agrees)
+        for name, (low, high) in sizes.bounds.items():
+            if low == high and declared.bounds.get(name) != (low, high):
+                raise fixed_axis(name, low, causes)
+        if causes and self._declared.explicit:
+            refuse_smaller_range(self._declared, sizes, causes)
+        graph = build_graph(program, self.inputs.names, self._table(sizes, fakes, axes))
+        extents = [extent for node in graph.data_nodes for extent in node.shape]
+        required = [cause.condition for cause in causes if cause.required]
+        sizes, forms = multiples(sizes, [*extents, *graph.bounds(), *required], captured_at)
+        if forms:
+            graph = build_graph(program, self.inputs.names, self._table(sizes, fakes, axes), forms)
+        return CapturedModel(graph, example, result_names(paths), sizes, tuple(causes), captured_at)
+
+    def _table(self, sizes: SizeRange, fakes: Sequence[torch.Tensor], axes: Axes) -> SymbolTable:
+        """The sizes of the inputs by name."""
+        table = SymbolTable(sizes)
+        table.fake_mode = detect_fake_mode(fakes)
+        every: list[tuple[Any, AxisSize, bool]] = []
+        for name, fake in zip(self.inputs.names, fakes, strict=True):
+            declared = axes.get(name, {})
+            free = {**_free_axes(name, fake, self.source), **declared}
+            every += [(fake.shape[axis], size, axis in declared) for axis, size in free.items()]
+        for size, wanted, is_declared in sorted(every, key=lambda one: _is_tied(one[0])):
+            if not is_declared and table.name_of(size) is not None:
+                continue  # free in a program that was made elsewhere, and named by another input
+            table.learn(size, wanted)
+        return table
+
+    def _sizes(
+        self, table: SymbolTable, fakes: Sequence[torch.Tensor], axes: Axes, tensors: Sequence[torch.Tensor]
+    ) -> dict[str, int]:
+        """Symbol -> its size in these tensors."""
+        found: dict[str, int] = {}
+        for name, tensor, fake in zip(self.inputs.names, tensors, fakes, strict=True):
+            for axis, size in enumerate(tensor.shape):
+                known = table.name_of(fake.shape[axis])
+                declared = axes.get(name, {}).get(axis) or (None if known is None else AxisSize(known))
+                here = None if declared is None else declared.symbol_at(int(size))
+                if declared is not None and here is not None:
+                    found[declared.name] = here
+        return dict(sorted(found.items()))
+
+    def _export(
+        self,
+        captured: torch.nn.Module,
+        axes: Axes,
+        modes: Sequence[TorchFunctionMode],
+        tensors: Sequence[torch.Tensor],
+        decisions: Decisions,
+    ) -> torch.export.ExportedProgram:
+        from torch.fx.experimental import _config as symbolic_config
+
+        # sizes are then never assumed to differ from 0 and 1, so that one graph serves them all
+        with symbolic_config.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
+            try:
+                with ExitStack() as while_capturing:
+                    while_capturing.enter_context(short_stack_traces())
+                    while_capturing.enter_context(cheaper_capture())
+                    while_capturing.enter_context(decisions.recording())
+                    while_capturing.enter_context(masks_unread())
+                    while_capturing.enter_context(numbers_of_sizes())
+                    while_capturing.enter_context(numbers_as_indices())
+                    while_capturing.enter_context(pools_of_any_size())
+                    while_capturing.enter_context(padded_encoders(self.source.module))
+                    for mode in (CaptureMode(), *modes):
+                        while_capturing.enter_context(mode)
+                    program = torch.export.export(
+                        captured,
+                        tuple(tensors),
+                        dynamic_shapes=self._dynamic_shapes(axes),
+                        strict=False,
+                        prefer_deferred_runtime_asserts_over_guards=True,
+                    )
+                return _functional(program)
+            except CaptureError as refused:
+                raise located(refused) from refused.__cause__
+            except Exception as cause:
+                can_trace = self.capture == "export" and not self.source.is_script
+                raise refusal(cause, self.source.name, self.inputs.names, decisions.fixing(), can_trace) from cause
+
+    def _dynamic_shapes(self, axes: Axes) -> dict[str, Any] | None:
+        if not any(axes.values()):
+            return None
+        free = torch.export.Dim.DYNAMIC
+        return {"tensors": tuple(dict.fromkeys(axes.get(name, {}), free) or None for name in self.inputs.names)}
+
+
+def _warn_of_range(captured: CapturedModel) -> None:
+    decided = [str(decision) for decision in captured.decisions if not decision.required]
+    if decided:
+        warnings.warn(
+            f"the archive holds only for {captured.range}: {'; '.join(decided[:3])}", RangeWarning, stacklevel=3
+        )
+
+
+def _computes(
+    program: torch.export.ExportedProgram,
+    call: torch.nn.Module,
+    tensors: Sequence[torch.Tensor],
+    size_at: SizeAt | None = None,
+) -> bool:
+    """Return whether a captured program computes of these tensors what the model does; also where the model fails."""
+    try:
+        with torch.no_grad():
+            expected = call(*(t.detach().clone() for t in tensors))
+    except Exception:
+        return True
+    found = replay(program, tensors, size_at)
+    return found is not None and agree(list(expected), found)
+
+
+_FAILURES = 1
+"""So often more is a capture tried that fails at sizes at which the model runs."""
+
+
+def _functional(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    return program.run_decompositions({}) if _mutates(program) else program
+
+
+def _is_tied(size: int | torch.SymInt) -> bool:
+    """True for a size that the model makes of others, which have to be known before."""
+    return isinstance(size, torch.SymInt) and not size.node.expr.is_Symbol
+
+
+def _free_axes(name: str, fake: torch.Tensor, source: Source) -> dict[int, AxisSize]:
+    """The axes that an exported program leaves free, named as if they were declared without a name."""
+    if source.program is None:
+        return {}
+    free = [axis for axis, size in enumerate(fake.shape) if isinstance(size, torch.SymInt)]
+    return {axis: AxisSize(f"{name}_dim{axis}") for axis in free}
+
+
+def _paths_of(program: torch.export.ExportedProgram) -> list[Path]:
+    """Where the program's tensors are in what it returns."""
+    form = program.call_spec.out_spec
+    if form is None:
+        return []
+    specs = [s for s in program.graph_signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
+    results = pytree.tree_unflatten(list(range(form.num_leaves)), form)
+    paths = [path for path, _ in leaves_with_path(results)]
+    return [path for path, spec in zip(paths, specs, strict=False) if isinstance(spec.arg, TensorArgument)]
+
+
+def _user_fakes(program: torch.export.ExportedProgram) -> list[torch.Tensor]:
+    wanted = set(program.graph_signature.user_inputs)
+    return [
+        n.meta["val"]
+        for n in program.graph.nodes
+        if n.op == "placeholder" and n.name in wanted and isinstance(n.meta.get("val"), torch.Tensor)
+    ]
+
+
+def _mutates(program: torch.export.ExportedProgram) -> bool:
+    """True if some operator writes into its argument: only then is functionalisation worth a second trace."""
+    return any(
+        isinstance(n.target, torch._ops.OpOverload) and n.target._schema.is_mutable
+        for n in program.graph.nodes
+        if n.op == "call_function"
+    )
+
+
+__all__ = ["CapturedModel", "ModelInputs", "TorchModuleTracer", "bind_inputs"]

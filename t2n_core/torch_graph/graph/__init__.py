@@ -1,0 +1,1 @@
+"""The captured model as a plain graph."""

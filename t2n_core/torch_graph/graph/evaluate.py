@@ -1,0 +1,66 @@
+"""Runs a captured graph in PyTorch, operator by operator: what every tensor of it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import sympy
+import torch
+
+from t2n_core.nnef.sizes.dims import evaluate
+from t2n_core.torch_graph.capture.module_calls import MODULE_CALL
+from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, TorchOp, replace_tensors
+
+
+def evaluate_graph(
+    graph: TorchModuleIRGraph, inputs: Sequence[torch.Tensor], sizes: Mapping[str, int]
+) -> Callable[[TensorVariable], torch.Tensor | None]:
+    """A function from a tensor of the graph to its value for these inputs.
+
+    None for what cannot be computed here, and for what follows from that: stand-ins without a kernel of their own,
+    such as packing. `sizes` gives every symbol its number.
+    """
+    known: dict[int, torch.Tensor] = {id(v): t for v, t in zip(graph.inputs, inputs, strict=True)}
+
+    def value(variable: TensorVariable) -> torch.Tensor | None:
+        return known.get(id(variable)) if variable.data is None else variable.data
+
+    for op in graph.op_nodes:
+        tensors = [value(v) for v in op.inputs]
+        given = [t for t in tensors if t is not None]
+        if len(given) < len(tensors):
+            continue
+        try:
+            with torch.no_grad():
+                results = _results(op, given, sizes)
+        except (NotImplementedError, RuntimeError, TypeError):
+            continue
+        for variable, result in zip(op.outputs, results, strict=True):
+            if variable is not None:
+                known[id(variable)] = result
+    return value
+
+
+def _results(op: TorchOp, tensors: Sequence[torch.Tensor], sizes: Mapping[str, int]) -> list[torch.Tensor]:
+    if op.kind == MODULE_CALL:
+        return op.arguments["key"].compute(tensors[: len(op.arguments["inputs"])])[0]  # type: ignore[no-any-return]
+    supply = iter([t.clone() for t in tensors])  # an operator may give a view of what it got, or write into it
+    arguments = {k: _number(replace_tensors(v, lambda _: next(supply)), sizes) for k, v in op.arguments.items()}
+    schema = op.op_ref._schema.arguments
+    found = op.op_ref(
+        *[arguments[a.name] for a in schema if not a.kwarg_only],
+        **{a.name: arguments[a.name] for a in schema if a.kwarg_only},
+    )
+    return [found] if isinstance(found, torch.Tensor) else list(found)
+
+
+def _number(argument: Any, sizes: Mapping[str, int]) -> Any:
+    if isinstance(argument, sympy.Expr):
+        return evaluate(argument, sizes)
+    if isinstance(argument, list | tuple):
+        return [_number(a, sizes) for a in argument]
+    return argument
+
+
+__all__ = ["evaluate_graph"]

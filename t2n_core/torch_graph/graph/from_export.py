@@ -1,0 +1,144 @@
+"""From torch.export's program to our graph: inputs and weights looked up, operators read, outputs checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
+
+from t2n_core.errors import CaptureError
+from t2n_core.nnef.sizes.dims import Dim
+from t2n_core.torch_graph.graph import naming
+from t2n_core.torch_graph.graph.fx_nodes import NodeReader
+from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph
+from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
+from t2n_core.torch_graph.sizes.multiples import cut
+
+_WEIGHTS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+
+
+def build_graph(
+    program: torch.export.ExportedProgram,
+    input_names: Sequence[str],
+    table: SymbolTable,
+    forms: Mapping[str, Dim] | None = None,
+) -> TorchModuleIRGraph:
+    """Return the graph of a program, with symbols in other forms than those of the inputs where some are given.
+
+    Raises CaptureError for what has no place in the graph: written buffers, sizes as results, foreign calls.
+    """
+    reader = NodeReader(table)
+    inputs, weights = _placeholders(program, reader, input_names)
+    if forms:
+        table.write_as(forms)
+        _cut_inputs(reader)
+    graph = TorchModuleIRGraph(inputs, [], reader.ops, weights, table)
+    for node in program.graph.nodes:
+        if node.op == "call_function":
+            reader.read(node)
+        elif node.op == "get_attr":
+            reader.env[node.name] = _attribute(program, node)
+        elif node.op == "output":
+            graph.outputs = _outputs(program, reader, input_names)
+    return graph
+
+
+def _placeholders(
+    program: torch.export.ExportedProgram, reader: NodeReader, input_names: Sequence[str]
+) -> tuple[list[TensorVariable], list[TensorVariable]]:
+    nodes = {n.name: n for n in program.graph.nodes if n.op == "placeholder"}
+    names = iter(input_names)
+    inputs: list[TensorVariable] = []
+    weights: list[TensorVariable] = []
+    shared: dict[tuple[Any, ...], TensorVariable] = {}
+    for name, data in program.state_dict.items():
+        if isinstance(data, torch.Tensor) and place_of(data) not in shared:
+            shared[place_of(data)] = _constant(name, data, None)
+    weights += shared.values()
+    for spec in program.graph_signature.input_specs:
+        if isinstance(spec.arg, ConstantArgument):
+            reader.env[spec.arg.name] = spec.arg.value
+            continue
+        node = nodes[spec.arg.name]
+        if spec.kind in _WEIGHTS:
+            data = _weight(program, str(spec.target))
+            # a tied weight is one tensor under two names; so is one that was reached around the module's attributes
+            variable = shared.get(place_of(data))
+            if variable is None or data.numel() == 0:
+                variable = shared[place_of(data)] = _constant(str(spec.target), data, node)
+                weights.append(variable)
+            variable.fake = variable.fake if variable.fake is not None else node.meta.get("val")
+            reader.env[node.name] = variable
+        elif spec.kind is InputKind.USER_INPUT and isinstance(node.meta.get("val"), torch.Tensor):
+            variable = reader.env[node.name] = reader.variable(next(names), node.meta["val"])
+            inputs.append(variable)
+        else:
+            raise CaptureError(f"an input of kind {spec.kind.name} ({spec.arg.name}) cannot be exported")
+    return inputs, weights
+
+
+def _cut_inputs(reader: NodeReader) -> None:
+    for name, variable in reader.env.items():
+        if isinstance(variable, TensorVariable) and variable.data is None and variable.fake is not None:
+            steps = cut(variable, tuple(reader.table.dim(size) for size in variable.fake.shape))
+            reader.ops += steps
+            reader.env[name] = steps[-1].outputs[0] if steps else variable
+
+
+def place_of(data: torch.Tensor) -> tuple[Any, ...]:
+    """Equal for two tensors that are the same memory read in the same way."""
+    return (data.untyped_storage().data_ptr(), data.storage_offset(), data.dtype, data.shape, data.stride())
+
+
+def _weight(program: torch.export.ExportedProgram, name: str) -> torch.Tensor:
+    found: Any = program.state_dict[name] if name in program.state_dict else program.constants[name]
+    if not isinstance(found, torch.Tensor):
+        raise CaptureError(f"the model's constant `{name}` is a {type(found).__name__}, not a tensor")
+    return found
+
+
+def _constant(name: str, data: torch.Tensor, node: torch.fx.Node | None) -> TensorVariable:
+    name, fake = naming.without_root(name), None if node is None else node.meta.get("val")
+    return TensorVariable(name, tuple(data.shape), data.dtype, data.detach(), name, fake)
+
+
+def _attribute(program: torch.export.ExportedProgram, node: torch.fx.Node) -> TensorVariable:
+    value: Any = program.graph_module
+    for part in str(node.target).split("."):
+        value = getattr(value, part)
+    if isinstance(value, torch.Tensor):
+        return _constant(str(node.target), value, node)
+    raise CaptureError(
+        f"the model holds a subgraph ({node.target}): control flow operators are not supported",
+        origin=naming.origin_of(str(node.target), node.meta),
+    )
+
+
+def _outputs(
+    program: torch.export.ExportedProgram, reader: NodeReader, input_names: Sequence[str]
+) -> list[TensorVariable]:
+    outputs: list[TensorVariable] = []
+    for spec in program.graph_signature.output_specs:
+        if spec.kind is OutputKind.BUFFER_MUTATION:
+            name = naming.without_root(str(spec.target))
+            raise CaptureError(
+                f"the model writes its buffer `{name}` while it runs; an exported graph has no state",
+                hint="call model.eval() if it is a training statistic, else return the new value instead",
+            )
+        if spec.kind is OutputKind.USER_INPUT_MUTATION:
+            known = dict(zip(program.graph_signature.user_inputs, input_names, strict=False))
+            name = known.get(str(spec.target), str(spec.target))
+            raise CaptureError(
+                f"the model writes into its input `{name}`; an exported graph cannot",
+                hint=f"write into a copy, {name} = {name}.clone(), or inplace=False; return a state as an output",
+            )
+        if spec.kind is not OutputKind.USER_OUTPUT or isinstance(spec.arg, ConstantArgument):
+            continue
+        if not isinstance(spec.arg, TensorArgument):
+            raise CaptureError(f"the model returns {spec.arg.name}, which is a size and not a tensor")
+        outputs.append(reader.env[spec.arg.name])
+    if not outputs:
+        raise CaptureError("the model returns no tensor")
+    return outputs

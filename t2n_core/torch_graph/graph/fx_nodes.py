@@ -1,0 +1,134 @@
+"""One node of an fx graph as one TorchOp: arguments bound by schema name, sizes turned into expressions."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from t2n_core.errors import CaptureError, Origin
+from t2n_core.torch_graph.capture.module_calls import MODULE_CALL, calls
+from t2n_core.torch_graph.graph import naming
+from t2n_core.torch_graph.graph.ir import FixedTensorList, TensorVariable, TorchOp
+from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
+from t2n_core.torch_graph.sizes.slices import SLICES, decide_length
+from t2n_core.torch_graph.stand_ins import recurrent
+
+SIZES = (torch.SymInt, torch.SymBool, torch.SymFloat, int, float, bool)
+
+
+class NodeReader:
+    """Reads call_function nodes in order; `env` maps node names to what they stand for here."""
+
+    def __init__(self, table: SymbolTable, origin: Origin | None = None) -> None:
+        self.table = table
+        self.origin = origin
+        """Given for the steps of a decomposition: all come from the operator that was decomposed."""
+        self.env: dict[str, Any] = {}
+        self.ops: list[TorchOp] = []
+
+    def read(self, node: torch.fx.Node) -> None:
+        """Raises CaptureError for a call that is no torch operator."""
+        value, target = node.meta.get("val"), node.target
+        if isinstance(value, SIZES):
+            self.env[node.name] = value  # translated where it is used: what nobody uses may depend on data
+            return
+        if target is operator.getitem:
+            source: Any = self.resolve(node.args[0])
+            self.env[node.name] = source[node.args[1]]
+            return
+        if isinstance(target, type) and issubclass(target, tuple):  # a named tuple of results, as `var_mean` gives
+            fields = node.args[0] if isinstance(node.args[0], list | tuple) else node.args
+            self.env[node.name] = self.resolve(list(fields))
+            return
+        if not isinstance(target, torch._ops.OpOverload):
+            raise CaptureError(f"a call of {target} is no torch operator", origin=self._origin(str(target), node))
+        if value is None:  # an assertion about sizes or values
+            return
+        if target.namespace == recurrent.NAMESPACE:
+            target = recurrent.aten_twin(target)
+        try:
+            self._read_operator(node, target, value)
+        except CaptureError as wrong:
+            wrong.origin = wrong.origin or self._origin(naming.kind_of(target), node)
+            raise
+
+    def _read_operator(self, node: torch.fx.Node, target: Any, value: Any) -> None:
+        kind = naming.kind_of(target)
+        begin = None
+        if kind in SLICES:
+            bound = bind_schema(target, node.args, node.kwargs)
+            begin = decide_length(self.table, bound, value.shape[bound["dim"]])
+        results = self._results(node, value)
+        arguments = bind_schema(target, self.resolve(list(node.args)), self.resolve(dict(node.kwargs)))
+        if begin is not None:
+            arguments["start"] = begin
+        if kind == MODULE_CALL:
+            arguments["key"] = calls[arguments["key"]]
+        if _is_useless(kind, arguments, value):
+            self.env[node.name] = arguments["input" if "input" in arguments else "self"]
+            return
+        op = TorchOp(kind, arguments, results, target, self._origin(kind, node), node.name, isinstance(value, list))
+        for result in results:
+            if result is not None:
+                result.producer = op
+        self.ops.append(op)
+        self.env[node.name] = results[0] if isinstance(value, torch.Tensor) else FixedTensorList(results)
+
+    def _origin(self, kind: str, node: torch.fx.Node) -> Origin:
+        return self.origin or naming.origin_of(kind, node.meta)
+
+    def _results(self, node: torch.fx.Node, value: Any) -> tuple[TensorVariable | None, ...]:
+        if isinstance(value, torch.Tensor):
+            return (self.variable(node.name, value),)
+        if any(isinstance(v, list | tuple) for v in value):
+            raise CaptureError(
+                f"{node.target} gives lists among its results, which have no form in a graph",
+                origin=self._origin(str(node.target), node),
+            )
+        return tuple(None if v is None else self.variable(f"{node.name}_{i}", v) for i, v in enumerate(value))
+
+    def variable(self, name: str, fake: torch.Tensor) -> TensorVariable:
+        return TensorVariable(name, tuple(self.table.dim(s) for s in fake.shape), fake.dtype, fake=fake)
+
+    def resolve(self, argument: Any) -> Any:
+        """An fx argument with nodes replaced by what they stand for."""
+        if isinstance(argument, torch.fx.Node):
+            argument = self.env[argument.name]
+        if isinstance(argument, list | tuple):
+            items = [self.resolve(a) for a in argument]
+            return FixedTensorList(items) if any(isinstance(i, TensorVariable) for i in items) else items
+        if isinstance(argument, dict):
+            return {k: self.resolve(v) for k, v in argument.items()}
+        return self.table.dim(argument) if isinstance(argument, torch.SymInt) else argument
+
+
+_SAME = frozenset({"aten::detach", "aten::alias", "aten::lift_fresh_copy"})
+_COPIES = frozenset({"aten::clone", "aten::contiguous"})
+_DROPOUTS = frozenset(f"aten::{name}dropout" for name in ("", "feature_", "alpha_", "feature_alpha_"))
+
+
+def _is_useless(kind: str, arguments: dict[str, Any], value: Any) -> bool:
+    """True for what gives its argument back: copies (that keep the strides, which views read) and dropout at rest."""
+    if kind in _DROPOUTS:
+        return not arguments["train"] or arguments["p"] == 0
+    if kind in _COPIES:
+        source = arguments["self"]
+        fake = source.fake if isinstance(source, TensorVariable) else None
+        return fake is not None and repr(fake.stride()) == repr(value.stride())
+    return kind in _SAME and isinstance(arguments["self"], TensorVariable)
+
+
+def bind_schema(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a call by the names of the operator's schema, defaults filled in."""
+    bound: dict[str, Any] = {}
+    for index, argument in enumerate(target._schema.arguments):
+        if index < len(args) and not argument.kwarg_only:
+            bound[argument.name] = args[index]
+        elif argument.name in kwargs:
+            bound[argument.name] = kwargs[argument.name]
+        else:
+            bound[argument.name] = argument.default_value
+    return bound

@@ -1,0 +1,1 @@
+"""Rewriting of the captured graph before it is lowered."""

@@ -1,0 +1,97 @@
+"""The pass: operators on complex numbers become operators on the two parts of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from torch import Tensor
+
+from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp
+from t2n_core.torch_graph.simplify.complex_pairs import Pair, find
+from t2n_core.torch_graph.simplify.decompose import Expansion, decompose, expand
+from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
+
+Parts = tuple[TensorVariable, TensorVariable]
+_INSIDE = frozenset({"aten::stft", "aten::stft.center"})
+"""Compute with complex numbers, also where neither their arguments nor their results are."""
+
+
+class ComplexPairs:
+    """Which two real tensors stand for each complex one of a graph."""
+
+    def __init__(self, table: SymbolTable) -> None:
+        self._table = table
+        self._parts: dict[int, tuple[TensorVariable, Parts]] = {}
+        """By identity; the variable is kept, so that no other one gets its identity."""
+
+    def concerns(self, op: TorchOp) -> bool:
+        return op.kind in _INSIDE or any(v is not None and v.dtype.is_complex for v in (*op.inputs, *op.outputs))
+
+    def expand(self, op: TorchOp) -> Expansion | None:
+        """As `decompose`: complex results are None among the results, and known here by their parts afterwards."""
+        body = find(op.op_ref)
+        if body is None:
+            expansion = decompose(op, self._table)
+            if expansion is None and not op.refusal:
+                asked = op.origin.op if op.origin else op.kind
+                op.refusal = f"{asked} of complex numbers has no form in real ones"
+            return expansion
+        inputs = [self._parts_of(v) if v.dtype.is_complex else (v,) for v in op.inputs]
+        if any(known is None for known in inputs):
+            return None  # what should have given them has failed, and says why
+        real = [part for known in inputs if known is not None for part in known]
+
+        def joined(tensors: Iterable[Tensor]) -> Iterator[Any]:
+            supply = iter(tensors)
+            for variable in op.inputs:
+                yield Pair(next(supply), next(supply)) if variable.dtype.is_complex else next(supply)
+
+        def flat(*positional: Any, **keywords: Any) -> list[Tensor | None]:
+            found = body(*positional, **keywords)
+            results = found if isinstance(found, list | tuple) else [found]
+            return [p for r, o in zip(results, op.outputs, strict=True) for p in _flattened(r, o)]
+
+        expansion = expand(op, self._table, flat, real, joined)
+        if expansion is None:
+            return None
+        steps, found = expansion
+        supply = iter(found)
+        results: list[TensorVariable | None] = []
+        for variable in op.outputs:
+            if variable is not None and variable.dtype.is_complex:
+                re, im = next(supply), next(supply)
+                assert re is not None
+                assert im is not None
+                self._parts[id(variable)] = variable, (re, im)
+                results.append(None)
+            else:
+                results.append(next(supply))
+        return steps, results
+
+    def _parts_of(self, variable: TensorVariable) -> Parts | None:
+        known = self._parts.get(id(variable))
+        if known is not None:
+            return known[1]
+        if variable.data is None:
+            return None
+        data = variable.data.resolve_conj().resolve_neg()
+        parts = _constant(variable, "real", data.real), _constant(variable, "imag", data.imag)
+        self._parts[id(variable)] = variable, parts
+        return parts
+
+
+def _constant(variable: TensorVariable, part: str, data: Tensor) -> TensorVariable:
+    label = f"{variable.label}.{part}" if variable.label else ""
+    data = data.contiguous()
+    return TensorVariable(f"{variable.name}_{part}", variable.shape, data.dtype, data, label)
+
+
+def _flattened(result: Any, variable: TensorVariable | None) -> list[Tensor | None]:
+    if variable is None or not variable.dtype.is_complex:
+        return [result]
+    real = variable.dtype.to_real()
+    return [part.to(real) for part in (result.re, result.im)]
+
+
+__all__ = ["ComplexPairs"]

@@ -1,0 +1,76 @@
+"""Fourier transforms to real numbers over dynamic axes, of which `torch.fft` would ask for the numbers of sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from t2n_core.torch_graph.simplify.complex_pairs import Pair
+from t2n_core.torch_graph.simplify.complex_pairs.fourier import fft_c2r
+
+_INVERSE = {"forward": 0, "ortho": 1, "backward": 2, None: 2}
+_HERMITIAN = {"backward": 0, "ortho": 1, "forward": 2, None: 0}
+"""The number that `_fft_c2r` has for a norm, of `irfft` and of `hfft`."""
+
+
+def _to_real(
+    plain: Callable[..., Tensor], input: Tensor, sizes: Sequence[Any], dims: Sequence[int], norm: str | None
+) -> Tensor:
+    hermitian = plain.__name__.removeprefix("fft_").startswith("hfft")
+    kinds = _HERMITIAN if hermitian else _INVERSE
+    if not input.is_complex() and not input.is_floating_point():
+        input = input.to(torch.get_default_dtype())
+    imaginary = input.imag if input.is_complex() else torch.zeros_like(input)
+    found = Pair(input.real, -imaginary if hermitian else imaginary)
+    *others, last = [dim % input.dim() for dim in dims]
+    size = sizes[-1] if sizes[-1] is not None else 2 * (input.shape[last] - 1)
+    wanted = [*zip(others, sizes, strict=False), (last, size // 2 + 1)]
+    for axis, count in wanted:
+        if count is not None:
+            found = Pair(_resized(found.re, axis, count), _resized(found.im, axis, count))
+    return fft_c2r(found, [*others, last], kinds[norm], size)
+
+
+def _resized(x: Tensor, axis: int, size: Any) -> Tensor:
+    """Zeros behind, or the beginning only; where nothing is known of the length both."""
+    known = isinstance(x.shape[axis], int) and isinstance(size, int)
+    more = max(size - x.shape[axis], 0) if known else size
+    padded = F.pad(x, [0, 0] * (x.dim() - 1 - axis) + [0, more])
+    found: Tensor = torch.ops.aten.slice.Tensor(padded, axis, 0, size)
+    return found
+
+
+def _is_static(input: Tensor) -> bool:
+    return all(isinstance(size, int) for size in input.shape)
+
+
+def _of_one(plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def transform(input: Tensor, n: Any = None, dim: int = -1, norm: str | None = None) -> Tensor:
+        if _is_static(input) and not isinstance(n, torch.SymInt):
+            return plain(input, n, dim, norm)
+        return _to_real(plain, input, [n], [dim], norm)
+
+    return transform
+
+
+def _of_many(plain: Callable[..., Tensor], default: tuple[int, ...] | None) -> Callable[..., Tensor]:
+    def transform(input: Tensor, s: Any = None, dim: Any = default, norm: str | None = None) -> Tensor:
+        if _is_static(input):
+            return plain(input, s, dim, norm)
+        dims = range(input.dim() - (input.dim() if s is None else len(s)), input.dim()) if dim is None else dim
+        sizes = [None] * len(dims) if s is None else [None if size == -1 else size for size in s]
+        return _to_real(plain, input, sizes, list(dims), norm)
+
+    return transform
+
+
+TO_REAL: dict[Any, Callable[..., Tensor]] = {
+    **{plain: _of_one(plain) for plain in (torch.fft.irfft, torch.fft.hfft)},
+    **{plain: _of_many(plain, (-2, -1)) for plain in (torch.fft.irfft2, torch.fft.hfft2)},
+    **{plain: _of_many(plain, None) for plain in (torch.fft.irfftn, torch.fft.hfftn)},
+}
+"""What is called in place of a function while capturing."""

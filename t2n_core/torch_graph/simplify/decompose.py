@@ -1,0 +1,174 @@
+"""One operator without a rule, written as smaller operators: by our own decompositions, else by PyTorch's table.
+
+The decomposition is traced on the operator's fake tensors, so that symbolic sizes stay symbolic; its steps are looked
+up again by the caller. Cost is that of the operator, not of the model.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import sympy
+import torch
+from torch._ops import OpOverload
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from t2n_core.errors import CaptureError
+from t2n_core.nnef.shapes import check_shape
+from t2n_core.nnef.sizes.dims import FloorDiv, Modulo, shape_text
+from t2n_core.torch_graph.capture.quiet import quiet
+from t2n_core.torch_graph.graph.fx_nodes import NodeReader
+from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp, replace_tensors
+from t2n_core.torch_graph.simplify import decompositions
+from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
+from t2n_core.torch_graph.sizes.pool_sizes import pools_of_any_size
+
+Expansion = tuple[list[TorchOp], list["TensorVariable | None"]]
+
+
+@functools.cache
+def _table() -> dict[Any, Callable[..., Any]]:
+    """Decompositions to core ATen, and behind them the others, which go down to primitives."""
+    from torch._decomp import core_aten_decompositions, decomposition_table
+
+    return {**decomposition_table, **core_aten_decompositions()}
+
+
+def decompose(op: TorchOp, table: SymbolTable, other_body: Callable[..., Any] | None = None) -> Expansion | None:
+    """The steps of `op` and the tensors that take the place of its results; None if there is no decomposition.
+
+    `op.refusal` says why then, if there is more to say than that. `other_body` is taken before all decompositions, and
+    may use the operator itself.
+    """
+    body = other_body or _body(op.op_ref)
+    if body is None:
+        return None
+    expansion = expand(op, table, body, op.inputs)
+    if expansion is None:
+        return None
+    steps, results = expansion
+    if other_body is None and len(steps) == 1 and steps[0].op_ref is op.op_ref:  # a decomposition that gives itself
+        return None
+    op.refusal = _other_shape(op, results)
+    return None if op.refusal else expansion
+
+
+def _other_shape(op: TorchOp, results: Sequence[TensorVariable | None]) -> str:
+    """Return why a decomposition holds for the traced sizes alone; empty if its results have the captured shapes."""
+    for captured, found in zip(op.outputs, results, strict=True):
+        if captured is not None and found is not None and not check_shape(found.shape, captured.shape):
+            shapes = f"{shape_text(found.shape)} comes out of it, not {shape_text(captured.shape)}"
+            return f"the decomposition of {op.kind} decides by a size: {shapes}"
+    return ""
+
+
+def expand(
+    op: TorchOp,
+    table: SymbolTable,
+    body: Callable[..., Any],
+    inputs: Sequence[TensorVariable],
+    joined: Callable[[Iterable[torch.Tensor]], Iterable[Any]] = iter,
+) -> Expansion | None:
+    """The steps of `body`, called with the arguments of `op`. None if it refuses; `op.refusal` says why then.
+
+    `joined` makes what stands for the tensors among the arguments out of `inputs`.
+    """
+    mode = table.fake_mode or FakeTensorMode()
+    fakes = [_fake(v, mode) for v in inputs]
+    symbols = sorted(table.symints)
+    # base symbols enter as the shape of an extra input: the tracer knows sizes only if it saw where they come from
+    bearer = mode.from_tensor(torch.empty(0)) if not symbols else _bearer(mode, [table.symints[s] for s in symbols])
+
+    def call(bearer: torch.Tensor, *tensors: torch.Tensor) -> Any:
+        sizes = dict(zip(symbols, bearer.shape, strict=False))
+        supply = iter(joined(tensors))
+        arguments = {k: _argument(replace_tensors(v, lambda _: next(supply)), sizes) for k, v in op.arguments.items()}
+        schema = op.op_ref._schema.arguments
+        positional = [arguments[a.name] for a in schema if not a.kwarg_only]
+        keywords = {a.name: arguments[a.name] for a in schema if a.kwarg_only and arguments[a.name] != a.default_value}
+        return body(*positional, **keywords)
+
+    try:
+        traced = _trace(call, bearer, *fakes)
+    except decompositions.Refusal as reason:
+        op.refusal = str(reason)
+        return None
+    if any(isinstance(n.target, OpOverload) and n.target._schema.is_mutable for n in traced.graph.nodes):
+        traced = _trace(torch.func.functionalize(call), bearer, *fakes)
+    return _read(traced, op, inputs, table)
+
+
+def _body(target: OpOverload) -> Callable[..., Any] | None:
+    composite = target.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
+    return decompositions.find(target) or (target.decompose if composite else _table().get(target))
+
+
+def _trace(call: Callable[..., Any], *fakes: torch.Tensor) -> torch.fx.GraphModule:
+    with quiet(), pools_of_any_size(), torch.no_grad():
+        return make_fx(call, tracing_mode="symbolic", _allow_non_fake_inputs=True)(*fakes)
+
+
+def _read(traced: torch.fx.GraphModule, op: TorchOp, inputs: Sequence[TensorVariable], table: SymbolTable) -> Expansion:
+    reader = NodeReader(table, op.origin)
+    placeholders = [n for n in traced.graph.nodes if n.op == "placeholder"]
+    for node, variable in zip(placeholders[1:], inputs, strict=True):
+        reader.env[node.name] = variable
+    for node in traced.graph.nodes:
+        if node.op == "call_function":
+            reader.read(node)
+        elif node.op == "get_attr":
+            data = getattr(traced, str(node.target))
+            data = data.constant if hasattr(data, "fake_mode") else data
+            if data is None:
+                raise CaptureError(f"the decomposition of {op.kind} makes a tensor out of nothing", origin=op.origin)
+            reader.env[node.name] = TensorVariable(str(node.target), tuple(data.shape), data.dtype, data)
+        elif node.op == "output":
+            found = reader.resolve(node.args[0])
+            results = list(found) if isinstance(found, list | tuple) else [found]
+    for step in reader.ops:
+        step.scope = op.scope
+    return reader.ops, results
+
+
+def _fake(variable: TensorVariable, mode: FakeTensorMode) -> torch.Tensor:
+    if variable.fake is None and variable.data is not None:
+        variable.fake = mode.from_tensor(variable.data)
+    if variable.fake is None:
+        raise RuntimeError(f"{variable.name} has neither data nor a fake tensor")
+    return variable.fake
+
+
+def _bearer(mode: FakeTensorMode, sizes: list[torch.SymInt]) -> torch.Tensor:
+    with mode:
+        return torch.empty(sizes)
+
+
+def _argument(argument: Any, sizes: dict[str, Any]) -> Any:
+    """Size expressions of ours as torch's sizes again."""
+    if isinstance(argument, sympy.Expr):
+        return _symint(argument, sizes)
+    if isinstance(argument, list | tuple):
+        return [_argument(a, sizes) for a in argument]
+    return argument
+
+
+def _symint(e: Any, sizes: dict[str, Any]) -> Any:
+    if e.is_Symbol:
+        return sizes[e.name]
+    if e.is_Integer:
+        return int(e)
+    parts = [_symint(a, sizes) for a in e.args]
+    if isinstance(e, FloorDiv):
+        return parts[0] // parts[1]
+    if isinstance(e, Modulo):
+        return parts[0] % parts[1]
+    combine = {"Add": lambda a, b: a + b, "Mul": lambda a, b: a * b, "Pow": lambda a, b: a**b}
+    kind = type(e).__name__
+    if kind == "Max":
+        return functools.reduce(torch.sym_max, parts)
+    if kind == "Min":
+        return functools.reduce(torch.sym_min, parts)
+    return functools.reduce(combine[kind], parts)

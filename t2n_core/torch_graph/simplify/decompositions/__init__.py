@@ -1,0 +1,38 @@
+"""Decompositions of our own, for operators that PyTorch's table does not take apart.
+
+    @decomposition("aten::mvlgamma")
+    def mvlgamma(self: Tensor, p: int) -> Tensor: ...
+
+The function takes the arguments of the torch schema and is traced like PyTorch's decompositions are, on fake tensors;
+its steps are looked up again. What it cannot take apart it refuses with `Refusal`, which becomes the reason a user
+reads. Loops over sizes are unrolled, so those sizes must be static: `static_size` asks for that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from t2n_core.torch_graph.simplify.by_overload import ByOverload
+
+UNROLLED = 64
+"""Longest loop that is unrolled; a matrix beyond it would make thousands of statements."""
+
+_TABLE = ByOverload(__name__, __path__)
+decomposition = _TABLE.register
+"""Registers a decomposition for all overloads of an operator, or for one (`aten::median.dim`)."""
+find = _TABLE.find
+"""Our decomposition of an operator, if there is one."""
+all_decompositions = _TABLE.known
+
+
+class Refusal(Exception):  # noqa: N818  it is no error of the program
+    """Why this call has no decomposition."""
+
+
+def static_size(size: Any, what: str) -> int:
+    """A size as a number. Raises Refusal if it varies or is too long to unroll."""
+    if not isinstance(size, int):
+        raise Refusal(f"{what} needs a fixed size of its matrices")
+    if size > UNROLLED:
+        raise Refusal(f"{what} is unrolled, and a size of {size} is beyond {UNROLLED}")
+    return size

@@ -1,0 +1,149 @@
+"""LU factors with row exchanges, and what is computed from them: systems, inverses, determinants."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from t2n_core.torch_graph.simplify.decompositions import decomposition, static_size
+from t2n_core.torch_graph.simplify.decompositions.triangular import broadcast, solve_lower, solve_upper
+
+
+def lu_factor(a: Tensor, what: str, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    """(L below and U above the diagonal, row exchanges from 1, order of the rows), as LAPACK's getrf gives them."""
+    rows, columns = static_size(a.shape[-2], what), static_size(a.shape[-1], what)
+    numbers = torch.arange(rows).expand(a.shape[:-1])
+    order, pivots = numbers, []
+    for j in range(min(rows, columns)):
+        if pivot and j < rows - 1:
+            chosen = a[..., j:, j].abs().argmax(-1, keepdim=True) + j
+            exchange = torch.where(numbers == j, chosen, torch.where(numbers == chosen, j, numbers))
+            a = a.gather(-2, exchange.unsqueeze(-1).expand(a.shape))
+            order = order.gather(-1, exchange)
+        else:
+            chosen = torch.full((*a.shape[:-2], 1), j)
+        pivots.append(chosen + 1)
+        if j == rows - 1:
+            continue
+        head = a[..., j : j + 1, j : j + 1]
+        below = a[..., j + 1 :, j : j + 1]
+        factors = torch.where(head == 0, below, below / head)
+        # only parts that are not empty: a slice of no elements has no form in NNEF
+        parts = [a[..., j + 1 :, :j]] if j else []
+        parts.append(factors)
+        if j < columns - 1:
+            parts.append(a[..., j + 1 :, j + 1 :] - factors * a[..., j : j + 1, j + 1 :])
+        a = torch.cat([a[..., : j + 1, :], torch.cat(parts, -1)], -2)
+    return a, torch.cat(pivots, -1).to(torch.int32), order
+
+
+def order_of(pivots: Tensor, rows: int) -> Tensor:
+    """The order of the rows that a list of exchanges makes."""
+    numbers = torch.arange(rows).expand(*pivots.shape[:-1], rows)
+    order = numbers
+    for j in range(static_size(pivots.shape[-1], "the exchanges of an LU factor")):
+        chosen = pivots[..., j : j + 1].to(torch.int64) - 1
+        order = order.gather(-1, torch.where(numbers == j, chosen, torch.where(numbers == chosen, j, numbers)))
+    return order
+
+
+def permutation(order: Tensor, dtype: torch.dtype) -> Tensor:
+    """P with a = P L U, from the order of the rows of a."""
+    return (torch.arange(order.shape[-1]).unsqueeze(-1) == order.unsqueeze(-2)).to(dtype)
+
+
+def upper_info(lu: Tensor) -> Tensor:
+    """0, or the number (from 1) of the first zero on the diagonal of U."""
+    zero = (lu.diagonal(0, -2, -1) == 0).to(torch.int32)
+    return torch.where(zero.amax(-1) > 0, zero.argmax(-1) + 1, 0).to(torch.int32)
+
+
+def solve_factored(lu: Tensor, order: Tensor, b: Tensor) -> Tensor:
+    """x with a x = b; batches broadcast."""
+    lu, b = broadcast(lu, b)
+    order = order.expand(lu.shape[:-1])
+    b = b.gather(-2, order.unsqueeze(-1).expand(b.shape))
+    return solve_upper(lu, solve_lower(lu, b, unit=True), unit=False)
+
+
+def _is_vector(a: Tensor, b: Tensor) -> bool:
+    return b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
+
+
+def _exchanges_sign(pivots: Tensor, dtype: torch.dtype) -> Tensor:
+    moved = pivots != torch.arange(1, pivots.shape[-1] + 1, dtype=torch.int32)
+    return 1 - 2 * (moved.to(dtype).sum(-1) % 2)
+
+
+@decomposition("aten::_linalg_det")
+def _linalg_det(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    lu, pivots, _ = lu_factor(A, "a determinant")
+    return lu.diagonal(0, -2, -1).prod(-1) * _exchanges_sign(pivots, A.dtype), lu, pivots
+
+
+@decomposition("aten::_linalg_slogdet")
+def _linalg_slogdet(A: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    lu, pivots, _ = lu_factor(A, "a determinant")
+    diagonal = lu.diagonal(0, -2, -1)
+    sign = diagonal.sign().prod(-1) * _exchanges_sign(pivots, A.dtype)
+    return sign, diagonal.abs().log().sum(-1), lu, pivots
+
+
+@decomposition("aten::linalg_inv_ex")
+def linalg_inv_ex(A: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
+    lu, _, order = lu_factor(A, "an inverse")
+    eye = torch.eye(A.shape[-1], dtype=A.dtype).expand(A.shape)
+    return solve_factored(lu, order, eye), upper_info(lu)
+
+
+@decomposition("aten::_linalg_solve_ex")
+def _linalg_solve_ex(
+    A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    vector = _is_vector(A, B)
+    b = B.unsqueeze(-1) if vector else B
+    lu, pivots, order = lu_factor(A if left else A.mT, "a linear system")
+    x = solve_factored(lu, order, b if left else b.mT)
+    x = x if left else x.mT
+    return (x.squeeze(-1) if vector else x), lu, pivots, upper_info(lu)
+
+
+@decomposition("aten::linalg_lu_factor_ex")
+def linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    lu, pivots, _ = lu_factor(A, "an LU factor", pivot=pivot)
+    return lu, pivots, upper_info(lu)
+
+
+@decomposition("aten::linalg_lu")
+def linalg_lu(A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    lu, _, order = lu_factor(A, "an LU factor", pivot=pivot)
+    p = permutation(order, A.dtype) if pivot else A.new_empty(0)
+    return p, *_triangles(lu)
+
+
+@decomposition("aten::linalg_lu_solve")
+def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
+    order = order_of(pivots, LU.shape[-1])
+    b = B if left else B.mT
+    if adjoint == left:  # then the system is that of the transposed matrix: Uᵀ Lᵀ Pᵀ x = b
+        lu, b = broadcast(LU, b)
+        y = solve_upper(lu.mT, solve_lower(lu.mT, b, unit=False), unit=True)
+        x = permutation(order, LU.dtype) @ y
+    else:
+        x = solve_factored(LU, order, b)
+    return x if left else x.mT
+
+
+@decomposition("aten::lu_unpack")
+def lu_unpack(
+    LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
+    none = LU_data.new_empty(0)
+    p = permutation(order_of(LU_pivots, LU_data.shape[-2]), LU_data.dtype) if unpack_pivots else none
+    return p, *(_triangles(LU_data) if unpack_data else (none, none))
+
+
+def _triangles(lu: Tensor) -> tuple[Tensor, Tensor]:
+    count = min(lu.shape[-2:])
+    lower = lu[..., :, :count].tril(-1) + torch.eye(lu.shape[-2], count, dtype=lu.dtype)
+    return lower, lu[..., :count, :].triu()

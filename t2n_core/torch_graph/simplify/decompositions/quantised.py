@@ -1,0 +1,75 @@
+"""Quantisation as numbers: what becomes of a tensor that is rounded to a grid, and the grid's integers themselves.
+
+`torch.ao`'s own operators (`quantized_decomposed`) are those of models converted by pt2e.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from t2n_core.torch_graph.simplify.decompositions import decomposition
+
+
+def _levels(x: Tensor, scale: Any, zero_point: Any, low: int, high: int) -> Tensor:
+    """The numbers of the grid's points, in floating point."""
+    found: Tensor = (torch.round(x * (1.0 / scale)) + zero_point).clamp(low, high)
+    return found
+
+
+def _along(x: Tensor, channels: Tensor, axis: int) -> Tensor:
+    shape = [1] * x.dim()
+    shape[axis] = x.shape[axis]
+    return channels.to(torch.float32).reshape(shape)
+
+
+@decomposition("aten::fake_quantize_per_tensor_affine.default", "aten::fake_quantize_per_tensor_affine.tensor_qparams")
+def fake_quantize_per_tensor_affine(
+    input: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int
+) -> Tensor:
+    found: Tensor = (_levels(input, scale, zero_point, quant_min, quant_max) - zero_point) * scale
+    return found
+
+
+@decomposition("aten::fake_quantize_per_channel_affine")
+def fake_quantize_per_channel_affine(
+    input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
+) -> Tensor:
+    scales, zeros = _along(input, scale, axis), _along(input, zero_point, axis)
+    return (_levels(input, scales, zeros, quant_min, quant_max) - zeros) * scales
+
+
+@decomposition("quantized_decomposed::quantize_per_tensor")
+def quantize_per_tensor(
+    input: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int, dtype: torch.dtype
+) -> Tensor:
+    return _levels(input, scale, zero_point, quant_min, quant_max).to(dtype)
+
+
+@decomposition("quantized_decomposed::dequantize_per_tensor")
+def dequantize_per_tensor(
+    input: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int, dtype: torch.dtype,
+    *, out_dtype: torch.dtype | None = None,
+) -> Tensor:  # fmt: skip
+    found: Tensor = (input.to(out_dtype or torch.float32) - zero_point) * scale
+    return found
+
+
+@decomposition("quantized_decomposed::quantize_per_channel")
+def quantize_per_channel(
+    input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, quant_min: int, quant_max: int, dtype: torch.dtype
+) -> Tensor:
+    found = _levels(input, _along(input, scales, axis), _along(input, zero_points, axis), quant_min, quant_max)
+    return found.to(dtype)
+
+
+@decomposition("quantized_decomposed::dequantize_per_channel")
+def dequantize_per_channel(
+    input: Tensor, scales: Tensor, zero_points: Tensor | None, axis: int, quant_min: int, quant_max: int,
+    dtype: torch.dtype, *, out_dtype: torch.dtype | None = None,
+) -> Tensor:  # fmt: skip
+    wide = input.to(out_dtype or torch.float32)
+    zeros = 0.0 if zero_points is None else _along(input, zero_points, axis)
+    return (wide - zeros) * _along(input, scales, axis)

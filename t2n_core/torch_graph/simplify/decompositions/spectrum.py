@@ -1,0 +1,114 @@
+"""Singular values and eigenvalues by one-sided Jacobi rotations.
+
+Vectors are not given (None): their signs are LAPACK's accident, and no other algorithm has the same.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from t2n_core.torch_graph.simplify.decompositions import Refusal, decomposition, static_size
+
+SWEEPS = 6
+"""Each squares what is left of the off-diagonal part; random matrices of float32 are done after 5."""
+WIDEST = 16
+
+
+def orthogonal_columns(a: Tensor, rows: int) -> Tensor:
+    """`a` times a rotation that makes the first `rows` rows of its columns orthogonal to one another."""
+    size = static_size(a.shape[-1], "a singular value decomposition")
+    if size > WIDEST:
+        raise Refusal(f"a singular value decomposition is unrolled, and a size of {size} is beyond {WIDEST}")
+    order = list(range(size))
+    for _ in range(SWEEPS if size > 1 else 0):
+        for pairs in _rounds(size):
+            first, second = [order.index(p) for p, _ in pairs], [order.index(q) for _, q in pairs]
+            left = a.index_select(-1, torch.tensor(first))
+            right = a.index_select(-1, torch.tensor(second))
+            rotated = _rotate(left, right, rows)
+            alone = [c for c in range(size) if all(c not in pair for pair in pairs)]
+            rest = [a.index_select(-1, torch.tensor([order.index(c) for c in alone]))] if alone else []
+            a = torch.cat([*rotated, *rest], -1)
+            order = [p for p, _ in pairs] + [q for _, q in pairs] + alone
+    return a
+
+
+def _rotate(left: Tensor, right: Tensor, rows: int) -> tuple[Tensor, Tensor]:
+    x, y = left[..., :rows, :], right[..., :rows, :]
+    product = (x * y).sum(-2, keepdim=True)
+    twist = (y.square().sum(-2, keepdim=True) - x.square().sum(-2, keepdim=True)) / (2 * product)
+    tangent = torch.where(twist < 0, -1.0, 1.0) / (twist.abs() + (1 + twist.square()).sqrt())
+    tangent = torch.where(product == 0, torch.zeros_like(tangent), tangent)
+    cosine = (1 + tangent.square()).rsqrt()
+    sine = cosine * tangent
+    return cosine * left - sine * right, sine * left + cosine * right
+
+
+def _rounds(size: int) -> list[list[tuple[int, int]]]:
+    """A tournament: every pair once, disjoint pairs together."""
+    seats: list[int | None] = [*range(size), *([None] if size % 2 else [])]
+    rounds = []
+    for _ in range(len(seats) - 1):
+        half = len(seats) // 2
+        pairs = zip(seats[:half], reversed(seats[half:]), strict=True)
+        rounds.append([(min(p, q), max(p, q)) for p, q in pairs if p is not None and q is not None])
+        seats = [seats[0], seats[-1], *seats[1:-1]]
+    return rounds
+
+
+def singular_values(a: Tensor) -> Tensor:
+    """Descending."""
+    if a.shape[-2] < a.shape[-1]:
+        a = a.mT
+    found = orthogonal_columns(a, a.shape[-2]).square().sum(-2).sqrt()
+    return found.sort(-1, descending=True).values
+
+
+@decomposition("aten::_linalg_svd")
+def _linalg_svd(
+    A: Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None
+) -> tuple[None, Tensor, None]:
+    return None, singular_values(A), None
+
+
+@decomposition("aten::_linalg_eigh")
+def _linalg_eigh(A: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple[Tensor, None]:
+    a = _symmetric(A, UPLO)
+    # all eigenvalues of a + shift I are positive, and so its singular values
+    shift = a.square().sum((-2, -1), keepdim=True).sqrt()
+    positive = a + shift * torch.eye(a.shape[-1], dtype=a.dtype)
+    return singular_values(positive).flip(-1) - shift[..., 0], None
+
+
+def _symmetric(a: Tensor, triangle: str) -> Tensor:
+    a = a.mT if triangle.upper() == "U" else a
+    return a.tril() + a.tril(-1).mT
+
+
+@decomposition("aten::linalg_pinv.atol_rtol_tensor")
+def linalg_pinv(
+    self: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, hermitian: bool = False
+) -> Tensor:
+    a = _symmetric(self, "L") if hermitian else self
+    wide = a.shape[-2] < a.shape[-1]
+    a = a.mT if wide else a
+    rows, columns = static_size(a.shape[-2], "a pseudoinverse"), a.shape[-1]
+    eye = torch.eye(columns, dtype=a.dtype).expand(*a.shape[:-2], columns, columns)
+    both = orthogonal_columns(torch.cat([a, eye], -2), rows)
+    scaled, right = both[..., :rows, :], both[..., rows:, :]
+    squares = scaled.square().sum(-2)
+    cutoff = _cutoff(squares.amax(-1).sqrt(), atol, rtol, max(rows, columns)).unsqueeze(-1)
+    weights = torch.where(squares.sqrt() > cutoff, 1 / squares, torch.zeros_like(squares))
+    inverse = (right * weights.unsqueeze(-2)) @ scaled.mT
+    return inverse.mT if wide else inverse
+
+
+def _cutoff(largest: Tensor, atol: Tensor | None, rtol: Tensor | None, size: int) -> Tensor:
+    usual = torch.finfo(largest.dtype).eps * size
+    if rtol is None:
+        relative = usual if atol is None else torch.where(atol > 0, torch.zeros_like(atol), usual)
+    else:
+        relative = rtol
+    found = largest * relative
+    return found if atol is None else torch.maximum(found, atol)

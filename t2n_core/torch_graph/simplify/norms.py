@@ -1,0 +1,129 @@
+"""Batch norms behind convolutions and linear layers, folded into their weights: one operator where there were two."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+
+from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, TorchOp
+from t2n_core.torch_graph.simplify.passes import swapped
+
+NORMS = frozenset({"aten::batch_norm", "aten::_native_batch_norm_legit_no_training"})
+CONVOLUTIONS = frozenset({"aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::convolution"})
+FOLDED = frozenset({torch.float32, torch.float64})
+"""Halves would be rounded elsewhere than PyTorch rounds them."""
+
+
+def fold_norms(graph: TorchModuleIRGraph, is_plain: Callable[[TorchOp], bool]) -> TorchModuleIRGraph:
+    """A graph in which (W x + b) * s + t is (W s) x + (b s + t), up to the rounding that every product has.
+
+    Only where nobody else reads the product, all numbers are known, and both operators are written as `is_plain` says:
+    by our own rules. The given graph stays as it is.
+    """
+    readers = Counter(id(v) for v in graph.outputs)
+    for op in graph.op_nodes:
+        readers.update(id(v) for v in op.inputs)
+    products: dict[int, int] = {}
+    made: dict[str, TensorVariable] = {}
+    swaps: dict[int, TensorVariable] = {}
+    done: list[TorchOp] = []
+    for op in graph.op_nodes:
+        if any(id(v) in swaps for v in op.inputs):
+            op = replace(op, arguments={k: swapped(v, swaps) for k, v in op.arguments.items()})
+        place = products.get(id(op.arguments.get("input"))) if _is_norm(op, readers) and is_plain(op) else None
+        if place is not None and (weights := _normed_weights(done[place], op, made)) is not None:
+            done[place] = _with_weights(done[place], op, *weights, swaps)
+            continue
+        if _is_product(op) and is_plain(op) and readers[id(op.outputs[0])] == 1 and not _is_stored(op, graph):
+            products[id(op.outputs[0])] = len(done)
+        done.append(op)
+    outputs = [swaps.get(id(v), v) for v in graph.outputs]
+    return replace(graph, outputs=outputs, op_nodes=done, weights=[*graph.weights, *made.values()])
+
+
+def _is_norm(op: TorchOp, readers: Counter[int]) -> bool:
+    """With statistics that are weights, and no result that is read but the first one."""
+    name = op.kind.split(".")[0]
+    return (
+        name in NORMS
+        and not op.arguments.get("training", False)
+        and op.arguments["running_mean"] is not None
+        and op.arguments["running_var"] is not None
+        and not any(readers[id(o)] for o in op.outputs[1:] if o is not None)
+    )
+
+
+def _is_product(op: TorchOp) -> bool:
+    """Whose second axis is that of its filters, so that a norm behind it scales each of them."""
+    name, out = op.kind.split(".")[0], op.outputs[0]
+    if out is None:
+        return False
+    if name == "aten::linear":
+        return out.rank == 2 and op.arguments["weight"].rank == 2
+    return (
+        name in CONVOLUTIONS and not op.arguments.get("transposed", False) and out.rank == op.arguments["weight"].rank
+    )
+
+
+def _is_stored(op: TorchOp, graph: TorchModuleIRGraph) -> bool:
+    """Whether its weight goes into blocks of 4 bits, as it is."""
+    return bool(op.arguments["weight"].label in graph.compressible)
+
+
+def _normed_weights(
+    product: TorchOp, norm: TorchOp, made: dict[str, TensorVariable]
+) -> tuple[TensorVariable, TensorVariable] | None:
+    """Filter and bias with the norm in them, or None if that cannot be; computed in float64 and rounded once."""
+    weight, bias = product.arguments["weight"], product.arguments["bias"]
+    mean, var = norm.arguments["running_mean"], norm.arguments["running_var"]
+    sources = [weight, bias, mean, var, norm.arguments["weight"], norm.arguments["bias"]]
+    if any(v is not None and (v.data is None or v.dtype != weight.dtype) for v in sources):
+        return None
+    if weight.dtype not in FOLDED or var.shape != (weight.shape[0],):
+        return None
+    filters, start, shift, spread, gamma, beta = (_doubled(v) for v in sources)
+    assert filters is not None
+    assert shift is not None
+    assert spread is not None
+    with torch.no_grad():
+        factor = torch.rsqrt(spread + norm.arguments["eps"])
+        factor = factor if gamma is None else factor * gamma
+        offset = (-shift if start is None else start - shift) * factor
+        offset = offset if beta is None else offset + beta
+        scaled = filters * factor.reshape(-1, *(1 for _ in weight.shape[1:]))
+        numbers = [n.to(weight.dtype) for n in (scaled, offset)]
+    if not all(n.isfinite().all() for n in numbers):
+        return None
+    of_bias = mean if bias is None else bias
+    return _kept(made, weight, numbers[0]), _kept(made, of_bias, numbers[1])
+
+
+def _doubled(variable: TensorVariable | None) -> torch.Tensor | None:
+    return None if variable is None or variable.data is None else variable.data.detach().double()
+
+
+def _with_weights(
+    product: TorchOp, norm: TorchOp, weight: TensorVariable, bias: TensorVariable, swaps: dict[int, TensorVariable]
+) -> TorchOp:
+    """The product that gives what the norm gave; whoever reads that finds the new tensor in `swaps`."""
+    old = norm.outputs[0]
+    assert old is not None
+    new = replace(old)
+    folded = replace(product, arguments={**product.arguments, "weight": weight, "bias": bias}, outputs=(new,))
+    new.producer, swaps[id(old)] = folded, new
+    return folded
+
+
+def _kept(made: dict[str, TensorVariable], source: TensorVariable, data: torch.Tensor) -> TensorVariable:
+    """A weight made from another, under that one's label and a word; never two under one label."""
+    label = f"{source.label or source.name}.normed"
+    while label in made and not torch.equal(made[label].data, data):  # type: ignore[arg-type]
+        label += "_"  # a weight that two layers share, each with a norm of its own
+    shape = tuple(int(d) for d in data.shape)
+    return made.setdefault(label, TensorVariable(f"{source.name}_normed", shape, data.dtype, data, label))
+
+
+__all__ = ["fold_norms"]

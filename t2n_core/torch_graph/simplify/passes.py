@@ -1,0 +1,110 @@
+"""Before a captured graph is lowered: constants are folded, unknown operators decomposed, dead ends dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+from t2n_core.errors import LowerError
+from t2n_core.nnef.sizes.dims import product
+from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, TorchOp, is_constant, replace_tensors
+from t2n_core.torch_graph.simplify.complex_pairs.expansion import ComplexPairs
+from t2n_core.torch_graph.simplify.decompose import decompose
+
+FOLD_LIMIT = 1 << 20
+"""Elements. A larger constant is folded only if that does not make it larger than what it comes from."""
+
+
+Body = Callable[..., Any]
+"""Computes an operator from the arguments of its torch schema."""
+
+
+def simplify(
+    graph: TorchModuleIRGraph,
+    has_rule: Callable[[TorchOp], bool],
+    other_body: Callable[[TorchOp], tuple[object, Body] | None] = lambda _: None,
+) -> TorchModuleIRGraph:
+    """A new graph in which every operator has a rule or no decomposition is left, with constants computed.
+
+    `other_body` gives what a user wants computed in place of an operator, and a key; what comes out of a body is not
+    given to the same one again. The given graph stays as it is, so that one capture serves several targets.
+    """
+    swaps: dict[int, TensorVariable] = {}
+    done: list[TorchOp] = []
+    folded: list[TensorVariable] = []
+    nothing: frozenset[object] = frozenset()
+    pairs = ComplexPairs(graph.table)
+    pending = [(op, nothing) for op in reversed(graph.used_ops())]
+    while pending:
+        op, done_with = pending.pop()
+        op = replace(op, arguments={k: swapped(v, swaps) for k, v in op.arguments.items()})
+        other = other_body(op)
+        if other is not None and other[0] not in done_with:
+            done_with |= {other[0]}
+            expansion = decompose(op, graph.table, other[1])
+        elif _fold(op):
+            folded += [o for o in op.outputs if o is not None]
+            continue
+        elif pairs.concerns(op):
+            expansion = pairs.expand(op)
+        else:
+            expansion = None if has_rule(op) else decompose(op, graph.table)
+        if expansion is None:
+            done.append(op)
+            continue
+        steps, results = expansion
+        for old, new in zip(op.outputs, results, strict=True):
+            if old is not None and new is not None:
+                swaps[id(old)] = new
+        pending.extend((step, done_with) for step in reversed(steps))
+    outputs = [_final(v, swaps) for v in graph.outputs]
+    if any(v.dtype.is_complex for v in outputs):
+        raise LowerError("an output is complex, and NNEF has real numbers only", hint="return torch.view_as_real(x)")
+    simplified = replace(graph, outputs=outputs, op_nodes=done, weights=[*graph.weights, *folded])
+    simplified.op_nodes = simplified.used_ops()
+    return simplified
+
+
+def swapped(argument: Any, swaps: dict[int, TensorVariable]) -> Any:
+    """`argument` with replaced tensors followed to their last replacement."""
+    if isinstance(argument, TensorVariable):
+        return _final(argument, swaps)
+    if isinstance(argument, list | tuple):
+        return type(argument)(swapped(a, swaps) for a in argument)
+    return argument
+
+
+def _final(value: TensorVariable, swaps: dict[int, TensorVariable]) -> TensorVariable:
+    while id(value) in swaps:
+        value = swaps[id(value)]
+    return value
+
+
+def _fold(op: TorchOp) -> bool:
+    """Computes an operator of constants with PyTorch itself. True if done: its results hold their data then."""
+    if all(o is None or o.data is not None for o in op.outputs):
+        return True  # by an earlier export of the same capture
+    if not is_constant(op) or torch.Tag.nondeterministic_seeded in op.op_ref.tags:
+        return False
+    grown = sum(int(product(o.shape)) for o in op.outputs if o is not None)
+    if grown > max(FOLD_LIMIT, *(int(product(v.shape)) for v in op.inputs), 0):
+        return False
+    with torch.no_grad():
+        result = _call(op.op_ref, {k: replace_tensors(v, lambda t: t.data) for k, v in op.arguments.items()})
+    results = [result] if isinstance(result, torch.Tensor) else list(result)
+    for variable, data in zip(op.outputs, results, strict=True):
+        if variable is not None:
+            variable.data, variable.producer = data.detach(), None
+    return True
+
+
+def _call(target: OpOverload, arguments: dict[str, Any]) -> Any:
+    """Schema names are not always Python keywords that the binding takes (`self`), so positional ones go by place."""
+    schema = target._schema.arguments
+    positional = [arguments[a.name] for a in schema if not a.kwarg_only]
+    keywords = {a.name: arguments[a.name] for a in schema if a.kwarg_only}
+    return target(*positional, **keywords)

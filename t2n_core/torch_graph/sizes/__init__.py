@@ -1,0 +1,1 @@
+"""The sizes of a captured model: what is declared, decided and refused."""

@@ -1,0 +1,149 @@
+"""What capture takes for granted about dynamic sizes, and which line of the model made it do so.
+
+Python code that looks at a size (`if x.shape[1] > 5`, `range(len(x))`) and operators that need a certain one
+(`x + ones(7)`) are decided for the example inputs. PyTorch's shape environment notes each such decision as a guard; the
+frames on the stack at that moment say where it comes from.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from unittest.mock import patch
+
+import sympy
+import torch
+
+from t2n_core.errors import Origin
+from t2n_core.torch_graph.graph import naming
+
+NOT_THE_MODELS = (*(f"{Path(found).parent}/" for found in (torch.__file__, Path(__file__).parent, sympy.__file__)), "<")
+"""How the names of files begin that are no code of a model."""
+_PYTHON = "Python code that looks at a size"
+_GUARDS = ("symbolic_shapes.py", "sym_node.py", "recording.py")
+"""The files of PyTorch that evaluate a condition for somebody else."""
+_PIECES = frozenset(f"aten::{name}" for name in ("chunk", "split", "split_with_sizes", "tensor_split", "unflatten"))
+"""Operators that decide in C++ how many results they have, or how long they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One condition on sizes that held while capturing."""
+
+    condition: Any
+    """Of sympy, in PyTorch's symbols."""
+    origin: Origin
+    required: bool = False
+    """True where PyTorch itself raises an error if the condition does not hold."""
+    translated: bool = False
+    """True where the captured program is right on both sides, and only its translation is not."""
+
+    def fixes(self) -> int | None:
+        """The number that the condition makes one size equal to, also as in `8 * T == 56`."""
+        symbols = self.condition.free_symbols
+        if not isinstance(self.condition, sympy.Eq) or len(symbols) != 1:
+            return None
+        (symbol,) = symbols
+        difference = sympy.expand(self.condition.lhs - self.condition.rhs)
+        if not difference.is_polynomial(symbol) or sympy.degree(difference, symbol) != 1:
+            return None
+        size = -difference.coeff(symbol, 0) / difference.coeff(symbol, 1)
+        return int(size) if size.is_Integer else None
+
+
+class Decisions:
+    """All of one capture."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], Decision] = {}
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Note every decision while the block runs: those that PyTorch notes as guards, and answers that it takes to be
+        known, since it takes sizes to differ from 1 once an operator looked at them."""
+        from torch.fx.experimental.sym_node import SymNode
+        from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+        plain = getattr(ShapeEnv, "_log_guard", None)
+        if plain is None:  # another PyTorch: there is nothing to tell then
+            yield
+            return
+        plain_bool = SymNode.bool_
+
+        def log_guard(env: Any, prefix: str, g: Any, *rest: Any, **more: Any) -> Any:
+            self._note(g)
+            return plain(env, prefix, g, *rest, **more)
+
+        def bool_(node: Any) -> Any:
+            noted = len(self._found)
+            answer = plain_bool(node)
+            if len(self._found) == noted:
+                self._note(node.expr if answer else sympy.Not(node.expr), "decided")
+            return answer
+
+        with patch.object(ShapeEnv, "_log_guard", log_guard), patch.object(SymNode, "bool_", bool_):
+            yield
+
+    def _note(self, condition: Any, asked: str | None = None) -> None:
+        if not isinstance(condition, sympy.Basic) or not condition.free_symbols:
+            return
+        asked = asked or _asked(sys._getframe(2))
+        origin = None if asked is None else _origin()
+        if asked is None or origin is None:
+            return
+        if asked == "layout" and origin.op.partition(".")[0] not in _PIECES:
+            return
+        key = (str(condition), origin.source)
+        self._found.setdefault(key, Decision(condition, origin, required=asked == "required"))
+
+    def fixing(self) -> list[Decision]:
+        """Return those that fix a size to a number."""
+        return [decision for decision in self._found.values() if decision.fixes() is not None]
+
+    def all(self) -> list[Decision]:
+        """Return all of them, in the order in which they were taken."""
+        return list(self._found.values())
+
+
+def _asked(frame: FrameType | None) -> str | None:
+    """Return who evaluates a condition: `required` (a check that raises), `decided` (Python code that branches),
+    `layout` (C++ code that looks at strides and at sizes of 0 and 1); None for the strides of a result alone.
+    """
+    kind = "layout"
+    while frame is not None and frame.f_code.co_filename.endswith(_GUARDS):
+        name = frame.f_code.co_name
+        if name == "expect_true":
+            kind = "required"
+        elif kind == "layout" and name in ("bool_", "int_", "guard_int", "guard_float", "float_"):
+            kind = "decided"
+        frame = frame.f_back
+    if frame is not None and frame.f_code.co_name == "_get_output_tensor_from_cache_entry":
+        return None
+    return kind
+
+
+def _origin() -> Origin | None:
+    """The model's line that is being run, and the operator it called; None outside of any model."""
+    frame: FrameType | None = sys._getframe(2)
+    operator = ""
+    while frame is not None:
+        place = frame.f_code.co_filename
+        if not place.startswith(NOT_THE_MODELS):
+            code = linecache.getline(place, frame.f_lineno).strip()
+            return Origin(
+                operator or _PYTHON, "", naming.source_line(place, frame.f_lineno, frame.f_code.co_name, code)
+            )
+        called = frame.f_locals.get("func") or frame.f_locals.get("self")
+        if isinstance(called, torch._ops.OpOverload):
+            operator = naming.kind_of(called)
+        frame = frame.f_back
+    return None
+
+
+__all__ = ["Decision", "Decisions"]

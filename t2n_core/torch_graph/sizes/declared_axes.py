@@ -1,0 +1,152 @@
+"""What a user declares of dynamic axes: names, `torch.export.Dim` with bounds, and multiples of these."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import sympy
+from torch.export import Dim
+
+from t2n_core.errors import InputError
+from t2n_core.nnef.sizes.ranges import LEAST, Bounds, SizeRange
+
+DynamicAxes: TypeAlias = Mapping[str, Mapping[int, Any] | Sequence[int]]
+"""{input: {axis: "T", Dim("T", min=2, max=16) or 2 * Dim("T")}} or {input: [axes]}."""
+
+
+@dataclass(frozen=True, slots=True)
+class AxisSize:
+    """The declared size of one axis, `factor * symbol + offset`: mostly the symbol alone."""
+
+    name: str
+    factor: int = 1
+    offset: int = 0
+
+    @property
+    def is_plain(self) -> bool:
+        return (self.factor, self.offset) == (1, 0)
+
+    def symbol_at(self, size: int) -> int | None:
+        """What the symbol is where the axis has this size; None where it cannot have it."""
+        found, rest = divmod(size - self.offset, self.factor)
+        return found if rest == 0 and found >= 0 else None
+
+    def at(self, size: int) -> int:
+        """The size of the axis, where the symbol has this one."""
+        return self.factor * size + self.offset
+
+    def extent(self, size: sympy.Symbol) -> sympy.Expr:
+        """As `at`, of a symbol."""
+        return self.factor * size + self.offset
+
+    def __str__(self) -> str:
+        times = f"{self.factor}*" if self.factor != 1 else ""
+        return f"{times}{self.name}" + (f"{self.offset:+d}" if self.offset else "")
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredAxes:
+    """The dynamic axes of all inputs, and the sizes that they may have."""
+
+    axes: Mapping[str, Mapping[int, AxisSize]]
+    """Axes count from 0."""
+    range: SizeRange
+    explicit: frozenset[str] = frozenset()
+    """Symbols with bounds of their own, which an export keeps or refuses."""
+
+
+def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) -> DeclaredAxes:
+    """The declared axes of inputs that have these shapes. A list of axes gets symbols of its own: `x_dim1`.
+
+    A size of which no smallest one is said is at least 1, unless the example is empty there.
+
+    Raises InputError for an unknown input, an axis out of range, what is no size of an axis, bounds that contradict
+    each other, or an example that does not have such sizes.
+    """
+    axes: dict[str, dict[int, AxisSize]] = {}
+    said: dict[str, tuple[Any, Bounds]] = {}
+    found: dict[str, tuple[int, str]] = {}
+    for name, axis, wanted in _pairs(declared, shapes):
+        size, bounds = _size_of(wanted, f"{name}_dim{axis}")
+        if size is None:
+            continue
+        if axes.setdefault(name, {}).setdefault(axis, size) != size:
+            raise InputError(f"dynamic_axes: axis {axis} of `{name}` is given twice")
+        if bounds is not None:
+            known, first = said.setdefault(size.name, (wanted, bounds))
+            if first != bounds:
+                raise InputError(f"dynamic_axes: {size.name} has different bounds in {known!r} and {wanted!r}")
+        place = f"axis {axis} of `{name}`"
+        here = size.symbol_at(shapes[name][axis])
+        if here is None:
+            raise InputError(f"the example has size {shapes[name][axis]} in {place}, which is declared as {size}")
+        other, at = found.setdefault(size.name, (here, place))
+        if other != here:
+            raise InputError(f"the example has {size.name} = {other} in {at} and {size.name} = {here} in {place}")
+    explicit = {name: both for name, (_, both) in said.items()}
+    return DeclaredAxes(axes, _range_of(axes, explicit, found), frozenset(explicit))
+
+
+def _pairs(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int, Any]]:
+    """Input, axis from 0 on, and what is said of it; "" for nothing."""
+    for name, axes in (declared or {}).items():
+        if name not in shapes:
+            raise InputError(
+                f"dynamic_axes names the input `{name}`, the model's inputs are {', '.join(shapes) or 'none'}",
+                hint="use input_names=[...] to name the inputs",
+            )
+        rank = len(shapes[name])
+        for axis, wanted in axes.items() if isinstance(axes, Mapping) else [(a, "") for a in axes]:
+            if not isinstance(axis, int) or not -rank <= axis < rank:
+                raise InputError(f"dynamic_axes: `{name}` has rank {rank}, there is no axis {axis}")
+            yield name, axis % rank, wanted
+
+
+def _size_of(wanted: Any, default: str) -> tuple[AxisSize | None, Bounds | None]:
+    """The size, None for a static one, and its symbol's bounds where some are said."""
+    hint = getattr(wanted, "type", None)
+    if wanted is None or getattr(hint, "name", "") == "STATIC":
+        return None, None
+    if hint is not None and hasattr(wanted, "min"):  # Dim.DYNAMIC, Dim.AUTO, with or without bounds
+        low, high = wanted.min, wanted.max
+        return AxisSize(default), None if low is high is None else (LEAST if low is None else low, high)
+    if isinstance(wanted, Dim):
+        root, factor, offset = wanted, 1, 0
+        of_root: Any = getattr(wanted, "fn", None)  # of a derived one: linear, and growing
+        if of_root is not None:
+            root, offset = getattr(wanted, "root", wanted), int(of_root(0))
+            factor = int(of_root(1)) - offset
+        high = int(root.max) if isinstance(root.max, int) else None
+        # a Dim does not say whether its 0 was given: without any bound it is as good as a name
+        bounds = None if high is None and root.min == 0 else (int(root.min), high)
+        return AxisSize(_symbol(root.__name__), factor, offset), bounds
+    if not isinstance(wanted, str):
+        raise InputError(f"dynamic_axes: {wanted!r} is no size", hint='a name such as "T", or a torch.export.Dim')
+    return AxisSize(_symbol(wanted or default)), None
+
+
+def _symbol(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z]\w*", name):
+        raise InputError(f"dynamic_axes: {name!r} is not a symbol", hint="a symbol is a name: letters, digits and _")
+    return name
+
+
+def _range_of(
+    axes: Mapping[str, Mapping[int, AxisSize]], said: Mapping[str, Bounds], found: Mapping[str, tuple[int, str]]
+) -> SizeRange:
+    bounds: dict[str, Bounds] = {}
+    for name, (here, place) in found.items():
+        low, high = said.get(name, (min(LEAST, here), None))
+        sizes = {size for of_input in axes.values() for size in of_input.values() if size.name == name}
+        low = max(low, *(-(size.offset // size.factor) for size in sizes))  # no axis is shorter than nothing
+        if here < low or (high is not None and here > high):
+            declared = f"{name} >= {low}" if high is None else f"{low} <= {name} <= {high}"
+            raise InputError(f"the example has {name} = {here} in {place}, outside of its range {declared}")
+        bounds[name] = low, high
+    return SizeRange(dict(sorted(bounds.items())))
+
+
+__all__ = ["AxisSize", "DeclaredAxes", "DynamicAxes", "normalise"]

@@ -1,0 +1,167 @@
+"""The symbols of capture under the user's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sympy
+import torch
+from sympy.core.relational import Relational
+
+from t2n_core.errors import CaptureError
+from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, Modulo, as_dim, evaluate, same, symbol, symbols_of
+from t2n_core.nnef.sizes.ranges import LEAST, SizeRange
+from t2n_core.torch_graph.sizes.declared_axes import AxisSize
+
+
+class SymbolTable:
+    """Translates the size expressions of one capture into ours, with the user's symbol names."""
+
+    def __init__(self, sizes: SizeRange | None = None) -> None:
+        self.range = SizeRange() if sizes is None else sizes
+        """The sizes that the captured graph holds for."""
+        self._names: dict[str, sympy.Expr] = {}
+        """PyTorch's symbol -> the user's, or a declared multiple of it."""
+        self._known: dict[Any, Dim] = {}
+        self.symints: dict[str, torch.SymInt] = {}
+        """Symbol -> PyTorch's own symbolic size."""
+        self.fake_mode: Any = None
+        """The fake tensor mode of capture, for decompositions."""
+        self._decided: dict[Any, Dim] = {}
+        self._forms: dict[str, Any] = {}
+
+    def learn(self, size: Any, declared: AxisSize) -> None:
+        """Note that `size` is the traced size of an axis declared so. Raises CaptureError where both disagree."""
+        expression = size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
+        bounds = self.range.bounds.get(declared.name, (LEAST, None))
+        extent = declared.extent(symbol(declared.name, *bounds))
+        if not expression.is_Symbol:
+            tied = self.expression(expression) if expression.free_symbols and self.knows(expression) else None
+            if tied is not None and not declared.is_plain and same(tied, extent):
+                return
+            raise CaptureError(
+                f"the axis `{declared}` is not free: this model fixes it to {expression if tied is None else tied}",
+                hint="declare it static, or change the operator that depends on the traced size"
+                if tied is None
+                else 'declare it so: 2 * torch.export.Dim("T") is the size of an axis, too',
+            )
+        known = self._names.setdefault(expression.name, extent)
+        if known != extent:
+            raise CaptureError(
+                f"the axes `{known}` and `{extent}` must be equal in this model",
+                hint="give both axes the same symbol in dynamic_axes",
+            )
+        if declared.is_plain or declared.name not in self.symints:
+            self.symints[declared.name] = size if declared.is_plain else (size - declared.offset) // declared.factor
+
+    def name_of(self, size: Any) -> str | None:
+        """Return what the user calls a free size of capture, if it is known already."""
+        known = self._names.get(str(size.node.expr)) if isinstance(size, torch.SymInt) else None
+        return str(known.name) if known is not None and known.is_Symbol else None
+
+    def write_as(self, forms: Mapping[str, Dim]) -> None:
+        """Write symbols in other forms, such as `4 * (T // 4)` for T, in all sizes from now on."""
+        self._forms = dict(forms)
+        self._names = {name: self._in_forms(extent) for name, extent in self._names.items()}
+        self._known.clear()
+
+    def _in_forms(self, e: Any) -> Any:
+        return e.xreplace({s: self._forms[s.name] for s in e.free_symbols if s.name in self._forms})
+
+    def decide(self, expression: Any, dim: Dim) -> None:
+        """Fix what an expression of PyTorch's is in this model; also a size that else would depend on data."""
+        self._known.pop(expression, None)
+        self._decided[expression] = dim
+
+    def knows(self, expression: Any) -> bool:
+        """Return whether an expression of PyTorch's is one of the sizes of the inputs alone."""
+        return all(size.name in self._names for size in expression.free_symbols)
+
+    def condition(self, condition: Any) -> Any:
+        """Return a condition on PyTorch's sizes as one on ours; with its own functions where we have none."""
+        if isinstance(condition, sympy.Not | sympy.And | sympy.Or):
+            return condition.func(*map(self.condition, condition.args))
+        if not isinstance(condition, Relational):
+            return condition
+        try:
+            sides = [sympy.sympify(self.expression(side)) for side in condition.args]
+        except CaptureError:
+            return condition.xreplace({s: self._names[s.name] for s in condition.free_symbols})
+        return condition.func(*sides, evaluate=False)
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(symbols_of(self._names.values()))
+
+    def dim(self, size: Any) -> Dim:
+        """One of torch's sizes (int or SymInt) as ours."""
+        if isinstance(size, int):
+            return size
+        return self.expression(size.node.expr)
+
+    def size_at(self, size: Any, sizes: Mapping[str, int]) -> int | None:
+        """Return what one of torch's sizes is where the symbols have these sizes; None if that depends on data."""
+        try:
+            return evaluate(self.dim(size), sizes)
+        except (CaptureError, ValueError, ZeroDivisionError):
+            return None
+
+    def expression(self, expression: Any) -> Dim:
+        if expression not in self._known:
+            self._known[expression] = self._within_range(as_dim(self._translate(expression)))
+        return self._known[expression]
+
+    def _within_range(self, dim: Dim) -> Dim:
+        """Return a size without the extremes that a condition of the range decides: `Min(S, T)` where `S <= T`."""
+        if isinstance(dim, int) or not dim.has(Max, Min):
+            return dim
+        names = {s.name: s for extent in self._names.values() for s in extent.free_symbols}
+        for condition in self.range.conditions:
+            if isinstance(condition, sympy.Le | sympy.Ge) and all(s.name in names for s in condition.free_symbols):
+                renamed = self._in_forms(condition.xreplace({s: names[s.name] for s in condition.free_symbols}))
+                less, more = renamed.args if isinstance(renamed, sympy.Le) else renamed.args[::-1]
+                dim = as_dim(sympy.sympify(dim).xreplace({Min(less, more): less, Max(less, more): more}))
+        return dim
+
+    def _translate(self, e: Any) -> Any:
+        if e in self._decided:
+            return sympy.sympify(self._decided[e])
+        if e.is_Symbol:
+            if e.name not in self._names:
+                raise CaptureError(
+                    f"a size of this model depends on its data ({e})",
+                    hint="in place of x[mask] or nonzero keep all elements and choose: torch.where(mask, x, 0)",
+                )
+            return self._names[e.name]
+        if e.is_Number:
+            return e
+        kind = type(e).__name__
+        if kind in ("TruncToInt", "FloorToInt", "CeilToInt"):
+            return self._rounded(e.args[0], up=kind == "CeilToInt")
+        arguments = [self._translate(a) for a in e.args]
+        if kind == "ToFloat":
+            return arguments[0]
+        if kind in ("IntTrueDiv", "FloatTrueDiv"):
+            return arguments[0] / arguments[1]
+        if kind in ("FloorDiv", "CleanDiv"):
+            return FloorDiv(*arguments)
+        if kind in ("Mod", "PythonMod"):
+            return Modulo(*arguments)
+        if kind in ("Add", "Mul", "Pow"):
+            return sympy.sympify(as_dim(e.func(*arguments)))
+        if kind in ("Max", "Min"):
+            return (Max if kind == "Max" else Min)(*arguments)
+        raise CaptureError(f"a size of this model is computed by {kind}, which has no form here ({e})")
+
+    def _rounded(self, e: Any, up: bool) -> Any:
+        """`int(size * 1.5)`: exact where the factor is a small fraction of a power of two, as floats are."""
+        factor, rest = e.as_coeff_Mul()
+        over, under = sympy.Rational(float(factor)).as_numer_denom()
+        if type(rest).__name__ == "ToFloat" and 0 < over <= 1 << 20 and under <= 64:
+            scaled = over * self._translate(rest.args[0])
+            return FloorDiv(scaled + (under - 1 if up else 0), under)
+        raise CaptureError(
+            f"a size of this model is computed in floating point ({e})",
+            hint="use integers, or factors such as 2, 0.5 or 1.5, for what becomes a size",
+        )

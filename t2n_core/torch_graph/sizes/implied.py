@@ -1,0 +1,37 @@
+"""Decisions that follow from a captured program although nobody took them: from which end a slice counts its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import sympy
+import torch
+
+from t2n_core.torch_graph.graph import naming
+from t2n_core.torch_graph.graph.fx_nodes import bind_schema
+from t2n_core.torch_graph.sizes.decisions import Decision
+from t2n_core.torch_graph.sizes.slices import SLICES
+
+
+def implied_decisions(program: torch.export.ExportedProgram) -> Iterator[Decision]:
+    """Yield the sign of each computed bound of a slice, which is what it is at the captured sizes."""
+    for node in program.graph.nodes:
+        if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+            continue
+        kind = naming.kind_of(node.target)
+        if kind not in SLICES:
+            continue
+        bound = bind_schema(node.target, node.args, node.kwargs)
+        for name in ("start", "end"):
+            place: Any = bound[name]
+            size = place.meta.get("val") if isinstance(place, torch.fx.Node) else place
+            if isinstance(size, torch.SymInt) and size.node.has_hint():
+                expression, here = size.node.expr, int(size.node.hint)
+                zero = sympy.S.Zero
+                condition = sympy.Ge(expression, zero) if here >= 0 else sympy.Lt(expression, zero)
+                if condition not in (sympy.true, sympy.false):
+                    yield Decision(condition, naming.origin_of(kind, node.meta), translated=True)
+
+
+__all__ = ["implied_decisions"]

@@ -1,0 +1,70 @@
+"""Sizes that are multiples of a number in the whole range, written so that what is computed of them shows it.
+
+Where T is a multiple of 4, `T // 4` parts of 4 elements are T elements, which no engine knows. So inputs are cut to
+`4 * (T // 4)`, which leaves nothing out, and all sizes of the graph are computed from that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import sympy
+import torch
+from sympy.core.relational import Relational
+
+from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Modulo, Shape, as_dim, symbol
+from t2n_core.nnef.sizes.ranges import SizeRange
+from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp
+
+
+def multiples(sizes: SizeRange, where: Iterable[Any], known: Mapping[str, int]) -> tuple[SizeRange, dict[str, Dim]]:
+    """Return the same range from the first size that is in it, and a form for each symbol of which every size in range
+    has the same remainder: `{"T": 4 * (T // 4)}` for `T % 4 == 0`.
+
+    Symbols that are divided neither in a size nor in a condition of `where` are left out. `known` are sizes in the
+    range.
+    """
+    quotients = {q for one in where if not isinstance(one, int) for q in one.atoms(FloorDiv, Modulo)}
+    divided = {size.name for quotient in quotients for size in quotient.free_symbols}
+    found: dict[str, Dim] = {}
+    for name in sorted(divided & sizes.bounds.keys()):
+        divisor = math.lcm(*_divisors(sizes.conditions, name))
+        if divisor == 1:
+            continue
+        low, high = sizes.bounds[name]
+        first = low + (known[name] - low) % divisor
+        sizes = sizes.narrowed(**{name: (first, high)})
+        missing = -known[name] % divisor
+        size = symbol(name, first, high)
+        found[name] = as_dim(divisor * FloorDiv(size + missing, sympy.Integer(divisor)) - missing)
+    return sizes, found
+
+
+def _divisors(conditions: Iterable[Relational], name: str) -> Iterator[int]:
+    """Yield the divisors of which a condition says the remainder of a symbol."""
+    for condition in conditions:
+        left, right = condition.args
+        if isinstance(condition, sympy.Eq) and isinstance(left, Modulo) and right.is_Integer:
+            size, divisor = left.args
+            if size.is_Symbol and size.name == name and divisor.is_Integer:
+                yield int(divisor)
+
+
+def cut(variable: TensorVariable, shape: Shape) -> list[TorchOp]:
+    """Return the slices that make a tensor of another shape out of an input, the last one with that as its result."""
+    steps: list[TorchOp] = []
+    for axis, (have, want) in enumerate(zip(variable.shape, shape, strict=True)):
+        if have != want:
+            extents = (*variable.shape[:axis], want, *variable.shape[axis + 1 :])
+            name = f"{variable.name}_whole"
+            result = TensorVariable(name, extents, variable.dtype, fake=variable.fake)
+            bounds = {"self": variable, "dim": axis, "start": 0, "end": want, "step": 1}
+            result.producer = TorchOp("aten::slice.Tensor", bounds, (result,), torch.ops.aten.slice.Tensor, scope=name)
+            steps.append(result.producer)
+            variable = result
+    return steps
+
+
+__all__ = ["cut", "multiples"]

@@ -1,0 +1,104 @@
+"""What a user is told whose model PyTorch cannot capture: what is wrong, in which line of the model, what to do."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import traceback
+from collections.abc import Sequence
+
+from t2n_core.errors import CaptureError, Origin
+from t2n_core.nnef.sizes.ranges import SizeRange
+from t2n_core.torch_graph.graph import naming
+from t2n_core.torch_graph.sizes.decisions import NOT_THE_MODELS, Decision
+from t2n_core.torch_graph.sizes.declared_axes import DeclaredAxes
+from t2n_core.torch_graph.sizes.narrowing import SizeDecision
+
+_SHOWN = 3
+"""Lines of the model that an error names."""
+_TENSORS = re.compile(r"inputs\['tensors'\]\[(\d+)\]")
+
+
+def refusal(
+    cause: Exception, model: str, input_names: Sequence[str], fixing: Sequence[Decision], can_trace: bool
+) -> CaptureError:
+    """The error for what torch.export raised; `fixing` are the decisions that fixed a dynamic size."""
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+    frozen = 'capture="trace" freezes such decisions as the example inputs make them'
+    if isinstance(cause, GuardOnDataDependentSymNode):
+        return CaptureError(
+            f"{model} decides in Python on numbers in a tensor, which a graph cannot",
+            origin=_origin("Python code that looks at numbers in a tensor", cause),
+            hint=f"torch.where(condition, a, b) takes both ways{f'; {frozen}' if can_trace else ''}",
+        )
+    problem = _TENSORS.sub(lambda m: f"input `{input_names[int(m[1])]}`", _first_lines(cause))
+    if "static shape" in problem and fixing:
+        problem += "".join(f"\nThe size is {d.fixes()} because of {d.origin}." for d in fixing[:_SHOWN])
+        return CaptureError(
+            f"torch.export cannot capture {model}: {problem}",
+            op=fixing[0].origin.op,
+            hint="compute with the input's size (x.shape[1]) in place of the number, or keep the axis static",
+        )
+    hint = "the model must run on the example inputs and have no data-dependent Python control flow"
+    return CaptureError(
+        f"torch.export cannot capture {model}: {problem}",
+        origin=_origin(type(cause).__name__, cause),
+        hint=f"{hint}; {frozen}" if can_trace else hint,
+    )
+
+
+def fixed_axis(name: str, size: int, decisions: Sequence[SizeDecision]) -> CaptureError:
+    """Return the error for a dynamic axis that the model fixes to one size."""
+    about = [d for d in decisions if any(s.name == name for s in d.condition.free_symbols)]
+    return CaptureError(
+        f"the axis `{name}` is not free: the model fixes it to {size}, {'; '.join(map(str, about[:_SHOWN]))}",
+        origin=about[0].origin if about else None,
+        hint="compute with the input's size (x.shape[1]) in place of the number, or keep the axis static",
+    )
+
+
+def located(refused: CaptureError) -> CaptureError:
+    """The error with the model's line that led to it, where it names none."""
+    if refused.origin is None and refused.op is None:
+        refused.origin = _origin("Python code", refused)
+    return refused
+
+
+def refuse_smaller_range(declared: DeclaredAxes, sizes: SizeRange, decisions: Sequence[SizeDecision]) -> None:
+    """Raise CaptureError if a graph holds for fewer sizes than the bounds that were declared; a smallest size of 0,
+    which a Dim has without being told, may become larger."""
+    for decision in decisions:
+        for name in sorted({s.name for s in decision.condition.free_symbols} & declared.explicit):
+            (low, high), (wanted_low, wanted_high) = sizes.bounds[name], declared.range.bounds[name]
+            tied = any(s.name == name for one in sizes.conditions for s in one.free_symbols)
+            if tied or high != wanted_high or (low > wanted_low and wanted_low > 0):
+                only = "PyTorch itself runs this model" if decision.required else "the captured graph holds"
+                raise CaptureError(
+                    f"{name} is declared from {wanted_low} to {wanted_high or 'any size'}; {only} only for {sizes}: "
+                    f"{decision}",
+                    origin=decision.origin,
+                    hint=f'declare torch.export.Dim("{name}", min={low}, max={high}), or compute both sides with '
+                    "sizes, such as min(x.shape[1], 64), in place of the decision",
+                )
+
+
+def refusal_to_trace(cause: Exception, model: str) -> CaptureError:
+    """The error for what torch.jit.trace raised."""
+    problem = f"torch.jit.trace cannot capture {model}: {_first_lines(cause)}"
+    return CaptureError(problem, origin=_origin(type(cause).__name__, cause))
+
+
+def _origin(what: str, cause: Exception) -> Origin | None:
+    """The model's innermost line among those that led to an exception."""
+    frames = [f for f in traceback.extract_tb(cause.__traceback__) if not f.filename.startswith(NOT_THE_MODELS)]
+    if not frames:
+        return None
+    frame = frames[-1]
+    code = linecache.getline(frame.filename, frame.lineno or 0).strip()
+    return Origin(what, "", naming.source_line(frame.filename, frame.lineno or 0, frame.name, code))
+
+
+def _first_lines(cause: BaseException, most: int = 6) -> str:
+    lines = [line for line in str(cause).strip().splitlines() if line.strip()]
+    return "\n".join(lines[:most]) or type(cause).__name__

@@ -1,0 +1,38 @@
+"""One method of a model as a function of tensors: nested arguments are put together inside, results taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from t2n_core.torch_graph.graph.naming import ROOT
+from t2n_core.torch_graph.ways_in.inputs import ModelInputs
+from t2n_core.torch_graph.ways_in.sources import Source
+from t2n_core.torch_graph.ways_in.structure import Path, leaves_with_path
+
+_RESULTS = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+class Results:
+    """Where a call's tensors were in what it returned; known once it was called."""
+
+    paths: Sequence[Path] = ()
+
+
+class FlatCall(torch.nn.Module):
+    """`forward(*tensors)` is the example call with these tensors in place of the example's."""
+
+    def __init__(self, source: Source, inputs: ModelInputs) -> None:
+        super().__init__()
+        self.training = source.module.training
+        self.add_module(ROOT, source.module)
+        self.source, self.inputs = source, inputs
+        self.results = Results()
+
+    def forward(self, *tensors: torch.Tensor) -> tuple[Any, ...]:
+        args, kwargs = self.inputs.replaced(tensors)
+        found = list(leaves_with_path(self.source.run(args, kwargs)))
+        self.results.paths = [path for path, leaf in found if isinstance(leaf, torch.Tensor)]
+        return tuple(leaf for _, leaf in found if isinstance(leaf, _RESULTS))

@@ -1,0 +1,134 @@
+"""The example call of a model: its arguments, and names for the tensors in them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from t2n_core.errors import InputError
+from t2n_core.torch_graph.ways_in.sources import Source, source_of
+from t2n_core.torch_graph.ways_in.structure import Path, leaves, leaves_with_path, mapped
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInputs:
+    """The example call of a model: positional and keyword arguments, and the tensors in them, named."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    names: tuple[str, ...]
+    """One per tensor, in the order of the flattened arguments."""
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        return [leaf for leaf in leaves((self.args, self.kwargs)) if isinstance(leaf, torch.Tensor)]
+
+    def replaced(self, tensors: Sequence[torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """(args, kwargs) with these tensors in place of the example's."""
+        supply = iter(tensors)
+        return mapped((self.args, self.kwargs), lambda leaf: next(supply) if isinstance(leaf, torch.Tensor) else leaf)  # type: ignore[no-any-return]
+
+
+def bind_inputs(
+    model: Any,
+    args: Any,
+    kwargs: Mapping[str, Any] | None = None,
+    input_names: Sequence[str] | None = None,
+) -> ModelInputs:
+    """The call that `args` means: a tensor, a sequence of arguments, or a dict of named tensors.
+
+    A dict whose keys are parameters of the method is passed by keyword, any other dict in its order, its keys being
+    the names of the inputs. `model` is a Source or what `source_of` takes. Without any arguments, those that an
+    exported program was made with are taken. Raises InputError for what the method cannot take.
+    """
+    source = model if isinstance(model, Source) else source_of(model)
+    keywords = dict(kwargs or {})
+    given_names: list[str] | None = None
+    signature = source.signature()
+    if args is None:
+        args, keywords = _example(source, keywords)
+    if isinstance(args, torch.Tensor):
+        positional: tuple[Any, ...] = (args,)
+    elif isinstance(args, Mapping):
+        given_names = [str(k) for k in args]
+        if all(k in signature.parameters for k in given_names):
+            positional, keywords = (), {**args, **keywords}
+        else:
+            positional = tuple(args.values())
+    else:
+        positional = tuple(args)
+    if source.is_script or source.program is not None:
+        positional, keywords = _by_place(source, signature, positional, keywords)
+    try:
+        bound = signature.bind(*positional, **keywords)
+    except TypeError as wrong:
+        raise InputError(f"{source.name} cannot take these arguments: {wrong}") from wrong
+    paths = [p for p, leaf in leaves_with_path((positional, keywords)) if isinstance(leaf, torch.Tensor)]
+    if not paths:
+        raise InputError("the example inputs hold no tensor", hint="pass at least one tensor")
+    names = list(input_names) if input_names is not None else None
+    if names is None and given_names is not None and len(given_names) == len(paths):
+        names = given_names
+    if names is None:
+        by_position = _parameter_names(bound, len(positional))
+        names = [_leaf_name(path, by_position) for path in paths]
+    if len(names) != len(paths):
+        raise InputError(f"{len(names)} input names for {len(paths)} input tensors: {', '.join(names)}")
+    if len(set(names)) != len(names):
+        raise InputError(f"input names are not unique: {', '.join(names)}")
+    return ModelInputs(positional, keywords, tuple(names))
+
+
+def _example(source: Source, keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if source.example is None:
+        raise InputError(f"{source.name} needs example inputs", hint="only an exported program brings its own")
+    args, kwargs = source.example
+    return args, {**kwargs, **keywords}
+
+
+def _by_place(
+    source: Source, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments as a captured graph has them: a script by place, an exported program as it was made."""
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as wrong:
+        raise InputError(f"{source.name} cannot take these arguments: {wrong}") from wrong
+    if source.is_script:
+        bound.apply_defaults()
+        return tuple(bound.arguments.values()), {}
+    example_args, example_kwargs = source.example or ((), {})
+    values = list(bound.arguments.items())
+    by_place = tuple(value for _, value in values[: len(example_args)])
+    by_name = dict(values[len(example_args) :])
+    return by_place, {name: by_name[name] for name in example_kwargs if name in by_name}
+
+
+def _parameter_names(bound: inspect.BoundArguments, count: int) -> list[str]:
+    names: list[str] = []
+    for name, parameter in bound.signature.parameters.items():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names += [f"{name}_{i}" for i in range(len(bound.arguments.get(name, ())))]
+        else:
+            names.append(name)
+    return names[:count]
+
+
+def _leaf_name(path: Path, by_position: Sequence[str]) -> str:
+    first = by_position[path[1]] if path[0] == 0 else str(path[1])
+    return re.sub(r"\W", "_", "_".join([first, *(str(k) for k in path[2:])]))
+
+
+def result_names(paths: Sequence[Path]) -> tuple[str, ...]:
+    """Names of a model's results: `output`, `output_0`, or their keys where the model names them."""
+    if len(paths) == 1 and not any(isinstance(key, str) for key in paths[0]):
+        return ("output",)
+    if not all(isinstance(path[0], str) for path in paths if path) or any(not path for path in paths):
+        return tuple(f"output_{place}" for place in range(len(paths)))
+    names = [re.sub(r"\W", "_", "_".join(map(str, path))) for path in paths]
+    return tuple(name if name[:1].isalpha() else f"output_{name}" for name in names)

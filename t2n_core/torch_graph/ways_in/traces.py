@@ -1,0 +1,53 @@
+"""capture="trace": torch.jit.trace runs the model once and writes down what it does; Python's decisions are frozen."""
+
+from __future__ import annotations
+
+import linecache
+import warnings
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch.jit._trace import TracerWarning
+from torch.overrides import TorchFunctionMode
+
+from t2n_core.torch_graph.ways_in.calls import FlatCall
+
+
+class FrozenDecision(UserWarning):
+    """The model decides something in Python that the archive will always decide as on the example inputs."""
+
+
+def traced(
+    call: FlatCall, tensors: Sequence[torch.Tensor], modes: Sequence[TorchFunctionMode]
+) -> tuple[torch.jit.ScriptModule, list[FrozenDecision]]:
+    """The call as TorchScript, and what is to be warned of: each line where Python reads a tensor's number."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", TracerWarning)
+        with ExitStack() as stack:
+            for mode in modes:
+                stack.enter_context(mode)
+            trace: Any = torch.jit.trace
+            script = trace(call, tuple(t.detach().clone() for t in tensors), check_trace=False, strict=False)
+    return script, _decisions(seen)
+
+
+def _decisions(seen: Iterable[warnings.WarningMessage]) -> list[FrozenDecision]:
+    lines = ((w.filename, w.lineno) for w in seen if issubclass(w.category, TracerWarning) and _is_own(w.filename))
+    return [
+        FrozenDecision(
+            f"{file}:{line}: `{linecache.getline(file, line).strip()}` reads a number out of a tensor; the archive "
+            "always takes that of the example inputs"
+        )
+        for file, line in dict.fromkeys(lines)
+    ]
+
+
+def _is_own(file: str) -> bool:
+    """PyTorch's own layers only check their arguments."""
+    return not file.startswith(_TORCH)
+
+
+_TORCH = torch.__file__.removesuffix("__init__.py")

@@ -1,0 +1,132 @@
+"""The first wrong node of models with a rule, an engine or a capture that is wrong on purpose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from t2n_core.check.bisect import find_first_wrong_node
+from t2n_core.check.samples import Sample
+from t2n_core.engine.protocol import EngineReply
+from t2n_core.errors import InputError
+from t2n_core.export import ExportResult, ModelExport
+from t2n_core.inference_target import TractNNEF
+from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.graph import Value
+from t2n_core.op.registry import Registry, Rule, load_default
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(5, 7), nn.Linear(7, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = torch.tanh(self.first(x))
+        return torch.sigmoid(self.second(hidden)) + 1
+
+
+def rules_with(key: str, function: Any) -> Registry:
+    rules = load_default().copy()
+    rules.remove(key)
+    rules.add(Rule(key, function, parameters=frozenset({"self"})))
+    return rules
+
+
+def exported(tmp_path: Any, version: str, rules: Registry | None = None, **options: Any) -> ExportResult:
+    torch.manual_seed(3)
+    export = ModelExport(Block().eval(), torch.randn(4, 5), rules=rules, **options)
+    return export.to(TractNNEF(version), tmp_path / "model.nnef.tar")
+
+
+def bent_tanh(g: Emitter, self: Value) -> Value:
+    return g.mul(g.tanh(self), 1.01)
+
+
+@pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
+def test_a_wrong_rule_is_named_with_its_source(tmp_path, version):
+    found = find_first_wrong_node(exported(tmp_path, version, rules_with("aten::tanh", bent_tanh)))
+    assert found.kind == "aten::tanh"
+    assert found.origin is not None
+    assert "hidden = torch.tanh(self.first(x))" in found.origin.source
+    assert found.comparison is not None
+    assert found.comparison.max_rel == pytest.approx(0.01, rel=1e-2)
+    assert found.blame == ("graph" if version == "0.21.19" else "")
+    assert found.stages == ({"raw": False, "declutter": False, "optimise": False} if found.stages else {})
+    text = found.describe()
+    assert "first wrong node: aten::tanh" in text
+    assert "= mul(" in text
+    assert "wrong before the engine changes anything" in text or "cannot run a graph before its optimiser" in text
+
+
+def test_what_only_fails_at_another_size_is_looked_for_there(tmp_path):
+    def bent_by_size(g: Emitter, self: Value) -> Value:
+        return g.mul(g.tanh(self), g.cast(g.size(self.shape[0], np.dtype(np.int64)), np.dtype(np.float32)))
+
+    rules = rules_with("aten::tanh", lambda g, self: g.div(bent_by_size(g, self), 4.0))
+    found = find_first_wrong_node(exported(tmp_path, "0.21.19", rules, dynamic_axes={"x": {0: "B"}}))
+    assert found.kind == "aten::tanh"
+    assert found.sizes["B"] != 4, "at the traced size the rule is right"
+
+
+def test_an_archive_that_passes_has_none(tmp_path):
+    with pytest.raises(InputError, match="passes"):
+        find_first_wrong_node(exported(tmp_path, "0.23.9"))
+
+
+def replace_samples(result: Any, samples: list[Sample]) -> None:
+    result.reference._samples = dict.fromkeys(result.reference._samples, samples)
+
+
+def test_a_capture_that_computes_something_else_is_blamed(tmp_path):
+    result = exported(tmp_path, "0.23.9")
+    (sample,) = result.samples
+    replace_samples(result, [Sample(sample.inputs, tuple(y + 1 for y in sample.expected))])
+    found = find_first_wrong_node(result)
+    assert found.blame == "capture"
+    assert "captured graph" in found.describe()
+
+
+def test_rounding_is_not_called_a_wrong_capture(tmp_path):
+    result = exported(tmp_path, "0.23.9")
+    (sample,) = result.samples
+    replace_samples(result, [Sample(sample.inputs, tuple(y * np.float32(1 + 2e-6) for y in sample.expected))])
+    found = find_first_wrong_node(result, "exact")
+    assert found.blame == "rounding"
+    assert "rounding: PyTorch itself" in found.describe()
+
+
+class Optimising:
+    """An engine whose optimiser drops the factor of a `tanh` that is not shown: what is shown cannot be fused."""
+
+    name, version, runs_stages = "tract", "0.21.19", True
+
+    def __init__(self, real: Any, dies: bool = False) -> None:
+        self.real, self.dies = real, dies
+
+    def run(self, archive: Any, batches: Any, *, timeout: float = 60.0, stage: str = "optimise") -> EngineReply:
+        reply: EngineReply = self.real.run(archive, batches, timeout=timeout, stage=stage)
+        text = (archive / "graph.nnef").read_text() if archive.is_dir() else "the whole"
+        if stage != "optimise" or ("sigmoid" not in text and text != "the whole"):
+            return reply
+        if self.dies:
+            return EngineReply("crash", "optimise", "panicked at fuse.rs: no such axis")
+        if len(reply.outputs[0]) > 1:
+            return reply
+        return EngineReply("ok", "run", outputs=(tuple(y + 0.5 for y in reply.outputs[0]),))
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_an_optimiser_that_errs_only_when_nothing_is_shown(tmp_path, monkeypatch, dies):
+    result = exported(tmp_path, "0.21.19")
+    engine = Optimising(result.target.engine(), dies)
+    monkeypatch.setattr(type(result.target), "engine", lambda self: engine)
+    found = find_first_wrong_node(result)
+    assert found.kind == "aten::sigmoid"
+    assert found.blame == "optimise"
+    assert dict(found.stages) == {"raw": True, "declutter": True, "optimise": False}
+    assert ("panicked at fuse.rs" in found.describe()) == dies

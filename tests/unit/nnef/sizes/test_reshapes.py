@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from t2n_core.nnef.sizes.dims import Shape, product, same, symbol
+from t2n_core.nnef.sizes.reshapes import ReshapePart, factors, joined, reshape_parts
+
+B, T = symbol("B"), symbol("T")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "parts"),
+    [
+        ((B, 4, T, 2 * T - 1), (B, 4, 2 * T - 1, T), [ReshapePart(2, (T, 2 * T - 1), (2 * T - 1, T))]),
+        ((B, 4, T, 6), (B, 4 * T, 6), [ReshapePart(1, (4, T), (4 * T,))]),
+        (
+            (B, 4, T, 2 * T - 1),
+            (4 * B, T * (2 * T - 1)),
+            [ReshapePart(0, (B, 4), (4 * B,)), ReshapePart(2, (T, 2 * T - 1), (T * (2 * T - 1),))],
+        ),
+        ((B, T), (B, T, 1), [ReshapePart(1, (T,), (T, 1))]),
+        ((B, T), (1, B, T), [ReshapePart(0, (B,), (1, B))]),
+        ((B, 1, T), (B, T), [ReshapePart(1, (1, T), (T,))]),
+        ((B, T, 1, 1), (B, T), [ReshapePart(1, (T, 1, 1), (T,))]),
+        ((1,), (1, 1, 1), [ReshapePart(0, (1,), (1, 1, 1))]),
+        ((B, T), (B, T), []),
+    ],
+)
+def test_parts(before: Shape, after: Shape, parts: list[ReshapePart]) -> None:
+    assert reshape_parts(before, after) == parts
+
+
+def test_parts_done_from_the_last_on_make_the_shape() -> None:
+    before, after = (2, 3, B, T, 5, 7, 1), (6, B, T * 5, 7)
+    shape: Shape = before
+    for part in reversed(reshape_parts(before, after)):
+        assert shape[part.start : part.start + part.count] == part.before
+        shape = (*shape[: part.start], *part.after, *shape[part.start + part.count :])
+    assert shape == after
+
+
+def test_joined_parts_leave_out_what_is_kept_around() -> None:
+    before, after = (B, 2, 3, T, 5, 2, 7), (B, 6, T, 10, 7)
+    whole = joined(reshape_parts(before, after), before, after)
+    assert whole == ReshapePart(1, (2, 3, T, 5, 2), (6, T, 10))
+    assert same(product(whole.before), product(whole.after))
+
+
+def test_factors_are_those_beside_numbers() -> None:
+    assert factors((4, 2 * B, T * (2 * T - 1))) == 3

@@ -1,0 +1,119 @@
+"""Integer functions of sizes, and what is proven of them from the ranges of the symbols."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import pytest
+import sympy
+
+from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, Modulo, as_dim, at_most, evaluate, same, symbol, text
+from t2n_core.nnef.sizes.size_functions import greatest, least
+
+T, B, P = symbol("T"), symbol("B"), symbol("P", 0)
+SHORT, LONG = symbol("T", 1, 16), symbol("T", 5)
+
+
+def test_symbols_with_other_ranges_are_other_symbols() -> None:
+    assert symbol("T", 1, 16) == SHORT != T
+    assert pickle.loads(pickle.dumps(SHORT)) == SHORT
+    assert pickle.loads(pickle.dumps(SHORT)).high == 16
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (Max(0, T - 3), Max(T - 3, 0)),
+        (Max(0, LONG - 3), LONG - 3),
+        (Min(SHORT, 20), SHORT),
+        (Min(T, 3 * FloorDiv(T, 3)), 3 * FloorDiv(T, 3)),
+        (Min(T, FloorDiv(T, 3) + 1), FloorDiv(T, 3) + 1),
+        (Max(0, FloorDiv(T + 1, 2) - 1), FloorDiv(T + 1, 2) - 1),
+        (Max(0, P - 1), Max(P - 1, 0)),
+        (Min(B * T, T), T),
+        (Max(0, Max(0, T - 2) - Min(2, T)), Max(T - 4, 0)),
+        (Max(0, Min(9, T) - Min(3, T)), Max(Min(T, 9) - 3, 0)),
+        (as_dim(T - Max(0, T - 3)), Min(T, 3)),
+        (as_dim(T + Max(0, 64 - T)), Max(T, 64)),
+        (as_dim(Min(T, 16) + 2), Min(T, 16) + 2),
+        (as_dim(T + 1 + Modulo(-T - 1, 4)), 4 * FloorDiv(T, 4) + 4),
+        (as_dim(2 * T + Modulo(3 * T, 5)), 5 * FloorDiv(2 * T + 4, 5)),
+        (as_dim(T + Modulo(T, 4)), T + Modulo(T, 4)),
+        (as_dim(Min(T, 32) + Max(0, T - 32)), T),
+        (as_dim(B + 2 * Max(T, 8) + 2 * Min(T, 8)), B + 2 * T + 16),
+        (as_dim(Min(T, 32) + Max(0, T - 31)), Min(T, 32) + Max(0, T - 31)),
+    ],
+)
+def test_extremes_are_as_short_as_the_ranges_allow(found: Dim, expected: Dim) -> None:
+    assert found == expected
+
+
+EXPRESSIONS = [
+    Max(0, T - 7) - Min(T, 5),
+    3 * FloorDiv(T - 4, 3) - T,
+    FloorDiv(T + B, 2) - 1,
+    B * T - T - B + 1,
+    Modulo(T, 5) - FloorDiv(T, 9),
+    Min(T, 12) * 2 - Max(3, T - 9),
+    Max(0, 10 - T) - FloorDiv(30 - T, 2),
+    (T - 1) * (B - 1) - Min(T, 4),
+]
+
+
+@pytest.mark.parametrize("e", EXPRESSIONS)
+def test_bounds_are_never_exceeded(e: sympy.Expr) -> None:
+    low, high = least(e), greatest(e)
+    for time, batch in itertools.product(range(1, 40), range(1, 8)):
+        found = evaluate(as_dim(e), {"T": time, "B": batch})
+        assert low is None or low <= found
+        assert high is None or high >= found
+
+
+@pytest.mark.parametrize("e", EXPRESSIONS)
+def test_a_sum_in_its_shorter_form_is_the_same_number(e: sympy.Expr) -> None:
+    for time, batch in itertools.product(range(1, 40), range(1, 8)):
+        sizes = {sympy.Symbol("T"): time, sympy.Symbol("B"): batch}
+        plain = e.xreplace({T: sizes[sympy.Symbol("T")], B: sizes[sympy.Symbol("B")]})
+        assert evaluate(as_dim(e), {"T": time, "B": batch}) == int(plain)
+
+
+def test_what_follows_from_ranges() -> None:
+    assert at_most(1, T)
+    assert not at_most(1, P)
+    assert at_most(SHORT, 16)
+    assert not at_most(T, 16)
+
+
+def test_sizes_are_compared_at_both_sides_of_every_number() -> None:
+    assert not same(Max(T, 5), T)
+    assert not same(Min(T, 1000), T)
+    assert not same(FloorDiv(T, 500), 0)
+    assert same(Max(LONG, 5), LONG)
+    assert not same(Max(P, 1), P)
+
+
+def test_extremes_are_written_with_two_operands() -> None:
+    assert text(Min(T, B, 3)) == "min(min(B,T),3)"
+    assert text(as_dim(2 * Max(T, 5) - 1)) == "((max(T,5)*2)-1)"
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (FloorDiv(Max(T - 2, 0), 2), Max(FloorDiv(T, 2) - 1, 0)),
+        (FloorDiv(Min(T, 9) + 1, 2), Min(FloorDiv(T + 1, 2), 5)),
+        (FloorDiv(7 - Min(T, 4), 2), Max(-FloorDiv(T, 2) + 3, 1)),
+        (as_dim(2 * T + 2 * Max(0, 12 - T)), 2 * Max(T, 12)),
+    ],
+)
+def test_a_quotient_of_an_extreme_is_the_extreme_of_quotients(found: Dim, expected: Dim) -> None:
+    assert found == expected
+    for time in range(1, 40):
+        assert evaluate(as_dim(found), {"T": time}) == evaluate(as_dim(expected), {"T": time})
+
+
+def test_multiples_of_the_divisor_leave_no_remainder() -> None:
+    assert Modulo(4 * FloorDiv(T + 3, 4) + 1, 4) == 1
+    assert Modulo(T + 8 * FloorDiv(T, 3) + 5, 4) == Modulo(T + 1, 4)
+    assert Modulo(6 * T, 4) == Modulo(6 * T, 4, evaluate=False)

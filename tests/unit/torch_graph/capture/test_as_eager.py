@@ -1,0 +1,107 @@
+"""What torch.export would capture differently is as in eager PyTorch, or refused."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from t2n_core.errors import CaptureError
+from t2n_core.export import ModelExport
+from t2n_core.inference_target import TractNNEF
+from t2n_core.torch_graph.sizes.narrowing import RangeWarning
+
+PADDED = torch.tensor([[False, False, False], [False, False, True]])
+
+
+class Encoder(nn.Module):
+    def __init__(self, nested: bool) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dropout=0.0)
+        self.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=nested)
+
+    def forward(self, x: torch.Tensor, padded: torch.Tensor) -> torch.Tensor:
+        return self.encoder(x, src_key_padding_mask=padded)
+
+
+def test_a_padding_mask_of_nested_tensors_is_refused():
+    export = ModelExport(Encoder(nested=True).eval(), (torch.randn(2, 3, 4), PADDED))
+    with pytest.raises(CaptureError, match="zeros at padded places") as caught:
+        _ = export.captured
+    assert "enable_nested_tensor=False" in str(caught.value)
+
+
+def test_a_padding_mask_without_nested_tensors_passes(tmp_path):
+    torch.manual_seed(5)
+    export = ModelExport(Encoder(nested=False).eval(), (torch.randn(2, 3, 4), PADDED))
+    assert export.to(TractNNEF("0.23.9"), tmp_path / "a.tar").check_parity().passed
+
+
+class Loss(nn.Module):
+    def __init__(self, reduction: str) -> None:
+        super().__init__()
+        self.reduction = reduction
+
+    def forward(self, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return functional.multilabel_margin_loss(x, target, reduction=self.reduction)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("targets", [[3, 0, -1, 1, 1], [[3, 0, -1, 1, 1], [0, 1, 2, 3, 4], [-1, 2, 3, 4, 0]]])
+def test_the_margins_of_many_labels(targets, reduction, tmp_path):
+    torch.manual_seed(7)
+    target = torch.tensor(targets)
+    export = ModelExport(Loss(reduction).eval(), (torch.randn(target.shape), target))
+    assert export.to(TractNNEF("0.23.9"), tmp_path / "a.tar").check_parity("approximate").passed
+
+
+KEYWORDS = {
+    "tensor_split by indices": lambda x: torch.tensor_split(x, indices=(1,), dim=1),
+    "tensor_split by sections": lambda x: torch.tensor_split(x, sections=2, dim=1),
+    "tensor_split along an axis": lambda x: x.tensor_split(2, axis=1),
+    "squeeze of an axis": lambda x: x[:, :, :1].squeeze(axis=2),
+    "select of an axis": lambda x: torch.select(x, axis=1, index=0),
+    "narrow of an axis": lambda x: torch.narrow(x, axis=1, start=0, length=1),
+}
+
+
+class Called(nn.Module):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def forward(self, x: torch.Tensor):
+        return KEYWORDS[self.name](x)
+
+
+@pytest.mark.parametrize("name", list(KEYWORDS))
+def test_functions_are_captured_with_all_names_of_their_arguments(name):
+    x = torch.randn(2, 6, 4)
+    graph = ModelExport(Called(name).eval(), {"x": x}, dynamic_axes={"x": {0: "B"}}).captured.graph
+    found = KEYWORDS[name](x)
+    shapes = [tuple(t.shape[1:]) for t in ([found] if isinstance(found, torch.Tensor) else found)]
+    assert [output.shape[1:] for output in graph.outputs] == shapes
+
+
+class Unshuffled(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        even = x[:, :, : x.shape[2] // 2 * 2, : x.shape[3] // 2 * 2]
+        return functional.pixel_unshuffle(even, 2)
+
+
+@pytest.mark.parametrize("sizes", [(4, 6), (9, 5)])
+def test_pixels_of_a_slice_are_unshuffled_at_all_sizes(sizes):
+    export = ModelExport(Unshuffled(), {"x": torch.randn(1, 3, *sizes)}, dynamic_axes={"x": {2: "H", 3: "W"}})
+    assert str(export.captured.range) == "H >= 1, W >= 1"
+
+
+@pytest.mark.parametrize("squeezed", [torch.squeeze, torch.squeeze_copy, torch.ops.aten.squeeze_copy.dims])
+def test_that_an_axis_stays_is_a_decision(squeezed):
+    class Squeezed(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return squeezed(x, (1,)) * 2
+
+    with pytest.warns(RangeWarning, match="T != 1"):
+        captured = ModelExport(Squeezed(), {"x": torch.randn(2, 5)}, dynamic_axes={"x": {1: "T"}}).captured
+    assert str(captured.range) == "T >= 2"

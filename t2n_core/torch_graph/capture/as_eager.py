@@ -56,8 +56,13 @@ def squeeze(input: torch.Tensor, dim: Any = None) -> torch.Tensor:
     return input.squeeze() if dim is None else input.squeeze(dim)
 
 
-def of_any_strides(operator: Callable[..., torch.Tensor], input: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-    """Return what an operator gives that takes any strides, where what is captured in its place asks for some."""
+def move_pixels(operator: Callable[..., torch.Tensor], input: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+    """Return a shuffled image. Eager PyTorch takes any strides, where the captured form asks for some.
+
+    An image without pixels keeps its channels, which is a decision on its sizes that capture does not see.
+    """
+    for extent in input.shape:
+        bool(extent >= 1)
     return operator(input.contiguous(), *args, **kwargs)
 
 
@@ -96,7 +101,7 @@ AS_EAGER: dict[Any, Callable[..., Any]] = {
     functional.multilabel_margin_loss: multilabel_margin_loss,
     **dict.fromkeys((torch.narrow, torch.Tensor.narrow), narrow),
     **dict.fromkeys((torch.squeeze, torch.Tensor.squeeze, torch.squeeze_copy, *_SQUEEZES), squeeze),
-    **{one: functools.partial(of_any_strides, one) for one in (torch.pixel_shuffle, torch.pixel_unshuffle)},
+    **{one: functools.partial(move_pixels, one) for one in (torch.pixel_shuffle, torch.pixel_unshuffle)},
     **dict.fromkeys((torch.tensor_split, torch.Tensor.tensor_split), tensor_split),
     torch.linspace: linspace,
 }

@@ -91,9 +91,9 @@ class Unshuffled(nn.Module):
 
 
 @pytest.mark.parametrize("sizes", [(4, 6), (9, 5)])
-def test_pixels_of_a_slice_are_unshuffled_at_all_sizes(sizes):
+def test_pixels_of_a_slice_are_unshuffled_where_there_are_some(sizes):
     export = ModelExport(Unshuffled(), {"x": torch.randn(1, 3, *sizes)}, dynamic_axes={"x": {2: "H", 3: "W"}})
-    assert str(export.captured.range) == "H >= 1, W >= 1"
+    assert str(export.captured.range) == "H >= 2, W >= 2"
 
 
 @pytest.mark.parametrize("squeezed", [torch.squeeze, torch.squeeze_copy, torch.ops.aten.squeeze_copy.dims])

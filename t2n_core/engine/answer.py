@@ -15,7 +15,7 @@ class Answer:
 
     def __init__(self) -> None:
         self.lost = False
-        """The worker ended, not by us, before it said anything of the job."""
+        """True if the worker ended by itself before it sent any event of the job."""
         self.started = False
         self._status: ReplyStatus | None = None
         self._stage: EngineStage = "load"

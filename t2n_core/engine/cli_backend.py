@@ -97,7 +97,7 @@ class CliEngine:
         return f"CliEngine({self.resolved.library})"
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no process is left between two jobs."""
 
     def run(
         self,
@@ -180,7 +180,7 @@ class CliEngine:
 
 
 def _save_npz(path: Path, inputs: Mapping[str, Array]) -> None:
-    """Names may be any identifier, `file` too, which `np.savez` keeps for itself. Halves have no form there."""
+    """Write an .npz file with any identifiers as names, also `file`, which `np.savez` reserves; float16 as float32."""
     with zipfile.ZipFile(path, "w") as bundle:
         for name, array in inputs.items():
             with bundle.open(f"{name}.npy", "w", force_zip64=True) as entry:
@@ -189,7 +189,7 @@ def _save_npz(path: Path, inputs: Mapping[str, Array]) -> None:
 
 
 def _execute(command: Sequence[str], timeout: float, memory: int) -> tuple[int, str, bool]:
-    """Exit code, stderr, and whether we killed it."""
+    """Run a command and return its exit code, its stderr, and True if it was killed here."""
     killed = False
     process = subprocess.Popen(
         command,

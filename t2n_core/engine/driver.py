@@ -42,7 +42,7 @@ _CODES = {
     "f8": 0x38,
 }
 _COMPLEX_CODES = {"c8": 0x54, "c16": 0x58}
-"""Wheels of 0.19 alone: later ones are built without complex numbers and crash on these codes."""
+"""Codes for wheels of 0.19 only: later ones are built without complex numbers and crash on these codes."""
 
 
 class TractDriver:
@@ -58,7 +58,7 @@ class TractDriver:
         except (OSError, AttributeError) as cause:
             raise EngineLoadError(f"{library} cannot be used as a tract library: {cause}") from cause
         self.says_version: str = version.decode("utf-8", "replace")
-        """What the library says of itself; some wheels are wrong about it."""
+        """The version that the library reports, which is wrong in some wheels."""
         codes = {**_CODES, **(_COMPLEX_CODES if self.says_version.startswith("0.19.") else {})}
         self._code_of = {np.dtype(name): code for name, code in codes.items()}
         self._dtype_of = {code: dtype for dtype, code in self._code_of.items()}

@@ -1,4 +1,4 @@
-"""What every engine with a worker process has in common: it starts with the first job, and again after a death."""
+"""The base of engines with a worker process: the worker starts with the first job, and again after a death."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Employer:
     """One worker process at a time. Jobs of several threads run one after the other."""
 
     def __init__(self, module: str, *arguments: str, grace: float = 0.0) -> None:
-        """`python -m module arguments` is the worker; it gets `grace` seconds beyond a job's own time."""
+        """Take the worker's command, `python -m module arguments`; it gets `grace` seconds beyond a job's own time."""
         self._command = (module, *arguments)
         self._grace = grace
         self._lock = threading.Lock()
@@ -31,7 +31,7 @@ class Employer:
                 self._worker = None
 
     def abandon(self) -> None:
-        """In a forked process: forget the worker, which belongs to the process that started it."""
+        """Forget the worker in a forked process; it belongs to the process that started it."""
         self._lock = threading.Lock()
         if self._worker:
             self._worker.abandon()
@@ -40,7 +40,7 @@ class Employer:
     def _work(
         self, archive: Path, batches: Sequence[Sequence[Array]], options: Mapping[str, Any], timeout: float
     ) -> EngineReply:
-        """Whatever the worker does is in the reply. Raises InputError for arrays that cannot be sent."""
+        """Return the reply to one job, which holds failures too. Raises InputError for arrays that cannot be sent."""
         try:
             arrays = [plain_array(array) for batch in batches for array in batch]
         except TypeError as cause:
@@ -70,7 +70,7 @@ class Employer:
         return answer
 
     def _ready_worker(self, answer: Answer) -> WorkerProcess | None:
-        """None, with the reason in `answer`, when the worker cannot do its work."""
+        """Return the worker, started if need be; None, with the reason in `answer`, if it cannot work."""
         if self._worker and not self._worker.usable:
             self._worker.abandon()
             self._worker = None

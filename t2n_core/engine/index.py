@@ -48,7 +48,7 @@ class EngineIndexWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class WheelRecord:
-    """What the index says of the wheel that fits this machine."""
+    """Name and hash of the wheel that fits this machine, as the index states them."""
 
     filename: str
     sha256: str
@@ -87,7 +87,7 @@ def forget_answers() -> None:
 
 
 def wheel_record(version: Version, folder: Path) -> WheelRecord:
-    """Name and hash of the wheel as the index states them; nothing is installed. Raises EngineProvisionError.
+    """Return name and hash of a wheel as the index states them; nothing is installed. Raises EngineProvisionError.
 
     `folder` is only named, because pip before 23.3 takes a foreign Python version for a target folder alone.
     """
@@ -118,7 +118,7 @@ def download_wheel(version: Version, folder: Path) -> Path:
 
 
 def run_pip(arguments: Sequence[str], error: type[EngineError], problem: str) -> str:
-    """Standard output of one pip command; raises `error`, with what pip says, when it fails."""
+    """Return the standard output of one pip command. Raises `error`, with pip's message, if it fails."""
     environment = {
         **os.environ,
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
@@ -148,7 +148,7 @@ def run_pip(arguments: Sequence[str], error: type[EngineError], problem: str) ->
 
 
 def _reason(stderr: str) -> str:
-    """What broke the connection, else pip's error lines, else its last words."""
+    """Return why pip failed: the broken connection, else its error lines, else its last lines."""
     if broken := re.findall(r"connection broken by '(.*)': \S*$", stderr, re.MULTILINE):
         return f"the index cannot be reached: {broken[-1]}"  # pip itself then says "no matching distribution"
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
@@ -205,7 +205,7 @@ def _remember(memory: Path, answer: Sequence[Version]) -> None:
 
 
 def _recall(memory: Path) -> tuple[Version, ...]:
-    """The remembered answer; empty when there is none or it is damaged."""
+    """Return the remembered answer; empty if there is none or it is damaged."""
     try:
         return _parse_versions(_read_memory(memory).versions)
     except (OSError, msgspec.DecodeError):

@@ -1,6 +1,6 @@
-"""What a worker does for one job; runs in the process that may die of it.
+"""The work for one job, in the process that the job may kill.
 
-The stage is said before it is entered, so that a death is counted to the right one.
+Each stage is announced before it is entered, so that a death is attributed to the right one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Send(Protocol):
 def perform(driver: TractDriver, job: Frame, send: Send) -> None:
     """Send the events of one job: `stage`…, `outputs` per batch, and at last `done`, `error` or `oom`.
 
-    A job that keeps going answers a batch that the engine does not take with `refused`, and takes the next one.
+    A job that keeps going sends `refused` for a batch that the engine rejects, and runs the next one.
     """
     times: dict[str, float] = {}
     try:

@@ -21,12 +21,12 @@ from t2n_core.engine.employer import Employer
 from t2n_core.engine.protocol import Array, EngineReply
 
 VERSION: Final = "1.0.5"
-"""Of the NNEF standard."""
+"""The version of the NNEF standard."""
 AGREEMENT_RTOL: Final = 1e-4
 AGREEMENT_ATOL: Final = 1e-5
-"""How far the two oracles may be apart, the latter relative to the largest number of an output, if that is above 1."""
+"""Tolerances between the two oracles. The absolute one is multiplied by an output's largest number, if above 1."""
 SESSION_TIMEOUT: Final = 20.0
-"""Seconds that the C++ executor gets at most: its loops are naive, and it is the second opinion."""
+"""Time limit of the C++ executor, in seconds: its loops are naive, and it is the second opinion."""
 _CHILD: Final = "t2n_core.engine.khronos_child"
 
 
@@ -46,9 +46,8 @@ class _Oracle(Employer):
     def run(self, archive: Path, batches: Sequence[Sequence[Array]], *, timeout: float = 60.0) -> EngineReply:
         """Checks `archive` (directory, .tar or .tgz) and runs each batch, inputs in graph order.
 
-        `timeout` is in seconds for the whole job. What is wrong with the graph or the inputs is an `error` in the
-        reply. Integer outputs come as int64 (interpreter) or int32 (session). Raises InputError for arrays that cannot
-        be sent to any engine.
+        `timeout` is in seconds for the whole job. A wrong graph or input gives an `error` in the reply. Integer outputs
+        come as int64 (interpreter) or int32 (session). Raises InputError for arrays that cannot be sent to any engine.
         """
         return self._work(archive, batches, {}, timeout)
 
@@ -162,7 +161,7 @@ def _pairs(reply: EngineReply, other: EngineReply) -> list[tuple[str, Array, Arr
 
 
 def _largest_error(reply: EngineReply, other: EngineReply) -> float:
-    """Among the elements that are finite in both."""
+    """Return the largest difference among the elements that are finite in both replies."""
     largest = 0.0
     for _, mine, theirs in _pairs(reply, other):
         if mine.shape == theirs.shape:
@@ -173,7 +172,7 @@ def _largest_error(reply: EngineReply, other: EngineReply) -> float:
 
 
 def _disagreement(reply: EngineReply, other: EngineReply) -> str:
-    """What differs by more than rounding; empty if nothing does."""
+    """Describe the first output that differs by more than rounding; return an empty text if none does."""
     for place, mine, theirs in _pairs(reply, other):
         if mine.dtype.kind != theirs.dtype.kind:
             return f"{place} is {mine.dtype} in the interpreter and {theirs.dtype} in the C++ executor"

@@ -1,4 +1,4 @@
-"""What the Khronos parser lets through in a file, checked on the file; and what its C++ executor cannot judge."""
+"""Checks of an NNEF file that the Khronos parser lacks, and the graphs that its C++ executor cannot judge."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ARGUMENT: Final = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)")
 _BORDERS: Final = frozenset(["ignore", "constant", "replicate", "reflect", "reflect-even"])
 _STORED_AS: Final = {"scalar": "f", "integer": "iu", "logical": "b"}
 _READING: Final = (nnef.Error, ValueError, OSError, TypeError, AssertionError)
-"""What the package raises for a bad file; TypeError comes out of a message formatter of its own."""
+"""Exceptions that the package raises for a bad file; its message formatter raises the TypeError."""
 _OWN_WAY: Final = {
     "gelu": "computes gelu by a sigmoid",
     "round": "rounds halves away from zero",
@@ -38,11 +38,11 @@ _NO_KERNEL: Final = frozenset(["argmax_pool", "sample", "desample", "max_pool_wi
 
 
 class IllegalFileError(Exception):
-    """The file is not strict NNEF; the text has all reasons."""
+    """The file is not strict NNEF; the message has all reasons."""
 
 
 def load(folder: Path) -> Any:
-    """The graph with weights and inferred shapes. Raises IllegalFileError with everything that is wrong."""
+    """Return the graph with weights and inferred shapes. Raises IllegalFileError with all that is wrong."""
     try:
         graph = nnef.load_graph(str(folder))
         text = (folder / "graph.nnef").read_text(encoding="ascii")
@@ -65,7 +65,10 @@ def _wrapped_integers(text: str) -> Iterator[str]:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """What is not flat: extensions, fragments, calls inside of calls, operators between operands, tensors by name."""
+    """Yield a message for each form that strict NNEF lacks.
+
+    These are extensions, fragments, nested calls, infix operators, and tensors passed by name.
+    """
     plain = _STRING.sub("''", text)
     body = plain.partition("{")[2]
     yield from (f"the statement `{word.strip()}`: strict NNEF has none" for word in _EXTENSION.findall(plain))
@@ -124,7 +127,7 @@ def _problems(graph: Any) -> Iterator[str]:
 
 
 def session_objection(graph: Any) -> str:
-    """Why the C++ executor is no judge of this graph; empty if it is. The shapes must have been inferred."""
+    """Return why the C++ executor cannot judge this graph; empty if it can. The shapes must have been inferred."""
     for op in graph.operations:
         reason = _objection(graph, op)
         if reason:

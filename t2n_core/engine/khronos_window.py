@@ -1,4 +1,4 @@
-"""Borders and sliding windows as NNEF 1.0.5 words them: over every axis of the tensor, channels and batch included."""
+"""Borders and sliding windows as NNEF 1.0.5 defines them: over every axis of a tensor, channels and batch too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Padding: TypeAlias = Sequence[tuple[int, int]]
 
 
 def fold(position: Tensor, extent: int, border: str) -> Tensor:
-    """Where a coordinate outside [0, extent) takes its value from. Raises ValueError for an unknown border."""
+    """Map coordinates to those in [0, extent) that give their values. Raises ValueError for an unknown border."""
     if border == "replicate":
         return position.clamp(0, extent - 1)
     if border == "reflect":  # ... 2 1 | 0 1 2 3 | 2 1 ...
@@ -26,7 +26,7 @@ def fold(position: Tensor, extent: int, border: str) -> Tensor:
 
 
 def pad(input: Tensor, padding: Padding, border: str = "constant", value: float = 0.0) -> Tensor:
-    """Any rank, any axis, every border; a negative amount crops."""
+    """Pad any axis of a tensor of any rank, with any border; a negative amount crops."""
     if border in ("constant", "ignore"):
         amounts = itertools.chain.from_iterable(reversed(padding))
         return torch.nn.functional.pad(input, list(amounts), value=value)
@@ -47,7 +47,7 @@ class Window:
         stride: Sequence[int] = (),
         dilation: Sequence[int] = (),
     ) -> None:
-        """Empty `padding` is the automatic one, empty `stride` and `dilation` are ones."""
+        """Take empty `padding` as the automatic one, empty `stride` and `dilation` as ones."""
         ones = [1] * len(extents)
         self.size, self.step, self.gap = list(size), list(stride or ones), list(dilation or ones)
         self.span = [(k - 1) * g + 1 for k, g in zip(self.size, self.gap, strict=True)]
@@ -55,7 +55,7 @@ class Window:
         self.padding = list(padding) or centred
 
     def view(self, padded: Tensor) -> Tensor:
-        """[positions..., elements] of a tensor that is padded already. Raises ValueError if the window does not fit."""
+        """Return [positions..., elements] of a padded tensor. Raises ValueError if the window does not fit."""
         if any(n < s for n, s in zip(padded.shape, self.span, strict=True)):
             raise ValueError(f"window {self.span} is larger than the padded tensor {list(padded.shape)}")
         padded = padded.contiguous()
@@ -65,13 +65,13 @@ class Window:
         return padded.as_strided(count + self.size, move + tap).flatten(len(count))
 
     def taps(self, x: Tensor, border: str, outside: float = 0.0) -> Tensor:
-        """[positions..., elements] of `x` with its border; `outside` stands behind a constant or ignored one."""
+        """Return [positions..., elements] of `x` with its border; a constant or ignored one has the value `outside`."""
         constant = border in ("constant", "ignore")
         return self.view(pad(x, self.padding, "constant" if constant else border, outside if constant else 0.0))
 
 
 def _centred(extent: int, span: int, step: int) -> tuple[int, int]:
-    """Automatic padding: enough for ceil(extent / step) positions, an odd element goes behind."""
+    """Return the automatic padding: enough for ceil(extent / step) positions, with the odd element at the end."""
     steps = -(-extent // step) - 1
     short = max(steps * step + span - extent, 0)
     return short // 2, short - short // 2

@@ -1,4 +1,4 @@
-"""What an engine means by refusing sizes: its own message names neither the range of the archive nor the size."""
+"""Explanations of an engine's refusal of sizes: its own message names neither the archive's range nor the size."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SCENARIO: Final = re.compile(r"^extension tract_assert range: (.*);$", re.MULTI
 
 
 def explained(reply: EngineReply, archive: Path, batches: Sequence[Sequence[Array]]) -> EngineReply:
-    """The reply, whose errors say the size and the range where the engine refused a size out of it."""
+    """Return the reply. An error about a size outside of the archive's range then names that size and the range."""
     found = {index: text for index, text in reply.refused.items() if _GUARD.search(text)}
     failed = reply.status == "error" and reply.stage == "run" and _GUARD.search(reply.message)
     if not found and not failed:
@@ -44,14 +44,14 @@ def _sentence(text: str, batch: Sequence[Array]) -> str:
 
 
 def range_of(text: str) -> str:
-    """The range that a graph's text says."""
+    """Return the range of sizes that a graph's text declares."""
     if known := _SAID.search(text):
         return re.sub(r"\\(.)", r"\1", known[1])
     return ", ".join(_SCENARIO.findall(text)) or "sizes of at least 1"
 
 
 def _sizes(text: str, batch: Sequence[Array]) -> Iterator[tuple[str, int]]:
-    """What the symbols are that stand alone in a shape."""
+    """Yield each symbol that is an extent by itself in an input's shape, with its size in this batch."""
     for (_, arguments), array in zip(_EXTERNAL.findall(text), batch, strict=False):
         shape = _SHAPE.search(arguments)
         for extent, size in zip(shape[1].split(",") if shape else [], array.shape, strict=False):
@@ -60,7 +60,7 @@ def _sizes(text: str, batch: Sequence[Array]) -> Iterator[tuple[str, int]]:
 
 
 def graph_text(archive: Path) -> str:
-    """The content of `graph.nnef`. Raises OSError, ValueError or TarError."""
+    """Return the content of `graph.nnef`. Raises OSError, ValueError or TarError."""
     if archive.is_dir():
         return (archive / "graph.nnef").read_text(encoding="utf-8")
     with tarfile.open(archive) as tar:

@@ -72,7 +72,7 @@ class WorkerProcess:
 
     @property
     def usable(self) -> bool:
-        """False once it ended, and in a process forked from the one that started it."""
+        """Return False once it has ended, and in a process forked from the one that started it."""
         return self._owner == os.getpid() and self._process.poll() is None
 
     @property
@@ -80,7 +80,7 @@ class WorkerProcess:
         return self._process.pid
 
     def wait_ready(self) -> Frame:
-        """The first frame: `ready` or `failed`."""
+        """Wait for the first frame and return it: `ready` or `failed`."""
         with self._watched(START_TIMEOUT):
             return self._read()
 
@@ -103,7 +103,7 @@ class WorkerProcess:
             return frame
 
     def kill(self) -> None:
-        """At once, with its children."""
+        """Kill it at once, with its children."""
         if self._owner != os.getpid():
             return
         self._kill_group()
@@ -149,7 +149,7 @@ class WorkerProcess:
 
     @contextlib.contextmanager
     def _watched(self, seconds: float) -> Iterator[None]:
-        """Blocking reads and writes are fine below: the watchdog ends the other side, and with it the wait."""
+        """Kill the worker after `seconds`; that also ends a blocking read or write in the body."""
         watchdog = threading.Timer(seconds, self._kill_group)
         watchdog.daemon = True
         watchdog.start()
@@ -164,14 +164,14 @@ class WorkerProcess:
             watchdog.cancel()
 
     def _has_ended(self) -> bool:
-        """Without collecting its exit code, so that its number, and its group's, cannot go to another process yet."""
+        """Return True if it has ended. Its exit code is not collected, so no other process gets its id yet."""
         try:
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except (AttributeError, ChildProcessError):  # not on every system; or collected already
             return True
 
     def _kill_group(self) -> None:
-        """Also what is left of a group whose worker has ended."""
+        """Kill the process group, also when its worker has ended."""
         if self._process.returncode is not None:
             return
         self._killed = True

@@ -1,4 +1,4 @@
-"""What every engine looks like from outside: one archive and some batches of inputs in, one reply out."""
+"""The interface of every engine: it takes one archive and some batches of inputs, and returns one reply."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class EngineReply:
     times: Mapping[str, float] = field(default_factory=dict)
     """Seconds: `load`, `optimise`, and `run` for all batches together."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What the engine says of the model: input and output facts as text."""
+    """Facts that the engine reports about the model, such as its inputs and outputs as text."""
     widened: bool = False
-    """Outputs of a narrow dtype came in a wider one, since the way they took has no other: halves as float32 out of a
-    command line, all integers as int64 out of the Khronos tools."""
+    """True if outputs come in a wider dtype than the graph's, for lack of another in their channel: float16 as float32
+    from a command line, all integers as int64 from the Khronos tools."""
     refused: Mapping[int, str] = field(default_factory=dict)
-    """The error of each batch that the engine did not take, by its index; only where the job was to keep going."""
+    """The error of each batch that the engine rejected, by its index; only if the job was told to keep going."""
 
 
 class Engine(Protocol):

@@ -43,7 +43,7 @@ _verified: set[Path] = set()
 
 
 class FileEntry(msgspec.Struct, frozen=True):
-    """Path relative to the engine's folder, with `/`."""
+    """One file of an engine; `path` is relative to the engine's folder, with `/`."""
 
     path: str
     sha256: str
@@ -51,7 +51,7 @@ class FileEntry(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What an engine's folder must hold, and where it came from."""
+    """The content of an engine's `manifest.json`: the files of its folder, and the wheel that they come from."""
 
     version: str
     wheel: str
@@ -77,11 +77,11 @@ class StoredEngine(msgspec.Struct, frozen=True):
 
 
 class _DamagedError(Exception):
-    """A cache entry does not hold what its manifest says; the text says what."""
+    """A cache entry does not match its manifest; the message says where."""
 
 
 def default_cache_dir() -> Path:
-    """`T2N_CACHE_DIR`, or the platform's cache directory of the user."""
+    """Return `T2N_CACHE_DIR`, or the platform's cache directory of the user."""
     if chosen := os.environ.get("T2N_CACHE_DIR"):
         return Path(chosen).absolute()
     return Path(platformdirs.user_cache_dir("t2n", appauthor=False))
@@ -89,7 +89,7 @@ def default_cache_dir() -> Path:
 
 @functools.cache
 def platform_tag() -> str:
-    """Names the kind of library that this interpreter can load, coarser than a wheel's tag: `linux_x86_64`."""
+    """Return the kind of library that this interpreter can load, coarser than a wheel's tag: `linux_x86_64`."""
     names = list(tags.platform_tags())
     if sys.platform == "linux":
         libc = "_musl" if any(name.startswith("musllinux") for name in names) else ""
@@ -109,14 +109,14 @@ class EngineStore:
         return self.cache_dir / "engines" / "tract" / str(version) / platform_tag()
 
     def has(self, version: Version) -> bool:
-        """Whether there is an engine of this version with a readable manifest; its contents are not checked."""
+        """Return True if there is an engine of this version with a readable manifest; its contents are not checked."""
         try:
             return Version(_open_entry(self.folder(version)).manifest.version) == version
         except _DamagedError:
             return False
 
     def list_stored(self) -> list[StoredEngine]:
-        """Every engine of this platform with a readable manifest, ascending; contents are not checked."""
+        """Return every engine of this platform with a readable manifest, ascending; contents are not checked."""
         stored = []
         for version in self.versions_on_disk():
             with contextlib.suppress(_DamagedError):
@@ -124,7 +124,7 @@ class EngineStore:
         return stored
 
     def versions_on_disk(self) -> list[Version]:
-        """Every version with a folder for this platform, also a damaged one, ascending."""
+        """Return every version with a folder for this platform, damaged ones too, ascending."""
         found = []
         root = self.cache_dir / "engines" / "tract"
         for folder in root.iterdir() if root.is_dir() else ():
@@ -133,7 +133,7 @@ class EngineStore:
         return sorted(version for version in found if self.folder(version).is_dir())
 
     def remove(self, version: Version) -> None:
-        """Delete one engine. Raises EngineProvisionError if it cannot be."""
+        """Delete one engine. Raises EngineProvisionError if that fails."""
         folder = self.folder(version)
         with _clear_errors(version, folder), self._locked(version):
             _verified.discard(folder)
@@ -170,7 +170,7 @@ class EngineStore:
     def fetch(
         self, version: Version, *, offline: bool = False, on_download: Callable[[], None] | None = None
     ) -> StoredEngine:
-        """One engine, from the cache if it is there and intact, else from the index. Raises EngineProvisionError."""
+        """Return one engine, from the cache if intact there, else from the index. Raises EngineProvisionError."""
         folder = self.folder(version)
         try:
             return _verify(folder)

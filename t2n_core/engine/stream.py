@@ -15,7 +15,7 @@ from t2n_core.errors import EngineRunError
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Which axis of each input and output is the streamed one, and how many steps each output is late."""
+    """A streaming graph: its steps per pulse, the streamed axis of each input and output, and the outputs' delays."""
 
     size: int
     input_axes: Sequence[int]
@@ -24,13 +24,13 @@ class Stream:
 
     @classmethod
     def of(cls, model: TractModel, pulse: Mapping[str, Any]) -> Stream:
-        """Turns the model into a streaming one: `pulse` has `symbol` and `size`. Raises EngineOptimiseError."""
+        """Turn the model into a streaming one: `pulse` has `symbol` and `size`. Raises EngineOptimiseError."""
         model.pulse(pulse["symbol"], pulse["size"])
         input_axes, output_axes, delays = map(model.numbers, ("pulse.input_axes", "pulse.output_axes", "pulse.delay"))
         return cls(pulse["size"], input_axes, output_axes, delays)
 
     def run(self, runnable: TractRunnable, arrays: Sequence[Array]) -> list[Array]:
-        """The outputs of a whole sequence as far as they are known at its end, without what comes before the delay.
+        """Return the outputs of a whole sequence, as far as known at its end, without the steps before the delay.
 
         Every array has a whole number of pulses along its axis. Raises EngineRunError.
         """

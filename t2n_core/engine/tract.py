@@ -30,7 +30,7 @@ class TractEngine(Employer):
     name = "tract"
 
     def __init__(self, resolved: ResolvedEngine, *, fork: bool = hasattr(os, "fork")) -> None:
-        """With `fork` off the jobs run in the worker itself, which is replaced when one kills it."""
+        """Without `fork` the jobs run in the worker itself, which is replaced if one kills it."""
         inline = [] if fork else ["--inline"]
         super().__init__(_WORKER, str(resolved.library), *inline, grace=_GRACE if fork else 0.0)
         self.resolved = resolved
@@ -41,7 +41,7 @@ class TractEngine(Employer):
 
     @property
     def runs_stages(self) -> bool:
-        """Whether a graph can run before the optimiser has changed it."""
+        """Return True if a graph can run before the optimiser has changed it."""
         return Version(self.version) < _OPTIMISED_ONLY
 
     def __repr__(self) -> str:

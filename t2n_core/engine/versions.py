@@ -47,7 +47,7 @@ class SpecItem:
 
     @property
     def path(self) -> Path:
-        """Of a `path` item."""
+        """Return the file that a `path` item names."""
         return Path(self.text.removeprefix("path:")).expanduser()
 
 
@@ -60,7 +60,7 @@ class Choice:
 
 
 def parse_spec(spec: str) -> tuple[SpecItem, ...]:
-    """Split and classify; knows nothing of what exists. Raises EngineResolveError for what is not in the grammar."""
+    """Return the items of a spec, which may name versions that do not exist. Raises EngineResolveError."""
     texts: list[str] = []
     for part in (part.strip() for part in spec.split(",")):
         if not part:
@@ -143,7 +143,7 @@ def _matches(item: SpecItem, everything: Sequence[Version]) -> list[Version]:
 
 
 def _nearby(wanted: Version | None, releases: Sequence[Version]) -> str:
-    """The releases of the same minor line if there are some, else the newest of each line."""
+    """Return a hint that lists the releases of the same minor line if there are some, else the newest of each line."""
     if not releases:
         return "no release is available for this platform"
     if wanted is not None:

@@ -86,7 +86,7 @@ def serve_forking(driver: TractDriver, requests: io.FileIO, channel: io.FileIO) 
 
 
 def _wait_for_job(requests: io.FileIO, parent: int) -> bool:
-    """False when the parent died without closing the pipe, because a process that it forked still holds it open."""
+    """Return False if the parent died without closing the pipe, which a process forked from it still holds open."""
     while not select.select([requests], [], [], 2.0)[0]:
         if os.getppid() != parent:
             return False
@@ -114,7 +114,7 @@ class JobChild:
         self._buffer = bytearray()
 
     def attend(self) -> bool:
-        """Until the child has ended; False if the parent went away meanwhile."""
+        """Wait until the child has ended; return False if the parent went away meanwhile."""
         try:
             parent_is_there = self._relay()
         except BaseException:
@@ -166,7 +166,7 @@ class JobChild:
             del self._buffer[:size]
 
     def _reap(self) -> int:
-        """The exit code, negative for a signal. A child that closed its pipes but lives on has until the deadline."""
+        """Return the exit code, negative for a signal. A child that lives on without pipes has until the deadline."""
         pause = 0.0005
         while True:
             pid, status = os.waitpid(self._pid, os.WNOHANG)
@@ -185,7 +185,7 @@ class JobChild:
 def _live_as_child(
     driver: TractDriver, job: Frame, data_end: int, noise_end: int, foreign: Sequence[int], worker: int
 ) -> None:
-    """Never returns, and leaves without the exit handlers that belong to the worker."""
+    """Run the job in a forked child. Never returns; exits without the exit handlers of the worker."""
     code = 70
     try:
         for descriptor in foreign:
@@ -208,7 +208,7 @@ def _live_as_child(
 
 
 def _bind_to(worker: int) -> None:
-    """Linux ends this child with the worker; elsewhere the parent's kill of the process group does."""
+    """End this child with the worker on Linux; elsewhere the parent kills the process group."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != worker:

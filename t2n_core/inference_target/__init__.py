@@ -1,4 +1,4 @@
-"""What an archive is made for."""
+"""Targets: the engines and standards for which archives are written."""
 
 from t2n_core.inference_target.base import InferenceTarget
 from t2n_core.inference_target.khronos import KhronosNNEF

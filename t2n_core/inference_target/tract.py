@@ -196,7 +196,7 @@ class TractNNEF(InferenceTarget):
             )
 
     def _check_binary(self, said: str) -> None:
-        """A binary of another release than the one asked for would prove nothing about that one."""
+        """Raise InputError for a binary of another release than the one asked for: it proves nothing about that."""
         try:
             wanted, found = Version(self.requested_version).release, Version(said).release
         except InvalidVersion:  # `latest`, a range: any binary
@@ -206,7 +206,7 @@ class TractNNEF(InferenceTarget):
 
 
 def _flags(given: Iterable[str] | str | None) -> frozenset[TractFeatureFlag] | None:
-    """None for what the releases have. Raises InputError."""
+    """Return the chosen feature flags; None for the defaults of the releases. Raises InputError."""
     if given is None:
         return None
     names = [given] if isinstance(given, str) else list(given)
@@ -224,7 +224,7 @@ def _flags(given: Iterable[str] | str | None) -> frozenset[TractFeatureFlag] | N
 
 
 def _extension(line: str) -> str:
-    """`tract_assert T >= 1` without keyword and semicolon, which are taken off if given. Raises InputError."""
+    """Return an extension such as `tract_assert T >= 1`, without keyword and semicolon. Raises InputError."""
     plain = line.strip().removeprefix("extension ").removesuffix(";").strip()
     if not plain or ";" in plain or "\n" in plain:
         raise InputError(f"custom_extensions: {line!r} is not one extension", hint="such as 'tract_assert T >= 1'")

@@ -1,6 +1,6 @@
-"""Weights in blocks of 4 bits (Q4_0): 32 neighbours of a row share a scale, each is a whole number from -8 to 7 of it.
+"""Weights in blocks of 4 bits (Q4_0): 32 neighbours in a row share a scale, and are -8 to 7 times that.
 
-The scale is that of llama.cpp's format: the number of largest size becomes -8. The scale itself is kept as a half.
+The scale is that of llama.cpp's format: the number of largest magnitude becomes -8. It is stored as float16.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, te
 from t2n_core.torch_graph.ways_in.sources import Source
 
 _ROWS_AT_A_TIME = 1 << 20
-"""Elements that are compressed together, for memory."""
+"""Elements that are compressed at a time, to bound the memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,10 +51,10 @@ class Q40Weight:
 
 
 def _blocks(rows: torch.Tensor) -> tuple[NDArray[np.uint8], NDArray[np.float16]]:
-    """[blocks, 32] numbers from 0 to 15, which stand for -8 to 7, and [blocks] scales.
+    """Return [blocks, 32] numbers from 0 to 15, which stand for -8 to 7, and [blocks] scales.
 
-    Of a tensor of halves the scales have 8 significant bits, so that every product with a number is a half itself, and
-    PyTorch can hold what the engine computes with.
+    For a float16 tensor the scales have 8 significant bits, so that each product with a number is exact in float16, and
+    PyTorch can hold the values that the engine computes with.
     """
     blocks = rows.detach().cpu().to(torch.float32).numpy().reshape(-1, BLOCK_ELEMENTS)
     largest = np.take_along_axis(blocks, np.abs(blocks).argmax(axis=1)[:, None], axis=1)
@@ -67,14 +67,14 @@ def _blocks(rows: torch.Tensor) -> tuple[NDArray[np.uint8], NDArray[np.float16]]
 
 
 def dequantised(tensor: torch.Tensor) -> torch.Tensor:
-    """What the engine makes of the blocks, in the tensor's own dtype."""
+    """Return the values that the engine reads out of the blocks, in the dtype of the tensor."""
     numbers, scales = _blocks(tensor)
     values = (numbers.astype(np.float32) - 8) * scales.astype(np.float32)[:, None]
     return torch.from_numpy(values.reshape(tuple(tensor.shape))).to(tensor.dtype)
 
 
 class DequantisedSource:
-    """A model to run with some of its weights as they come out of their blocks; the model itself stays as it is."""
+    """A model that runs with the dequantised values of some of its weights; the model itself stays unchanged."""
 
     def __init__(self, source: Source, labels: frozenset[str]) -> None:
         """Raises InputError for a label that is no weight of the model."""
@@ -91,7 +91,7 @@ class DequantisedSource:
 
 
 def compressible(graph: TorchModuleIRGraph, options: WritingOptions) -> frozenset[str]:
-    """Labels of the weights that only linear layers read (and embeddings, if wanted): matrices of whole blocks."""
+    """Return the labels of the matrices of whole blocks that only linear layers (and embeddings, if wanted) read."""
     if options.weight_compression is None:
         return frozenset()
     wanted: set[str] = set()

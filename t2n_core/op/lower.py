@@ -1,4 +1,4 @@
-"""From the torch graph to the NNEF graph: every operator through its rule, every problem collected."""
+"""Lowering of the torch graph to the NNEF graph: every operator by its rule, with all problems collected."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class _Lowering:
             self.values[id(variable)] = value
 
     def _name_as_torch(self, op: TorchOp, operations: Sequence[Operation]) -> None:
-        """The results that were written just now get the names of the torch graph."""
+        """Give the results of the last statements the names of the torch graph."""
         new = {id(value) for operation in operations for value in operation.outputs if value.weight is None}
         for variable in op.outputs:
             value = self.values.get(id(variable)) if variable is not None else None
@@ -173,7 +173,7 @@ class _Lowering:
         return self.g.constant(weight.array())
 
     def _outputs(self, names: list[str]) -> None:
-        """Every output is a value of its own: neither an input nor a weight nor another output."""
+        """Make every output a value of its own: neither an input nor a weight nor another output."""
         taken: set[int] = {id(v) for v in self.g.graph.inputs}
         for name, variable in zip(names, self.graph.outputs, strict=True):
             if id(variable) in self.lost:
@@ -188,7 +188,7 @@ class _Lowering:
 
 
 def _prune(graph: Graph) -> None:
-    """Drops statements that no output depends on: weights that went into others, results that nobody reads."""
+    """Drop statements that no output depends on: weights merged into others, results that nobody reads."""
     wanted = {id(v) for v in (*graph.inputs, *graph.outputs)}
     sizes: set[str] = set()  # symbols in arguments are read from the value of their name
     kept = []
@@ -201,7 +201,7 @@ def _prune(graph: Graph) -> None:
 
 
 def _number(graph: Graph, kept: set[str]) -> None:
-    """Calls the tensors v0, v1, … but for inputs, outputs and the sizes of dynamic axes."""
+    """Name the tensors v0, v1, … except for inputs, outputs and the sizes of dynamic axes."""
     kept |= {v.name for v in graph.inputs}
     numbers = (f"v{i}" for i in itertools.count())
     names = (name for name in numbers if name not in kept)
@@ -212,7 +212,7 @@ def _number(graph: Graph, kept: set[str]) -> None:
 
 
 def has_rule(registry: Registry, spec: Spec, options: WritingOptions = PLAIN) -> Any:
-    """A test for `simplify`: does this operator need no decomposition?"""
+    """Return the predicate for `simplify` that is true for operators that need no decomposition."""
     return lambda op: registry.find(op.kind, spec, options) is not None
 
 

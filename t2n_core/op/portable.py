@@ -1,7 +1,7 @@
 """Small formulas that every tract version computes rightly for every dtype; rules of all families use them.
 
-What single versions cannot do: `abs` of float64 (before 0.23), `sign` of integers (before 0.23.9), `sigmoid`, `erf` and
-`round` of float64, comparisons of bool and float16; `max` and `min` give the number where PyTorch gives the NaN.
+Some versions lack `abs` of float64 (before 0.23), `sign` of integers (before 0.23.9), `sigmoid`, `erf` and `round` of
+float64, comparisons of bool and float16; `max` and `min` return the number beside a NaN, where PyTorch returns the NaN.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ def sign_bit(g: Emitter, x: Value) -> Value:
 
 
 def truncate(g: Emitter, x: Value) -> Value:
-    """Towards zero."""
+    """Return x rounded towards zero."""
     return g.select(g.lt(x, 0.0), g.ceil(x), g.floor(x))
 
 
 def round_even(g: Emitter, x: Value) -> Value:
-    """To the nearest integer, halves to the even one."""
+    """Return x rounded to the nearest integer, halves to the even one."""
     if x.dtype == FLOAT32 and g.spec.has("tract_core_round_even"):
         return g.tract_core_round_even(x)
     down = g.floor(x)
@@ -62,7 +62,7 @@ def round_even(g: Emitter, x: Value) -> Value:
 
 
 def product_of(g: Emitter, x: Value, axes: list[int]) -> Value:
-    """The product along axes, which stay with one element; where no operator does it, halves are multiplied."""
+    """Return the product along axes, which stay with one element; without an operator, one half times the other."""
     if not axes:
         return x
     if g.spec.has("tract_core_product_reduce"):
@@ -82,7 +82,7 @@ def sigmoid(g: Emitter, x: Value) -> Value:
 
 
 def erf(g: Emitter, x: Value) -> Value:
-    """Of float64 with the precision of float32: no version has more."""
+    """Return erf(x); for float64 only with the precision of float32, since no version has more."""
     if not g.spec.has("tract_core_erf"):
         return _erf_of_primitives(g, x)
     return g.cast(g.tract_core_erf(g.cast(x, FLOAT32)), x.dtype)
@@ -116,12 +116,12 @@ def is_nan(g: Emitter, x: Value) -> Value:
 
 
 def maximum(g: Emitter, a: Value, b: Operand) -> Value:
-    """The larger one; NaN if either is NaN. `b` as a number must not be NaN."""
+    """Return the larger one; NaN if either is NaN. `b` as a number must not be NaN."""
     return _extreme(g, "max", "gt", "or", a, b)
 
 
 def minimum(g: Emitter, a: Value, b: Operand) -> Value:
-    """The smaller one; NaN if either is NaN. `b` as a number must not be NaN."""
+    """Return the smaller one; NaN if either is NaN. `b` as a number must not be NaN."""
     return _extreme(g, "min", "lt", "and", a, b)
 
 
@@ -162,7 +162,7 @@ def sum_of(g: Emitter, x: Value, axes: list[int]) -> Value:
 
 
 def floor_divide(g: Emitter, a: Value, b: Value) -> Value:
-    """Python's `//`, of equal dtypes."""
+    """Return a // b as Python does, for operands of equal dtype."""
     if a.dtype.kind == "u":
         return g.div(a, b)
     if a.dtype.kind == "i":

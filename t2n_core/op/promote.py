@@ -14,7 +14,7 @@ from t2n_core.nnef.graph import Value
 from t2n_core.op.dtypes import numpy_dtype, torch_dtype
 
 Tensorlike: TypeAlias = "Value | bool | int | float | sympy.Expr"
-"""What stands at a `Tensor` or `Scalar` of a torch schema."""
+"""An argument of type `Tensor` or `Scalar` in a torch schema."""
 
 BOOL = np.dtype(np.bool_)
 INT64 = np.dtype(np.int64)
@@ -58,12 +58,12 @@ def _stand_in(value: Tensorlike) -> Any:
 
 
 def widened(g: Emitter, value: Value) -> Value:
-    """float16 as float32, in which PyTorch computes it too and which every version can do everything in."""
+    """Return float16 as float32, in which PyTorch computes it too and for which every version has all operators."""
     return g.cast(value, FLOAT32) if value.dtype == FLOAT16 else value
 
 
 def as_numbers(g: Emitter, value: Value) -> Value:
-    """As `widened`, and booleans as numbers, which all versions can compare and add up."""
+    """Return booleans as numbers, which all versions can compare and add up, and float16 as float32."""
     return g.cast(value, g.truths) if value.dtype == BOOL else widened(g, value)
 
 
@@ -72,13 +72,15 @@ def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def wide_input(g: Emitter, value: Tensorlike) -> Value:
-    """The operand of a formula whose result is cast to `g.output.dtype` at its end."""
+    """Return the operand of a formula whose result is cast to `g.output.dtype` at its end."""
     return tensor(g, value, wide_dtype(g.output.dtype))
 
 
 def comparable(g: Emitter, *operands: Tensorlike) -> list[Operand]:
-    """Operands in the dtype that PyTorch compares them in, where versions can: not in bool (0.21 and later) nor in
-    float16 (0.19)."""
+    """Return operands in the dtype in which PyTorch compares them, but as numbers for bool and in float32 for float16.
+
+    Versions since 0.21 cannot compare bool, and 0.19 cannot compare float16.
+    """
     dtype = wide_dtype(result_type(*operands))
     found = [operand(g, o, dtype) for o in operands]
     return [widened_bool(g, o) for o in found]

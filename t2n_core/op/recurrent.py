@@ -1,4 +1,4 @@
-"""What the recurrent rules of both targets share: arguments, layers, directions, batch_first, weights, states."""
+"""The parts that the recurrent rules of both targets share: arguments, layers, directions, weights and states."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from t2n_core.op.registry import op
 
 @dataclass(frozen=True, slots=True)
 class CellWeights:
-    """Of one layer and direction: w_ih [gates * H, I], w_hh [gates * H, S], biases [gates * H], w_hr [P, H]."""
+    """Weights of one layer and direction: w_ih [gates * H, I], w_hh [gates * H, S], biases [gates * H], w_hr [P, H]."""
 
     w_ih: Value
     w_hh: Value
@@ -45,7 +45,7 @@ class Net:
 
 
 def split_params(params: Sequence[Value], count: int, has_biases: bool) -> list[CellWeights]:
-    """PyTorch's flat weights: per layer and direction w_ih, w_hh, then both biases, then w_hr if there is one."""
+    """Split PyTorch's flat weights: per layer and direction w_ih, w_hh, then both biases, then w_hr if there is one."""
     size = len(params) // count
     result = []
     for index in range(count):
@@ -58,13 +58,13 @@ def split_params(params: Sequence[Value], count: int, has_biases: bool) -> list[
 
 
 def refuse_dropout(g: Emitter, dropout: float, train: bool, num_layers: int) -> None:
-    """Raises LowerError where dropout between layers would be active."""
+    """Raise LowerError if dropout between layers would be active."""
     if train and dropout > 0 and num_layers > 1:
         raise g.fail("dropout between the layers is active: the module is in training mode", hint="call model.eval()")
 
 
 def stack_states(g: Emitter, states: Sequence[Value]) -> Value:
-    """[B, S] or [1, B, S] of each layer and direction as [layers * directions, B, S]."""
+    """Join the states of each layer and direction, [B, S] or [1, B, S], to [layers * directions, B, S]."""
     rows = [g.lift(s, 3) for s in states]
     return rows[0] if len(rows) == 1 else g.concat(rows, axis=0)
 
@@ -76,9 +76,9 @@ RunLayer = Callable[[Value, CellWeights, list[Value], bool], tuple[Value, list[V
 def emit_layers(
     g: Emitter, run: RunLayer, input: Value, states: Sequence[Value], net: Net, state_rank: int = 2
 ) -> list[Value]:
-    """The last layer's sequence and the final states, as PyTorch orders them: index of a state is 2 * layer + way.
+    """Return the last layer's sequence and the final states in PyTorch's order: layer by layer, forwards, backwards.
 
-    `run` gets and gives states of `state_rank`: [B, S] or [1, B, S].
+    `run` takes and returns states of `state_rank`: [B, S] or [1, B, S].
     """
     ways = 2 if net.bidirectional else 1
     weights = split_params(net.params, net.num_layers * ways, net.has_biases)
@@ -106,7 +106,7 @@ EmitCell = Callable[[Emitter, Value, Sequence[Value], CellWeights], list[Value]]
 
 
 def register_recurrent(kind: str, target: str, emit_net: EmitNet, emit_cell: EmitCell) -> None:
-    """The rules of a net and of its cell for one target."""
+    """Register the rules of a net and of its cell for one target."""
 
     def net(
         g: Emitter, input: Value, hx: Any, params: list[Value], has_biases: bool, num_layers: int, dropout: float,
@@ -132,5 +132,5 @@ def register_recurrent(kind: str, target: str, emit_net: EmitNet, emit_cell: Emi
 
 
 def states_of(hx: Any) -> list[Value]:
-    """PyTorch's argument: a tensor, or a list of the two of an LSTM."""
+    """Return PyTorch's argument as a list: one state, or the two of an LSTM."""
     return hx if isinstance(hx, list) else [hx]

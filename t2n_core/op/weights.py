@@ -38,7 +38,7 @@ class TensorWeight:
 
 
 def known(value: Value) -> NDArray[Any] | None:
-    """The numbers of a weight or constant; None for what is computed when the graph runs."""
+    """Return the numbers of a weight or constant; None for a value that the graph computes."""
     weight = value.weight
     if isinstance(weight, TensorWeight):
         return weight.array()
@@ -46,7 +46,7 @@ def known(value: Value) -> NDArray[Any] | None:
 
 
 def derived(g: Emitter, source: Value, word: str, array: NDArray[Any]) -> Value:
-    """A variable made from a weight, under that weight's label and a word: `conv.bias.row`."""
+    """Return a variable made from a weight, under that weight's label and a word: `conv.bias.row`."""
     operation = source.producer
     label = f"{operation.arguments['label'] if operation is not None else source.name}.{word}"
     while True:
@@ -58,7 +58,7 @@ def derived(g: Emitter, source: Value, word: str, array: NDArray[Any]) -> Value:
 
 
 def row(g: Emitter, value: Value, rank: int, axis: int = 1) -> Value:
-    """A vector laid along one axis of `rank` axes; a weight is stored that way, since old engines want constants."""
+    """Return a vector along one of `rank` axes; a weight is stored that way, since old engines want constants."""
     shape = [1] * rank
     shape[axis] = value.shape[0]
     numbers = known(value)

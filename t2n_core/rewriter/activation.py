@@ -1,4 +1,4 @@
-"""All that is in force while one model is captured with rewriters, and taken back whatever happens."""
+"""The patches that are in force while one model is captured with rewriters, and undone in any case."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Rewritten:
     """A model with rewriters in force."""
 
     model: torch.nn.Module
-    """What to capture: the user's own, or the replacement of the whole of it."""
+    """The model to capture: the user's own, or the replacement of the whole model."""
     modes: tuple[TorchFunctionMode, ...]
-    """To be entered last of all modes, so that a user's rewrites come first."""
+    """Modes to enter last of all, so that a user's rewrites come first."""
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def _dispatch(subject: Any, original: Callable[..., Any], args: tuple[Any, ...],
 
 
 def _nearest(owners: Mapping[Any, Rewriter], args: tuple[Any, ...]) -> Rewriter | None:
-    """That of the nearest class of the object (or of the class itself, for a class method), else the one for all."""
+    """Return the rewriter of the nearest class of the object (or of the class itself), else that for all."""
     if args:
         for base in (args[0] if isinstance(args[0], type) else type(args[0])).__mro__:
             if base in owners:
@@ -73,7 +73,7 @@ def _nearest(owners: Mapping[Any, Rewriter], args: tuple[Any, ...]) -> Rewriter 
 
 
 def _autograd(session: Session, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`Function.apply`, whose first argument is the class."""
+    """Rewrite a call of `Function.apply`, whose first argument is the class."""
     rewriter = _nearest(session.selection.functions, args) if args else None
     if rewriter is None:
         return original(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""What a rewrite is told, and which export is being captured in this thread."""
+"""The context that a rewrite is given, and the session of the export that this thread captures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CAPTURE_LOCK = threading.RLock()
 
 
 class Target:
-    """The target at hand. Remembers that somebody asked: what was captured then holds for this target only."""
+    """The target of an export. It records that a rewrite asked for it: the capture then holds for this target only."""
 
     def __init__(self, target: InferenceTarget | None) -> None:
         self._target = target
@@ -60,7 +60,7 @@ class Session:
     """The `Selection` in force; the session of an operator's rewrite has none."""
     hits: Counter[Rewriter] = field(default_factory=Counter)
     paths: list[str] = field(default_factory=list)
-    """Of the modules that are running, innermost last."""
+    """Paths of the modules that are running, innermost last."""
     busy: set[tuple[Rewriter, int]] = field(default_factory=set)
     """Rewrites that are running, with the object whose method they stand for."""
 
@@ -77,10 +77,10 @@ class Session:
         kwargs: dict[str, Any],
         bearer: int = 0,
     ) -> Any:
-        """The rewrite in place of `original`. Inside it the function's own name means the original again.
+        """Call the rewrite in place of `original`. Inside it, the function's own name means the original again.
 
-        What the original itself calls is rewritten as ever, so recursive structures are, too. `bearer` is the identity
-        of a method's object: that of another object is rewritten also inside.
+        Calls from within the original are rewritten as usual, so recursive structures are too. `bearer` is the identity
+        of a method's object: the same method of another object is rewritten inside as well.
         """
         key = (rewriter, bearer)
         if key in self.busy:
@@ -105,7 +105,7 @@ class Session:
 
 
 CURRENT: ContextVar[Session | None] = ContextVar("t2n_rewriting", default=None)
-"""Of this thread (a new thread starts without), and of the innermost export where they nest."""
+"""The session of this thread; that of the innermost export if they nest, and None in a new thread."""
 
 
 @contextmanager

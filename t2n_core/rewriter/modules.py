@@ -25,7 +25,7 @@ Undo = list[Callable[[], None]]
 def exchanged(
     model: torch.nn.Module, rewriters: Mapping[type, Rewriter], session: Session
 ) -> Iterator[torch.nn.Module]:
-    """While active, the model has its replacements; gives the model, or what replaces the whole of it.
+    """While active, the model holds its replacements; yield the model, or the replacement of the whole model.
 
     A module in several places is replaced once. Children are replaced before their parents, whose factory sees them.
     """
@@ -38,9 +38,9 @@ def exchanged(
 
 
 def inputs_of_replacement(source: Source, replacement: torch.nn.Module, inputs: ModelInputs) -> ModelInputs:
-    """The example call for what replaces the whole model, whose parameters may have other names: by position.
+    """Return the example call by position, for a replacement whose parameters may have other names than the model's.
 
-    It stays as it is where that would change the order of the archive's inputs.
+    The call stays unchanged if that would change the order of the archive's inputs.
     """
     if replacement is source.module:
         return inputs
@@ -51,7 +51,7 @@ def inputs_of_replacement(source: Source, replacement: torch.nn.Module, inputs: 
 
 
 def restore_labels(graph: TorchModuleIRGraph, model: torch.nn.Module) -> None:
-    """Weights of the user's model keep its names where a replacement holds them under others."""
+    """Give weights of the user's model their names there, if a replacement holds them under others."""
     names: dict[Any, str] = {}
     for name, tensor in model.state_dict().items():
         if isinstance(tensor, torch.Tensor) and tensor.numel():
@@ -107,7 +107,7 @@ def _replacement(rewriter: Rewriter, module: torch.nn.Module, path: str, session
 
 
 def _places(model: torch.nn.Module) -> dict[int, list[Callable[[Any, Undo], None]]]:
-    """What puts a replacement in each place of a module: child, plain attribute, item of a list, tuple or dict."""
+    """Return, by a module's identity, a setter for each of its places: child, attribute, item of a container."""
     places: dict[int, list[Callable[[Any, Undo], None]]] = {}
 
     def note(held: Any, put: Callable[..., None], *where: Any) -> None:

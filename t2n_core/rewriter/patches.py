@@ -2,8 +2,8 @@
 
 A function's `__code__` is exchanged for a trampoline that asks which export runs in this thread: names imported long
 ago, tuples, partials, default arguments, closures and descriptors all hold the same function object, and nothing has to
-be searched. What has no Python code (C functions, scripted functions, caches) is replaced by name in the modules that
-hold it. Patches are counted: exports that nest or run in threads share one, and the last one takes it off.
+be searched. A callable without Python code (C functions, scripted functions, caches) is replaced by name in the modules
+that hold it. Patches are counted: exports that nest or run in threads share one, and the last one takes it off.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Dispatch = Callable[[Any, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
-"""(subject, what calls the original, args, kwargs) -> result; for all threads, so it looks up which export is meant."""
+"""(subject, caller of the original, args, kwargs) -> result. All threads share it, so it looks up its export."""
 
 _LOCK = threading.Lock()
 _MARK = "the dispatcher goes here"
@@ -28,7 +28,7 @@ _MARK = "the dispatcher goes here"
 
 @dataclass(slots=True, eq=False)
 class _Patch:
-    """One function as long as somebody wants it intercepted."""
+    """One intercepted function, and how many exports intercept it now."""
 
     subject: Any
     original: Callable[..., Any]
@@ -50,7 +50,7 @@ def patched(subjects: Iterable[Any], dispatch: Dispatch) -> Iterator[None]:
 
 
 def original_of(function: Any) -> Any:
-    """The function as it was, for one that is patched now; else itself."""
+    """Return the original of a function that is patched now; else the function itself."""
     patch = _patches.get(id(function))
     return function if patch is None else patch.original
 
@@ -97,7 +97,7 @@ def _exchange_code(function: types.FunctionType, dispatch: Dispatch) -> _Patch:
 def copied(
     function: types.FunctionType, namespace: dict[str, Any], closure: tuple[Any, ...] | None = None
 ) -> types.FunctionType:
-    """The function with another namespace of globals, and other cells if given."""
+    """Return a copy of a function with other globals, and other cells if given."""
     cells = function.__closure__ if closure is None else closure
     twin = types.FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, cells)
     twin.__kwdefaults__ = function.__kwdefaults__

@@ -1,4 +1,4 @@
-"""From what a user names to what is intercepted: callables, classes, operators, and import paths of them."""
+"""Resolution of the subjects that users name to the sites that are intercepted: callables, classes and operators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from t2n_core.rewriter.torch_calls import is_torch_function
 
 @dataclass(frozen=True, slots=True)
 class PythonSite:
-    """A function of Python, or what only names can reach; of one class's objects if `owner` is given."""
+    """A Python function, or a callable that is replaced by name; for one class's objects if `owner` is given."""
 
     function: Any
     owner: type | None = None
@@ -59,7 +59,7 @@ class Absent(Exception):  # noqa: N818  it is no error
 
 
 def resolve(rewriter: Rewriter) -> Site:
-    """What a rewriter acts on. Raises Absent, and RewriteError for a name that its package does not have."""
+    """Return the site where a rewriter acts. Raises Absent, and RewriteError for a name that its package lacks."""
     subject = rewriter.subject
     if isinstance(subject, str):
         if "::" in subject:
@@ -105,7 +105,7 @@ def _function(rewriter: Rewriter, subject: Any) -> Site:
 
 
 def _member(rewriter: Rewriter, owner: Any, name: str) -> Site:
-    """A method, through its descriptor; `owner` matters only where the method comes from a base."""
+    """Return the site of a method, through its descriptor; it keeps `owner` only for a method of a base class."""
     if not isinstance(owner, type):
         raise RewriteError(f"{rewriter.place}: {owner!r} is no class, so it has no method {name}")
     home = next((base for base in owner.__mro__ if name in vars(base)), None)
@@ -134,7 +134,7 @@ def _member(rewriter: Rewriter, owner: Any, name: str) -> Site:
 
 
 def _imported(rewriter: Rewriter, path: str) -> tuple[Any, str]:
-    """The object of an import path; for a member of a class, the class and the member's name.
+    """Return the object of an import path; for a member of a class, the class and the member's name.
 
     A built-in rewriter's module is looked at only if the program has it loaded already: nothing is imported for it, and
     a version of the library that lacks the name is left alone.

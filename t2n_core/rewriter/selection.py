@@ -1,4 +1,4 @@
-"""Which rewriters act on one export: those that fit its target, and of several for one subject the most specific."""
+"""Selection of the rewriters of one export: those that fit its target, and the most specific one for each subject."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Selection:
     """The rewriters of one export by what they act on."""
 
     python: dict[int, dict[type | None, Rewriter]] = field(default_factory=dict)
-    """By the identity of the function; then by the class whose objects are meant, None for all."""
+    """Rewriters by the identity of the function, then by the class of its object; None stands for all classes."""
     subjects: dict[int, Any] = field(default_factory=dict)
     torch: dict[Any, tuple[Rewriter, bool]] = field(default_factory=dict)
-    """True: with the two operands exchanged."""
+    """The rewriter of each function of torch, and True if its two operands are exchanged."""
     operators: dict[str, Rewriter] = field(default_factory=dict)
     modules: dict[type, Rewriter] = field(default_factory=dict)
     rules: dict[str, Rewriter] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Selection:
 
     @property
     def of_capture(self) -> frozenset[Rewriter]:
-        """Those that change what is captured; the others act when the captured graph is lowered."""
+        """Return the rewriters that change the capture; the others act when the captured graph is lowered."""
         tables: tuple[Mapping[Any, Any], ...] = (self.modules, self.functions)
         found = {r for table in tables for r in table.values()}
         found |= {r for owners in self.python.values() for r in owners.values()}
@@ -42,7 +42,7 @@ class Selection:
 
 
 def select(rewriters: Iterable[Rewriter], target: Any) -> Selection:
-    """Raises RewriteError for a wrong name, and for two that are equally specific, naming both places."""
+    """Return the selection for a target. Raises RewriteError for a wrong name and for equally specific rewriters."""
     selection = Selection()
     best: dict[Any, Rewriter] = {}
     values: dict[Any, Any] = {}
@@ -72,7 +72,7 @@ def select(rewriters: Iterable[Rewriter], target: Any) -> Selection:
 
 
 def _sites(rewriter: Rewriter) -> dict[Any, Any]:
-    """Keys that may clash with those of other rewriters -> what is needed to act there."""
+    """Return the sites of a rewriter by keys that are equal for rewriters of the same subject."""
     site = resolve(rewriter)
     if isinstance(site, ClassSite):
         return {(rewriter.level, site.cls): site.cls}

@@ -1,9 +1,9 @@
-"""What a rewriter is: what it replaces, by what, for which target; and the decorators that make one.
+"""Rewriters, each with its subject, its replacement and its target, and the decorators that make them.
 
     @rewriter.function(torch.matmul, target="tract", versions="<0.22")
     def matmul__tract(ctx: RewriteContext, input, other): ...
 
-A decorator gives a value and registers nothing: an export uses the rewriters that it is given, and no others.
+A decorator returns a value and registers nothing: an export uses the rewriters that it is given, and no others.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def _place(replacement: Any) -> str:
 
 
 def _caller() -> str:
-    """Where the user wrote the decorator; for messages only."""
+    """Return the `file:line` where the user wrote the decorator; for messages only."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__") == __name__:
         frame = frame.f_back

@@ -1,7 +1,7 @@
 """Activations.
 
-`relu`, `sigmoid`, `tanh`, `relu6`, `hardtanh` and the softmaxes are the engine's own kernels, fast and fused; what they
-make of a NaN is the engine's business. Everything else keeps a NaN as PyTorch does.
+`relu`, `sigmoid`, `tanh`, `relu6`, `hardtanh` and the softmaxes are the engine's own kernels, fast and fused; their
+result for a NaN is the engine's. All other rules keep a NaN as PyTorch does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NEVER_NEGATIVE = frozenset({"abs", "exp", "relu", "sigmoid", "sqr", "sqrt"})
 
 @op("aten::relu")
 def relu(g: Emitter, self: Value) -> Value:
-    """What has no negative element stays as it is, its NaN too: LPPool takes the `relu` of magnitudes."""
+    """max(x, 0). A value without negative elements is returned unchanged, with its NaN, for the `relu` in LPPool."""
     if self.producer is not None and self.producer.name in _NEVER_NEGATIVE:
         return self
     if self.dtype.kind != "f":
@@ -95,7 +95,7 @@ _exponential("aten::selu", _SELU[1], _SELU[0])
 
 @op("aten::elu")
 def elu(g: Emitter, self: Value, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Value:
-    """tract's own `elu` ignores alpha."""
+    """Write the formula, because tract's own `elu` ignores alpha."""
     return _elu(g, self, float(alpha), float(scale), float(input_scale))
 
 
@@ -120,7 +120,7 @@ def gelu(g: Emitter, self: Value, approximate: str = "none") -> Value:
 
 @op("aten::gelu", target="tract", since="0.23.2")
 def gelu_of_the_engine(g: Emitter, self: Value, approximate: str = "none") -> Value:
-    """The form with tanh by the engine's operator; the other one it recognises in the formula."""
+    """Write the tanh form with the engine's operator; the engine recognises the other form in its formula."""
     x = wide_input(g, self)
     if approximate != "tanh" or x.dtype != FLOAT32:
         return gelu(g, self, approximate)
@@ -186,7 +186,7 @@ def hardshrink(g: Emitter, self: Value, lambd: float = 0.5) -> Value:
 
 @op("aten::softshrink")
 def softshrink(g: Emitter, self: Value, lambd: float = 0.5) -> Value:
-    """Towards zero by lambd."""
+    """x moved towards zero by lambd."""
     x, width = wide_input(g, self), float(lambd)
     return _rounded(g, g.sub(x, g.min(g.max(x, -width), width)))
 

@@ -36,7 +36,7 @@ def _scaled(g: Emitter, value: Tensorlike, alpha: Tensorlike) -> Tensorlike:
 
 @op("aten::add", "prims::add")
 def add(g: Emitter, self: Tensorlike, other: Tensorlike, alpha: Tensorlike = 1) -> Value:
-    """self + alpha * other; of booleans the logical or."""
+    """self + alpha * other; the logical or for booleans."""
     if g.output.dtype == BOOL:
         return g.or_(*_pair(g, self, other)) if alpha else tensor(g, self, BOOL)
     return g.add(*_numbers(g, self, _scaled(g, other, alpha)))
@@ -56,7 +56,7 @@ def rsub(g: Emitter, self: Value, other: Tensorlike, alpha: Tensorlike = 1) -> V
 
 @op("aten::mul", "aten::multiply", "prims::mul")
 def mul(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
-    """Of booleans the logical and."""
+    """self * other; the logical and for booleans."""
     if g.output.dtype == BOOL:
         return g.and_(*_pair(g, self, other))
     left, right = _numbers(g, self, other)
@@ -66,7 +66,7 @@ def mul(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
 
 
 def _numbers(g: Emitter, a: Tensorlike, b: Tensorlike) -> tuple[Value | float, Value | float]:
-    """Both in the dtype of the result, at least one of them a value."""
+    """Return both operands in the dtype of the result, at least one of them as a value."""
     left, right = operand(g, a, g.output.dtype), operand(g, b, g.output.dtype)
     if not isinstance(left, Value) and not isinstance(right, Value):
         left = tensor(g, a, g.output.dtype)
@@ -100,7 +100,7 @@ def _fmod_float64(g: Emitter, self: Tensorlike, other: Tensorlike) -> tuple[Valu
 
 
 def _float64(g: Emitter, value: Tensorlike) -> Value:
-    """A number is rounded to the dtype of the result first: 0.1 is the 0.1 of float32."""
+    """Return `value` in float64. A number is rounded to the dtype of the result first: 0.1 is the 0.1 of float32."""
     if isinstance(value, bool | int | float):
         return tensor(g, float(g.output.dtype.type(value)), FLOAT64)
     return tensor(g, value, FLOAT64)
@@ -132,7 +132,7 @@ def _signs_differ(g: Emitter, rest: Value, b: Value) -> Value:
 
 @op("aten::floor_divide")
 def floor_divide(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
-    """Towards minus infinity. Of floats as Python does it, from the exact remainder: 1 // 0.1 is 9."""
+    """The quotient rounded towards minus infinity; floats use the exact remainder as Python does: 1 // 0.1 is 9."""
     if g.output.dtype.kind != "f":
         return portable.floor_divide(g, *_pair(g, self, other))
     a, b, rest = _fmod_float64(g, self, other)
@@ -168,7 +168,7 @@ _POWERS: dict[float, Callable[[Emitter, Value], Value]] = {
 
 
 def _integer_power(g: Emitter, base: Tensorlike, power: Tensorlike) -> Value:
-    """In int64, which every version can raise, then wrapped to the dtype; 0 for 1/n, except for n = 1 and -1."""
+    """base ** power in int64, which every version has, then wrapped; 0 for a negative power, except of 1 and -1."""
     x = tensor(g, base, INT64)
     if isinstance(power, int) and power >= 0:
         return g.cast(_repeated(g, x, power), g.output.dtype)
@@ -197,7 +197,7 @@ def _extreme(key: str, formula: Callable[[Emitter, Value, Value], Value], *keys:
 
 
 def _number_of(operator: str) -> Callable[[Emitter, Value, Value], Value]:
-    """`max` or `min` that gives the number where the other operand is NaN."""
+    """Return the formula of a `max` or `min` that ignores a NaN beside a number."""
 
     def formula(g: Emitter, a: Value, b: Value) -> Value:
         if a.dtype == BOOL:
@@ -282,7 +282,7 @@ def copysign(g: Emitter, self: Value, other: Tensorlike) -> Value:
 
 @op("aten::lerp")
 def lerp(g: Emitter, self: Value, end: Value, weight: Tensorlike) -> Value:
-    """From the nearer end, as PyTorch does it."""
+    """self + weight * (end - self), computed from the nearer end as PyTorch does."""
     a, b = wide_input(g, self), wide_input(g, end)
     span = g.sub(b, a)
     if isinstance(weight, Value):

@@ -22,7 +22,7 @@ LOWEST = float(np.finfo(np.float32).min)
 
 # ---------------------------------------------------------------------------------------------------- masked softmax
 def _softmax(g: Emitter, scores: Value, allowed: Value | None) -> Value:
-    """Over the last axis, where allowed; a row with nothing allowed is zero, as in PyTorch."""
+    """Return the softmax over the allowed elements of the last axis; a row without any is zero, as in PyTorch."""
     axes = [scores.rank - 1]
     if allowed is None:
         return g.softmax(scores, axes=axes)
@@ -31,7 +31,7 @@ def _softmax(g: Emitter, scores: Value, allowed: Value | None) -> Value:
 
 
 def _additive(g: Emitter, scores: Value, mask: Value) -> Value:
-    """Softmax of scores + mask. Minus infinity forbids; a row of it is zero."""
+    """Return the softmax of scores + mask. Minus infinity forbids an element; a row of it becomes zero."""
     numbers = known(mask)
     mask = g.cast(mask, FLOAT32)
     total = g.add(scores, mask)
@@ -44,7 +44,7 @@ def _additive(g: Emitter, scores: Value, mask: Value) -> Value:
 
 
 def _powers(g: Emitter, scores: Value, allowed: Value) -> tuple[Value, Value]:
-    """Numerators and denominators of the softmax over what is allowed."""
+    """Return numerators and denominators of the softmax over the allowed elements."""
     axes = [scores.rank - 1]
     scores = g.select(allowed, scores, LOWEST)
     powers = g.select(allowed, g.exp(g.sub(scores, g.max_reduce(scores, axes=axes))), 0.0)
@@ -56,7 +56,7 @@ def _finite(numbers: np.ndarray) -> np.ndarray:
 
 
 def _causal(g: Emitter, rows: Dim, columns: Dim) -> Value:
-    """True where the column is not behind the row: [rows, columns]."""
+    """Return a mask [rows, columns], true where the column is not after the row."""
     if isinstance(rows, int) and isinstance(columns, int):
         return g.constant(np.tril(np.ones((rows, columns), dtype=np.bool_)))
     down = g.unsqueeze(g.positions(rows), axes=[1])
@@ -107,10 +107,10 @@ def reified_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Value:
-    """The engine's own operator where that can express the call and is right; the formula elsewhere.
+    """Attention by the engine's own operator if it computes this call right; else by the formula.
 
-    Its causal mask is taken for squares only, and a mask only if it is known and leaves something to every query, since
-    a query without a key is NaN there and zero in PyTorch.
+    Its causal mask serves square scores only, and a mask must be known and leave every query a key: a query without a
+    key is NaN there and zero in PyTorch.
     """
     mask = None if attn_mask is None else _additive_weight(g, attn_mask, query, key)
     square = same(query.shape[-2], key.shape[-2])
@@ -125,7 +125,7 @@ def reified_attention(
 def _reified(
     g: Emitter, query: Value, key: Value, value: Value, mask: Value | None, is_causal: bool, scale: float
 ) -> Value:
-    """Halves that are to be accumulated in float32 are cast before: told to do so itself, 0.22 returns float32."""
+    """Write the engine's operator. To accumulate float16 in float32, cast before: 0.22 would return float32."""
     if query.dtype == FLOAT16 and g.options.attention_in_f32:
         query, key, value = (g.cast(v, FLOAT32) for v in (query, key, value))
         mask = None if mask is None else g.cast(mask, FLOAT32)
@@ -149,7 +149,7 @@ _formula = scaled_dot_product_attention
 
 
 def _reifiable(query: Value, key: Value, value: Value, enable_gqa: bool) -> bool:
-    """Rank 3 or 4 for all three, the same batch, numbers of heads that are known, one width of the heads."""
+    """Return True for inputs of rank 3 or 4 with one batch size, one known head width and known numbers of heads."""
     shapes = [v.shape for v in (query, key, value)]
     if query.dtype not in (FLOAT16, FLOAT32) or {len(s) for s in shapes} not in ({3}, {4}):
         return False
@@ -164,7 +164,7 @@ def _reifiable(query: Value, key: Value, value: Value, enable_gqa: bool) -> bool
 
 
 def _additive_weight(g: Emitter, mask: Value, query: Value, key: Value) -> Value | None:
-    """A mask that is known as numbers to add, of the rank of the scores; None for one that cannot be used."""
+    """Return a known mask as numbers to add, in the rank of the scores; None for a mask that cannot be used."""
     numbers = known(mask)
     if numbers is None or mask.shape[-2:] != (query.shape[-2], key.shape[-2]) or mask.rank > query.rank:
         return None
@@ -197,7 +197,7 @@ def _scores(g: Emitter, query: Value, key: Value, scale: float) -> Value:
 
 
 def _repeat_heads(g: Emitter, value: Value, query: Value) -> Value:
-    """Each head as often as there are queries for it."""
+    """Repeat each head as often as queries share it."""
     heads, wanted = value.shape[-3], query.shape[-3]
     if same(heads, wanted):
         return value
@@ -255,9 +255,9 @@ def native_multi_head_attention(
     average_attn_weights: bool = True,
     mask_type: int | None = None,
 ) -> tuple[Value, Value | None]:
-    """Inputs [batch, length, embed_dim]; the mask is true, or not zero, where nothing may be seen.
+    """Attention over inputs [batch, length, embed_dim]; the mask is true, or not zero, where attention is forbidden.
 
-    A query that may see nothing gets NaN, unlike in scaled_dot_product_attention.
+    A query without an allowed key gets NaN, unlike in scaled_dot_product_attention.
     """
     width = embed_dim // num_head
     parts = []
@@ -286,7 +286,7 @@ def native_multi_head_attention(
 
 
 def _allowed(g: Emitter, mask: Value, mask_type: int | None) -> Value:
-    """[batch or 1, heads or 1, queries or 1, keys], true where attention may go.
+    """Return [batch or 1, heads or 1, queries or 1, keys], true where attention is allowed.
 
     Types of mask: 0 is [queries, keys], 1 is [batch, keys], 2 has all four axes.
     """
@@ -321,7 +321,7 @@ def transformer_encoder_layer(
     mask: Value | None = None,
     mask_type: int | None = None,
 ) -> Value:
-    """Attention and a feed-forward net, each with a residual; the norms before or behind them."""
+    """Attention and a feed-forward net, each with a residual; the norms come before or after them."""
 
     def norm(x: Value, weight: Value, bias: Value) -> Value:
         return layer_norm(g, x, [embed_dim], weight, bias, eps)

@@ -25,7 +25,7 @@ _COMPARISONS = {
 def _comparison(operator: str, aliases: tuple[str, ...]) -> None:
     @op(f"aten::{operator}", *(f"aten::{alias}" for alias in aliases), f"prims::{operator}")
     def rule(g: Emitter, self: Value, other: Tensorlike) -> Value:
-        """Both operands are promoted as `torch.result_type` says before they are compared."""
+        """Promote both operands as `torch.result_type` does, then compare them."""
         return g.call(operator, *comparable(g, self, other))[0]
 
 
@@ -40,7 +40,7 @@ def _logic(key: str, formula: Callable[[Emitter, Value, Value], Value]) -> None:
 
 
 def _truth(g: Emitter, value: Value) -> Value:
-    """Not zero."""
+    """Return True where `value` is not zero."""
     return g.cast(value, BOOL)
 
 
@@ -58,7 +58,7 @@ def _bitwise(name: str, operator: str, formula: Callable[[Emitter, Value, Value]
 
     @op(*aten, f"prims::bitwise_{name}")
     def rule(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
-        """Of booleans the logical, of integers the bitwise operation."""
+        """Write the logical operation for booleans, the bitwise one for integers."""
         a, b = tensor(g, self, g.output.dtype), tensor(g, other, g.output.dtype)
         return formula(g, a, b) if g.output.dtype == BOOL else g.call(operator, a, b)[0]
 
@@ -87,7 +87,7 @@ def bitwise_right_shift(g: Emitter, self: Tensorlike, other: Tensorlike) -> Valu
 
 
 def _shift(g: Emitter, self: Tensorlike, other: Tensorlike) -> tuple[Value, Value, Value | None]:
-    """Operands, and where the amount is outside of the width; None if it is known to be inside."""
+    """Return the operands and a mask of the amounts outside of the width; None for the mask if all are inside."""
     dtype = g.output.dtype
     if dtype.kind not in "iu":
         raise g.fail(f"shifts of {dtype} have no form in NNEF")

@@ -12,7 +12,7 @@ from t2n_core.op.weights import TensorWeight
 
 
 def _blocks(g: Emitter, weight: Value) -> Value | None:
-    """The weight as a variable of blocks; None for one that stays as it is."""
+    """Return the weight as a variable of blocks; None for an uncompressed one."""
     operation = weight.producer
     label = operation.arguments["label"] if operation is not None and operation.name == "variable" else ""
     if label not in g.compressed or not isinstance(weight.weight, TensorWeight):
@@ -22,7 +22,7 @@ def _blocks(g: Emitter, weight: Value) -> Value | None:
 
 @op("aten::linear", target="tract", option="weight_compression", needs=("tract_core_einsum",))
 def linear(g: Emitter, input: Value, weight: Value, bias: Value | None = None) -> Value:
-    """The weight is the first operand, which every version takes. Halves are computed in float32."""
+    """A product with the weight as first operand, which every version takes; float16 is computed in float32."""
     blocks = _blocks(g, weight)
     if blocks is None:
         return matmul.linear(g, input, weight, bias)
@@ -44,7 +44,7 @@ def linear(g: Emitter, input: Value, weight: Value, bias: Value | None = None) -
     implied=("padding_idx", "scale_grad_by_freq", "sparse"),
 )
 def embedding(g: Emitter, weight: Value, indices: Value) -> Value:
-    """The engine takes rows out of the blocks exactly since it is told the dtype of the result (0.21.11)."""
+    """Rows read out of the blocks, exactly since the engine is told the dtype of the result (0.21.11)."""
     blocks = _blocks(g, weight)
     if blocks is None:
         return index.embedding(g, weight, indices)

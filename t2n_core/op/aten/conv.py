@@ -17,7 +17,7 @@ from t2n_core.op.weights import derived, known, row
 Borders = list[tuple[int, int]]
 Amounts = Sequence[tuple[Dim, Dim]]
 MOST_SHIFTS = 64
-"""Places of a window, up to which a depthwise convolution is written as a sum over them."""
+"""Largest number of places in a window for which a depthwise convolution is written as a sum over them."""
 
 
 def per_axis(given: int | Sequence[int], count: int) -> list[int]:
@@ -37,7 +37,7 @@ def conv(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Value:
-    """Cross-correlation; `same` puts the odd element of padding behind, as PyTorch does."""
+    """Cross-correlation; `same` puts the odd element of padding at the end, as PyTorch does."""
     return _conv(g, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -52,7 +52,7 @@ def conv_cut(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Value:
-    """tract 0.20.19 to 0.20.22 rounds the number of windows up along a dynamic axis: nothing may be left over."""
+    """Cut the input to whole windows: tract 0.20.19 to 0.20.22 rounds their number up along a dynamic axis."""
     return _conv(g, input, weight, bias, stride, padding, dilation, groups, cut=True)
 
 
@@ -97,14 +97,14 @@ def _conv(
 
 
 def _is_slow(value: Value, weight: Value, stride: Sequence[int], groups: int) -> bool:
-    """One filter for each channel, step by step along axes of which one is dynamic; and no large window."""
+    """Return True for a depthwise convolution of stride 1 with a small window and a dynamic axis."""
     if groups == 1 or weight.shape[:2] != (groups, 1) or any(s != 1 for s in stride):
         return False
     return not is_static(value.shape[2:]) and int(product(weight.shape[2:])) <= MOST_SHIFTS
 
 
 def _by_shifts(g: Emitter, value: Value, weight: Value, dilation: Sequence[int]) -> Value:
-    """The sum over the window's places of the shifted input times one number per channel.
+    """Write a depthwise convolution as the sum over its window of the shifted input times one number per channel.
 
     The engine has an operator for depthwise convolutions, but not over axes of dynamic size: there it makes one matrix
     product for each channel, of a matrix with one row.
@@ -130,8 +130,10 @@ def _by_shifts(g: Emitter, value: Value, weight: Value, dilation: Sequence[int])
 
 
 def _cut(g: Emitter, value: Value, fields: list[int], stride: list[int], borders: Borders) -> tuple[Value, Borders]:
-    """Without the tail of dynamic axes that no window reaches; these axes are padded here, since the tail is padding
-    first."""
+    """Return the input without the tail of dynamic strided axes that no window reaches, and the borders still to pad.
+
+    These axes are padded here, because the tail includes the padding at their end.
+    """
     strided = [s > 1 and not isinstance(e, int) for s, e in zip(stride, value.shape[2:], strict=True)]
     value = _padded(g, value, [pair if now else (0, 0) for pair, now in zip(borders, strided, strict=True)])
     for axis, (f, s, now) in enumerate(zip(fields, stride, strided, strict=True), start=2):
@@ -146,7 +148,7 @@ def _need_form(g: Emitter, value: Value) -> None:
 
 
 def _bias(g: Emitter, bias: Value | None) -> tuple[dict[str, Value], Value | None]:
-    """What the statement takes, and what must be added behind it: engines want a bias that is known."""
+    """Return a known bias as an argument of the statement, any other as a value to add: engines want constants."""
     if bias is None or known(bias) is None:
         return {}, bias
     return {"bias": row(g, bias, 2)}, None
@@ -157,7 +159,7 @@ def _add_bias(g: Emitter, out: Value, bias: Value | None) -> Value:
 
 
 def _padded(g: Emitter, value: Value, borders: Amounts) -> Value:
-    """Zeros around the spatial axes; a negative border cuts."""
+    """Return `value` with zeros around its spatial axes; a negative border cuts."""
     return padded(g, value, {axis: pair for axis, pair in enumerate(borders, start=2) if pair != (0, 0)})
 
 
@@ -218,7 +220,7 @@ def _transposed(
     dilation: int | Sequence[int],
     swapped: Value | None = None,
 ) -> Value:
-    """The gradient of a convolution. `output_padding` is less cut away behind, and zeros where nothing was cut."""
+    """Write a transposed convolution. `output_padding` reduces the cut at the end; beyond it, it adds zeros."""
     _need_form(g, value)
     if value.rank == filters.rank - 1:
         batched = g.unsqueeze(value, axes=[0])
@@ -261,7 +263,7 @@ def _transposed(
 
 
 def _spaced(g: Emitter, value: Value, stride: Sequence[int]) -> Value:
-    """`stride - 1` zeros between neighbours."""
+    """Return `value` with `stride - 1` zeros between neighbours."""
     for axis, step in enumerate(stride, start=2):
         if step > 1:
             extent = value.shape[axis]

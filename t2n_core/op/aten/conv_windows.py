@@ -43,7 +43,7 @@ def _sliced(
     dilation: Sequence[int],
     flip: bool,
 ) -> Value:
-    """What each place of a window of fixed size sees, by one slice for each."""
+    """Return [N, C, k, places…]: for each element of a window of fixed size, a strided slice of the input."""
     axes = list(range(2, value.rank))
     columns = []
     for offset in itertools.product(*(range(int(k)) for k in sizes)):
@@ -64,7 +64,7 @@ def _picked(
     dilation: Sequence[int],
     flip: bool,
 ) -> Value:
-    """The same for windows of dynamic size, axis by axis: [N, C, k, n, k, n, …] before the axes are put in order."""
+    """Return the same for windows of dynamic size, by index and axis by axis: first [N, C, k, n, k, n, …]."""
     count = len(sizes)
     for axis in range(count - 1, -1, -1):
         tap = g.positions(sizes[axis])

@@ -1,4 +1,4 @@
-"""Diagonals of two axes, and triangles beside them. Sizes may be symbolic; then places are numbers in the graph."""
+"""Diagonals of two axes, and triangles beside them. For symbolic sizes the graph computes the indices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from t2n_core.op.registry import op
 
 
 def mask(g: Emitter, rows: Dim, columns: Dim, diagonal: int, upper: bool, rank: int) -> Value:
-    """True on and above (or below) a diagonal, with leading axes of size 1."""
+    """Return a mask, true on and above (or below) a diagonal, with leading axes of size 1."""
     if isinstance(rows, int) and isinstance(columns, int):
         keep = np.triu(np.ones((rows, columns), bool), diagonal)
         keep = keep if upper else np.tril(np.ones((rows, columns), bool), diagonal)
@@ -48,7 +48,7 @@ def diagonal(g: Emitter, self: Value, offset: int = 0, dim1: int = 0, dim2: int 
 
 
 def _places(g: Emitter, columns: Dim, length: Dim, offset: int) -> Value:
-    """Of the elements of a diagonal among those of its matrix, row by row."""
+    """Return the indices of a diagonal's elements in its matrix flattened row by row."""
     start = offset if offset >= 0 else as_dim(-offset * columns)
     if is_static((columns, length)):
         return g.constant(start + np.arange(length, dtype=np.int64) * (columns + 1))
@@ -78,7 +78,7 @@ def diagonal_scatter(g: Emitter, self: Value, src: Value, offset: int = 0, dim1:
 
 
 def _chosen(g: Emitter, x: Value, src: Value, offset: int) -> Value:
-    """`x` with `src` over the diagonal of its last two axes, of any size."""
+    """Return `x` with `src` written over the diagonal of its last two axes, whose sizes may be symbolic."""
     rows, columns = (g.positions(size) for size in x.shape[-2:])
     side = rows if offset >= 0 else columns  # along which the diagonal begins at once
     last = g.lift(g.size(as_dim(src.shape[-1] - 1), INT64), 1)
@@ -108,7 +108,7 @@ def diag_embed(g: Emitter, self: Value, offset: int = 0, dim1: int = -2, dim2: i
 
 
 def _on_diagonal(g: Emitter, side: Dim, offset: int, rank: int) -> Value:
-    """Where a square matrix has its diagonal; with leading axes of size 1."""
+    """Return a mask, true on a diagonal of a square matrix, with leading axes of size 1."""
     if isinstance(side, int):
         return g.constant(np.eye(side, k=offset, dtype=bool).reshape((1,) * (rank - 2) + (side, side)))
     across = g.positions(side)

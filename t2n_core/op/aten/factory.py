@@ -70,7 +70,7 @@ def prims_fill(g: Emitter, value: Tensorlike) -> Value:
 
 @op("aten::copy", implied=("self", "non_blocking"))
 def copy(g: Emitter, src: Value) -> Value:
-    """`src` in the dtype and shape of what it is written over."""
+    """`src` in the dtype and shape of the tensor that it overwrites."""
     value = g.lift(g.cast(src, g.output.dtype), len(g.output.shape))
     return g.expand(value, g.output.shape)
 
@@ -101,7 +101,7 @@ def _line(g: Emitter, indices: Value, start: Tensorlike, step: Tensorlike) -> Va
 
 @op("aten::eye", implied=("dtype",))
 def eye(g: Emitter, n: Dim, m: Dim | None = None) -> Value:
-    """True where row and column are the same, as numbers."""
+    """1 where row and column are equal, 0 elsewhere."""
     rows = g.unsqueeze(g.positions(n), axes=[1])
     columns = g.unsqueeze(g.positions(n if m is None else m), axes=[0])
     return g.cast(g.eq(rows, columns), g.output.dtype)
@@ -109,7 +109,7 @@ def eye(g: Emitter, n: Dim, m: Dim | None = None) -> Value:
 
 @op("aten::linspace", implied=("dtype",))
 def linspace(g: Emitter, start: Tensorlike, end: Tensorlike, steps: Dim) -> Value:
-    """From both ends towards the middle, as PyTorch does it."""
+    """Evenly spaced numbers, computed from both ends towards the middle as PyTorch does."""
     if isinstance(steps, int) and steps == 1:
         return g.reshape_to(tensor(g, start, g.output.dtype), [1])
     first, last = tensor(g, start, FLOAT64), tensor(g, end, FLOAT64)

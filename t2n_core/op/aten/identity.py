@@ -11,13 +11,13 @@ from t2n_core.op.registry import op
 
 @op("aten::clone", "aten::contiguous", "aten::positive", "aten::resolve_conj", "aten::resolve_neg")
 def clone(g: Emitter, self: Value) -> Value:
-    """Copies that keep their strides are dropped on capture already."""
+    """The tensor itself; copies that keep their strides are dropped on capture already."""
     return self
 
 
 @op("aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout")
 def dropout(g: Emitter, input: Value, p: float, train: bool) -> Value:
-    """Only the active one: at rest it is dropped on capture."""
+    """Refuse active dropout; inactive dropout is removed on capture."""
     raise g.fail("dropout is active: the module is in training mode", hint="call model.eval() before exporting")
 
 

@@ -17,7 +17,7 @@ from t2n_core.op.weights import known
 
 
 def whole_index(g: Emitter, index: Value, size: Dim) -> Value:
-    """Counted from the end where negative, as advanced indexing does."""
+    """Return the index with negative elements counted from the end, as advanced indexing does."""
     numbers = known(index)
     if numbers is not None and isinstance(size, int):
         return g.constant(np.where(numbers < 0, numbers + size, numbers).astype(np.int64))
@@ -80,14 +80,14 @@ def flattened(g: Emitter, value: Value) -> Value:
 
 @op("aten::take")
 def take(g: Emitter, self: Value, index: Value) -> Value:
-    """Of the flattened tensor."""
+    """The elements at indices into the flattened tensor."""
     flat = flattened(g, self)
     return g.pick(flat, whole_index(g, index, flat.shape[0]), axis=0)
 
 
 # --------------------------------------------------------------------------------------------------- advanced indexing
 class Places:
-    """What `x[:, i, :, j]` means: the indexed axes, one index into them all, and where its axes go."""
+    """The plan of `x[:, i, :, j]`: the indexed axes, one index into them all, and where the result has its axes."""
 
     def __init__(self, g: Emitter, self_: Value, indices: Sequence[Value | None]) -> None:
         self.axes = [axis for axis, index in enumerate(indices) if index is not None]
@@ -104,14 +104,14 @@ class Places:
         self.others = [axis for axis in range(self_.rank) if axis not in self.axes]
         together = self.axes == list(range(self.axes[0], self.axes[-1] + 1))
         self.front = self.axes[0] if together else 0
-        """Where the axes of the index stand in the result: at the indexed ones if those are neighbours."""
+        """First axis of the index in the result: the first indexed axis if the indexed axes are neighbours, else 0."""
         flat: Value | None = None
         for index, size in zip(given, self.sizes, strict=True):
             whole = whole_index(g, index, size)
             flat = whole if flat is None else g.add(g.mul(flat, g.size(size, INT64)), whole)
         assert flat is not None
         self.flat = g.expand(flat, self.index_shape)
-        """Into the indexed axes as one."""
+        """Index into the indexed axes flattened to one."""
 
     def rows(self, g: Emitter, value: Value) -> Value:
         """`value` as [indexed, others…]."""
@@ -125,7 +125,7 @@ class Places:
         return g.permute(wide, [order.index(axis) for axis in range(len(order))])
 
     def placed(self) -> list[int]:
-        """The axes of the result in the order [index…, others…], by their place in [others before, index…, after]."""
+        """Return the order of [index…, others…], as places in the result: [others before, index…, others after]."""
         count = len(self.index_shape)
         return [*range(self.front, self.front + count), *range(self.front), *range(self.front + count, self.rank)]
 
@@ -148,7 +148,7 @@ def index(g: Emitter, self: Value, indices: Sequence[Value | None]) -> Value:
 
 @op("aten::one_hot")
 def one_hot(g: Emitter, self: Value, num_classes: int = -1) -> Value:
-    """1 where the class is."""
+    """1 at the place of the class, 0 elsewhere."""
     count = g.output.shape[-1]
     return g.cast(g.eq(g.unsqueeze(self, axes=[self.rank]), g.lift(g.positions(count), self.rank + 1)), INT64)
 
@@ -167,7 +167,7 @@ def embedding_bag_padding_idx(
     per_sample_weights: Value | None = None,
     padding_idx: int | None = None,
 ) -> tuple[Value, None, None, None]:
-    """Here a negative padding_idx counts from the end; behind it -1 means that there is none."""
+    """A negative padding_idx counts from the end here; for `embedding_bag`, -1 means that there is none."""
     if padding_idx is not None and padding_idx < 0:
         if not isinstance(weight.shape[0], int):
             raise g.fail("a padding_idx from the end of a table of dynamic size", hint="count it from the start")

@@ -43,7 +43,7 @@ def stack(g: Emitter, tensors: Sequence[Value], dim: int = 0) -> Value:
 
 
 def pieces(g: Emitter, value: Value, dim: int) -> list[Value]:
-    """Slices one behind the other, as long as the captured results are."""
+    """Return consecutive slices, as long as the captured results."""
     axis = axis_of(value, dim)
     found: list[Value] = []
     begin: Dim = 0
@@ -85,7 +85,7 @@ def true_bound(g: Emitter, bound: Dim | None, size: Dim, missing: Dim) -> Dim:
 
 
 def window(g: Emitter, value: Value, axis: int, start: Dim | None, length: Dim, step: Dim = 1) -> Value:
-    """`length` elements from `start` on, every `step`-th."""
+    """Return `length` elements from `start` on, every `step`-th."""
     size = value.shape[axis]
     begin = true_bound(g, start, size, 0)
     if isinstance(step, int) and step == 1:
@@ -102,7 +102,7 @@ def window(g: Emitter, value: Value, axis: int, start: Dim | None, length: Dim, 
 
 
 def _nothing(g: Emitter, value: Value, axis: int) -> Value:
-    """The result without elements, cut off behind the last one: an end of 0 would be the whole axis in NNEF."""
+    """Return an empty result; if dynamic, a slice after the last element: in NNEF an end of 0 is the whole axis."""
     if not is_static(g.output.shape):
         size = value.shape[axis]
         if not isinstance(size, int) or size == 0:
@@ -115,7 +115,7 @@ def _nothing(g: Emitter, value: Value, axis: int) -> Value:
 def slice(
     g: Emitter, self: Value, dim: int = 0, start: Dim | None = None, end: Dim | None = None, step: Dim = 1
 ) -> Value:
-    """`self[start:end:step]` along one axis; how many elements that are is known from capture."""
+    """`self[start:end:step]` along one axis; the number of its elements is known from capture."""
     axis = axis_of(self, dim)
     length = g.output.shape[axis]
     if isinstance(length, int) and length == 0:

@@ -19,13 +19,13 @@ Amounts = dict[int, tuple[Dim, Dim]]
 
 
 def _amounts(value: Value, pad: Sequence[Dim]) -> Amounts:
-    """{axis: (before, behind)}; PyTorch counts axes from the last."""
+    """Return {axis: (before, behind)}; PyTorch counts axes from the last."""
     pairs = zip(pad[::2], pad[1::2], strict=True)
     return {value.rank - 1 - i: pair for i, pair in enumerate(pairs) if pair != (0, 0)}
 
 
 def _parts(amount: Dim) -> tuple[Dim, Dim]:
-    """What an amount cuts away, and what it adds: one of them is 0, at each size."""
+    """Split an amount into the elements to cut and those to add; one of the two is 0 at every size."""
     if at_most(0, amount):
         return 0, amount
     if at_most(amount, 0):
@@ -34,7 +34,7 @@ def _parts(amount: Dim) -> tuple[Dim, Dim]:
 
 
 def _cut(g: Emitter, value: Value, amounts: Amounts) -> tuple[Value, Amounts]:
-    """`value` without what negative amounts take away, and the positive amounts."""
+    """Return `value` cut by the negative amounts, and the positive amounts."""
     rest: Amounts = {}
     for axis, pair in amounts.items():
         (begin, before), (taken, behind) = map(_parts, pair)
@@ -44,7 +44,7 @@ def _cut(g: Emitter, value: Value, amounts: Amounts) -> tuple[Value, Amounts]:
 
 
 def _statement(g: Emitter, value: Value, amounts: Amounts, border: str, number: float = 0.0) -> Value:
-    """One `pad`, which wants plain numbers as amounts and knows no bool."""
+    """Write one `pad`, which takes plain numbers as amounts and no bool."""
     if not amounts:
         return value
     if value.dtype == BOOL:
@@ -61,7 +61,7 @@ def constant_pad_nd(g: Emitter, self: Value, pad: Sequence[Dim], value: Tensorli
 
 
 def padded(g: Emitter, value: Value, amounts: Amounts, number: Tensorlike = 0) -> Value:
-    """`value` with a number around it; negative amounts cut."""
+    """Return `value` with a number around it; negative amounts cut."""
     inner, rest = _cut(g, value, amounts)
     plain = all(isinstance(amount, int) for pair in rest.values() for amount in pair)
     if plain and value.dtype == np.float32 and isinstance(number, bool | int | float):
@@ -72,7 +72,7 @@ def padded(g: Emitter, value: Value, amounts: Amounts, number: Tensorlike = 0) -
 
 
 def _by_concat(g: Emitter, value: Value, amounts: Amounts, filler: Value) -> Value:
-    """For what the statement cannot say: infinities, amounts of dynamic size and, before 0.20, other dtypes."""
+    """Pad by `concat` where `pad` has no form: infinities, dynamic amounts and, before 0.20, other dtypes."""
     for axis, pair in amounts.items():
         front, back = (*value.shape[:axis],), (*value.shape[axis + 1 :],)
         sides = [g.expand(g.lift(filler, value.rank), (*front, size, *back)) if size != 0 else None for size in pair]
@@ -81,7 +81,7 @@ def _by_concat(g: Emitter, value: Value, amounts: Amounts, filler: Value) -> Val
 
 
 def _continued(g: Emitter, value: Value, pad: Sequence[Dim], border: str) -> Value:
-    """What is put around comes from the whole tensor, so negative amounts cut afterwards."""
+    """Pad with elements of the tensor. Negative amounts cut afterwards: the padding comes from the whole tensor."""
     amounts = _amounts(value, pad)
     more = {axis: _positive(pair) for axis, pair in amounts.items() if _positive(pair) != (0, 0)}
     less = {axis: _negative(pair) for axis, pair in amounts.items()}
@@ -98,7 +98,7 @@ def _negative(pair: tuple[Dim, Dim]) -> tuple[Dim, Dim]:
 
 @op(*REFLECTION)
 def reflection_pad(g: Emitter, self: Value, padding: Sequence[Dim]) -> Value:
-    """Mirrored at the edge elements, which are not repeated."""
+    """Mirror at the edge elements, which are not repeated."""
     return _continued(g, self, padding, "reflect")
 
 
@@ -115,7 +115,7 @@ def replication_pad_khronos(g: Emitter, self: Value, padding: Sequence[Dim]) -> 
 
 @op("aten::_pad_circular")
 def pad_circular(g: Emitter, self: Value, pad: Sequence[Dim]) -> Value:
-    """The other end continues each axis."""
+    """Continue each axis with the elements of its other end."""
     value = self
     for axis, (before, behind) in _amounts(self, pad).items():
         value, rest = _cut(g, value, {axis: (before, behind)})

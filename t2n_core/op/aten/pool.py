@@ -21,24 +21,24 @@ def _max_pool(g: Emitter, value: Value, window: Window) -> Value:
 
 
 def _with_channels(g: Emitter, value: Value, window: Window) -> Value:
-    """[N, C, …] with a known C, without which engines have no pooling."""
+    """Return `value` as [N, C, …] with a known C, which the engines' pooling needs."""
     if is_static(value.shape[-window.count - 1 : -window.count]):
         return g.lift(value, window.count + 2)
     return g.reshape_to(value, [product(value.shape[: -window.count]), 1, *value.shape[-window.count :]])
 
 
 def _as_before(g: Emitter, out: Value, value: Value, window: Window) -> Value:
-    """The axes in front of the windows as `value` had them."""
+    """Return `out` with the axes in front of the windows as in `value`."""
     if is_static(value.shape[-window.count - 1 : -window.count]):
         return g.squeeze_axes(out, range(out.rank - value.rank))
     return g.reshape_to(out, [*value.shape[: -window.count], *out.shape[2:]])
 
 
 def _avg_pool(g: Emitter, value: Value, window: Window, count_include_pad: bool, divisor_override: int | None) -> Value:
-    """The mean over what a window sees.
+    """Write the mean over each window.
 
-    Zeros of the padding count if asked; what lies behind them never does. Engines differ about padding inside of the
-    statement unless it is ignored, so zeros that count are put there before.
+    Zeros of the padding count if asked; elements beyond the padding never do. Engines differ about padding inside of
+    the statement unless it is ignored, so zeros that count are added before it.
     """
     if value.dtype.kind != "f":
         raise g.fail(f"the average of {value.dtype} in a window has no form in NNEF", hint="convert to floats before")

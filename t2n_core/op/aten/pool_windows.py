@@ -1,4 +1,4 @@
-"""Windows of pooling, and where in them a maximum stands."""
+"""Windows of pooling, and the indices of their maxima."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOWEST = float(np.finfo(np.float32).min)
 
 
 class Window:
-    """How a window moves over the last axes of a tensor, `ceil_mode` turned into further padding behind."""
+    """A window that moves over the last axes of a tensor; `ceil_mode` becomes further padding at their ends."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Window:
         """Elements behind the padding that the last window sees; they count for nothing."""
 
     def _more(self, g: Emitter, axis: int, extent: Dim) -> int:
-        """A last window that starts inside the input or its left padding is kept, even where it sticks out."""
+        """Return the padding for a last window that starts inside the input or its left padding and ends beyond it."""
         size, stride, padding = self.size[axis], self.stride[axis], self.padding[axis]
         field = self.dilation[axis] * (size - 1) + 1
         if isinstance(extent, int):
@@ -59,7 +59,7 @@ class Window:
         return min(stride - 1, field - padding - 1)
 
     def arguments(self, before: Sequence[int], behind: Sequence[int]) -> dict[str, list[int] | list[tuple[int, int]]]:
-        """Of a pooling statement on [N, C, …]."""
+        """Return the arguments of a pooling statement on [N, C, …]."""
         return {
             "size": [1, 1, *self.size],
             "stride": [1, 1, *self.stride],
@@ -72,7 +72,7 @@ class Window:
 
 
 def positions_of_maxima(g: Emitter, value: Value, out: Value, window: Window) -> Value:
-    """Where each maximum came from, as index into the flattened axes; the first of equals."""
+    """Return the index of each maximum in the flattened axes; the first one among equals."""
     front = value.rank - window.count
     axes = list(range(front, value.rank))
     pairs = [(p, max(q, 0)) for p, q in zip(window.padding, window.behind(), strict=True)]
@@ -104,19 +104,22 @@ def positions_of_maxima(g: Emitter, value: Value, out: Value, window: Window) ->
 
 
 def _digit(g: Emitter, found: Value | None, index: Value, extent: Dim) -> Value:
-    """The index into one axis more, which is the last so far."""
+    """Extend an index into flattened axes by one more axis, the last so far."""
     return index if found is None else g.add(g.mul(found, g.size(extent, INT64)), index)
 
 
 def slots(extent: Dim, size: int) -> list[tuple[Dim, Dim]]:
-    """Where each of `size` windows begins and ends: floor(i * extent / size), ceil((i + 1) * extent / size)."""
+    """Return the bounds of each of `size` windows: floor(i * extent / size), ceil((i + 1) * extent / size)."""
     return [
         (floor_div(as_dim(extent * i), size), floor_div(as_dim(extent * (i + 1) + size - 1), size)) for i in range(size)
     ]
 
 
 def positions_in_slots(g: Emitter, value: Value, out: Value, sizes: Sequence[Dim | None]) -> Value | None:
-    """Where each maximum of an adaptive pooling came from, as index into the flattened axes; the first of equals."""
+    """Return the index of each maximum of an adaptive pooling in the flattened axes, the first one among equals.
+
+    Return None where the number of windows is dynamic.
+    """
     front = value.rank - len(sizes)
     extents, places = value.shape[front:], out.shape[front:]
     if is_static((*extents, *places)):
@@ -129,7 +132,7 @@ def positions_in_slots(g: Emitter, value: Value, out: Value, sizes: Sequence[Dim
 
 
 def _in_known_slots(g: Emitter, value: Value, out: Value, first: int) -> Value:
-    """By a table of what each window sees."""
+    """Find the maxima with a table of the elements in each window."""
     extents, places = ([int(d) for d in v.shape[first:]] for v in (value, out))
     windows = [
         [range(int(b), int(e)) for b, e in slots(extent, size)] for extent, size in zip(extents, places, strict=True)
@@ -148,7 +151,7 @@ def _in_known_slots(g: Emitter, value: Value, out: Value, first: int) -> Value:
 
 
 def _in_slot(g: Emitter, value: Value, slot: Sequence[tuple[Dim, Dim]]) -> Value:
-    """The place of the maximum of one window, which takes the place of the pooled axes."""
+    """Return the index of the maximum of one window in the flattened axes, with the pooled axes dropped."""
     front = value.rank - len(slot)
     piece = value
     for axis, (begin, end) in enumerate(slot, start=front):

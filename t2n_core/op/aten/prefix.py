@@ -49,7 +49,7 @@ MINIMUM = Running(lambda g, a, b: g.min(a, b), lambda g, x, axes: g.min_reduce(x
 
 
 def running(g: Emitter, x: Value, axis: int, kind: Running) -> Value:
-    """Element i of the result joins the elements 0 to i."""
+    """Return a tensor whose element i joins the elements 0 to i."""
     if x.rank == 0:
         return x
     size = x.shape[axis]
@@ -61,7 +61,7 @@ def running(g: Emitter, x: Value, axis: int, kind: Running) -> Value:
 
 
 def _square(g: Emitter, x: Value, axis: int) -> tuple[Value, Value]:
-    """Axis becomes (i, j): element j, and where j <= i."""
+    """Return element j over the axes (i, j), in place of one axis, and a mask that is true where j <= i."""
     keep = mask(g, x.shape[axis], x.shape[axis], 0, False, axis + 2)
     behind = list(range(axis + 2, x.rank + 1))
     return g.unsqueeze(x, axes=[axis]), g.unsqueeze(keep, axes=behind) if behind else keep
@@ -88,7 +88,7 @@ _rule("aten::cumprod", PRODUCT)
 
 @op("aten::cumsum", target="tract", since="0.23.9")
 def cumsum(g: Emitter, self: Value, dim: int, dtype: Any = None) -> Value:
-    """The engine's own."""
+    """The running sum by the engine's own operator."""
     x = wide_input(g, self)
     if x.rank == 0:
         return g.cast(x, g.output.dtype)

@@ -21,7 +21,7 @@ def _flat(g: Emitter, value: Value) -> Value:
 
 
 def _median(g: Emitter, x: Value, axis: int, skip_nan: bool) -> tuple[Value, Value]:
-    """The lower middle of the axis (kept, of size 1) and its index; the first NaN instead if NaN are not skipped."""
+    """Return the lower median of an axis (kept, of size 1) and its index; the first NaN if NaN are not skipped."""
     size = x.shape[axis]
     values, indices = ordered(g, x, axis, False, size)  # NaN are last
     if x.dtype.kind != "f":
@@ -41,7 +41,7 @@ def _median(g: Emitter, x: Value, axis: int, skip_nan: bool) -> tuple[Value, Val
 
 
 def _place(size: Dim) -> Dim:
-    """Of the lower middle."""
+    """Return the index of the lower middle of a sorted axis."""
     return floor_div(as_dim(size - 1), 2)
 
 

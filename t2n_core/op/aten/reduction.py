@@ -24,7 +24,7 @@ Reduce = Callable[[Emitter, Value, list[int]], Value]
 
 
 def axes_of(value: Value, dim: Axes, *, empty_is_all: bool = True) -> list[int]:
-    """The axes that `dim` means, true and sorted."""
+    """Return the axes that `dim` names, non-negative and sorted."""
     if dim is None or (empty_is_all and not isinstance(dim, int) and not dim):
         return list(range(value.rank))
     dims = [dim] if isinstance(dim, int) else dim
@@ -36,7 +36,7 @@ def dropped(g: Emitter, value: Value, axes: list[int], keepdim: bool) -> Value:
 
 
 def count(g: Emitter, value: Value, axes: list[int], dtype: np.dtype[Any], less: float = 0) -> Value | float:
-    """How many elements a reduction joins, minus `less` (but not below 0), as an operand."""
+    """Return how many elements a reduction joins, minus `less` (but not below 0), as an operand."""
     number: Dim = product(value.shape[a] for a in axes)
     if isinstance(number, int):
         return float(max(number - less, 0))
@@ -47,7 +47,7 @@ def count(g: Emitter, value: Value, axes: list[int], dtype: np.dtype[Any], less:
 
 
 def _reduction(g: Emitter, self: Value, dim: Axes, keepdim: bool, formula: Reduce) -> Value:
-    """A float formula, rounded once to the captured dtype."""
+    """Write a reduction by a float formula, rounded once to the captured dtype."""
     axes = axes_of(self, dim)
     return g.cast(dropped(g, formula(g, wide_input(g, self), axes), axes, keepdim), g.output.dtype)
 
@@ -61,7 +61,7 @@ def sum(g: Emitter, self: Value, dim: Axes = None, keepdim: bool = False, dtype:
 
 @op("aten::nansum")
 def nansum(g: Emitter, self: Value, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> Value:
-    """NaN counts as 0."""
+    """The sum, in which NaN counts as 0."""
     if self.dtype.kind != "f":
         return sum(g, self, dim, keepdim)
     return _reduction(g, self, dim, keepdim, lambda g, x, a: portable.sum_of(g, _without_nan(g, x), a))
@@ -82,7 +82,7 @@ def mean(g: Emitter, self: Value, dim: Axes = None, keepdim: bool = False, dtype
 
 @op("aten::nanmean")
 def nanmean(g: Emitter, self: Value, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> Value:
-    """The mean of those that are numbers."""
+    """The mean of the elements that are not NaN."""
 
     def formula(g: Emitter, x: Value, axes: list[int]) -> Value:
         numbers = portable.sum_of(g, g.cast(g.eq(x, x), x.dtype), axes)
@@ -100,7 +100,7 @@ def prod(g: Emitter, self: Value, dim: int | None = None, keepdim: bool = False,
 
 
 def extreme(g: Emitter, self: Value, axes: list[int], operator: str) -> Value:
-    """`max_reduce` or `min_reduce`, axes kept; booleans as numbers, which all versions can compare."""
+    """Write `max_reduce` or `min_reduce`, axes kept; booleans as numbers, which all versions can compare."""
     if not axes:
         return self
     x = as_numbers(g, self)
@@ -109,7 +109,7 @@ def extreme(g: Emitter, self: Value, axes: list[int], operator: str) -> Value:
 
 
 def _corrected(g: Emitter, x: Value, found: Value, axes: list[int], operator: str) -> Value:
-    """NaN where there is one, the infinity where there is nothing else. 2 stands for NaN, 1 for a usable number."""
+    """Return NaN if one is there, the infinity if nothing else is. 2 stands for NaN, 1 for a usable number."""
     limits = np.finfo(x.dtype)
     usable = g.ge(x, float(limits.min)) if operator == "max_reduce" else g.le(x, float(limits.max))
     kinds = g.select(portable.is_nan(g, x), 2.0, g.cast(usable, x.dtype))
@@ -146,7 +146,7 @@ def aminmax(g: Emitter, self: Value, dim: int | None = None, keepdim: bool = Fal
 
 
 def arg_extreme(g: Emitter, self: Value, dim: int | None, keepdim: bool, operator: str) -> Value:
-    """The first index of the extreme; without `dim`, in the flattened tensor."""
+    """Return the first index of the extreme; without `dim`, in the flattened tensor."""
     if self.rank == 0:
         return g.cast(g.mul(g.cast(self, INT64), 0), INT64)
     x = as_numbers(g, self)
@@ -158,7 +158,7 @@ def arg_extreme(g: Emitter, self: Value, dim: int | None, keepdim: bool, operato
 
 
 def _first_index(g: Emitter, x: Value, axis: int, operator: str) -> Value:
-    """The first NaN is the extreme, as in PyTorch."""
+    """Return the first index of the extreme; a NaN is the extreme, as in PyTorch."""
     found = g.call(operator, x, axes=[axis])[0]
     if x.dtype.kind != "f":
         return found

@@ -36,7 +36,7 @@ class Axis:
 
     @property
     def factor(self) -> int:
-        """How often each element is repeated, where that is all; else 0."""
+        """Return how often each element is repeated if the resizing only repeats; else 0."""
         scale = self.scale
         for times in range(1, 17):
             if same(as_dim(self.extent * times), self.size) and (scale is None or scale == times):
@@ -83,7 +83,7 @@ class Numbers:
         return np.floor(a)
 
     def clamp(self, a: Any) -> Any:
-        """Within the axis, as index."""
+        """Return `a` clamped to the axis, as an index."""
         assert isinstance(self.axis.extent, int)
         return self.g.constant(np.clip(a, 0, self.axis.extent - 1).astype(np.int64))
 
@@ -151,7 +151,7 @@ def _nearest(g: Emitter, value: Value, axis: Axis, exact: bool) -> Value:
 
 
 def _source(g: Emitter, do: Any, axis: Axis, align_corners: bool) -> Any:
-    """Where an output element stands between the input elements."""
+    """Return the coordinates of the output elements, counted in input elements."""
     step = axis.step(g, align_corners)
     if align_corners:
         return do.mul(do.index, step)
@@ -210,7 +210,7 @@ def _times(do: Any, a: Any, b: Any) -> Any:
 
 
 def _smoothed(g: Emitter, value: Value, axis: Axis, function: Any, align_corners: bool) -> Value:
-    """With antialiasing: a matrix product with what PyTorch makes of the unit vectors."""
+    """Resize with antialiasing, by the matrix that PyTorch's resizing of the unit vectors gives."""
     if not axis.is_static():
         raise g.fail("antialiased resizing of a dynamic axis has no form in NNEF")
     unit = torch.eye(int(axis.extent), dtype=torch.float64)[None, None]

@@ -32,12 +32,12 @@ ScanWriter = Callable[[Sequence[Value], Value | None, bool], tuple[Value, list[V
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How one cell with its weights is written."""
+    """The writers of one cell with its weights."""
 
     scan: ScanWriter = field(repr=False)
-    """Over the time axis of x [T, B, I]."""
+    """The writer of a loop over the time axis of x [T, B, I]."""
     once: Callable[[Sequence[Value]], list[Value]] = field(repr=False)
-    """A single step on x [B, I], from states to states [B, S]."""
+    """The writer of a single step on x [B, I], from states to states [B, S]."""
 
 
 CellEmitter = Callable[[Emitter, Value, CellWeights], Step]
@@ -57,7 +57,7 @@ class Gates:
         return self.weights.hidden(len(self.order))
 
     def rows(self, value: Value, gates: str) -> Value:
-        """Rows of these gates, in this order; engines fold this into the constants."""
+        """Return the rows of these gates in this order; engines fold this into the constants."""
         if gates == self.order:
             return value
         hidden = self.hidden
@@ -95,7 +95,7 @@ class Gates:
         return self.g.matmul(h, self.rows(self.weights.w_hh, gates), transposeB=True)
 
     def argument(self, parameter: str, apart: str) -> Value:
-        """What a body's parameter stands for; x_… for all steps: [T, B, …]."""
+        """Return the value of a parameter of the loop body; for x_… that of all steps, [T, B, …]."""
         g, (kind, gates, *rest) = self.g, parameter.split("_")
         if kind in ("w", "lifted"):
             value = self.weights.w_hr if gates == "hr" else self.rows(self.weights.w_hh, gates)
@@ -146,7 +146,7 @@ def emit_gru_cell_via_fragment(g: Emitter, x: Value, weights: CellWeights) -> St
 
 
 def _gru_sequence(gates: Gates, h: Value, backwards: bool) -> tuple[Value, list[Value]] | None:
-    """The engine's operator for a whole sequence, where a form for it fits; it wants constant weights."""
+    """Write the operator for a whole sequence, which needs constant weights. Return None if no form fits."""
     g, x, weights = gates.g, gates.x, gates.weights
     if weights.w_ih.weight is None or weights.w_hh.weight is None:
         return None
@@ -221,7 +221,7 @@ def _scan(name: str, gates: Gates) -> ScanWriter:
 
 
 def _masked(g: Emitter, body: str, parameters: Sequence[str], given: dict[str, Value], mask: Value, states: int) -> str:
-    """A body around `body` that keeps the states where a sequence has ended; the mask rides on the first product."""
+    """Add a body around `body` that keeps the states of ended sequences; the mask is appended to the first product."""
     first, *rest = parameters
     width = int(given[first].shape[2])
     given[first] = g.concat([given[first], mask], axis=2)
@@ -237,7 +237,7 @@ def _masked(g: Emitter, body: str, parameters: Sequence[str], given: dict[str, V
 
 
 def _is_computed(batch: Dim) -> bool:
-    """Whether an engine cannot tell the sizes from a batch: it can from `T` and `2 * T`."""
+    """Return True if an engine cannot infer the sizes from the batch; from `T` and `2 * T` it can."""
     if isinstance(batch, int):
         return False
     factor, size = batch.as_coeff_Mul()
@@ -245,7 +245,7 @@ def _is_computed(batch: Dim) -> bool:
 
 
 def _sized(g: Emitter, body: str, parameters: Sequence[str], given: dict[str, Value], x: Value, states: int) -> str:
-    """A body around `body` that is also given the sizes of which the batch is computed."""
+    """Add a body around `body` that also takes the sizes from which the batch is computed."""
     sizes: list[Dim] = [] if isinstance(x.shape[1], int) else sorted(x.shape[1].free_symbols, key=str)
     if len(sizes) > 3:
         raise g.fail(f"a batch computed from {len(sizes)} sizes has no form in a recurrent net")
@@ -263,7 +263,7 @@ def _sized(g: Emitter, body: str, parameters: Sequence[str], given: dict[str, Va
 def emit_rnn_via_fragment(
     emit_cell: CellEmitter, g: Emitter, input: Value, states: Sequence[Value], net: Net
 ) -> list[Value]:
-    """Layers, directions, batch_first and states, the same for every kind of cell.
+    """Write all layers and directions of a net, with any kind of cell.
 
     `input` is [T, B, I], or [B, T, I] with batch_first; each of `states` is [layers * directions, B, S]. Returns the
     sequence of the last layer and the final states, as PyTorch does.
@@ -283,7 +283,7 @@ def emit_rnn_via_fragment(
 
 
 def _inner_dtype(input: Value) -> np.dtype[Any]:
-    """Halves are computed in float32 and rounded once, at the end: their errors would grow from step to step."""
+    """Return float32 for float16, since the errors of float16 would grow from step to step; else the input's dtype."""
     return FLOAT32 if input.dtype == FLOAT16 else input.dtype
 
 

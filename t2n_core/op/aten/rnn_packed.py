@@ -19,7 +19,7 @@ from t2n_core.torch_graph.stand_ins import recurrent  # noqa: F401  the operator
 
 
 def _rows(g: Emitter, value: Value, indices: Sequence[int]) -> Value:
-    """Rows of [N, ...] in another order; nothing is written where it is the same order."""
+    """Return the rows of [N, ...] at the indices; nothing is written if the order is unchanged."""
     if list(indices) == list(range(int(value.shape[0]))):
         return value
     return g.pick(value, g.constant(np.asarray(indices, dtype=np.int64)), axis=0)
@@ -43,7 +43,7 @@ def pack(g: Emitter, input: Value, lengths: list[int], batch_first: bool) -> Val
 
 @op("t2n_capture::pad")
 def pad(g: Emitter, data: Value, batch_sizes: list[int], batch_first: bool, padding_value: float, steps: int) -> Value:
-    """[sum of lengths, ...] to [steps, B, ...] (or [B, steps, ...]), padded behind the end of each sequence."""
+    """[sum of lengths, ...] to [steps, B, ...] (or [B, steps, ...]), padded after the end of each sequence."""
     batch, count = batch_sizes[0], int(data.shape[0])
     starts = np.cumsum([0, *batch_sizes])
 
@@ -62,7 +62,7 @@ def pad(g: Emitter, data: Value, batch_sizes: list[int], batch_first: bool, padd
 
 
 def _unpacked(g: Emitter, data: Value, batch_sizes: Sequence[int]) -> Value:
-    """[N, I] as [T, B, I]; behind its end a sequence shows any row, which the mask keeps out of the states."""
+    """Return [N, I] as [T, B, I]; after a sequence's end come any rows, which the mask keeps out of the states."""
     starts = np.cumsum([0, *batch_sizes])
     batch = batch_sizes[0]
     places = [int(starts[t]) + min(row, size - 1) for t, size in enumerate(batch_sizes) for row in range(batch)]

@@ -77,7 +77,7 @@ def emit_rnn_unrolled(emit_step: EmitCell, g: Emitter, input: Value, states: Seq
 
 
 def _ended(g: Emitter, new: Value, old: Value, active: int) -> Value:
-    """The new state for the first `active` rows, the old one for the rest."""
+    """Return the new state for the first `active` rows, the old one for the rest."""
     if active == new.shape[0]:
         return new
     return g.concat([g.take(new, 0, 0, active), g.take(old, 0, active, old.shape[0])], axis=0)

@@ -38,7 +38,7 @@ def _neutral(reduce: str, dtype: np.dtype[Any]) -> Scalar:
 
 
 def _ask_all(g: Emitter, base: Value, axis: int, index: Value, source: Value, reduce: str) -> Value:
-    """For engines that cannot reduce while scattering."""
+    """Reduce by comparing every index with every place, for engines that cannot reduce while scattering."""
     size = base.shape[axis]
     wide = [1] * (base.rank + 1)
     places = g.reshape_to(g.positions(size), [*wide[:axis], size, *wide[axis + 1 :]])
@@ -56,7 +56,7 @@ def _ask_all(g: Emitter, base: Value, axis: int, index: Value, source: Value, re
 
 
 def _reducing(g: Emitter, base: Value, axis: int, index: Value, source: Value, reduce: str) -> Value:
-    """For engines that reduce while scattering."""
+    """Reduce by the engine's own scatter, for engines that can."""
     words = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
     source = g.expand(source, _joint(index, source))
     index = g.expand(index, source.shape)
@@ -70,7 +70,7 @@ def _joint(a: Value, b: Value) -> tuple[Dim, ...]:
 def _reduced(
     g: Emitter, how: Reducer, base: Value, axis: int, index: Value, source: Value, reduce: str, include_self: bool
 ) -> Value:
-    """`base` with `source` reduced into it; without `include_self`, what is hit starts afresh."""
+    """Return `base` with `source` reduced into it; without `include_self`, the replaced elements do not count."""
     if base.dtype == BOOL:  # a sum of conditions is whether any holds
         kind = {"sum": "amax", "prod": "amin"}.get(reduce, reduce)
         numbers = g.cast(base, g.truths), axis, index, g.cast(source, g.truths)
@@ -91,7 +91,7 @@ def _reduced(
 
 # ------------------------------------------------------------------------------------------------------------- scatter
 def _aligned(g: Emitter, self: Value, index: Value, src: Tensorlike) -> tuple[Value, Value, Value]:
-    """Of rank 1 at least; `src` cut to the size of the index."""
+    """Return all three with a rank of at least 1, and `src` cut to the sizes of the index."""
     rank = max(self.rank, 1)
     base, where = g.lift(self, rank), g.lift(g.cast(index, INT64), rank)
     if not isinstance(src, Value):
@@ -124,7 +124,7 @@ def index_copy(g: Emitter, self: Value, dim: int, index: Value, source: Value) -
 
 
 def _along(g: Emitter, self: Value, dim: int, index: Value, source: Value) -> tuple[Value, int, Value, Value]:
-    """A list of places along one axis, as an index that broadcasts against the source."""
+    """Return base, axis, index and source, with a list of places along the axis as an index that broadcasts."""
     base = g.lift(self, 1)
     axis = axis_of(base, dim)
     where = g.lift(g.cast(index, INT64), 1)
@@ -203,7 +203,7 @@ def masked_scatter(g: Emitter, self: Value, mask: Value, source: Value) -> Value
 
 
 def as_last(g: Emitter, value: Value) -> Value:
-    """The last index of a vector."""
+    """Return the last index of a vector."""
     return g.size(value.shape[0] - 1, INT64)
 
 

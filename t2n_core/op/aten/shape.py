@@ -15,7 +15,7 @@ from t2n_core.op.registry import op
 
 
 def axis_of(value: Value, dim: int) -> int:
-    """The true axis; a tensor without axes is taken to have one, as PyTorch does."""
+    """Return the axis counted from the front; a tensor without axes is taken to have one, as PyTorch does."""
     return dim % max(value.rank, 1)
 
 
@@ -150,7 +150,7 @@ def repeat_interleave(
 
 @op("aten::flip")
 def flip(g: Emitter, self: Value, dims: Sequence[int]) -> Value:
-    """By gathering with descending indices: a negative stride aborts the engine."""
+    """Reverse axes by descending indices, because a negative stride aborts the engine."""
     for axis in sorted({axis_of(self, d) for d in dims}) if self.rank else ():
         self = reverse(g, self, axis)
     return self
@@ -194,7 +194,7 @@ def roll(g: Emitter, self: Value, shifts: Sequence[Dim], dims: Sequence[int] = (
 
 
 def _rolled(g: Emitter, x: Value, axis: int, shift: Dim) -> Value:
-    """Of an axis that may be shorter than the shift: its elements picked, `shift` places further to the front."""
+    """Roll an axis that may be shorter than the shift: element i is picked from (i - shift) modulo the size."""
     size, shifted = g.size(maximum(1, x.shape[axis]), INT64), g.size(as_dim(shift), INT64)  # engines die of n / 0
     rest = g.sub(shifted, g.mul(g.div(shifted, size), size))  # of the sign of the shift
     places = g.sub(g.positions(x.shape[axis]), g.lift(rest, 1))
@@ -246,14 +246,14 @@ def pixel_unshuffle(g: Emitter, self: Value, downscale_factor: int) -> Value:
 
 
 def _blocks(g: Emitter, value: Value, axis: int, count: Dim, size: int) -> Value:
-    """An axis as `count` blocks of `size` elements, which become an axis behind it."""
+    """Split an axis into `count` blocks of `size` elements, which become the next axis."""
     starts = g.mul(g.unsqueeze(g.positions(count), axes=[1]), size)
     return g.pick(value, g.add(starts, g.constant(np.arange(size, dtype=np.int64)[None])), axis)
 
 
 @op("aten::channel_shuffle", "aten::native_channel_shuffle")
 def channel_shuffle(g: Emitter, self: Value, groups: int) -> Value:
-    """Channels of the groups by turns."""
+    """Interleave the channels of the groups."""
     batch, channels, *rest = self.shape
     x = g.reshape_to(self, [batch, groups, floor_div(channels, groups), *rest])
     return g.reshape_to(swap(g, x, 1, 2), self.shape)

@@ -1,7 +1,7 @@
-"""Order: sort, topk and what asks how many are smaller.
+"""Order: sort, topk, bucketize and their like.
 
-Every element's place is counted: how many come before it. That costs the square of the axis and is exact in every
-version, stable, and right for NaN, which PyTorch puts behind all numbers.
+The place of an element is the count of elements before it. Counting costs the square of the axis; it is exact in every
+version, stable, and right for NaN, which PyTorch sorts after all numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COUNTED = 128
 
 
 def _places(g: Emitter, value: Value, axis: int, descending: bool) -> Value:
-    """Of each element, its place in the stable order."""
+    """Return the place of each element in the stable order."""
     plain = as_numbers(g, value)
     one, other = g.unsqueeze(plain, axes=[axis + 1]), g.unsqueeze(plain, axes=[axis])  # [… i, 1 …] and [… 1, j …]
     before = g.gt(other, one) if descending else g.lt(other, one)
@@ -42,7 +42,7 @@ def _places(g: Emitter, value: Value, axis: int, descending: bool) -> Value:
 
 
 def ordered(g: Emitter, value: Value, axis: int, descending: bool, count: Dim) -> tuple[Value, Value]:
-    """The first `count` elements of the order along an axis, and where they were."""
+    """Return the first `count` elements in order along an axis, and their indices."""
     size = value.shape[axis]
     places = g.unsqueeze(_places(g, value, axis, descending), axes=[axis])  # [… 1, i …]
     wide = [1] * (value.rank + 1)
@@ -54,7 +54,7 @@ def ordered(g: Emitter, value: Value, axis: int, descending: bool, count: Dim) -
 
 
 def _by_engine(g: Emitter, value: Value, axis: int, descending: bool, count: Dim) -> tuple[Value, Value]:
-    """tract's own sort, which is stable; for long axes, where counting is too much."""
+    """Sort with tract's own operator, which is stable; short or dynamic axes are counted."""
     if not isinstance(value.shape[axis], int) or not isinstance(count, int) or value.shape[axis] <= COUNTED:
         return ordered(g, value, axis, descending, count)
     shape = (*value.shape[:axis], count, *value.shape[axis + 1 :])
@@ -109,7 +109,7 @@ _register(_by_engine, "0.20.19")
 
 # ------------------------------------------------------------------------------------------------------ how many below
 def _rank_in(g: Emitter, edges: Value, values: Value, right: bool, dtype: np.dtype[Any]) -> Value:
-    """How many edges, along the last axis, are below each value (or not above it); NaN is above all."""
+    """Return how many edges, along the last axis, are below each value (or not above it); NaN is above all."""
     common = wide_dtype(result_type(edges, values))
     one = g.unsqueeze(g.cast(values, common), axes=[values.rank])
     edges = g.cast(edges, common)
@@ -122,7 +122,7 @@ def _rank_in(g: Emitter, edges: Value, values: Value, right: bool, dtype: np.dty
 
 @op("aten::bucketize", implied=("out_int32",))
 def bucketize(g: Emitter, self: Tensorlike, boundaries: Value, right: bool = False) -> Value:
-    """Of rank-1 boundaries."""
+    """The index of the bucket of each element; the boundaries have rank 1."""
     return _rank_in(g, boundaries, tensor(g, self, _dtype_of(self, boundaries)), right, g.output.dtype)
 
 

@@ -17,7 +17,7 @@ Formula = Callable[[Emitter, Value], Value]
 
 
 def _formula(formula: Formula, *keys: str) -> None:
-    """Registers a function of a float: float16 is computed in float32, and every result is rounded once."""
+    """Register a function of a float: float16 is computed in float32, and every result is rounded once."""
 
     @op(*keys)
     def rule(g: Emitter, self: Value) -> Value:
@@ -88,7 +88,7 @@ _formula(_erfinv, "aten::erfinv", "prims::erf_inv", "aten::special_erfinv")
 
 
 def _exact(formula: Formula, *keys: str, integers: bool = True) -> None:
-    """Registers a function that keeps the dtype; `integers` and booleans are left alone by those that round."""
+    """Register a function that keeps the dtype. Without `integers` it returns integers and booleans unchanged."""
 
     @op(*keys)
     def rule(g: Emitter, self: Value) -> Value:
@@ -98,7 +98,7 @@ def _exact(formula: Formula, *keys: str, integers: bool = True) -> None:
 
 
 def _through_float32(formula: Formula) -> Formula:
-    """float16 has no rounding operators before 0.21; its values are exact in float32, and so are the results."""
+    """Return a formula that computes float16 in float32, exactly; before 0.21 float16 has no rounding operators."""
 
     def wide(g: Emitter, x: Value) -> Value:
         if x.dtype != np.float16:
@@ -151,12 +151,12 @@ def round(g: Emitter, self: Value, decimals: int = 0) -> Value:
 
 
 def _never(g: Emitter, x: Value) -> Value:
-    """False everywhere: what integers are not."""
+    """Return False everywhere, the answer for integers to questions such as isnan."""
     return g.cast(g.mul(g.cast(x, np.dtype(np.uint8)), 0), BOOL)
 
 
 def _test(formula: Formula, *keys: str, otherwise: bool = False) -> None:
-    """Registers a question about floats; the answer for all integers is `otherwise`."""
+    """Register a test of floats; for all integers its result is `otherwise`."""
 
     @op(*keys)
     def rule(g: Emitter, self: Value) -> Value:
@@ -190,7 +190,7 @@ def signbit(g: Emitter, self: Value) -> Value:
 
 @op("aten::bitwise_not", "prims::bitwise_not")
 def bitwise_not(g: Emitter, self: Value) -> Value:
-    """Of booleans the logical, of integers the bitwise one."""
+    """The logical not for booleans, the bitwise not for integers."""
     if self.dtype == BOOL:
         return g.not_(self)
     return g.tract_core_bitnot(self)

@@ -1,9 +1,9 @@
 """NNEF fragments as readable files, one form per range of versions, dtype and batch.
 
 `lstm_step.nnef` is the portable form; variants follow the name after two underscores: `lstm_step__since_0.23.2.nnef` is
-the one from that release on, `lstm_step__batch_1.nnef` for a batch that is 1 at export. Comments in a file say more:
-`# dtypes:` that it is for, `# largest state: 384` the most numbers in a state (batch times size), `# not for:` releases
-that get it wrong. `${h}`, `${h2}` … are multiples of a size.
+the one from that release on, `lstm_step__batch_1.nnef` for a batch that is 1 at export. Comments in a file restrict it
+further: `# dtypes:` lists its dtypes, `# largest state: 384` is the largest state (batch times size), `# not for:` are
+releases that compute it wrongly. `${h}`, `${h2}` … are multiples of a size.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from t2n_core.nnef.sizes.dims import Dim
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One file: a fragment for the versions, dtypes and batch it says."""
+    """One file: a fragment, and the versions, dtypes and batch that it is for."""
 
     text: str
     releases: Releases
@@ -36,7 +36,7 @@ class Form:
     dtypes: frozenset[str]
     largest_state: int | None = None
     avoided: SpecifierSet | None = None
-    """Releases that get it wrong."""
+    """Releases that compute it wrongly."""
 
     def fits(self, g: Emitter, dtype: np.dtype[Any], h: int, batch: Dim) -> bool:
         return (
@@ -50,7 +50,7 @@ class Form:
 
 @functools.cache
 def forms(name: str) -> tuple[Form, ...]:
-    """All forms of a fragment, newest first, then those for a dtype, then those for a batch; empty for no file."""
+    """Return a fragment's forms, newest first, then those for a dtype, then those for a batch; empty for no file."""
     found = []
     for file in files(__package__).iterdir():
         stem, ending, _ = file.name.rpartition(".nnef")
@@ -75,7 +75,7 @@ def forms(name: str) -> tuple[Form, ...]:
 def find_fragment(
     g: Emitter, name: str, dtype: np.dtype[Any], h: int = 0, batch: Dim = 0, words: Mapping[str, str] | None = None
 ) -> tuple[str, tuple[str, ...]] | None:
-    """As add_fragment; None, and nothing added, where no form fits."""
+    """Add a fragment as `add_fragment` does; add nothing and return None if no form fits."""
     form = next((f for f in forms(name) if f.fits(g, dtype, h, batch)), None)
     if form is None:
         return None
@@ -94,12 +94,12 @@ def find_fragment(
 
 
 def _uses(text: str) -> frozenset[str]:
-    """What is called in the body of a fragment."""
+    """Return the names of the operators and fragments that the body of a fragment calls."""
     return frozenset(re.findall(r"(\w+)\(", text.partition("{")[2]))
 
 
 def _add_under_free_name(g: Emitter, name: str, text: str) -> str:
-    """Nets of different dtypes or batches take different forms in one graph: the second gets a number."""
+    """Add a fragment and return its name, numbered if another form has it: nets may differ in dtype or batch."""
     free, number = name, 1
     while True:
         renamed = text.replace(f"fragment {name}(", f"fragment {free}(", 1)
@@ -113,9 +113,9 @@ def _add_under_free_name(g: Emitter, name: str, text: str) -> str:
 def add_fragment(
     g: Emitter, name: str, dtype: np.dtype[Any], h: int = 0, batch: Dim = 0, words: Mapping[str, str] | None = None
 ) -> tuple[str, tuple[str, ...]]:
-    """Adds the form of a fragment that fits target, dtype and batch best, and the fragments that it uses.
+    """Add the form of a fragment that fits target, dtype and batch best, and the fragments that it uses.
 
-    Returns its name in the graph and the names of its parameters. Raises LowerError where no form fits.
+    Return its name in the graph and the names of its parameters. Raises LowerError if no form fits.
     """
     found = find_fragment(g, name, dtype, h, batch, words)
     if found is None:

@@ -11,7 +11,7 @@ from t2n_core.rewriter.specs import Rewriter
 
 
 def builtin_rewriters() -> tuple[Rewriter, ...]:
-    """Those for the libraries that this program has loaded."""
+    """Return the rewriters for the libraries that this program has loaded."""
     return tuple(r for library in _LIBRARIES if library in sys.modules for r in _of(library))
 
 

@@ -1,4 +1,4 @@
-"""transformers: what torch.export refuses or NNEF has no numbers for."""
+"""Rewriters for transformers: code that torch.export refuses or that NNEF cannot express."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODELS = "transformers.models"
 
 # ------------------------------------------------------------- convolutions that keep their padding in tensors
 def _padded(convolution: Any, hidden_states: Tensor) -> Tensor:
-    """The arithmetic of the module, in numbers: stride, kernel and padding are sizes and not data."""
+    """Pad as the module does, but with stride, kernel and padding as Python numbers in place of tensors."""
     conv = convolution.conv
     stride, kernel = conv.stride[0], (conv.kernel_size[0] - 1) * conv.dilation[0] + 1
     total, length = kernel - stride, hidden_states.shape[-1]
@@ -47,7 +47,7 @@ _windowed: ContextVar[bool] = ContextVar("t2n_windowed_attention", default=False
 
 
 def _without_global_attention(ctx: RewriteContext, self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Which tokens are global is data, and the model computes other shapes for it: only none at all can be exported."""
+    """Run the model without global tokens, on which its shapes would depend. Raises CaptureError if given a mask."""
     given = inspect.signature(ctx.original).bind(self, *args, **kwargs).arguments
     if given.get("global_attention_mask") is not None:
         raise CaptureError(
@@ -62,13 +62,13 @@ def _without_global_attention(ctx: RewriteContext, self: Any, *args: Any, **kwar
 
 
 def _windowed_attention(ctx: RewriteContext, self: Any, *args: Any, **kwargs: Any) -> Any:
-    """The encoder asks its mask in Python whether any token is global; its model knows that none is."""
+    """Tell the layer that no token is global, which the encoder would read out of its mask in Python."""
     known = {"is_global_attn": False} if _windowed.get() and "is_global_attn" in kwargs else {}
     return ctx.original(self, *args, **{**kwargs, **known})
 
 
 def _chunks(ctx: RewriteContext, hidden_states: Tensor, window_overlap: int, onnx_export: bool = False) -> Any:
-    """The library's own other way: windows by `unfold`, not by the memory behind a view."""
+    """Cut windows by the library's form for ONNX, which uses `unfold` and not strides."""
     return ctx.original(hidden_states, window_overlap, True)
 
 

@@ -158,7 +158,10 @@ class _Search:
         )
 
     def _capture_is_outside(self, level: TractCheckTolerance) -> bool:
-        """Of the model's own numbers. Only if all outputs could be computed from the graph."""
+        """Return whether the captured graph's own numbers are outside of `level` from those of the model.
+
+        False if some output could not be computed from the graph.
+        """
         values = [self.expected(v) for v in self.graph.outputs]
         arrays = [v.numpy() for v in values if v is not None]
         if len(arrays) < len(values):
@@ -166,7 +169,10 @@ class _Search:
         return not all(o.passed for o in compare_outputs(self.sample.expected, arrays, tolerance=level))
 
     def _first_shown_wrong(self) -> int | None:
-        """With all tensors shown at once; None if that cannot be written, or does not run, or all are right."""
+        """Return the position of the first wrong node, from one run that outputs all nodes.
+
+        None if such a graph cannot be written or does not run, or if all nodes are right.
+        """
         try:
             reply = self._run(self.nodes)
         except T2NError:
@@ -179,7 +185,10 @@ class _Search:
         return None
 
     def _first_cut_wrong(self) -> int | None:
-        """By halves, as if everything behind the first wrong node were wrong; None if the last node is right."""
+        """Return the position of the first wrong node by bisection, as if all nodes after it were wrong too.
+
+        None if the last node is right.
+        """
         low, high = 0, len(self.nodes) - 1
         if high < 0 or self._cut_is_right(high):
             return None
@@ -192,7 +201,7 @@ class _Search:
         return low
 
     def _cut_is_right(self, position: int) -> bool:
-        """Also if nothing can be said of it, since it cannot be written as an output."""
+        """Return whether a node is right as the only output, or cannot be written as an output."""
         try:
             _, comparison = self._cut(self.nodes[position])
         except T2NError:

@@ -1,4 +1,4 @@
-"""One output of an engine against PyTorch's, element by element.
+"""Compare an output of an engine with that of PyTorch, element by element.
 
 Stricter than tract where tract's formula has holes: another dtype or shape, an infinity against a finite value or of
 the other sign, and a NaN against a number fail at every level. Floats are compared in float64. Integers and booleans
@@ -61,7 +61,7 @@ class OutputComparison:
 
 @dataclass(slots=True)
 class _Tally:
-    """What a pass over the chunks gathers."""
+    """Counts and largest differences, gathered in one pass over the chunks."""
 
     wrong: dict[TractCheckTolerance, int] = field(default_factory=lambda: dict.fromkeys(LEVELS, 0))
     max_abs: float = 0.0

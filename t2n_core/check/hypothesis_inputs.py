@@ -10,13 +10,13 @@ EXAMPLES = 10
 
 
 def is_strategy(value: object) -> bool:
-    """Whether this is a strategy of hypothesis, which is not imported for the question."""
+    """Return whether this is a strategy of hypothesis, without importing hypothesis."""
     strategies = sys.modules.get("hypothesis.strategies")
     return strategies is not None and isinstance(value, strategies.SearchStrategy)
 
 
 def draw_inputs(strategy: Any, count: int = EXAMPLES) -> list[Any]:
-    """At most `count` different values, the same in each session; arrays of NumPy as tensors.
+    """Draw at most `count` different values, the same in each session, with arrays of NumPy as tensors.
 
     Raises what the strategy raises.
     """

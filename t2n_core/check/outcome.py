@@ -80,7 +80,7 @@ class Outcome:
 
     @classmethod
     def from_error(cls, exc: BaseException, stage: str | Stage | None = None, **more: Any) -> Outcome:
-        """Return the outcome that an exception stands for.
+        """Return the outcome that reports an exception.
 
         `stage` is where things were when an exception that is not a T2NError came; a T2NError knows its own.
         `more` are further fields of the outcome.

@@ -1,4 +1,4 @@
-"""What PyTorch itself computes: samples of inputs and outputs at the traced sizes and at others."""
+"""Compute the reference with PyTorch: samples of inputs and outputs at the traced sizes and at others."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _HUGE = 1 << 22
 _LARGE = 512
 """A largest size that is worth a run of the model, also where the example is small."""
 _GROWTH = 24
-"""How many larger sizes are tried where the model itself cannot run at one."""
+"""Number of larger sizes that are tried after one at which the model itself cannot run."""
 
 
 class Runnable(Protocol):
-    """What can be run as the reference."""
+    """Interface of a model that can be run as the reference."""
 
     @property
     def name(self) -> str: ...
@@ -45,7 +45,7 @@ class Runnable(Protocol):
 
 @dataclass(slots=True)
 class Reference:
-    """What PyTorch computes for one capture of a model."""
+    """Samples of inputs and of PyTorch's outputs, for one capture of a model."""
 
     source: Source
     inputs: ModelInputs
@@ -136,7 +136,7 @@ def reference_samples(
 
 
 def double_outputs(source: Source, inputs: ModelInputs) -> list[Any]:
-    """What the model computes of its example in float64, to tell rounding from a wrong graph."""
+    """Return the model's outputs for its example, computed in float64, to tell rounding from a wrong graph."""
 
     def wide(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.detach().double() if tensor.is_floating_point() else tensor.detach()
@@ -159,7 +159,7 @@ def _with_ends(
 
 
 def _sizes_of(shapes: Sequence[Shape], tensors: Sequence[torch.Tensor]) -> dict[str, int]:
-    """What the symbols that stand alone in a shape are for these tensors."""
+    """Return the values of the symbols that are an extent by themselves, read from these tensors."""
     return {
         extent.name: int(size)
         for shape, tensor in zip(shapes, tensors, strict=True)
@@ -186,7 +186,7 @@ def resized_sample(model: Runnable, inputs: ModelInputs, shapes: Sequence[Shape]
 
 
 def resized_inputs(inputs: ModelInputs, shapes: Sequence[Shape], sizes: dict[str, int]) -> tuple[Any, ...] | None:
-    """As of `resized_sample`, without asking the model; None for sizes that no tensor has, or huge ones."""
+    """Return the inputs of `resized_sample` without a run of the model; None for impossible or huge sizes."""
     extents = [[evaluate(d, sizes) for d in shape] for shape in shapes]
     if any(extent < 0 for shape in extents for extent in shape) or sum(map(math.prod, extents)) > _HUGE:
         return None

@@ -17,7 +17,7 @@ from t2n_core.errors import InputError
 
 Sizes = Mapping[str, int]
 PROCESSES = 4
-"""How often an engine that died at one size is started again for the sizes behind it."""
+"""Number of processes at most: an engine that died at one size is started again for the sizes after it."""
 REFUSED, DIED, NOT_RUN, UNGUARDED = "refused_sizes", "crashed_sizes", "sizes_not_run", "unguarded_sizes"
 """Facts of the outcome: lists of sizes. `DIED` are those at which the engine's process ended; `UNGUARDED` are those of
 wrong numbers, if all of them are beyond the range."""
@@ -39,13 +39,13 @@ class KeepsGoing(Protocol):
 
 @dataclass(slots=True)
 class _Answers:
-    """What came of the samples, over all processes."""
+    """Results of the samples, gathered over all processes of the engine."""
 
     ran: list[tuple[Sample, tuple[Array, ...]]] = field(default_factory=list)
     refused: list[tuple[Sample, str]] = field(default_factory=list)
     died: list[tuple[Sample, EngineReply]] = field(default_factory=list)
     left: Sequence[Sample] = ()
-    """Those behind the last death."""
+    """Samples that are still to run: those after the last one at which a process died."""
     first: EngineReply | None = None
 
     def take(self, reply: EngineReply, samples: Sequence[Sample]) -> None:

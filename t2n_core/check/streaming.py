@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from t2n_core.export import ExportResult
 
 PULSES = 8
-"""At least as many are run; more where the outputs are late by more than half of them."""
+"""Smallest number of pulses in a run; more are run if the outputs are delayed by more than half of them."""
 MOST = 256
 ENOUGH = 0.5
 """Share of each output that must be known at the end of the sequence."""

@@ -15,7 +15,7 @@ _SHOWN = 12
 
 
 def comparison_table(outputs: Sequence[OutputComparison]) -> str:
-    """One line per output, mismatches first, and under it what no tolerance can mend."""
+    """Return a table with a line per output, mismatches first; a problem that no tolerance covers follows its line."""
     ordered = sorted(outputs, key=lambda output: output.passed)
     rows = [_HEAD, *(_row(output) for output in ordered[:_SHOWN])]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]

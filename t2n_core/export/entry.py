@@ -1,4 +1,4 @@
-"""One model, one target, one call."""
+"""Export one model for one target in one call."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class ModelExport:
     def __init__(self, model: Any, args: Any = None, kwargs: Mapping[str, Any] | None = None, **options: Any) -> None:
         self.options = ExportOptions.of(options)
         self.dynamic_axes = self.options.dynamic_axes
-        """Those of the options, else of the first target that has some."""
+        """Dynamic axes of the options, else of the first target that has some."""
         self.extra_inputs = self.options.extra_inputs
         if is_strategy(self.extra_inputs):
             self.extra_inputs = draw_inputs(self.extra_inputs)
@@ -91,7 +91,7 @@ class ModelExport:
 
     @property
     def samples(self) -> list[Sample]:
-        """What PyTorch computes for the latest capture, at the traced sizes and at others. Raises InputError."""
+        """Return PyTorch's samples for the latest capture, at the traced sizes and at others. Raises InputError."""
         return self._reference(self.captured).samples()
 
     def _reference(self, captured: CapturedModel) -> Reference:
@@ -259,7 +259,7 @@ class ModelExport:
 
 
 def _frames_of_this_package() -> int:
-    """For warnings, which shall show the user's line."""
+    """Return the number of stack frames inside this package, so that a warning shows the user's line."""
     frame, count = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("t2n_core."):
         frame, count = frame.f_back, count + 1

@@ -87,7 +87,7 @@ class ExportOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ExportOptions:
-        """Return the options with these names. Raises InputError for a name that is none, or a wrong value."""
+        """Return the options with these names. Raises InputError for an unknown name or a wrong value."""
         known = [option.name for option in fields(cls)]
         for name in given:
             if name not in known:

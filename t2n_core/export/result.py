@@ -35,9 +35,9 @@ class ExportResult:
     times: dict[str, float]
     """Seconds: capture, lower, write."""
     reference: Reference
-    """What PyTorch computes for the capture that the archive was made from."""
+    """Samples of PyTorch for the capture that the archive was made from."""
     rewrites: RewriteReport = field(default_factory=lambda: RewriteReport({}, {}))
-    """The rewriters that applied, and those that were given and did not."""
+    """The rewriters that applied, and the given ones that did not."""
 
     @property
     def captured(self) -> CapturedModel:
@@ -131,7 +131,7 @@ class ExportResult:
         return check_streaming(self, pulse, tolerance, symbol=symbol, timeout=timeout)
 
     def assert_parity(self, tolerance: str | TractCheckTolerance | None = None, *, timeout: float = 60.0) -> Outcome:
-        """As check_parity, but raise the T2NError of a failure (ParityError, EngineCrash, …)."""
+        """Run check_parity, and raise the T2NError of a failure (ParityError, EngineCrash, …)."""
         return self.check_parity(tolerance, timeout=timeout).raise_for_failure()
 
 

@@ -35,7 +35,7 @@ _LABEL: Final = re.compile(r"[A-Za-z0-9_\-][A-Za-z0-9_\-.]*(/[A-Za-z0-9_\-][A-Za
 _COPY: Final = 1 << 20
 _LEVELS: Final = range(4)
 _LEVEL: Final = 2
-"""As small as zlib's 6 on weights, which hardly shrink at all, at twenty times its speed."""
+"""Compression level: on weights, which hardly shrink, as small as zlib's level 6 and twenty times as fast."""
 _THREADS: Final = 8
 _BLOCK: Final = 1 << 18
 """Bytes that a thread packs at once; a few of them are in memory for each thread."""

@@ -23,7 +23,7 @@ _KINDS: Final = {"f": 0, "u": 1, "i": 4, "b": 5}
 
 
 def data_size(dtype: np.dtype[Any], shape: tuple[int, ...]) -> int:
-    """Bytes behind the header."""
+    """Return the number of bytes of a tensor after the header."""
     count = math.prod(shape)
     if dtype.kind == "b":
         return max((count + 7) // 8, 1)  # tract refuses an empty tensor of booleans that has no byte at all
@@ -31,7 +31,7 @@ def data_size(dtype: np.dtype[Any], shape: tuple[int, ...]) -> int:
 
 
 def stored_size(source: WeightSource) -> int:
-    """Bytes behind the header of a weight, which may be in blocks."""
+    """Return the number of bytes after the header of a weight, which may be in blocks."""
     if _layout(source) is not None:
         return math.prod(source.shape) // BLOCK_ELEMENTS * BLOCK_BYTES
     return data_size(source.dtype, source.shape)

@@ -1,4 +1,4 @@
-"""Which emitter writes for a target version."""
+"""Choose the emitter that writes for a target version."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 
 def emitter_for(spec: Spec, name: str = "network", options: WritingOptions = PLAIN) -> Emitter:
-    """An empty graph for that target version."""
+    """Return an emitter with an empty graph for a target version."""
     return {"tract": TractEmitter, "khronos": KhronosEmitter}[spec.target](spec, name=name, options=options)

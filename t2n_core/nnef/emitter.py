@@ -42,7 +42,7 @@ PRODUCTS = frozenset(["matmul", "linear", "conv", "separable_conv", "deconv", "s
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What capture says of one result of the torch operator being written."""
+    """Expected shape and dtype of one result; for a torch operator those that capture found."""
 
     shape: Shape
     dtype: np.dtype[Any]
@@ -62,7 +62,7 @@ class Emitter(ABC):
     """Builds one graph for one target version. Subclasses hold what differs between NNEF dialects."""
 
     truths: np.dtype[Any] = np.dtype(np.uint8)
-    """What booleans are turned into where they are compared or added up."""
+    """The dtype that booleans are cast to before they are compared or added up."""
 
     def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
         self.spec = spec
@@ -72,17 +72,17 @@ class Emitter(ABC):
         self.compressed: frozenset[str] = frozenset()
         """Labels of the weights that are stored in blocks of 4 bits."""
         self.rows_overrun = False
-        """Whether rows have to be padded before `conv` where a window can begin behind their end."""
+        """True if a row has to be padded before a `conv` whose windows reach too far past its end (`overruns_row`)."""
         self._names: set[str] = set(spec.names())
         self._counts: dict[str, int] = {}
-        """Last number that a name was made with: the ones before it are taken."""
+        """Name -> the last number that was appended to it; all smaller numbers are taken."""
         self._written: dict[Any, tuple[Value, ...]] = {}
         self._constants: dict[tuple[str, tuple[int, ...], bytes], Value] = {}
         self._variables: dict[str, Value] = {}
 
     # ---------------------------------------------------------------------------------------------- the node at hand
     def begin(self, name: str, origin: Origin | None, outputs: Iterable[Expected]) -> None:
-        """All that is written from here on belongs to this torch operator."""
+        """Begin a torch operator: all statements that are written from here on belong to it."""
         self.node = NodeContext(name, origin, tuple(outputs))
 
     @property
@@ -273,7 +273,7 @@ class Emitter(ABC):
         return self.matmul(x, self.lift(w, x.rank), transposeB=True)
 
     def sums_rows(self, lead: Shape) -> bool:
-        """Whether several axes behind `lead` are better made one before they are summed up."""
+        """Return whether the axes after `lead` should be merged into one before a sum over them."""
         return False
 
     def mean_of(self, value: Value, axes: Sequence[int]) -> Value:
@@ -285,7 +285,7 @@ class Emitter(ABC):
         return self.mean_of(self.mul(value, value), axes)
 
     def accumulator(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """What products of this dtype have to be computed in."""
+        """Return the dtype in which products of `dtype` are computed."""
         return FLOAT32 if dtype == FLOAT16 and self.options.linear_accumulation_in_f32 else dtype
 
     # ---------------------------------------------------------------------------------------------------- constants
@@ -308,7 +308,7 @@ class Emitter(ABC):
         return value
 
     def variable_dtype(self, dtype: np.dtype[Any]) -> str:
-        """What stands in angle brackets behind `variable`."""
+        """Return the type that is written in angle brackets after an operator, as in `variable<scalar>`."""
         kinds = {"f": "scalar", "b": "logical", "i": "integer", "u": "integer"}
         return kinds[dtype.kind]
 
@@ -330,7 +330,7 @@ class Emitter(ABC):
 
     # ----------------------------------------------------------------------------------------- small words for rules
     def repeats(self, value: Value, shape: Shape) -> list[Dim]:
-        """How often each axis of `value` is repeated for `shape`.
+        """Return how often each axis of `value` is repeated for `shape`.
 
         Raises LowerError for an axis of more than one element that is not known to have that size.
         """

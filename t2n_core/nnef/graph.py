@@ -16,16 +16,16 @@ from t2n_core.nnef.sizes.ranges import SizeRange
 
 BLOCK_ELEMENTS = 32
 BLOCK_BYTES = 18
-"""Of a block of 4-bit numbers with its scale."""
+"""Bytes of a block of 4-bit numbers with its scale."""
 
 
 class BlockLayout(IntEnum):
     """The order of the 4-bit numbers of a block in its bytes; the value is the item type of the file."""
 
     NEIGHBOURS = 0x2040
-    """Two neighbours in a byte."""
+    """A byte holds two adjacent numbers."""
     HALVES = 0x3040
-    """A number and the one 16 places behind it in a byte, as in llama.cpp."""
+    """A byte holds a number and the one 16 places after it, as in llama.cpp."""
 
 
 class WeightSource(Protocol):
@@ -117,7 +117,7 @@ class Graph:
     outputs: list[Value] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
     extensions: list[str] = field(default_factory=list)
-    """Without the keyword: `tract_registry tract_core`, `tract_symbol T`."""
+    """Lines without the keyword `extension`: `tract_registry tract_core`, `tract_symbol T`."""
     fragments: dict[str, Fragment] = field(default_factory=dict)
     sizes: SizeRange = field(default_factory=SizeRange)
     """Sizes of the dynamic axes that it holds for."""

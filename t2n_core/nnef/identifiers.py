@@ -1,4 +1,4 @@
-"""Which names a graph may use. NNEF's own rule is wider than what the parsers of the targets read."""
+"""Check the names that a graph uses: NNEF allows more names than the parsers of the targets can read."""
 
 from __future__ import annotations
 

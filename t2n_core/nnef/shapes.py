@@ -21,7 +21,10 @@ BOOL = np.dtype(np.bool_)
 
 
 def broadcast(*shapes: Shape) -> Shape:
-    """Of equal ranks. A symbolic size is taken to differ from 1, as PyTorch does on capture."""
+    """Return the shape that shapes of equal rank broadcast to.
+
+    A symbolic size is taken to differ from 1, as PyTorch does on capture.
+    """
     rank = max(len(s) for s in shapes)
     result: list[Dim] = []
     for axis in range(rank):
@@ -34,14 +37,14 @@ def broadcast(*shapes: Shape) -> Shape:
 
 
 def is_stretched(shape: Shape, other: Shape) -> bool:
-    """Whether `shape` has one element or nothing along an axis where `other` has more; both are aligned at the end."""
+    """Return whether `shape` has extent 1 or no axis where `other` has more; the shapes are aligned at the end."""
     rank = max(len(shape), len(other))
     aligned = ((1,) * (rank - len(s)) + tuple(s) for s in (shape, other))
     return any(same(a, 1) and not same(b, 1) for a, b in zip(*aligned, strict=True))
 
 
 def is_mixed(shape: Shape, other: Shape) -> bool:
-    """Whether the axes along which `other` is stretched to `shape` are neither all in front nor all behind."""
+    """Return whether the axes along which `other` is stretched to `shape` are neither all leading nor all trailing."""
     kept = [same(a, b) for a, b in zip(shape, other, strict=True)]
     ones = [same(b, 1) for b in other]
     behind = next((i for i, equal in enumerate(kept) if not equal), len(kept))
@@ -191,7 +194,7 @@ def _to_shape(arguments: Arguments) -> Result:
 
 
 def _window(extent: Dim, size: Dim, stride: int, dilation: int, padding: tuple[int, int]) -> Dim:
-    """How many places a window has along one axis."""
+    """Return the number of positions of a window along one axis."""
     room = extent + padding[0] + padding[1] - dilation * (size - 1) - 1
     return as_dim(floor_div(as_dim(room), stride) + 1)
 
@@ -271,9 +274,9 @@ def check_shape(got: Sequence[Dim], wanted: Sequence[Dim]) -> bool:
 
 
 def overruns_row(extent: Dim, field: int, padding: int, stride: int) -> bool:
-    """Whether a tap of a window of `field` elements can begin a stride or more behind the end of a row.
+    """Return whether the last tap of a row's first window, of `field` elements, can be at `extent + stride` or later.
 
-    `padding` is that in front of the row; a dynamic extent can be 1.
+    `padding` is the padding before the row. A dynamic extent counts as 1, its smallest value.
     """
     shortest = extent if isinstance(extent, int) else 1
     return field - 1 - padding >= shortest + stride

@@ -140,7 +140,7 @@ def fragment_of(text: str) -> Fragment:
 
 
 def _in_parentheses(text: str, start: int) -> tuple[str, int]:
-    """The text from `start`, just behind an opening parenthesis, to its closing one, and the position after that."""
+    """Return the text from `start`, just after a parenthesis, to its closing one, and the position after that."""
     depth = 1
     for position in range(start, len(text)):
         depth += (text[position] == "(") - (text[position] == ")")

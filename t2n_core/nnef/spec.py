@@ -1,4 +1,4 @@
-"""Which operators a target version has, with which arguments: the tables that are asked before anything is written.
+"""Tables of the operators and arguments of each target version, which are read before a statement is written.
 
 Old tract versions accept an argument they do not know and compute something else, so a successful load proves
 nothing; these tables do. They are package data (`spec_data/*.json`), built by `tools/build_spec_tables.py`.

@@ -17,7 +17,7 @@ class WritingOptions:
     linear_accumulation_in_f32: bool = False
     """Products of halves are computed and summed in float32, then rounded."""
     norm_in_f32: bool = False
-    """Also a batch norm of halves, whose statistics are weights, is computed in float32."""
+    """A batch norm of halves whose statistics are weights is computed in float32 as well."""
     reify_sdpa: bool = False
     """Attention as the engine's own operator, where the version has it and the operator can express the call."""
     upsample_with_debox: bool = False
@@ -25,7 +25,7 @@ class WritingOptions:
     weight_compression: WeightCompression | None = None
     """Weights of linear layers in blocks of 4 bits."""
     streaming: bool = False
-    """Only forms that the engine can also run as a stream."""
+    """Only forms that the engine can also run as a stream are written."""
 
     @property
     def compresses_embeddings(self) -> bool:

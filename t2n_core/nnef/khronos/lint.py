@@ -1,4 +1,4 @@
-"""What the Khronos parser lets through although the standard, or a consumer behind it, does not."""
+"""Find problems that the Khronos parser accepts, although the standard or a later consumer rejects them."""
 
 from __future__ import annotations
 

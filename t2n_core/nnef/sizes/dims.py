@@ -289,7 +289,7 @@ def _raised(a: sympy.Expr, b: int) -> tuple[sympy.Expr, sympy.Expr | None]:
 
 
 def shape_text(shape: Sequence[Dim]) -> str:
-    """For messages: `[2, T, 80]`."""
+    """Return a shape as messages show it: `[2, T, 80]`."""
     return "[" + ", ".join(str(d) for d in shape) + "]"
 
 

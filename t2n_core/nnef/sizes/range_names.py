@@ -5,6 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 NODE: Final = "sizes_out_of_range"
-"""How the names of the statements begin that fail out of the range."""
+"""Prefix of the names of the statements that fail at sizes out of the range."""
 PROPERTY: Final = "t2n_sizes"
 """The range, in the properties of an archive."""

@@ -18,7 +18,7 @@ from sympy.printing.str import StrPrinter
 from t2n_core.nnef.sizes.dims import compiled, symbol
 
 LEAST: Final = 1
-"""The smallest size of a symbol of which nothing is said: PyTorch itself takes sizes for 2 or more."""
+"""The smallest size of a symbol without a declared bound: PyTorch itself takes sizes for 2 or more."""
 Bounds: TypeAlias = tuple[int, int | None]
 _KINDS: Final = (sympy.Eq, sympy.Le, sympy.Lt, sympy.Ge, sympy.Gt)
 _NEARBY: Final = 4
@@ -37,9 +37,9 @@ class SizeRange:
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
     """Symbol -> smallest and largest size; None for a size without end."""
     conditions: tuple[Relational, ...] = ()
-    """What no bounds of one symbol say, such as `T <= S` and `Eq(Modulo(T, 2), 0)`. Symbols count by their names."""
+    """Relations other than bounds, such as `T <= S` and `Eq(Modulo(T, 2), 0)`. Symbols are compared by name."""
     scenarios: Mapping[str, tuple[Relational, ...]] = field(default_factory=dict)
-    """Where there are any, the conditions of one of them have to hold as well."""
+    """Name -> conditions. If there are any scenarios, all conditions of at least one of them must hold as well."""
 
     def __post_init__(self) -> None:
         for name, (low, high) in self.bounds.items():
@@ -127,7 +127,7 @@ class SizeRange:
         return SizeRange(found, tuple(more), self.scenarios)
 
     def just_outside(self, base: Mapping[str, int]) -> list[dict[str, int]]:
-        """For each bound and condition, sizes that break it alone, as near as can be to `base`, which is inside."""
+        """Return sizes that break one bound or condition alone, as near as possible to `base`, which is inside."""
         relations = self.relations()
         found: list[dict[str, int]] = []
         for relation in relations:
@@ -249,7 +249,7 @@ def _said(condition: Relational) -> str:
 
 
 def ranges_text(sizes: Sequence[Mapping[str, int]]) -> str:
-    """For messages: `T = 20, S = 3; T = 21, S = 3`."""
+    """Return sizes as messages show them: `T = 20, S = 3; T = 21, S = 3`."""
     return "; ".join(", ".join(f"{name} = {size}" for name, size in one.items()) for one in sizes)
 
 

@@ -12,7 +12,7 @@ from t2n_core.nnef.sizes.dims import Dim, Shape, product, same
 
 @dataclass(frozen=True, slots=True)
 class ReshapePart:
-    """Neighbouring axes that become others, of as many elements."""
+    """Adjacent axes that a reshape replaces by axes with as many elements."""
 
     start: int
     """The first axis, in the shape before."""
@@ -21,14 +21,14 @@ class ReshapePart:
 
     @property
     def count(self) -> int:
-        """How many axes of the shape before these are."""
+        """Number of axes in the shape before."""
         return len(self.before)
 
 
 def reshape_parts(before: Shape, after: Shape) -> list[ReshapePart]:
-    """What changes from one shape to another of as many elements; no part could be divided further.
+    """Return the axes that a reshape changes, in parts that are as small as possible.
 
-    No part is without axes before: an axis of size 1 that is new belongs to a neighbour.
+    Each part has at least one axis in the shape before: a new axis of size 1 belongs to the part of a neighbour.
     """
     pieces: list[ReshapePart] = []
     start = at = 0
@@ -44,13 +44,13 @@ def reshape_parts(before: Shape, after: Shape) -> list[ReshapePart]:
 
 
 def joined(parts: Sequence[ReshapePart], before: Shape, after: Shape) -> ReshapePart:
-    """One part of all of them and of what lies between."""
+    """Return one part that spans all parts and the axes between them."""
     start, stop = parts[0].start, parts[-1].start + parts[-1].count
     return ReshapePart(start, before[start:stop], after[start : len(after) - (len(before) - stop)])
 
 
 def factors(shape: Shape) -> int:
-    """How many factors beside numbers the size of such a tensor has."""
+    """Return the number of symbolic factors in the number of elements of a shape."""
     return sum(
         len([f for f in sympy.Mul.make_args(extent) if not f.is_number])
         for extent in shape

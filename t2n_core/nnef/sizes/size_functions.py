@@ -139,8 +139,9 @@ class _Extreme(sympy.Function):  # type: ignore[misc]
 
     @classmethod
     def _alternatives(cls, a: sympy.Expr) -> list[sympy.Expr]:
-        """Return expressions without extremes of the same direction, of which `a` is the extreme: of a maximum,
-        `b + Max(c, d)` and `b - Min(-c, -d)` are `b + c` and `b + d`.
+        """Return expressions whose extreme is `a`, without extremes of the same direction inside.
+
+        For maxima, `b + Max(c, d)` and `b - Min(-c, -d)` both give `b + c` and `b + d`.
         """
         terms = sympy.expand(a).as_coefficients_dict()
         for term, number in terms.items():

@@ -1,1 +1,1 @@
-"""What is known of tract's releases: how sizes are written, what they get wrong, and how to avoid it."""
+"""Write graphs for tract: the form of its sizes, the errors of its releases, and how to avoid them."""

@@ -156,7 +156,7 @@ class TractArithmetic(Emitter):
         return len(numbers) == 1 and numbers != {1} and int(numbers.pop()).bit_count() == 1
 
     def _towards_zero(self, quotient: Value, x: Value, y: Operand) -> Value:
-        """One more than a quotient that was rounded down; the same where it was rounded towards zero already."""
+        """Return a quotient rounded towards zero: one is added where it was rounded down."""
         rest = self.sub(x, self.mul(quotient, y))
         rounded_down = self.and_(self.lt(x, 0), self.gt(rest, 0))
         return self.add(quotient, self.cast(rounded_down, x.dtype))
@@ -185,7 +185,7 @@ class TractArithmetic(Emitter):
         return self.add(self.mul(upper, 1 << 32), lower)
 
     def _never_empty(self, value: Value, axes: Sequence[int]) -> Value:
-        """With a zero more along axes that may have no element."""
+        """Return a value with a zero appended along each of these axes that may be empty."""
         for axis in axes:
             if not at_most(1, value.shape[axis]):
                 zero = self.fill(0, (*value.shape[:axis], 1, *value.shape[axis + 1 :]), value.dtype)
@@ -193,7 +193,11 @@ class TractArithmetic(Emitter):
         return value
 
     def sums_rows(self, lead: Shape) -> bool:
-        """Where a norm over one axis is recognised, or sums are made axis by axis, fast only without others before."""
+        """Return whether a sum over one merged axis is faster here than one over several axes.
+
+        It is in releases that recognise the norm over one axis. In releases that sum one axis after the other, it is
+        unless all leading axes have one element.
+        """
         if not self.traits.sums_axes_at_once:
             return not same(product(lead), 1)
         return self.traits.fuses_norms

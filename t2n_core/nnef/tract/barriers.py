@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def fence(g: TractArithmetic, value: Value) -> Value:
-    """Return the same numbers behind a triangle that keeps everything.
+    """Return the same numbers, passed through a `trilu` that keeps all: no reshape or tile moves through it.
 
     It takes 30 ns per element, so that it is written only where nothing else helps.
     """
@@ -25,7 +25,7 @@ def fence(g: TractArithmetic, value: Value) -> Value:
 
 
 def hide_formula(g: TractArithmetic, value: Value, *, never_negative: bool) -> Value:
-    """Return the same numbers, of which the engine does not know from which sizes they are made.
+    """Return the same numbers in a form in which the engine cannot see the sizes that they are computed from.
 
     Releases from 0.23.0 on follow such numbers as formulas in whole numbers: half of 5 is 2, and a mask of positions
     ends in an undetermined symbol.

@@ -31,7 +31,7 @@ TRACT_TYPES = {
     **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
 }
 WHOLE = (np.dtype(np.int32), INT64)
-"""What floats become at once: out of the range of these PyTorch's own numbers differ from processor to processor."""
+"""Integer dtypes that floats are cast to directly; out of their range PyTorch's own results depend on the processor."""
 
 
 class TractEmitter(TractLayout):
@@ -96,7 +96,7 @@ class TractEmitter(TractLayout):
         return self._size_values.positions(count)
 
     def matmul(self, x: Value, y: Value, out: Expected | None = None, **transposed: bool) -> Value:
-        """The product of matrices, with operands that the engine would misread repeated or behind a barrier."""
+        """Write a product of matrices; operands that the engine would misread are repeated, or put behind a barrier."""
         if self.traits.overreads_batched_constants:
             x, y = self._batched(x, y), self._batched(y, x)
         if self.traits.compares_inner_sizes_as_written:
@@ -107,7 +107,7 @@ class TractEmitter(TractLayout):
         return self.one("matmul", x, y, out=out, **transposed)
 
     def stacked_product(self, x: Value, w: Value) -> Value:
-        """One product, three times as fast, where the engine would do many."""
+        """The product with all leading axes merged, where the engine would compute many products a third as fast."""
         lead = x.shape[:-1]
         if not self.traits.splits_dynamic_products or is_static(lead):
             return super().stacked_product(x, w)
@@ -135,7 +135,7 @@ class TractEmitter(TractLayout):
         return self.respelled(self.one("box", input, **attributes))
 
     def tract_core_einsum(self, inputs: Sequence[Value], out: Expected, **attributes: Any) -> Value:
-        """The statement of that name, with operands that the engine would misread behind a barrier."""
+        """Write the statement of that name; operands that the engine would misread are put behind a barrier."""
         operands = [fence(self, v) if is_tiled(v) else v for v in inputs]
         return self.call("tract_core_einsum", operands, outs=[out], **attributes)[0]
 

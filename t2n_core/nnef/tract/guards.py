@@ -1,11 +1,11 @@
-"""How an archive says the range of its sizes, so that the engine refuses all others.
+"""State the range of sizes of an archive so that the engine refuses all other sizes.
 
-From 0.21.8 on as two scenarios of the same content: the engine looks whether one of its scenarios still holds whenever
-an input gives a symbol its value, and stops looking when only one is left, which two equal ones never are. A plain
-assertion is believed and never checked; it says only what is always true, or guarded as well.
+From 0.21.8 on the range is written as two scenarios with the same conditions. Whenever an input gives a symbol its
+value, the engine checks that one of its scenarios still holds. It stops checking when only one is left, which two equal
+ones never are. A plain assertion is believed and never checked, so it states only what always holds or is guarded.
 
-Before, as a statement: a part of one number that is longer than that outside of the range, which fails there. Its
-result is 1, by which one of the tensors that an output depends on is multiplied.
+Before, the range is written as a statement: it slices a tensor of one element, with bounds that exceed it outside of
+the range, and so fails there. Its result is 1, and is multiplied with a tensor that an output depends on.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _SIGNS: Final = {sympy.Eq: "==", sympy.Le: "<=", sympy.Lt: "<=", sympy.Ge: ">=",
 
 
 def assertions(sizes: SizeRange, traits: TractTraits) -> list[str]:
-    """What stands behind `extension`, in releases that read it.
+    """Return the `extension` lines that state a range of sizes, for releases that read them.
 
-    Of sizes of at least 1 the engine proves that operators made for many elements fit, which it does not use for a
-    tensor that might be empty.
+    `T >= 1` lets the engine use its operators for many elements at a time: it uses none for a tensor that might be
+    empty.
     """
     if not traits.reads_size_bounds:
         return []
@@ -63,7 +63,7 @@ def assertion(relation: Relational) -> str:
 
 
 def condition(words: str, symbols: Mapping[str, sympy.Symbol]) -> Relational:
-    """The condition that `T <= 2 * S` is, of these symbols. Raises ValueError for what is none."""
+    """Parse a condition such as `T <= 2 * S` on these symbols. Raises ValueError if it is not one."""
     try:
         parsed = ast.parse(words.strip(), mode="eval").body
     except SyntaxError as wrong:

@@ -37,7 +37,7 @@ class Call:
         return None if parameter is None or parameter.default is REQUIRED else parameter.default
 
     def tensors(self) -> list[Any]:
-        """What stands at the tensor parameters: values and literals."""
+        """Return the arguments of the tensor parameters: values and literals."""
         return [self.get(p.name) for p in self.signature.parameters if p.is_tensor and not p.is_array]
 
 
@@ -145,7 +145,7 @@ def _strided_rest(call: Call, argument: str, values: Sequence[Any]) -> bool:
 
 
 def _row_overrun(call: Call, argument: str, values: Sequence[Any]) -> bool:
-    """Of two spatial axes the last one; without padding no window goes beyond it."""
+    """Return whether a window overruns the last of two spatial axes; without padding none does."""
     padding, filter_ = call.get("padding"), call.get("filter")
     if filter_.rank != 4 or not padding or not any(padding[1]):
         return False

@@ -21,7 +21,7 @@ from t2n_core.nnef.tract.sizes import is_quotient, is_seen_within, without_diffe
 
 
 class TractLayout(TractArithmetic):
-    """What moves numbers and does not change them."""
+    """Writes the operators that move elements and do not change them: slice, gather, concat, reshape."""
 
     def expand(self, value: Value, shape: Shape) -> Value:
         repeats = self.repeats(value, shape)
@@ -152,7 +152,7 @@ class TractLayout(TractArithmetic):
         return self.reshape_to(self.take(rows, axis + 1, 0, 1), [*before, count, *after])
 
     def _pick_range(self, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
-        """By indices, which are counted from 0: so the engine has no extent to work out itself."""
+        """Return `value[begin:end:step]` by a gather at computed indices: the engine infers no extent itself."""
         count = as_dim(floor_div(as_dim(end - begin - 1), step) + 1)
         indices = self.positions(count)
         if step != 1:
@@ -163,9 +163,9 @@ class TractLayout(TractArithmetic):
         return self.tract_core_gather(value, indices, axis=axis, out=Expected(shape, value.dtype))
 
     def reshape(self, input: Value, *, shape: Sequence[Dim]) -> Value:
-        """The statement of that name, behind a barrier where the engine would move it into a scan or a product.
+        """Write a reshape, with a barrier before it where the engine would move it into a scan or a product.
 
-        With dynamic sizes it is of the axes that change only, and of each group of them alone where there are many: the
+        With dynamic sizes only the axes that change are reshaped, and each group of them alone if there are many: the
         engine compares the numbers of elements as expressions, and does not see that `(B*T)*U` is `(U*B)*T`.
         """
         if any(getattr(self.traits, trait) and is_moved(input) for trait, is_moved in MOVED_RESHAPES):

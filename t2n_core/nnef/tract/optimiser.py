@@ -1,4 +1,4 @@
-"""What tract's optimiser makes of statements, where that has to be known to write them so that it does no harm."""
+"""Predict what tract's optimiser does to a statement, so that the emitter can avoid the forms it miscompiles."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from t2n_core.nnef.tract.propagated import Inherited
 _PASSED = frozenset({"reshape", "transpose", "squeeze", "unsqueeze", "concat", "slice", "tract_core_cast"}) | (
     UNARY - {"tract_core_trilu"}
 )
-"""What the engine moves a `tile` through, besides operators of one tensor and one number."""
+"""Operators that the engine moves a `tile` through, besides elementwise operators of one tensor and one number."""
 
 
 _PRODUCTS = PRODUCTS | {"tract_core_einsum"}
 _HELD = _PRODUCTS | {"tract_core_scan", "tract_core_gather", "tract_core_trilu"}
-"""What the engine moves no `reshape` through."""
+"""Operators that the engine moves no `reshape` through."""
 
 
 IN_PLACE = frozenset("add sub mul div max min clamp".split())
-"""What the engine computes in the memory of the first operand, many elements at a time."""
+"""Operators that the engine computes in the memory of the first operand, many elements at a time."""
 _RENEWED = _PRODUCTS | {"conv", "deconv", "box", "max_pool", "select", "tract_core_cast", "tract_core_scan"}
-"""What has memory of its own for its result, whatever the optimiser does."""
+"""Operators whose result has its own memory, whatever the optimiser does."""
 
 
 def is_smaller(value: Operand, other: Operand) -> bool:
@@ -81,7 +81,7 @@ def is_tiled(value: Value) -> bool:
 
 
 def _origins(*values: Value) -> Iterator[tuple[Value, Operation]]:
-    """All values that a `reshape` of these can come to stand behind, each with the operation that it comes from."""
+    """Yield the values that a `reshape` of these can be moved directly after, each with the operation that makes it."""
     pending, seen = list(values), set(map(id, values))
     while pending:
         value = pending.pop()
@@ -95,7 +95,10 @@ def _origins(*values: Value) -> Iterator[tuple[Value, Operation]]:
 
 
 def may_be_misread(x: Value, y: Operand) -> bool:
-    """True if a lone axis gives `x` a wrong stride in front of what the engine takes at once with `y`."""
+    """True if an inserted axis of one element gives `x` a wrong stride in an elementwise operator with `y`.
+
+    It can if both shapes agree after the leading axes of one element, and such a leading axis may be an inserted one.
+    """
     if not isinstance(y, Value) or x.dtype not in (FLOAT16, FLOAT32):
         return False
     pairs = list(zip(x.shape, y.shape, strict=False))
@@ -107,9 +110,9 @@ def may_be_misread(x: Value, y: Operand) -> bool:
 
 
 def lone_axis() -> Inherited:
-    """Whether an axis of one element may have been inserted into a value as the engine holds it.
+    """Return the property that the engine may hold a value with an inserted axis of one element and a wrong stride.
 
-    Where all extents are known the engine gives it the right stride; not behind a sum over a dynamic axis.
+    The stride is right if all extents are static, except after a sum over a dynamic axis.
     """
     return Inherited(_of_same_axes, lambda value, found: _gets_lone_axis(value) or any(found))
 
@@ -128,7 +131,7 @@ def _gets_lone_axis(value: Value) -> bool:
 
 
 def _of_same_axes(value: Value) -> list[Value]:
-    """What the engine may have made `value` of without axes of its own."""
+    """Return the operands whose axes, as the engine holds them, `value` may have taken over."""
     made = value.producer
     if made is None or made.name in _RENEWED or _gets_lone_axis(value):
         return []
@@ -141,7 +144,7 @@ def _of_same_axes(value: Value) -> list[Value]:
 
 
 def _may_be_one(extent: Dim) -> bool:
-    """True unless it is another number, or a multiple of one."""
+    """True unless the extent is a number other than 1, or a multiple of a number above 1."""
     if isinstance(extent, int):
         return extent == 1
     factor = extent.as_coeff_Mul()[0]
@@ -159,18 +162,18 @@ def _inserts(source: Shape, shape: Shape) -> bool:
 
 
 def is_sequence(value: Value) -> bool:
-    """True for what is made of the sequence of a scan."""
+    """True if a `reshape` of `value` can be moved directly after the sequence output of a scan."""
     return any(made.name == "tract_core_scan" and found is made.outputs[0] for found, made in _origins(value))
 
 
 def is_sum_of_product(value: Value) -> bool:
-    """True for what is made of a product to which something is added."""
+    """True if a `reshape` of `value` can be moved directly after a sum in which a product is an operand."""
     sums = (made for _, made in _origins(value) if made.name in ("add", "sub"))
     return any(made.name in _PRODUCTS for one in sums for _, made in _origins(*one.inputs()))
 
 
 def _folds_batch(value: Value, other: Value) -> bool:
-    """True if `value` comes from several axes made one, a batch axis of which `other` has only one element."""
+    """True if `value` comes from a reshape that merges several axes into a batch axis on which `other` has extent 1."""
     operation = value.producer
     if operation is None or operation.name != "reshape":
         return False
@@ -185,4 +188,4 @@ def _folds_batch(value: Value, other: Value) -> bool:
 
 
 MOVED_RESHAPES = (("moves_reshapes_into_scans", is_sequence), ("moves_reshapes_into_sums", is_sum_of_product))
-"""Traits, and whether a value is one whose reshape a release with them moves to where it is wrong."""
+"""Pairs (trait, predicate): releases with the trait move a `reshape` of such a value to a place where it is wrong."""

@@ -1,4 +1,4 @@
-"""Properties that a value has from those it is made of."""
+"""Properties that a value takes over from the values it is computed from."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from t2n_core.nnef.graph import Value
 
 
 class Inherited:
-    """A property of values; each value is looked at once, however many are made of it.
+    """A property of values; each value is visited once, however many others are computed from it.
 
-    `sources` gives the values that count, `rule` the property from that of these. No recursion: graphs are deeper than
-    Python's stack.
+    `sources` returns the values that decide, `rule` the property of a value from the properties of these. There is no
+    recursion, because graphs are deeper than Python's stack.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Inherited:
 
 
 def known() -> Inherited:
-    """Whether a value is a weight, or computed from nothing else, which the engine folds into weights."""
+    """Return the property of being a weight, or computed from weights alone, which the engine folds into a weight."""
 
     def sources(value: Value) -> list[Value]:
         made_here = value.weight is None and value.producer is not None

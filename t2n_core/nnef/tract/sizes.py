@@ -1,4 +1,4 @@
-"""What tract's arithmetic of sizes knows, and where it errs."""
+"""Predict what tract's arithmetic of sizes can prove, and rewrite sizes so that it does not err."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WIDE = 1 << 20
 
 
 def is_quotient(bound: Dim) -> bool:
-    """A bound with a division in it, of which the engine cannot tell that it is within the axis."""
+    """Return whether a bound contains a division, so that the engine cannot prove that it is within the axis."""
     return not isinstance(bound, int) and bound.has(FloorDiv, Modulo)
 
 
@@ -44,16 +44,16 @@ def _least(term: sympy.Expr) -> int | None:
 
 
 def without_differences(size: Dim) -> Dim:
-    """The same size where a quotient is subtracted: `T - T // 2` as `(T + 1) // 2`."""
+    """Return the same size without a subtracted quotient: `T - T // 2` as `(T + 1) // 2`."""
     if isinstance(size, int) or not size.has(FloorDiv):
         return size
     return as_dim(sympy.gcd_terms(size).replace(lambda e: e.is_Add, lambda e: _turned(e, -1)))
 
 
 def negated(size: sympy.Expr) -> Dim:
-    """The same number where a quotient is added to what outweighs it: `T // 2 - T` as `0 - (T + 1) // 2`.
+    """Return the same number with quotients subtracted only: `T // 2 - T` as `0 - (T + 1) // 2`.
 
-    The engine makes one quotient of it, and then divides a negative number towards zero.
+    The engine would merge the two terms into one division of a negative number, which it rounds towards zero.
     """
     return as_dim(sympy.expand(size).replace(lambda e: e.is_Add, lambda e: _turned(e, 1)))
 
@@ -103,8 +103,9 @@ def _gathered(total: sympy.Expr) -> sympy.Expr:
 
 
 def is_uncertain(size: Dim) -> bool:
-    """Return whether a quotient that stands for a comparison is of another such quotient, or of one that is
-    subtracted: releases without maxima simplify these wrongly, or do not end loading.
+    """Return whether a comparison written as a quotient contains another such comparison or a subtracted quotient.
+
+    Releases without maxima simplify these wrongly, or never finish loading.
     """
     if isinstance(size, int):
         return False
@@ -218,10 +219,10 @@ def _quotient(dividend: sympy.Expr) -> sympy.Expr:
 
 
 def _turned(total: sympy.Expr, sign: int) -> sympy.Expr:
-    """A sum with a quotient that is added (1) or subtracted (-1) as minus the quotient of what is left, rounded up.
+    """Return a sum in which the quotient with this sign, and the rest of the sum, are one quotient of the other sign.
 
-    n * (inner // d + rest) is -n * ((d - 1 - inner - d * rest) // d) for a whole `rest`. As it was where that would be
-    of a number that falls with a size.
+    n * (inner // d + rest) is -n * ((d - 1 - inner - d * rest) // d) for a whole `rest`. The sum is returned unchanged
+    if the new dividend would decrease as a size grows.
     """
     terms = sympy.expand(total).as_coefficients_dict()
     for term, number in terms.items():

@@ -77,7 +77,7 @@ class TractTraits:
     """A `matmul` over an axis whose size is spelled otherwise in the second operand is of the first element alone, or
     no product at all."""
     overruns_rows: bool = _before("0.23.0")
-    """`conv` over two axes writes beyond its memory where a window begins behind the end of a row."""
+    """`conv` over two axes writes beyond its memory where a window begins after the end of a row."""
     rewrites_product_operands: bool = _since("0.21.12")
     """A `tile` is taken off a product's operand although the result then lacks the size, and a `reshape` of one
     operand's batch is folded into the other operand although that has one element there."""
@@ -86,10 +86,10 @@ class TractTraits:
     misreads_unit_axes: bool = _since("0.21.8", "0.23.0")
     """`add`, `mul` and the like, of many floats, are computed for a part of the elements only, or beyond their memory,
     where an axis of one element was inserted into the first operand: its stride, which is that of the next axis, is
-    taken for the number of elements behind it."""
+    taken for the number of elements after it."""
     misreads_mixed_operands: bool = _since("0.21.6", "0.21.7")
-    """`mul` and `div` of floats misread a second operand whose repeated axes are neither all in front nor all
-    behind."""
+    """`mul` and `div` of floats misread a second operand whose repeated axes are neither all leading nor all
+    trailing."""
     dies_of_empty_sums: bool = _in(Releases.of(None, "0.21.6"), Releases.of("0.23.5"))
     """A sum of floats along an axis without elements ends the process; from 0.23.5 on along the last axis only."""
     shifts_for_powers: bool = _before("0.23.9")
@@ -123,7 +123,7 @@ def traits_of(version: Version) -> TractTraits:
 
 
 def first_release(trait: str) -> str:
-    """Return the first release with a behaviour, for messages. Raises KeyError for a name that is none."""
+    """Return the first release with a behaviour, for messages. Raises KeyError if there is no such behaviour."""
     ranges = {f.name: f.metadata[_RANGES] for f in fields(TractTraits)}[trait]
     return str(ranges[0].since)
 

@@ -1,4 +1,4 @@
-"""What `tract_assert` lines of a user mean for the range of sizes: the engine believes them and checks none."""
+"""Narrow the range of sizes by a user's `tract_assert` lines, which the engine believes without a check."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def with_assertions(sizes: SizeRange, lines: Iterable[str]) -> SizeRange:
 
 
 def to_write(lines: Iterable[str], sizes: SizeRange, traits: TractTraits) -> list[str]:
-    """Those of a user's lines that say more than the range does.
+    """Return the user's lines that are written beside those that state the range.
 
-    A bound of one size is left, for what the engine makes of it, where the range is checked as well.
+    Where the engine checks the range, a plain assertion is written if it is a bound of one size, which the engine uses.
     """
     found = []
     for line in lines:

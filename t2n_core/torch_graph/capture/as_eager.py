@@ -1,4 +1,4 @@
-"""Calls of which torch.export captures something else than eager PyTorch computes: mended, or refused."""
+"""Mend or refuse calls that torch.export captures as something else than eager PyTorch computes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from t2n_core.errors import CaptureError
 def multilabel_margin_loss(
     input: torch.Tensor, target: torch.Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> torch.Tensor:
-    """PyTorch's decomposition counts the places behind the first -1 too, and keeps an axis for the loss of a vector.
+    """Compute the loss, since PyTorch's decomposition counts places after the first -1, and keeps an axis for a vector.
 
     `input` and `target` are [N, C] or [C]. The formula is that of torch.nn.MultiLabelMarginLoss.
     """
@@ -109,9 +109,9 @@ AS_EAGER: dict[Any, Callable[..., Any]] = {
 
 @contextmanager
 def masks_unread() -> Iterator[None]:
-    """While active, nn.Transformer does not look whether a mask is the causal one, of which capture has no numbers.
+    """Stop nn.Transformer from comparing a mask with the causal one: capture has no numbers of it.
 
-    With the answer no it uses the mask that it was given, which gives the same.
+    The answer is no, so that the given mask is used, which gives the same result.
     """
     from torch.nn.modules import transformer
 

@@ -1,4 +1,4 @@
-"""A model's lists and dicts stay the very objects they are, with what they held: torch.export leaves copies instead."""
+"""Keep a model's lists and dicts as the same objects with the same contents: torch.export replaces them by copies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 @contextmanager
 def containers_kept(model: torch.nn.Module) -> Iterator[None]:
-    """Afterwards every attribute that held a list, tuple, dict or set holds that object again, with its contents.
+    """Restore every attribute that held a list, tuple, dict or set to that object and its contents after the block.
 
     A model that caches in a dict what it computes would otherwise keep the fake tensors of capture in it.
     """
@@ -36,7 +36,7 @@ def containers_kept(model: torch.nn.Module) -> Iterator[None]:
 
 
 _OWN = frozenset({"_parameters", "_buffers", "_modules", *(n for n in vars(torch.nn.Module()) if "hook" in n)})
-"""Of torch.nn.Module itself, which capture puts back."""
+"""Attributes of torch.nn.Module itself; capture restores their contents."""
 
 
 def _note(value: Any, contents: dict[int, tuple[Any, Any]]) -> None:
@@ -49,7 +49,7 @@ def _note(value: Any, contents: dict[int, tuple[Any, Any]]) -> None:
 
 
 def _restore(container: Any, before: list[Any]) -> None:
-    """In place, and only what has changed."""
+    """Restore the contents of a container in place, if they have changed."""
     if isinstance(container, dict):
         now = list(container.items())
         if len(now) != len(before) or any(

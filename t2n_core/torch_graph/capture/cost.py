@@ -1,4 +1,4 @@
-"""Work of torch.export on symbolic sizes of which nothing is read, left out while a model is captured.
+"""Skip work of torch.export on symbolic sizes whose results are never read.
 
 PyTorch keeps the result of every operator on fake tensors, to give it again for the same shapes, and makes a second
 tensor each time to learn whether it may. That takes as long as the operator itself, and a model with many different

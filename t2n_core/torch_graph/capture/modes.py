@@ -1,4 +1,4 @@
-"""What happens to PyTorch's functions while a model is captured: recurrent calls and packing go to stand-ins.
+"""Replace functions of PyTorch while a model is captured: recurrent calls and packing go to stand-ins.
 
 Lengths of packed sequences must be numbers then, and fake tensors have none. So small integer tensors that the model
 makes from Python data are computed for real beside capture (their twins), and followed through sorting and indexing.
@@ -52,7 +52,7 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
     **TO_REAL,
     **{pool: functools.partial(max_pool1d, pool) for pool in POOLS},
 }
-"""Functions of which capture would give something else than a call of them does, and what is called in their place."""
+"""Function -> its replacement during capture, for functions that capture would record as something else or refuse."""
 
 
 class CaptureMode(TorchFunctionMode):
@@ -63,10 +63,10 @@ class CaptureMode(TorchFunctionMode):
         self._twins: Any = WeakIdKeyDictionary()
         self._sizes = SizeTensors()
         self._following = False
-        """Whether there was a tensor to follow yet; most models never make one, and this is asked at every call."""
+        """True once there was a tensor to follow. Most models never make one, and this is read at every call."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """One mode for everything: each one more would add a frame to every traceback that torch.export takes."""
+        """Redirect a call. One mode does it all: each further mode adds a frame to every traceback of torch.export."""
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
         if func in INSTEAD:

@@ -20,7 +20,7 @@ from t2n_core.torch_graph.stand_ins.recurrent import NAMESPACE, library
 
 
 class Extractor(Protocol):
-    """What capture needs of an extractor; see `t2n_core.op.custom_extractors`."""
+    """Methods of an extractor that capture calls; see `t2n_core.op.custom_extractors`."""
 
     def generate_in_torch_graph(self, call: ModuleCall, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -30,7 +30,7 @@ class Extractor(Protocol):
 
 
 class Writer(Protocol):
-    """What a node knows of the one who will write it in NNEF."""
+    """Interface of the object that writes a node in NNEF and computes its results."""
 
     def write(self, g: Any, node: WholeCall, inputs: Any, params: Any) -> Any: ...
 
@@ -39,13 +39,13 @@ class Writer(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WholeCall:
-    """One call that is one node: who writes it, and its arguments apart from the tensors."""
+    """One call that becomes one node: its writer, and its arguments apart from the tensors."""
 
     writer: Writer
     leaves: tuple[Any, ...]
-    """Of the flattened arguments; None in the places of tensors."""
+    """Flattened arguments, with None in the places of tensors."""
     places: tuple[int, ...]
-    """Of the tensors among the leaves."""
+    """Indices of the tensors among the leaves."""
     structure: pytree.TreeSpec
 
     def filled(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -56,7 +56,7 @@ class WholeCall:
         return pytree.tree_unflatten(leaves, self.structure)  # type: ignore[no-any-return]
 
     def compute(self, tensors: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], pytree.TreeSpec]:
-        """What the call itself gives for these tensors, and the structure of that."""
+        """Run the call on these tensors; return its flattened result, and the structure of that result."""
         args, kwargs = self.filled(tensors)
         return pytree.tree_flatten(self.writer.compute(*args, **kwargs))
 
@@ -94,7 +94,7 @@ def write_node(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """One node for a call, whose results have the shapes and dtypes that `declare(*args, **kwargs)` gives."""
+    """Write one node for a call, with results of the shapes and dtypes that `declare(*args, **kwargs)` returns."""
     leaves, structure = pytree.tree_flatten((args, kwargs))
     places = tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor))
     kept = tuple(None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
@@ -128,7 +128,7 @@ def _declared(inputs: Sequence[torch.Tensor], params: Sequence[torch.Tensor], ke
 
 
 def _computed(inputs: Sequence[torch.Tensor], params: Sequence[torch.Tensor], key: int) -> list[torch.Tensor]:
-    """In a trace, which runs on numbers."""
+    """Compute the results of a node in a trace, which runs on real tensors."""
     return _runs[key](inputs, False)
 
 

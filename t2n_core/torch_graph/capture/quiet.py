@@ -39,7 +39,7 @@ _COMPLAINING = [logging.getLogger(f"torch.{n}") for n in ("fx.experimental.symbo
 
 
 def _is_asked_for(record: logging.LogRecord) -> bool:
-    """By TORCH_LOGS: nobody has to ask for warnings."""
+    """Return whether a record is below the level of warnings, so that it appears only if TORCH_LOGS asks for it."""
     return record.levelno < logging.WARNING
 
 

@@ -1,4 +1,4 @@
-"""Where in the model a node comes from, without the price of whole tracebacks.
+"""Record the line of the model that each node comes from, without the cost of whole tracebacks.
 
 torch.export notes Python's stack at every node that it writes. For that it looks up each frame's file, line and code,
 those of pytest, of this package and of PyTorch too, and then keeps the frames called `forward`; so a capture takes
@@ -22,7 +22,7 @@ _KEPT = "forward"
 
 
 class ForwardFrames:
-    """What torch.fx takes for a `CapturedTraceback`: of the stack only what it would keep of it."""
+    """Replacement for `CapturedTraceback` of torch.fx that takes only the frames of the stack that torch.fx keeps."""
 
     def __init__(self, frames: list[FrameSummary]) -> None:
         self._frames = frames

@@ -1,4 +1,4 @@
-"""From a model to its graph: torch.export, non-strict, with recurrent calls kept whole and sizes symbolic."""
+"""Capture the graph of a model: torch.export, non-strict, with recurrent calls kept whole and sizes symbolic."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ from t2n_core.torch_graph.ways_in.traces import FrozenDecision, traced
 
 @dataclass(slots=True)
 class CapturedModel:
-    """What capture gives: the graph, and how its symbols are bounded."""
+    """Result of a capture: the graph, and the range of its symbols."""
 
     graph: TorchModuleIRGraph
     symbols: dict[str, int] = field(default_factory=dict)
     """Symbol -> size in the example."""
     result_names: tuple[str, ...] = ()
-    """Of the outputs: what the model calls them, else numbered."""
+    """Names of the outputs: those that the model gives them, else numbered."""
     range: SizeRange = field(default_factory=SizeRange)
     """The sizes that the graph holds for."""
     decisions: tuple[SizeDecision, ...] = ()
-    """What made the range smaller than declared."""
+    """Decisions that made the range smaller than declared."""
     captured_at: dict[str, int] = field(default_factory=dict)
     """Symbol -> size at which decisions were taken: the example's, or another one where that is or makes 0 or 1."""
 
@@ -70,7 +70,7 @@ class _Attempt:
     captured: CapturedModel
     frozen: Sequence[FrozenDecision] = ()
     fits: bool = True
-    """Whether it computes what the model does for the example."""
+    """True if the captured program computes what the model does for the example."""
 
 
 @dataclass(slots=True)
@@ -84,9 +84,9 @@ class TorchModuleTracer:
     inputs: ModelInputs
     dynamic_axes: DynamicAxes | None = None
     find_extractor: Callable[[torch.nn.Module], Extractor | None] = field(default=lambda _: None)
-    """Which modules stay whole, and by what."""
+    """Returns the extractor that keeps a module whole; None for a module that is captured inside."""
     modes: Sequence[TorchFunctionMode] = ()
-    """Of the caller: they see the model's calls before those of capture."""
+    """Modes of the caller: they see the model's calls before the modes of capture do."""
     capture: CaptureWay = "export"
     """`trace` freezes what the model decides in Python, where torch.export refuses it."""
     source: Source = field(init=False)
@@ -156,7 +156,7 @@ class TorchModuleTracer:
         return other if other.fits and len(other.captured.decisions) <= len(captured.decisions) else attempt
 
     def _runs(self, tensors: Sequence[torch.Tensor]) -> bool:
-        """Whether the model itself takes these."""
+        """Return whether the model itself runs on these tensors."""
         try:
             with ExitStack() as stack:
                 for mode in self.modes:
@@ -338,7 +338,7 @@ def _computes(
 
 
 _FAILURES = 1
-"""So often more is a capture tried that fails at sizes at which the model runs."""
+"""Number of failed captures, at sizes at which the model runs, after which another one is tried."""
 
 
 def _functional(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
@@ -346,7 +346,7 @@ def _functional(program: torch.export.ExportedProgram) -> torch.export.ExportedP
 
 
 def _is_tied(size: int | torch.SymInt) -> bool:
-    """True for a size that the model makes of others, which have to be known before."""
+    """True for a size that the model computes from other sizes, which have to be known first."""
     return isinstance(size, torch.SymInt) and not size.node.expr.is_Symbol
 
 
@@ -359,7 +359,7 @@ def _free_axes(name: str, fake: torch.Tensor, source: Source) -> dict[int, AxisS
 
 
 def _paths_of(program: torch.export.ExportedProgram) -> list[Path]:
-    """Where the program's tensors are in what it returns."""
+    """Return the paths of the tensors in the nested result of a program."""
     form = program.call_spec.out_spec
     if form is None:
         return []

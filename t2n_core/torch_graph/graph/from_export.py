@@ -1,4 +1,4 @@
-"""From torch.export's program to our graph: inputs and weights looked up, operators read, outputs checked."""
+"""Read the program of torch.export into a graph: look up inputs and weights, read operators, check outputs."""
 
 from __future__ import annotations
 

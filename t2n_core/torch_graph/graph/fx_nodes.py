@@ -1,4 +1,4 @@
-"""One node of an fx graph as one TorchOp: arguments bound by schema name, sizes turned into expressions."""
+"""Read a node of an fx graph as a TorchOp: arguments bound by schema name, sizes turned into expressions."""
 
 from __future__ import annotations
 

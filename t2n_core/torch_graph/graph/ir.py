@@ -28,7 +28,7 @@ class TensorVariable:
     dtype: torch.dtype
     data: torch.Tensor | None = field(default=None, repr=False)
     label: str = ""
-    """For weights: the name in the model's state_dict."""
+    """Name of a weight in the model's state_dict; empty for other tensors."""
     fake: torch.Tensor | None = field(default=None, repr=False)
     """The fake tensor of capture: shapes and strides for PyTorch's own decompositions."""
     producer: TorchOp | None = field(default=None, repr=False)
@@ -54,7 +54,7 @@ class TorchOp:
     kind: str
     """`aten::lstm.input`: namespace, name and overload (left out where it is `default`)."""
     arguments: dict[str, Any]
-    """By schema name, defaults filled in: TensorVariable, FixedTensorList, size expression, number, dtype, None, …"""
+    """Schema name -> argument or default: TensorVariable, FixedTensorList, size expression, number, dtype, None, …"""
     outputs: tuple[TensorVariable | None, ...]
     """None for a result that nobody can see."""
     op_ref: Any = field(repr=False)

@@ -9,9 +9,9 @@ from typing import Any
 from t2n_core.errors import Origin
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
-"""How tensors are called: by module path and operator, as in the torch graph, or v0, v1, …"""
+"""One frame of a stack trace, as Python writes it."""
 ROOT = "t2n_model"
-"""Where the model hangs in what is captured; taken off all names again."""
+"""Name of the model as a submodule of the captured module; it is removed from all names again."""
 _HERE = str(Path(__file__).parent)
 ORIGIN = "t2n_origin"
 """Key of an annotation that gives (module path, source line), for nodes whose Python stack is not the model's."""
@@ -40,7 +40,7 @@ def source_line(file: str, line: int | str, function: str, code: str) -> str:
 
 
 def origin_of(kind: str, meta: dict[str, Any]) -> Origin:
-    """Where a node of the captured graph comes from: the innermost line outside PyTorch itself, if there is one."""
+    """Return the origin of a node of the captured graph: the innermost line outside of PyTorch, if there is one."""
     known = (meta.get("custom") or {}).get(ORIGIN)
     if known is not None:
         return Origin(kind, *known)

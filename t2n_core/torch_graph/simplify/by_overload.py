@@ -1,4 +1,4 @@
-"""Functions kept under the torch operators that they stand for; their modules are loaded when one is asked for."""
+"""Tables of functions by the torch operator that they replace; their modules are loaded at the first look-up."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ByOverload:
 
 
 def overloads(key: str) -> list[OpOverload]:
-    """Of an operator that gives its result (`aten::median`), or the one that is named (`aten::median.dim`)."""
+    """Return the overload that is named (`aten::median.dim`), or all without `out` of an operator (`aten::median`)."""
     namespace, _, rest = key.partition("::")
     name, _, overload = rest.partition(".")
     packet = getattr(getattr(torch.ops, namespace), name)

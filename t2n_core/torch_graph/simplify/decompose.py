@@ -31,7 +31,7 @@ Expansion = tuple[list[TorchOp], list["TensorVariable | None"]]
 
 @functools.cache
 def _table() -> dict[Any, Callable[..., Any]]:
-    """Decompositions to core ATen, and behind them the others, which go down to primitives."""
+    """Return PyTorch's decompositions: those to core ATen first, else those that go down to primitives."""
     from torch._decomp import core_aten_decompositions, decomposition_table
 
     return {**decomposition_table, **core_aten_decompositions()}

@@ -1,4 +1,4 @@
-"""Batch norms behind convolutions and linear layers, folded into their weights: one operator where there were two."""
+"""Fold batch norms after convolutions and linear layers into their weights: one operator where there were two."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def fold_norms(graph: TorchModuleIRGraph, is_plain: Callable[[TorchOp], bool]) -
 
 
 def _is_norm(op: TorchOp, readers: Counter[int]) -> bool:
-    """With statistics that are weights, and no result that is read but the first one."""
+    """Return whether this is a batch norm with given statistics, of which only the first result is read."""
     name = op.kind.split(".")[0]
     return (
         name in NORMS
@@ -57,7 +57,10 @@ def _is_norm(op: TorchOp, readers: Counter[int]) -> bool:
 
 
 def _is_product(op: TorchOp) -> bool:
-    """Whose second axis is that of its filters, so that a norm behind it scales each of them."""
+    """Return whether this is a convolution or linear layer whose axis 1 is its output channels.
+
+    A batch norm after it then scales each filter, and can be folded into the weights.
+    """
     name, out = op.kind.split(".")[0], op.outputs[0]
     if out is None:
         return False
@@ -69,7 +72,7 @@ def _is_product(op: TorchOp) -> bool:
 
 
 def _is_stored(op: TorchOp, graph: TorchModuleIRGraph) -> bool:
-    """Whether its weight goes into blocks of 4 bits, as it is."""
+    """Return whether the operator's weight may be stored in blocks of 4 bits, and must stay as it is."""
     return bool(op.arguments["weight"].label in graph.compressible)
 
 

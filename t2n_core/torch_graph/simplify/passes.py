@@ -1,4 +1,4 @@
-"""Before a captured graph is lowered: constants are folded, unknown operators decomposed, dead ends dropped."""
+"""Simplify a captured graph before it is lowered: fold constants, decompose unknown operators, drop dead ends."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""At which sizes a model is captured: torch.export takes a size of 0 or 1 for a constant, whatever is declared.
+"""Choose the sizes at which a model is captured: torch.export takes a size of 0 or 1 for a constant, even if declared.
 
-So a dynamic axis whose example has such a size is captured at another one. The example stays what is checked.
+So a dynamic axis with such a size in the example is captured at another one. Checks still use the example.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
 _POWERS = (2, 4, 8, 16, 32, 64, 128)
 _LARGER = (*_PRIMES, 67, 101, 131, 199, 257, 401, 521, 1031, 2053, 4099, 8209, 16411, 32771)
 _OF_A_MASK = 2
-"""So many different numbers has a mask of floats at most."""
+"""A float tensor with at most this many different numbers is taken for a mask."""
 _ATTEMPTS = 4
-"""Of each kind of numbers."""
+"""Number of attempts with each list of sizes: primes, and powers of two."""
 
 
 def example_sizes(axes: Axes, names: Sequence[str], tensors: Sequence[torch.Tensor]) -> dict[str, int]:
@@ -107,9 +107,10 @@ def resized(
 
 
 def _resized(tensor: torch.Tensor, sizes: Mapping[int, int]) -> torch.Tensor:
-    """What it holds again and again, so that indices stay indices and masks stay masks; drawn if it holds nothing.
+    """Return a tensor at other sizes of some axes, with its elements repeated: indices stay indices, masks stay masks.
 
-    Floats that are no mask become a little different each time, so that no two rows are alike.
+    Floats that are no mask are scaled a little differently at each repetition, so that no two rows are alike. An empty
+    tensor becomes random floats, or zeros of another dtype.
     """
     shape = [sizes.get(axis, int(size)) for axis, size in enumerate(tensor.shape)]
     if tensor.numel() == 0:

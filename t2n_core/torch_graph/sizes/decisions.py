@@ -1,4 +1,4 @@
-"""What capture takes for granted about dynamic sizes, and which line of the model made it do so.
+"""Record the conditions on dynamic sizes that a capture relies on, and the line of the model that each comes from.
 
 Python code that looks at a size (`if x.shape[1] > 5`, `range(len(x))`) and operators that need a certain one
 (`x + ones(7)`) are decided for the example inputs. PyTorch's shape environment notes each such decision as a guard; the
@@ -24,7 +24,7 @@ from t2n_core.errors import Origin
 from t2n_core.torch_graph.graph import naming
 
 NOT_THE_MODELS = (*(f"{Path(found).parent}/" for found in (torch.__file__, Path(__file__).parent, sympy.__file__)), "<")
-"""How the names of files begin that are no code of a model."""
+"""Prefixes of the names of files that hold no code of a model."""
 _PYTHON = "Python code that looks at a size"
 _GUARDS = ("symbolic_shapes.py", "sym_node.py", "recording.py")
 """The files of PyTorch that evaluate a condition for somebody else."""
@@ -37,7 +37,7 @@ class Decision:
     """One condition on sizes that held while capturing."""
 
     condition: Any
-    """Of sympy, in PyTorch's symbols."""
+    """Sympy condition, in PyTorch's symbols."""
     origin: Origin
     required: bool = False
     """True where PyTorch itself raises an error if the condition does not hold."""
@@ -58,7 +58,7 @@ class Decision:
 
 
 class Decisions:
-    """All of one capture."""
+    """The decisions of one capture."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], Decision] = {}

@@ -1,4 +1,4 @@
-"""What a user declares of dynamic axes: names, `torch.export.Dim` with bounds, and multiples of these."""
+"""Read a user's declaration of dynamic axes: names, `torch.export.Dim` with bounds, and multiples of these."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class AxisSize:
         return (self.factor, self.offset) == (1, 0)
 
     def symbol_at(self, size: int) -> int | None:
-        """What the symbol is where the axis has this size; None where it cannot have it."""
+        """Return the value of the symbol at which the axis has this size; None if there is none."""
         found, rest = divmod(size - self.offset, self.factor)
         return found if rest == 0 and found >= 0 else None
 
     def at(self, size: int) -> int:
-        """The size of the axis, where the symbol has this one."""
+        """Return the size of the axis at this value of the symbol."""
         return self.factor * size + self.offset
 
     def extent(self, size: sympy.Symbol) -> sympy.Expr:
-        """As `at`, of a symbol."""
+        """Return the extent of the axis as an expression of this symbol."""
         return self.factor * size + self.offset
 
     def __str__(self) -> str:

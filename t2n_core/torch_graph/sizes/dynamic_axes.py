@@ -95,7 +95,7 @@ class SymbolTable:
         return sorted(symbols_of(self._names.values()))
 
     def dim(self, size: Any) -> Dim:
-        """One of torch's sizes (int or SymInt) as ours."""
+        """Return a size of torch (int or SymInt) as a Dim."""
         if isinstance(size, int):
             return size
         return self.expression(size.node.expr)

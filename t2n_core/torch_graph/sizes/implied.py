@@ -1,4 +1,4 @@
-"""Decisions that follow from a captured program although nobody took them: from which end a slice counts its bounds."""
+"""Find decisions that a captured program implies without a guard: from which end a slice counts its bounds."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp
 
 
 def multiples(sizes: SizeRange, where: Iterable[Any], known: Mapping[str, int]) -> tuple[SizeRange, dict[str, Dim]]:
-    """Return the same range from the first size that is in it, and a form for each symbol of which every size in range
-    has the same remainder: `{"T": 4 * (T // 4)}` for `T % 4 == 0`.
+    """Return the same range with its true lower bounds, and a form for each symbol whose sizes all have one remainder:
+    `{"T": 4 * (T // 4)}` for `T % 4 == 0`.
 
     Symbols that are divided neither in a size nor in a condition of `where` are left out. `known` are sizes in the
     range.
@@ -43,7 +43,7 @@ def multiples(sizes: SizeRange, where: Iterable[Any], known: Mapping[str, int]) 
 
 
 def _divisors(conditions: Iterable[Relational], name: str) -> Iterator[int]:
-    """Yield the divisors of which a condition says the remainder of a symbol."""
+    """Yield the divisors for which a condition fixes the remainder of a symbol."""
     for condition in conditions:
         left, right = condition.args
         if isinstance(condition, sympy.Eq) and isinstance(left, Modulo) and right.is_Integer:

@@ -1,4 +1,4 @@
-"""From what was decided about sizes while capturing to the range of sizes that the captured graph holds for."""
+"""Derive the range of sizes that a captured graph holds for from the decisions that capture made about sizes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Sizes = Mapping[str, int]
 _FAR = tuple(1 << exponent for exponent in range(9, 21))
 _PERIODS = range(2, 65)
 _MOST_TRIED = 3
-"""How many sizes on the other side of a decision are tried out; where there are more, the range ends before them."""
+"""Most sizes on the other side of a decision that are tried; if there are more, the range excludes them."""
 _SMALL = 256
 _CONDITIONS = (sympy.Eq, sympy.Le, sympy.Lt, sympy.Ge, sympy.Gt)
 
@@ -35,7 +35,7 @@ class SizeDecision:
     """A decision in the user's symbols, which the range of a graph takes into account."""
 
     condition: Any
-    """Of sympy."""
+    """Sympy condition, in the user's symbols."""
     origin: Origin
     required: bool = False
     """True where PyTorch itself raises an error if the condition does not hold."""

@@ -1,4 +1,4 @@
-"""How many windows a pooling with `ceil_mode` has, without a decision: PyTorch asks whether the last one fits."""
+"""Count the windows of a pooling with `ceil_mode` without a decision: PyTorch decides whether the last one fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user is told whose model PyTorch cannot capture: what is wrong, in which line of the model, what to do."""
+"""Errors for models that PyTorch cannot capture: what is wrong, in which line of the model, and what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A captured program run on numbers, at other sizes than it was captured at: does it compute what the model does?"""
+"""Run a captured program at other sizes than it was captured at, to see if it computes what the model does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.fx import Interpreter, Node
 from t2n_core.torch_graph.stand_ins.recurrent import NAMESPACE, aten_twin
 
 SizeAt: TypeAlias = Callable[[Any], int | None]
-"""What a captured size is at the sizes that are tried; None where that is not known."""
+"""Returns the value of a captured size at the sizes that are tried; None if it is unknown."""
 
 
 class _Replay(Interpreter):

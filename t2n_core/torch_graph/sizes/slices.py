@@ -1,4 +1,4 @@
-"""Where a slice begins and how long it is, as sizes that are right on both sides of every bound.
+"""Compute the begin and the length of a slice, as sizes that are right on both sides of every bound.
 
 PyTorch gives a length such as `Max(0, T - Min(2, T))`, or a new symbol where the sign of a bound is not known.
 """

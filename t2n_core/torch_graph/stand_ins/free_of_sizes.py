@@ -109,14 +109,14 @@ def corrcoef(input: Tensor) -> Tensor:
 
 
 def linear_cross_entropy(*args: Any, options: Any = None, **kwargs: Any) -> Tensor:
-    """Of all rows at once, whatever the options say of memory."""
+    """`F.linear_cross_entropy` of all rows at once; `options`, which would compute them in parts, are ignored."""
     function: Any = functional.linear_cross_entropy
     found: Tensor = function(*args, **kwargs)
     return found
 
 
 def chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int, **out: Any) -> Tensor:
-    """`torch._chunk_cat`: each tensor padded with zeros to so many chunks, laid side by side behind that axis."""
+    """`torch._chunk_cat`: each tensor is padded with zeros to `num_chunks` chunks, laid side by side after `dim`."""
     if out:
         return torch._chunk_cat(list(tensors), dim, num_chunks, **out)
     axis, parts = dim % tensors[0].dim(), []

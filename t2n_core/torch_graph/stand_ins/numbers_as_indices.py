@@ -1,6 +1,6 @@
-"""Integer tensors without axes as indices, `x[:, i]` and `cache[:, i] = row`, of which PyTorch would ask the number.
+"""Index with integer tensors without axes, `x[:, i]` and `cache[:, i] = row`, without their numbers.
 
-While capturing they have none: the place is picked by the tensor itself.
+PyTorch would read the number of `i`, which is unknown during capture: here the tensor itself picks the place.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _is_number(item: Any) -> bool:
 
 
 def _axes(item: Any) -> int:
-    """How many axes an item of an index stands for."""
+    """Return the number of axes that an item of an index takes."""
     if item is None or item is Ellipsis or isinstance(item, bool):
         return 0
     return item.dim() if isinstance(item, torch.Tensor) and item.dtype in _MASKS else 1

@@ -19,7 +19,7 @@ def _sqrt(x: Any) -> Any:
 
 
 def _log(x: Any, base: float = math.e) -> Any:
-    """As a tensor: an exported program may hold roots of sizes, and no logarithms."""
+    """Return the logarithm as a tensor: an exported program may contain roots of sizes, but no logarithms."""
     full: Any = torch.full  # takes sizes, whatever its annotations say
     return full((), x, dtype=torch.get_default_dtype()).log() / _plain_log(base)
 

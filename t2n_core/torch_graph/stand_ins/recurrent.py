@@ -100,7 +100,7 @@ NAMES = frozenset(f"{kind}{end}" for kind in ("lstm", "gru", "rnn_tanh", "rnn_re
 
 
 def aten_twin(stand_in: Any) -> Any:
-    """The aten operator that a stand-in stands for; packing and whole modules have none and keep their own."""
+    """Return the aten operator that a stand-in replaces; packing and whole modules have none and keep their own."""
     name = stand_in._schema.name.split("::")[1]
     if name in ("pack", "pad", "module_call"):
         return stand_in

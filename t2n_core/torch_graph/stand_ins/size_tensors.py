@@ -44,13 +44,13 @@ class Line:
 
 
 class SizeTensors:
-    """What is known of the tensors of one capture."""
+    """Keeps the numbers of the integer tensors of one capture, as far as they are known."""
 
     def __init__(self) -> None:
         self._known: Any = WeakIdKeyDictionary()
 
     def line(self, value: Any) -> Line | None:
-        """Of a number too; None where the numbers are not those of a line."""
+        """Return the numbers of a tensor, or one number, as a Line; None if they are not known to form one."""
         if isinstance(value, int | torch.SymInt) and not isinstance(value, bool):
             return Line(value)
         if not isinstance(value, torch.Tensor):

@@ -1,1 +1,1 @@
-"""What a user hands in, as a module that torch.export can capture."""
+"""Turn each form of model that a user can hand in into a module that torch.export can capture."""

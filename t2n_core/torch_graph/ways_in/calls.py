@@ -1,4 +1,4 @@
-"""One method of a model as a function of tensors: nested arguments are put together inside, results taken apart."""
+"""Wrap a method of a model as a function of flat tensors: it nests the arguments, and flattens the results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RESULTS = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class Results:
-    """Where a call's tensors were in what it returned; known once it was called."""
+    """Paths of the tensors in the nested result of a call; set when the call is made."""
 
     paths: Sequence[Path] = ()
 

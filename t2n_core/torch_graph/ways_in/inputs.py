@@ -22,7 +22,7 @@ class ModelInputs:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     names: tuple[str, ...]
-    """One per tensor, in the order of the flattened arguments."""
+    """Name of each tensor, in the order of the flattened arguments."""
 
     @property
     def tensors(self) -> list[torch.Tensor]:

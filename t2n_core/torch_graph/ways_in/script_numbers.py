@@ -1,4 +1,4 @@
-"""What TorchScript computes beside tensors: numbers, lists, strings. In Python here, so that sizes stay symbolic."""
+"""Compute TorchScript's operators on numbers, lists and strings in Python, so that sizes stay symbolic."""
 
 from __future__ import annotations
 

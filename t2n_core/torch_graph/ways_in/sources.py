@@ -1,4 +1,4 @@
-"""What a user hands in, as one thing: a module and one of its methods, an exported program, TorchScript, or a file."""
+"""One type for all models that a user hands in: a module's method, an exported program, TorchScript, or a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Source:
     """A model that can be run and captured."""
 
     module: torch.nn.Module
-    """What computes the reference; for an exported program, its graph as a module."""
+    """Module that computes the reference; for an exported program its graph as a module."""
     fn_name: str = "forward"
     program: torch.export.ExportedProgram | None = None
 
@@ -44,7 +44,7 @@ class Source:
         return self.module(*args, **kwargs) if self.fn_name == "forward" else self.method(*args, **kwargs)
 
     def run_with(self, weights: Mapping[str, torch.Tensor], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """As `run`, with other weights for this one call; the module stays as it is."""
+        """Run the model with other weights for this one call; the module stays as it is."""
         return functional_call(_Called(self), {f"inner.{n}": w for n, w in weights.items()}, args, dict(kwargs))
 
     @property

@@ -34,7 +34,7 @@ _TABLE = ByOverload(__name__, __path__)
 on_pairs = _TABLE.register
 """Registers what an operator does to pairs, for all its overloads or for one (`aten::stft.center`)."""
 find = _TABLE.find
-"""What the operator does to pairs, if that is known."""
+"""Returns the function that computes an operator on pairs; None if there is none."""
 known_overloads = _TABLE.known
 
 

@@ -1,4 +1,4 @@
-"""What is computed with complex numbers, in their parts."""
+"""Arithmetic of complex numbers, computed on their real and imaginary parts."""
 
 from __future__ import annotations
 

@@ -14,22 +14,22 @@ from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 
 Parts = tuple[TensorVariable, TensorVariable]
 _INSIDE = frozenset({"aten::stft", "aten::stft.center"})
-"""Compute with complex numbers, also where neither their arguments nor their results are."""
+"""Operators that compute with complex numbers inside, although their arguments and results may all be real."""
 
 
 class ComplexPairs:
-    """Which two real tensors stand for each complex one of a graph."""
+    """Rewrites one graph; keeps the two real tensors that stand for each complex tensor."""
 
     def __init__(self, table: SymbolTable) -> None:
         self._table = table
         self._parts: dict[int, tuple[TensorVariable, Parts]] = {}
-        """By identity; the variable is kept, so that no other one gets its identity."""
+        """Identity of a variable -> the variable, kept so that no other gets its identity, and its parts."""
 
     def concerns(self, op: TorchOp) -> bool:
         return op.kind in _INSIDE or any(v is not None and v.dtype.is_complex for v in (*op.inputs, *op.outputs))
 
     def expand(self, op: TorchOp) -> Expansion | None:
-        """As `decompose`: complex results are None among the results, and known here by their parts afterwards."""
+        """Decompose an operator like `decompose`; complex results are None, and their parts are kept here."""
         body = find(op.op_ref)
         if body is None:
             expansion = decompose(op, self._table)

@@ -83,7 +83,7 @@ def waves(size: Any, count: Any, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
 
 
 def half_waves(size: Any, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """The waves that add up to `size` real numbers, [size // 2 + 1, size]: each but the outer ones stands for two."""
+    """Return the waves that add up to `size` real numbers, [size // 2 + 1, size]; inner ones count twice."""
     cosine, sine = waves(size, size // 2 + 1, dtype)
     frequency = torch.arange(size // 2 + 1).unsqueeze(1)
     twice = torch.where((frequency == 0) | (2 * frequency == size), 1.0, 2.0).to(dtype)
@@ -96,7 +96,7 @@ def _along(z: Pair, axis: int, forward: bool) -> Pair:
 
 
 def _transform(z: Pair, forward: bool) -> Pair:
-    """Of the last axis, without a factor."""
+    """Return the Fourier transform over the last axis, forward or inverse, without a scale factor."""
     size = z.re.shape[-1]
     columns = 1 if _is_direct(size) else _split(size)
     if columns == 1:
@@ -217,7 +217,7 @@ def istft_of_any_length(input: Tensor, n_fft: int, *arguments: Any, **keywords: 
 
 
 def _window(window: Tensor | None, win_length: int | None, n_fft: int, dtype: torch.dtype) -> Tensor:
-    """Of n_fft elements: a shorter one stands in the middle."""
+    """Return a window of n_fft elements; a shorter one is centred between zeros."""
     width = n_fft if win_length is None else win_length
     shape = torch.ones(width, dtype=dtype) if window is None else window
     left = (n_fft - width) // 2

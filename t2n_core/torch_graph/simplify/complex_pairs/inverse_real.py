@@ -1,4 +1,4 @@
-"""Fourier transforms to real numbers over dynamic axes, of which `torch.fft` would ask for the numbers of sizes."""
+"""Fourier transforms to real numbers over dynamic axes, where `torch.fft` would need sizes as numbers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _to_real(
 
 
 def _resized(x: Tensor, axis: int, size: Any) -> Tensor:
-    """Zeros behind, or the beginning only; where nothing is known of the length both."""
+    """Return `x` padded with zeros at the end of an axis, or cut, to `size`; symbolic sizes are padded, then cut."""
     known = isinstance(x.shape[axis], int) and isinstance(size, int)
     more = max(size - x.shape[axis], 0) if known else size
     padded = F.pad(x, [0, 0] * (x.dim() - 1 - axis) + [0, more])
@@ -73,4 +73,4 @@ TO_REAL: dict[Any, Callable[..., Tensor]] = {
     **{plain: _of_many(plain, (-2, -1)) for plain in (torch.fft.irfft2, torch.fft.hfft2)},
     **{plain: _of_many(plain, None) for plain in (torch.fft.irfftn, torch.fft.hfftn)},
 }
-"""What is called in place of a function while capturing."""
+"""Function of torch.fft -> the function that is called in its place during capture."""

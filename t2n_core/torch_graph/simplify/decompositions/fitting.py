@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 _DIGITS = 40
-"""Of the values that a series is fitted to; leading terms that cancel take some of them."""
+"""Decimal digits of the values that a series is fitted to; leading terms that cancel use up some of them."""
 
 
 class Series:
@@ -24,7 +24,7 @@ class Series:
 
     @property
     def coefficients(self) -> list[float]:
-        """Of Chebyshev's polynomials, from values at their roots."""
+        """Return the coefficients of the Chebyshev polynomials, fitted to the function's values at Chebyshev nodes."""
         if not self._coefficients:
             import mpmath
 

@@ -29,7 +29,7 @@ def _angle(x: Tensor) -> Tensor:
 
 
 def _even_or_odd(x: Tensor, n: Tensor, inside: Tensor, outside: Callable[[Tensor], Tensor]) -> Tensor:
-    """From the values at |x|: those of even orders are even."""
+    """Return the values at x from those at |x|: polynomials of even order are even, those of odd order are odd."""
     size = x.abs()
     growth = (size + (size * size - 1).clamp(min=0.0).sqrt()).log()
     value = torch.where(size <= 1, inside, outside(growth))

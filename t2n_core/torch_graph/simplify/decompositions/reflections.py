@@ -12,7 +12,7 @@ from torch import Tensor
 from t2n_core.torch_graph.simplify.decompositions import decomposition, static_size
 
 _Step: TypeAlias = "Tensor | tuple[Tensor, Tensor | None]"
-"""What is left when no reflection follows, or a finished column and the row right of its head."""
+"""One step of a factor: the last row if no reflection follows, else a finished column and the row right of its head."""
 
 
 def factor(a: Tensor) -> tuple[Tensor, Tensor]:

@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-import sympy
 from numpy.typing import NDArray
 
 from t2n_core.errors import LowerError, Origin, SpecError
 from t2n_core.nnef import shapes
+from t2n_core.nnef.arguments import expressions_in, key_of
 from t2n_core.nnef.graph import ArrayWeight, BlockLayout, Fragment, Graph, Operation, Value, WeightSource, values_in
 from t2n_core.nnef.identifiers import identifier_problem
 from t2n_core.nnef.signatures import fragment_signature
@@ -180,7 +180,7 @@ class Emitter(ABC):
         Some engines join equal statements themselves, and from 0.21 on fail over it where they hold integers.
         """
         self._need_sizes(arguments)
-        key = (operator, dtype, tuple((r.shape, r.dtype) for r in results), _key_of(arguments))
+        key = (operator, dtype, tuple((r.shape, r.dtype) for r in results), key_of(arguments))
         if key in self._written:
             return self._written[key]
         values = tuple(Value(self.unique(f"{self.node.name}_{operator}"), r.dtype, r.shape) for r in results)
@@ -397,23 +397,3 @@ class Emitter(ABC):
                 f"PyTorch says {expected.dtype}{shape_text(expected.shape)}",
                 hint="this is a bug of the exporter, please report it with the model",
             )
-
-
-def _key_of(argument: Any) -> Any:
-    """Equal for arguments that are written alike and mean the same values."""
-    if isinstance(argument, Value):
-        return id(argument)
-    if isinstance(argument, dict):
-        return tuple((name, _key_of(a)) for name, a in argument.items())
-    if isinstance(argument, list | tuple):
-        return tuple(map(_key_of, argument))
-    return argument if isinstance(argument, sympy.Expr) else (type(argument), repr(argument))  # 0.0 is not -0.0
-
-
-def expressions_in(arguments: Iterable[Any]) -> Iterable[sympy.Expr]:
-    """All symbolic sizes among arguments, also in nested lists."""
-    for argument in arguments:
-        if isinstance(argument, sympy.Expr):
-            yield argument
-        elif isinstance(argument, list | tuple):
-            yield from expressions_in(argument)

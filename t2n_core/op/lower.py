@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from t2n_core.errors import LowerError, SpecError, T2NError, UnsupportedOpsError
+from t2n_core.nnef.arguments import expressions_in
 from t2n_core.nnef.dialects import emitter_for
-from t2n_core.nnef.emitter import Emitter, Expected, expressions_in
+from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Fragment, Graph, Operation, Value
 from t2n_core.nnef.sizes.dims import symbols_of
 from t2n_core.nnef.sizes.ranges import SizeRange

@@ -1,0 +1,33 @@
+"""Arguments of statements: the sizes among them, and a key by which equal ones are found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import sympy
+
+from t2n_core.nnef.graph import Value
+
+
+def key_of(argument: Any) -> Any:
+    """Equal for arguments that are written alike and mean the same values."""
+    if isinstance(argument, Value):
+        return id(argument)
+    if isinstance(argument, dict):
+        return tuple((name, key_of(a)) for name, a in argument.items())
+    if isinstance(argument, list | tuple):
+        return tuple(map(key_of, argument))
+    return argument if isinstance(argument, sympy.Expr) else (type(argument), repr(argument))  # 0.0 is not -0.0
+
+
+def expressions_in(arguments: Iterable[Any]) -> Iterable[sympy.Expr]:
+    """All symbolic sizes among arguments, also in nested lists."""
+    for argument in arguments:
+        if isinstance(argument, sympy.Expr):
+            yield argument
+        elif isinstance(argument, list | tuple):
+            yield from expressions_in(argument)
+
+
+__all__ = ["expressions_in", "key_of"]

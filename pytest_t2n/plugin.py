@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_t2n.collect.markers import marker_help
-from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, RECORDER, RUNNER
+from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, MARKER, RECORDER, RUNNER
 from pytest_t2n.config.options import add_options
 
 if TYPE_CHECKING:
@@ -31,8 +30,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser)
 
 
+def _marker_line(config: pytest.Config) -> str:
+    """Return the marker with its arguments where they are asked for; they are read from the options of an export."""
+    if not config.getoption("markers", False):
+        return f"{MARKER}(...): exports what the test returns, and checks it"
+    from pytest_t2n.collect.markers import marker_help
+
+    return marker_help()
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", marker_help())
+    config.addinivalue_line("markers", _marker_line(config))
     if config.getoption("help", False):
         return  # pytest configures itself to print that, and no session follows
     from pytest_t2n.config.settings import read_settings

@@ -6,6 +6,7 @@ By default the oldest and the newest engine; `pytest -m all_engines` runs the ne
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -67,14 +68,15 @@ class _Recording(Registry):
 def _rules_of(case: Case, version: str) -> set[Rule]:
     recording = _Recording(load_default()._rules)
     recording.used = set()
+    export = exported(case)
+    options = export.options
     try:
-        export = exported(case)
-        export.rules = recording
+        export.options = replace(options, rules=recording)
         export.lower(TractNNEF(version))
     except T2NError:
         pass  # a refusal; whether it should be one is for test_case
     finally:
-        export.rules = None
+        export.options = options
     return recording.used
 
 

@@ -156,7 +156,8 @@ def test_help_and_an_unmarked_suite_load_nothing_and_resolve_nothing(suite):
             collect.cells collect.collection collect.markers collect.rewriters
             config.engines config.settings config.shard records records.cell records.nodeids
             """,
-            "engine engine.versions errors",  # a marker of this suite has versions
+            # a marker of this suite has versions
+            "engine engine.versions errors export export.options torch_graph torch_graph.choices",
         ),
     ],
     ids=["help", "a plain suite", "collection of a marked suite"],

@@ -6,8 +6,9 @@ import inspect
 
 import pytest
 
-from pytest_t2n.collect.markers import CASE_ARGUMENTS, ELSEWHERE, OTHER_NAMES, TARGET_OPTIONS
+from pytest_t2n.collect.markers import ELSEWHERE, OTHER_NAMES, OWN_ARGUMENTS, TARGET_OPTIONS
 from t2n_core.engine.store import default_cache_dir
+from t2n_core.export.options import marker_options
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
 """Looked up now: pytester gives each test a home without engines."""
@@ -208,7 +209,7 @@ def test_the_table_of_target_options_is_that_of_the_classes():
     for target, kind in {"tract": TractNNEF, "khronos": KhronosNNEF}.items():
         taken = set(inspect.signature(kind).parameters) - of_cases - set(ELSEWHERE)
         assert set(TARGET_OPTIONS[target]) == taken
-        assert not taken & set(CASE_ARGUMENTS)
+        assert not taken & {*OWN_ARGUMENTS, *marker_options()}
 
 
 WRONG_TANH = """

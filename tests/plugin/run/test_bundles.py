@@ -46,7 +46,7 @@ def t2n(*arguments, cwd):
     """The command in a process that says what it loaded."""
     code = (
         "import sys; from pytest_t2n.cli import main; status = main(sys.argv[1:]); "
-        "print('LOADED', sorted({'torch', 't2n_core.export'} & set(sys.modules))); sys.exit(status)"
+        "print('LOADED', sorted({'torch', 't2n_core.export.model'} & set(sys.modules))); sys.exit(status)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], cwd=cwd, capture_output=True, text=True, timeout=120, check=False

@@ -153,7 +153,7 @@ IMAGES: dict[str, SizesNet] = {
     "image_patches": of(_patches, HW, at=((2, 2), (4, 6), (9, 5)), conv=lambda: nn.Conv2d(3, 4, 2, 2),
                         norm=lambda: nn.LayerNorm(4)),
     "image_attention": of(_attention_over_pixels, floats(1, 3, "H", 4), at=(1, 3, 7)),
-    "image_unshuffled": of(_unshuffled, HW, at=((2, 2), (4, 6), (9, 5)), decides=True),
+    "image_unshuffled": of(_unshuffled, HW, at=((2, 2), (4, 6), (9, 5))),
     "image_shuffled": of(lambda x: F.pixel_shuffle(x, 2)[:, :, 1:, 1:], floats(1, 4, "H", "W"), at=SQUARES),
     "image_u_net": of(_u_net, HW, at=((2, 2), (4, 6), (9, 5)), up=lambda: nn.ConvTranspose2d(3, 3, 2, 2)),
     "image_resized_bilinear": of(

@@ -74,8 +74,9 @@ def check_sizes(
     """Load `archive` once, run it at every sample's sizes, and judge each by itself; the traced sizes come first.
 
     It passes if the archive computes the right numbers wherever `accepts` says that it holds, and elsewhere either
-    those or none: an error of the engine, or the end of its process. Another number is a failure at any size. The facts
-    say at which sizes the engine refused or died. After a death the rest is run in another process, PROCESSES at most.
+    those or an error of the engine. Another number, or the death of the engine's process, is a failure at any size. The
+    facts say at which sizes the engine refused or died. After a death the rest is run in another process, PROCESSES at
+    most.
 
     Raises:
         InputError: `tolerance` is not a level, or there is no sample.
@@ -130,11 +131,9 @@ def _judged(
         found = compared(reply, [sample for sample, _ in answers.ran], output_names, required, common)
         if not found.passed:
             return _unguarded(found, accepts)
-    nothing_else = not answers.ran and not answers.refused
-    deaths = [(sample, reply) for sample, reply in answers.died if accepts(sample.sizes) or nothing_else]
-    if deaths:
-        sizes = tuple(sample.sizes for sample, _ in deaths)
-        return replace(failed(deaths[0][1], [deaths[0][0]], common), failed_sizes=sizes)
+    if answers.died:
+        sizes = tuple(sample.sizes for sample, _ in answers.died)
+        return replace(failed(answers.died[0][1], [answers.died[0][0]], common), failed_sizes=sizes)
     missing = [(sample.sizes, text) for sample, text in answers.refused if accepts(sample.sizes)]
     if missing or found is None:
         sizes = tuple(sizes for sizes, _ in missing)

@@ -113,9 +113,8 @@ def test_deaths_are_bounded(archive: Path) -> None:
     assert outcome.facts[NOT_RUN] == [{"T": 7}, {"T": 0}]
 
 
-def test_a_death_beyond_the_range_is_a_fact(archive: Path) -> None:
-    outcome = check(FakeEngine(deadly=(0,)), archive)
-    assert (outcome.passed, outcome.facts[DIED]) == (True, [{"T": 0}])
+def test_a_death_beyond_the_range_is_a_failure(archive: Path) -> None:
+    assert check(FakeEngine(deadly=(0,)), archive).status is Status.CRASH
 
 
 def test_deaths_alone_are_no_pass(archive: Path) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
-import sympy
 import torch
 
 from t2n_core.nnef.sizes.dims import evaluate
 from t2n_core.torch_graph.capture.module_calls import MODULE_CALL
-from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, TorchOp, replace_tensors
+from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, TorchOp, replace_sizes, replace_tensors
 
 
 def evaluate_graph(
@@ -46,21 +44,16 @@ def _results(op: TorchOp, tensors: Sequence[torch.Tensor], sizes: Mapping[str, i
     if op.kind == MODULE_CALL:
         return op.arguments["key"].compute(tensors[: len(op.arguments["inputs"])])[0]  # type: ignore[no-any-return]
     supply = iter([t.clone() for t in tensors])  # an operator may give a view of what it got, or write into it
-    arguments = {k: _number(replace_tensors(v, lambda _: next(supply)), sizes) for k, v in op.arguments.items()}
+    arguments = {
+        name: replace_sizes(replace_tensors(given, lambda _: next(supply)), lambda size: evaluate(size, sizes))
+        for name, given in op.arguments.items()
+    }
     schema = op.op_ref._schema.arguments
     found = op.op_ref(
         *[arguments[a.name] for a in schema if not a.kwarg_only],
         **{a.name: arguments[a.name] for a in schema if a.kwarg_only},
     )
     return [found] if isinstance(found, torch.Tensor) else list(found)
-
-
-def _number(argument: Any, sizes: Mapping[str, int]) -> Any:
-    if isinstance(argument, sympy.Expr):
-        return evaluate(argument, sizes)
-    if isinstance(argument, list | tuple):
-        return [_number(a, sizes) for a in argument]
-    return argument
 
 
 __all__ = ["evaluate_graph"]

@@ -7,7 +7,7 @@ for op in graph.op_nodes:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -160,6 +160,15 @@ def replace_tensors(argument: Any, swap: Any) -> Any:
         return swap(argument)
     if isinstance(argument, list | tuple):
         return [replace_tensors(item, swap) for item in argument]
+    return argument
+
+
+def replace_sizes(argument: Any, swap: Callable[[sympy.Expr], Any]) -> Any:
+    """Return `argument` with every size expression in it passed through `swap`; lists stay lists."""
+    if isinstance(argument, sympy.Expr):
+        return swap(argument)
+    if isinstance(argument, list | tuple):
+        return [replace_sizes(item, swap) for item in argument]
     return argument
 
 

@@ -10,7 +10,6 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import sympy
 import torch
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -21,7 +20,7 @@ from t2n_core.nnef.shapes import check_shape
 from t2n_core.nnef.sizes.dims import FloorDiv, Modulo, shape_text
 from t2n_core.torch_graph.capture.quiet import quiet
 from t2n_core.torch_graph.graph.fx_nodes import NodeReader
-from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp, replace_tensors
+from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp, replace_sizes, replace_tensors
 from t2n_core.torch_graph.simplify import decompositions
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.sizes.pool_sizes import pools_of_any_size
@@ -85,7 +84,10 @@ def expand(
     def call(bearer: torch.Tensor, *tensors: torch.Tensor) -> Any:
         sizes = dict(zip(symbols, bearer.shape, strict=False))
         supply = iter(joined(tensors))
-        arguments = {k: _argument(replace_tensors(v, lambda _: next(supply)), sizes) for k, v in op.arguments.items()}
+        arguments = {
+            name: replace_sizes(replace_tensors(given, lambda _: next(supply)), lambda size: _symint(size, sizes))
+            for name, given in op.arguments.items()
+        }
         schema = op.op_ref._schema.arguments
         positional = [arguments[a.name] for a in schema if not a.kwarg_only]
         keywords = {a.name: arguments[a.name] for a in schema if a.kwarg_only and arguments[a.name] != a.default_value}
@@ -144,15 +146,6 @@ def _fake(variable: TensorVariable, mode: FakeTensorMode) -> torch.Tensor:
 def _bearer(mode: FakeTensorMode, sizes: list[torch.SymInt]) -> torch.Tensor:
     with mode:
         return torch.empty(sizes)
-
-
-def _argument(argument: Any, sizes: dict[str, Any]) -> Any:
-    """Size expressions of ours as torch's sizes again."""
-    if isinstance(argument, sympy.Expr):
-        return _symint(argument, sizes)
-    if isinstance(argument, list | tuple):
-        return [_argument(a, sizes) for a in argument]
-    return argument
 
 
 def _symint(e: Any, sizes: dict[str, Any]) -> Any:

@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from t2n_core.check.tolerance import TractCheckTolerance
     from t2n_core.errors import T2NError
-    from t2n_core.export import ExportResult, ModelExport, export_model_to_nnef
+    from t2n_core.export.entry import export_model_to_nnef
+    from t2n_core.export.model import ModelExport
+    from t2n_core.export.result import ExportResult
     from t2n_core.inference_target import InferenceTarget, KhronosNNEF, TractFeatureFlag, TractNNEF
 
 _HOMES = {
-    "ExportResult": "t2n_core.export",
+    "ExportResult": "t2n_core.export.result",
     "InferenceTarget": "t2n_core.inference_target",
     "KhronosNNEF": "t2n_core.inference_target",
-    "ModelExport": "t2n_core.export",
+    "ModelExport": "t2n_core.export.model",
     "T2NError": "t2n_core.errors",
     "TractCheckTolerance": "t2n_core.check.tolerance",
     "TractFeatureFlag": "t2n_core.inference_target",
     "TractNNEF": "t2n_core.inference_target",
-    "export_model_to_nnef": "t2n_core.export",
+    "export_model_to_nnef": "t2n_core.export.entry",
 }
 
 __all__ = [

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from t2n_core.errors import T2NError
-from t2n_core.export import ModelExport
+from t2n_core.export.model import ModelExport
 
 SUITES = ("recurrent", "layers", "encoders", "dynamic", "dtypes", "aten", "models")
 ENGINES = ("--t2n-tract=0.19.15,0.20.22,0.21.8,0.21.19,0.22.4,0.23.9", "--t2n-khronos", "--t2n-offline")

@@ -41,7 +41,8 @@ from t2n_core.check.sizes import PROCESSES, KeepsGoing
 from t2n_core.engine import engine_for
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.errors import T2NError, UnsupportedOpsError
-from t2n_core.export import ExportResult, ModelExport
+from t2n_core.export.model import ModelExport
+from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import TractNNEF
 
 LEVEL = "approximate"

@@ -8,7 +8,8 @@ import pytest
 
 from conformance.suites.aten_outcomes import PASS, SECONDS_TO_EXPORT, SampleLine, limited, sample_line
 from t2n_core.check.outcome import Outcome
-from t2n_core.export import ExportResult, ModelExport
+from t2n_core.export.model import ModelExport
+from t2n_core.export.result import ExportResult
 
 SECONDS_TO_RUN = 30
 

@@ -14,7 +14,7 @@ from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
 from t2n_core.check.reference import tensors_of
 from t2n_core.check.samples import Sample
 from t2n_core.check.sizes import check_sizes
-from t2n_core.export import ModelExport
+from t2n_core.export.model import ModelExport
 from t2n_core.nnef.sizes.ranges import SizeRange
 
 SECONDS_TO_RUN = 10.0

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from conformance.suites import aten_checks, aten_outcomes
-from t2n_core.export import ModelExport
+from t2n_core.export.model import ModelExport
 
 SELECTED = 2
 """Samples per operator unless `--complete` is given; peers were measured with as many."""

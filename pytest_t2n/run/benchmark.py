@@ -18,7 +18,7 @@ from pytest_t2n.records.schema import CellLine
 
 if TYPE_CHECKING:
     from t2n_core.check.outcome import Outcome
-    from t2n_core.export import ExportResult
+    from t2n_core.export.result import ExportResult
 
 _ROUND = 0.02
 """Least time of a round of runs in seconds: a single run may take microseconds."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from t2n_core.export import ModelExport
+    from t2n_core.export.model import ModelExport
 
 
 class ExportCache:

@@ -25,7 +25,8 @@ from t2n_core.errors import T2NError
 
 if TYPE_CHECKING:
     from t2n_core.check.outcome import Outcome
-    from t2n_core.export import ExportResult, ModelExport
+    from t2n_core.export.model import ModelExport
+    from t2n_core.export.result import ExportResult
 
 _WHAT_TO_RETURN = (
     "a test marked nnef_export returns (model, inputs), where inputs are a tuple of tensors, a dict of name to tensor, "

@@ -13,7 +13,7 @@ from pytest_t2n.records.cell import Cell
 if TYPE_CHECKING:
     from pytest_t2n.run.bundles import CheckInputs
     from t2n_core.check.outcome import Outcome
-    from t2n_core.export import ExportResult
+    from t2n_core.export.result import ExportResult
 
 
 def check_result(cell: Cell, settings: Settings, result: ExportResult, required: Any, timeout: float) -> Outcome:

@@ -11,7 +11,7 @@ from pytest_t2n.collect.markers import CaseOptions
 from pytest_t2n.records.cell import SelectedEngine
 
 if TYPE_CHECKING:
-    from t2n_core.export import ModelExport
+    from t2n_core.export.model import ModelExport
 
 
 class Converter(NamedTuple):
@@ -24,7 +24,7 @@ class Converter(NamedTuple):
 
 def load_converter() -> Converter:
     """Return the converter; imported at the first cell that runs, never while collecting."""
-    from t2n_core.export import ModelExport
+    from t2n_core.export.model import ModelExport
     from t2n_core.inference_target import KhronosNNEF, TractNNEF
 
     if "PYTEST_XDIST_WORKER" in os.environ:

@@ -16,7 +16,7 @@ from pytest_t2n.run.export_summary import graph_text
 
 if TYPE_CHECKING:
     from t2n_core.check.outcome import Outcome
-    from t2n_core.export import ExportResult
+    from t2n_core.export.result import ExportResult
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _SLUG = 60

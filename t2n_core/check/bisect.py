@@ -32,7 +32,7 @@ from t2n_core.torch_graph.graph.evaluate import evaluate_graph
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph
 
 if TYPE_CHECKING:
-    from t2n_core.export import ExportResult
+    from t2n_core.export.result import ExportResult
 
 _WITHOUT_NUMPY = frozenset({torch.bfloat16, torch.complex32, torch.complex64, torch.complex128})
 _STAGES = ("raw", "declutter", "optimise")

@@ -19,7 +19,7 @@ from t2n_core.engine.tract import TractEngine
 from t2n_core.errors import InputError
 
 if TYPE_CHECKING:
-    from t2n_core.export import ExportResult
+    from t2n_core.export.result import ExportResult
 
 PULSES = 8
 """Smallest number of pulses in a run; more are run if the outputs are delayed by more than half of them."""

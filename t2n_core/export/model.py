@@ -196,8 +196,7 @@ class ModelExport:
         if not sizes.holds(captured.symbols):
             raise InputError(f"the example's sizes {sizes_text([captured.symbols])} are outside of the range {sizes}")
         graph = lower(simple, target.spec, rules, list(names), options, fragments, scheme, sizes)
-        example = self._capture(target, selection).model.symbols
-        if graph.sizes.bounds and not graph.sizes.holds(example):
+        if graph.sizes.bounds and not graph.sizes.holds(captured.symbols):
             raise LowerError(
                 f"the archive would hold for {graph.sizes} alone, without the sizes of the example",
                 target=str(target),
@@ -222,13 +221,12 @@ class ModelExport:
         self._take_axes_of(target)
         times: dict[str, float] = {}
         target.pre_trace(self.model, self.inputs.tensors)
-        _ = self.captured_for(target)  # timed by itself
+        captured = self.captured_for(target)  # timed by itself
         with timed(times, "lower"):
             graph, report = self._lower(target)
         with timed(times, "write"):
             archive = write_archive(graph, path, spec=target.spec, compression=compression_level)
-        reference = self._reference(self.captured_for(target))
-        return ExportResult(archive, target, self, graph, {**self.times, **times}, reference, report)
+        return ExportResult(archive, target, self, graph, {**self.times, **times}, self._reference(captured), report)
 
     def _take_axes_of(self, target: InferenceTarget) -> None:
         """Take the axes of a target. Raises InputError if this export has others, or was captured with others."""

@@ -69,7 +69,7 @@ def test_what_export_raises_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> No
     def broken(*_: object, **__: object) -> None:
         raise KeyError("a bug")
 
-    monkeypatch.setattr("t2n_core.export.ModelExport.to", broken)
+    monkeypatch.setattr("t2n_core.export.model.ModelExport.to", broken)
     (verdict,) = judge(PROGRAM, [target], SIZES)
     assert verdict.status == EXCEPTION
     assert verdict.failed

@@ -10,7 +10,8 @@ from torch import nn
 
 from t2n_core.check.outcome import Outcome
 from t2n_core.errors import InputError
-from t2n_core.export import ExportResult, ModelExport
+from t2n_core.export.model import ModelExport
+from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import KhronosNNEF, TractNNEF
 
 VERSIONS = ["0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.9"]

@@ -216,7 +216,7 @@ WRONG_TANH = """
 import pytest, torch
 from torch import nn
 
-from t2n_core.export import ModelExport
+from t2n_core.export.model import ModelExport
 from t2n_core.op.registry import Rule, load_default
 
 

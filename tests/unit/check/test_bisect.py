@@ -13,7 +13,8 @@ from t2n_core.check.bisect import find_first_wrong_node
 from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import InputError
-from t2n_core.export import ExportResult, ModelExport
+from t2n_core.export.model import ModelExport
+from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import TractNNEF
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 from torch import nn
 
 from t2n_core.check.hypothesis_inputs import draw_inputs, is_strategy
-from t2n_core.export import ModelExport
+from t2n_core.export.model import ModelExport
 from t2n_core.inference_target import TractNNEF
 
 FRAMES = st.integers(1, 9).flatmap(lambda t: hnp.arrays(np.float32, (2, t, 3), elements=st.floats(-9, 9, width=32)))

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.export import ExportResult
+from t2n_core.export.result import ExportResult
 
 VERSIONS = ("0.21.19", "0.23.9")
 

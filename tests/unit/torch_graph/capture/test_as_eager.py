@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional
 
 from t2n_core.errors import CaptureError
-from t2n_core.export import ModelExport
+from t2n_core.export.model import ModelExport
 from t2n_core.inference_target import TractNNEF
 from t2n_core.torch_graph.sizes.narrowing import RangeWarning
 

@@ -4,90 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
-import multiprocessing
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from conformance.fuzz.generator import generate
-from conformance.fuzz.judge import judge
-from conformance.fuzz.mending import judge_mended
-from conformance.fuzz.program import Program
-from conformance.fuzz.shrink import shrink
-from conformance.fuzz.snippet import snippet
-from conformance.fuzz.verdict import FAILURES, REFUSED, STATUSES, UNGUARDED, WRONG, Verdict
+from conformance.fuzz.session import Judged, judge_all, shrunk
+from conformance.fuzz.verdict import FAILURES, REFUSED, STATUSES, UNGUARDED, WRONG
 from t2n_core.engine import ResolvedEngine, resolve_engines
-from t2n_core.inference_target import TractNNEF
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """One model in all engines."""
-
-    seed: int
-    mended: int
-    """How many times what was refused was taken out before."""
-    program: Program
-    verdicts: tuple[Verdict, ...]
-    seconds: float
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "seed": self.seed,
-            "mended": self.mended,
-            "operators": sum(not step.is_size for step in self.program.steps),
-            "seconds": round(self.seconds, 3),
-            "verdicts": [verdict.as_json() for verdict in self.verdicts],
-        }
-
-
-def judge_seed(seed: int, engines: Sequence[ResolvedEngine], rounds: int) -> list[Judged]:
-    """Makes the model of a seed and judges it; then what is left of it without what was refused."""
-    logging.disable(logging.ERROR)  # torch.export talks of symbols
-    start, found = time.monotonic(), []
-    for mended, (program, verdicts) in enumerate(judge_mended(generate(seed), targets_of(engines), rounds)):
-        found.append(Judged(seed, mended, program, tuple(verdicts), time.monotonic() - start))
-        start = time.monotonic()
-    return found
-
-
-def targets_of(engines: Sequence[ResolvedEngine]) -> list[TractNNEF]:
-    return [TractNNEF(one.version, engine=one, check_io=False) for one in engines]
-
-
-def shrunk(program: Program, verdict: Verdict, engines: Sequence[ResolvedEngine], seconds: float) -> str:
-    """The smallest model found that fails like this one in this engine, as a test."""
-    (engine,) = (one for one in engines if verdict.engine.endswith(f" {one.version}"))
-    targets = targets_of([engine])
-    last = verdict
-
-    def fails(candidate: Program) -> Verdict | None:
-        nonlocal last
-        (found,) = judge(candidate, targets)
-        same = found.status == verdict.status and (found.status in (WRONG, UNGUARDED) or found.cause == verdict.cause)
-        if same:
-            last = found
-        return found if same else None
-
-    small = shrink(program, fails, seconds)
-    (found,) = judge(small, targets)
-    return snippet(small, found if found.status == verdict.status else last)
-
-
-def judge_all(seeds: Sequence[int], engines: Sequence[ResolvedEngine], jobs: int, rounds: int) -> Iterator[Judged]:
-    if jobs == 1:
-        for seed in seeds:
-            yield from judge_seed(seed, engines, rounds)
-        return
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(judge_seed, seed, engines, rounds) for seed in seeds]):
-            yield from done.result()
 
 
 def print_summary(found: Sequence[Judged], seconds: float) -> None:

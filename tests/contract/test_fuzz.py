@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from conformance.fuzz import judge as judge_module
-from conformance.fuzz.__main__ import judge_seed, shrunk
 from conformance.fuzz.judge import Finding, Reference, judge
 from conformance.fuzz.program import Input, Program, Step
+from conformance.fuzz.session import judge_seed, shrunk
 from conformance.fuzz.verdict import CRASH, ENGINE_ERROR, EXCEPTION, REFUSED, RIGHT, WRONG
 from t2n_core import TractNNEF
 from t2n_core.engine import ResolvedEngine
@@ -99,3 +102,11 @@ def test_a_random_model_is_right_or_refused(seed: int, resolved_engine: Callable
     for judged in judge_seed(seed, [resolved_engine(version) for version in VERSIONS], rounds=0):
         for verdict in judged.verdicts:
             assert not verdict.failed, f"{judged.program.source}\n{verdict}"
+
+
+def test_several_processes_judge_the_models_of_a_command(tmp_path: Path) -> None:
+    """A process of multiprocessing does not import the `__main__` of a package: it would die at its first model."""
+    file = tmp_path / "models.jsonl"
+    command = f"-m conformance.fuzz --seed 2 --count 2 --mend 0 --tract 0.23.9 --offline --jobs 2 --json {file}"
+    subprocess.run([sys.executable, *command.split()], check=True, timeout=300, stdout=subprocess.DEVNULL)
+    assert sorted(json.loads(line)["seed"] for line in file.read_text().splitlines()) == [2, 3]

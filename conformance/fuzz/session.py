@@ -25,9 +25,6 @@ from conformance.fuzz.verdict import UNGUARDED, WRONG, Verdict
 from t2n_core.engine import ResolvedEngine
 from t2n_core.inference_target import TractNNEF
 
-MODELS_PER_PROCESS = 50
-"""A process is replaced after as many models: what torch.export keeps of each adds up."""
-
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -91,8 +88,6 @@ def judge_all(seeds: Sequence[int], engines: Sequence[ResolvedEngine], jobs: int
             yield from judge_seed(seed, engines, rounds)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        jobs, context, torch.set_num_threads, (1,), max_tasks_per_child=MODELS_PER_PROCESS
-    ) as pool:
+    with ProcessPoolExecutor(jobs, context, torch.set_num_threads, (1,)) as pool:
         for done in as_completed([pool.submit(judge_seed, seed, engines, rounds) for seed in seeds]):
             yield from done.result()

@@ -71,8 +71,6 @@ class Emitter(ABC):
         self.node = NodeContext("graph", None, ())
         self.compressed: frozenset[str] = frozenset()
         """Labels of the weights that are stored in blocks of 4 bits."""
-        self.rows_overrun = False
-        """True if a row has to be padded before a `conv` whose windows reach too far past its end (`overruns_row`)."""
         self._names: set[str] = set(spec.names())
         self._counts: dict[str, int] = {}
         """Name -> the last number that was appended to it; all smaller numbers are taken."""

@@ -20,6 +20,8 @@ from t2n_core.nnef.signatures import Signature, fragment_signature
 from t2n_core.nnef.sizes.dims import same, shape_text
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.tract.hazards import Call, hazards_for
+from t2n_core.nnef.tract.quirks.quirk import GraphFacts, Quirk, Statement
+from t2n_core.nnef.tract.quirks.table import quirks_of
 from t2n_core.nnef.tract.traits import first_release, traits_of
 
 EXTERNALS: Final = ("external", "tract_core_external")
@@ -45,6 +47,7 @@ def check_graph(graph: Graph, spec: Spec) -> list[SpecError]:
     defined: set[int] = set()
     names: dict[str, Value] = {}
     signatures: dict[str, Signature | None] = {}
+    quirks, facts = quirks_of(spec.version) if spec.target == "tract" else {}, GraphFacts()
     for operation in graph.operations:
         if operation.name not in signatures:
             try:
@@ -57,6 +60,8 @@ def check_graph(graph: Graph, spec: Spec) -> list[SpecError]:
             found.append(_absent(spec, operation.name))
         else:
             found += _check_call(graph, spec, operation, signature)
+        if not found:  # a predicate rests on arguments that are there and fit
+            found += _check_quirks(quirks.get(operation.name, ()), Statement.of(operation, facts), spec)
         problems += [_located(problem, operation, spec) for problem in found]
     problems += [_located(problem, None, spec) for problem in _check_outputs(graph, defined)]
     if spec.target == "khronos":
@@ -212,6 +217,12 @@ def _check_call(graph: Graph, spec: Spec, operation: Operation, signature: Signa
     for hazard in hazards_for(spec).get(operation.name, ()):
         if hazard.applies(call):
             yield SpecError(f"{spec} must not be given this `{operation.name}`: {hazard.reason}", hint=hazard.safe)
+
+
+def _check_quirks(quirks: Sequence[Quirk], statement: Statement, spec: Spec) -> Iterator[SpecError]:
+    for one in quirks:
+        if one.applies(statement):
+            yield SpecError(f"{spec} must not be given this `{statement.operator}`: {one.reason}", hint=one.safe)
 
 
 def _check_results(spec: Spec, operation: Operation, signature: Signature) -> Iterator[str]:

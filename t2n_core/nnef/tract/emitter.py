@@ -1,28 +1,33 @@
-"""NNEF as tract reads it: its registries, expressions for dynamic sizes, and what single releases need."""
+"""NNEF as tract reads it: its registries, expressions for dynamic sizes, and what single releases need.
+
+Three tables decide how a statement is written. `traits` names the behaviours of the release. `forms` has a function for
+each operator that is not always written as the plain statement. `quirks` are asked of every statement, and repair the
+ones that the release computes wrongly.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from t2n_core.errors import LowerError
-from t2n_core.nnef.emitter import FLOAT32, Expected
+from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter, Expected
 from t2n_core.nnef.graph import BlockLayout, Operation, Value
-from t2n_core.nnef.shapes import broadcast, is_stretched
-from t2n_core.nnef.sizes.dims import Dim, Shape, is_static, product
+from t2n_core.nnef.sizes.dims import Dim, Shape, is_static
 from t2n_core.nnef.sizes.range_names import PROPERTY
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
-from t2n_core.nnef.tract.arithmetic import INT64
-from t2n_core.nnef.tract.barriers import fence
+from t2n_core.nnef.tract.forms import elementwise, reshapes, slices, sums, windows
 from t2n_core.nnef.tract.guard_statement import guard
 from t2n_core.nnef.tract.guards import assertions
-from t2n_core.nnef.tract.layout import TractLayout
-from t2n_core.nnef.tract.optimiser import is_rewritten, is_tiled
+from t2n_core.nnef.tract.quirks.quirk import GraphFacts, Statement
+from t2n_core.nnef.tract.quirks.table import repaired
 from t2n_core.nnef.tract.size_values import SizeValues
-from t2n_core.nnef.tract.traits import first_release
+from t2n_core.nnef.tract.sizes import argument_for
+from t2n_core.nnef.tract.traits import first_release, traits_of
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 TRACT_TYPES = {
@@ -30,17 +35,42 @@ TRACT_TYPES = {
     **{f"{kind}{bits}": f"{kind[0]}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
     **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
 }
+INT64 = np.dtype(np.int64)
 WHOLE = (np.dtype(np.int32), INT64)
 """Integer dtypes that floats are cast to directly; out of their range PyTorch's own results depend on the processor."""
+FORMS: dict[str, Callable[..., Value]] = {
+    **elementwise.FORMS,
+    **sums.FORMS,
+    **windows.FORMS,
+    **slices.FORMS,
+    **reshapes.FORMS,
+}
+"""Operator -> the function that writes it, with the emitter as its first argument."""
 
 
-class TractEmitter(TractLayout):
+class TractEmitter(Emitter):
     """NNEF with tract's registries; sizes of dynamic axes are expressions."""
 
     def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
         super().__init__(spec, name=name, options=options)
+        self.traits = traits_of(spec.version)
+        self.facts = GraphFacts()
         self._size_values = SizeValues(self)
-        self.rows_overrun = self.traits.overruns_rows
+
+    def __getattr__(self, name: str) -> Callable[..., Value]:
+        form = FORMS.get(name.rstrip("_"))
+        return super().__getattr__(name) if form is None else functools.partial(form, self)
+
+    def write(
+        self, operator: str, arguments: dict[str, Any], results: Sequence[Expected], dtype: str = ""
+    ) -> tuple[Value, ...]:
+        """Append a statement, with its sizes in a form that the engine works out right, and repaired by the quirks."""
+        try:
+            arguments = {name: argument_for(self.traits, argument) for name, argument in arguments.items()}
+        except ValueError as wrong:
+            raise self.fail(f"`{operator}`: {wrong}") from wrong
+        statement = repaired(self, Statement(operator, arguments, results, self.facts))
+        return super().write(statement.operator, dict(statement.arguments), statement.results, dtype)
 
     def declare_symbols(self, sizes: SizeRange) -> None:
         self.graph.sizes = sizes
@@ -95,84 +125,38 @@ class TractEmitter(TractLayout):
     def positions(self, count: Dim) -> Value:
         return self._size_values.positions(count)
 
-    def matmul(self, x: Value, y: Value, out: Expected | None = None, **transposed: bool) -> Value:
-        """Write a product of matrices; operands that the engine would misread are repeated, or put behind a barrier."""
-        if self.traits.overreads_batched_constants:
-            x, y = self._batched(x, y), self._batched(y, x)
-        if self.traits.compares_inner_sizes_as_written:
-            x, y = self._spelled_alike(x, y, **transposed)
-        if self.traits.rewrites_product_operands:
-            rewritten = is_rewritten(x, y), is_rewritten(y, x)
-            x, y = (fence(self, v) if broken else v for v, broken in zip((x, y), rewritten, strict=True))
-        return self.one("matmul", x, y, out=out, **transposed)
+    def expand(self, value: Value, shape: Shape) -> Value:
+        repeats = self.repeats(value, shape)
+        if all(isinstance(r, int) and r == 1 for r in repeats):
+            return value
+        return self.tile(value, repeats=repeats)
+
+    def pick(self, value: Value, indices: Value, axis: int) -> Value:
+        return slices.pick(self, value, indices, axis)
 
     def stacked_product(self, x: Value, w: Value) -> Value:
-        """The product with all leading axes merged, where the engine would compute many products a third as fast."""
-        lead = x.shape[:-1]
-        if not self.traits.splits_dynamic_products or is_static(lead):
+        if not self.traits.splits_dynamic_products or is_static(x.shape[:-1]):
             return super().stacked_product(x, w)
-        flat = self.reshape_to(x, (product(lead), x.shape[-1]))
-        return self.reshape_to(self.matmul(flat, w, transposeB=True), (*lead, w.shape[0]))
+        return windows.product_of_merged(self, x, w)
 
-    def conv(self, input: Value, filter: Value, *args: Any, out: Expected | None = None, **attributes: Any) -> Value:
-        """The statement of that name; with a window of 1 the engine makes it a product, with the same misreading."""
-        if self.traits.rewrites_product_operands and is_tiled(input):
-            input = fence(self, input)
-        channels = filter.shape[1] * attributes.get("groups", 1)
-        input = self._spelled(input, 1, channels)
-        return self.respelled(self.one("conv", input, filter, *args, out=out, **attributes))
+    def sums_rows(self, lead: Shape) -> bool:
+        return sums.sums_rows(self, lead)
 
-    def max_pool(self, input: Value, **attributes: Any) -> Value:
-        """The statement of that name."""
-        return self.respelled(self.one("max_pool", input, **attributes))
+    def mean_of(self, value: Value, axes: Sequence[int]) -> Value:
+        if not self.traits.sums_axes_at_once or list(axes) != [value.rank - 1]:
+            return super().mean_of(value, axes)
+        return sums.mean_of_last(self, value)
 
-    def avg_pool(self, input: Value, **attributes: Any) -> Value:
-        """The statement of that name."""
-        return self.respelled(self.one("avg_pool", input, **attributes))
+    def mean_of_squares(self, value: Value, axes: Sequence[int]) -> Value:
+        if self.traits.fuses_norms:
+            return self.mean_reduce(self.mul(value, value), axes=list(axes))
+        return super().mean_of_squares(value, axes)
 
-    def box(self, input: Value, **attributes: Any) -> Value:
-        """The statement of that name."""
-        return self.respelled(self.one("box", input, **attributes))
-
-    def tract_core_einsum(self, inputs: Sequence[Value], out: Expected, **attributes: Any) -> Value:
-        """Write the statement of that name; operands that the engine would misread are put behind a barrier."""
-        operands = [fence(self, v) if is_tiled(v) else v for v in inputs]
-        return self.call("tract_core_einsum", operands, outs=[out], **attributes)[0]
-
-    def tract_core_scatter_elements(self, input: Value, indices: Value, updates: Value, **attributes: Any) -> Value:
-        """The statement of that name; booleans as numbers, which all versions scatter."""
-        if input.dtype.kind != "b":
-            return self.one("tract_core_scatter_elements", input, indices, updates, **attributes)
-        numbers = [self.cast(v, self.truths) for v in (input, updates)]
-        out = self.one("tract_core_scatter_elements", numbers[0], indices, numbers[1], **attributes)
-        return self.cast(out, input.dtype)
+    def accumulator(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Return float32 for halves also where the engine itself would sum them up in halves."""
+        return FLOAT32 if dtype == FLOAT16 and self.traits.sums_float16_in_float16 else super().accumulator(dtype)
 
     def block_layout(self) -> BlockLayout:
         if not self.traits.reads_q40:
             raise self.fail(f"weights in blocks of 4 bits (Q4_0) are read since tract {first_release('reads_q40')}")
         return BlockLayout.HALVES if self.traits.reads_llama_q40 else BlockLayout.NEIGHBOURS
-
-    def _spelled_alike(self, x: Value, y: Value, **transposed: bool) -> tuple[Value, Value]:
-        """Return the operands of a product with their inner size spelled alike.
-
-        A size that is more than a symbol is cut to in both: the engine may have worked it out itself, as of a
-        convolution.
-        """
-        of_x = x.rank - (2 if transposed.get("transposeA") else 1)
-        of_y = y.rank - (1 if transposed.get("transposeB") else 2)
-        size = x.shape[of_x]
-        if isinstance(size, int) or size.is_Symbol:
-            return x, self._spelled(y, of_y, size)
-        x, y = (self.slice(v, axes=[axis], begin=[0], end=[size]) for v, axis in ((x, of_x), (y, of_y)))
-        return x, y
-
-    def _spelled(self, value: Value, axis: int, size: Dim) -> Value:
-        """Return a value with the size of one axis, which is this one, spelled so."""
-        return value if value.shape[axis] == size else self.slice(value, axes=[axis], begin=[0], end=[size])
-
-    def _batched(self, value: Value, other: Value) -> Value:
-        if not self._is_known(other) or not is_stretched(value.shape[:-2], other.shape[:-2]):
-            return value
-        value = self.lift(value, other.rank)
-        batch = broadcast(value.shape[:-2], self.lift(other, value.rank).shape[:-2])
-        return self.expand(value, (*batch, *value.shape[-2:]))

@@ -1,6 +1,7 @@
 """Statements that a target version accepts and then computes wrongly, or dies of, and how they are recognised.
 
-The table is `tools/spec_sources/hazards.toml`; a condition of it names one of the functions below.
+The table is `tools/spec_sources/hazards.toml`; a condition of it names one of the functions below. A hazard that the
+emitter repairs by itself is in `quirks/` instead.
 """
 
 from __future__ import annotations
@@ -12,14 +13,11 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import sympy
 from packaging.specifiers import SpecifierSet
 
 from t2n_core.nnef.graph import Operation, Value, values_in
-from t2n_core.nnef.shapes import is_mixed, is_stretched, overruns_row
 from t2n_core.nnef.signatures import REQUIRED, Signature
 from t2n_core.nnef.spec import Spec, spec_data
-from t2n_core.nnef.tract.propagated import known
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,51 +126,6 @@ def _window_off_space(call: Call, argument: str, values: Sequence[Any]) -> bool:
     )
 
 
-def _strided_rest(call: Call, argument: str, values: Sequence[Any]) -> bool:
-    """Along a dynamic axis, a stride may leave a rest that no window reaches. Automatic padding counts as one."""
-    shape, weight, count = call.get("input").shape, call.get("filter"), len(call.get("input").shape) - 2
-    stride, dilation = (list(call.get(name) or [1] * count) for name in ("stride", "dilation"))
-    for axis, (step, spread) in enumerate(zip(stride, dilation, strict=False)):
-        extent = shape[axis + 2]
-        if step > 1 and not isinstance(extent, int):
-            padding = call.get("padding")
-            if not padding:
-                return True
-            rest = extent + sum(padding[axis]) - spread * (weight.shape[axis + 2] - 1) - 1
-            if any(number % step for number in sympy.expand(rest).as_coefficients_dict().values()):
-                return True
-    return False
-
-
-def _row_overrun(call: Call, argument: str, values: Sequence[Any]) -> bool:
-    """Return whether a window overruns the last of two spatial axes; without padding none does."""
-    padding, filter_ = call.get("padding"), call.get("filter")
-    if filter_.rank != 4 or not padding or not any(padding[1]):
-        return False
-    stride, dilation = (list(call.get(name) or [1, 1])[1] for name in ("stride", "dilation"))
-    field = dilation * (int(filter_.shape[3]) - 1) + 1
-    return overruns_row(call.get("input").shape[3], field, padding[1][0], stride)
-
-
-def _stretched_minuend(call: Call, argument: str, values: Sequence[Any]) -> bool:
-    minuend, other = call.get("x"), call.get("y")
-    return isinstance(other, Value) and is_stretched(minuend.shape if isinstance(minuend, Value) else (), other.shape)
-
-
-def _mixed_second(call: Call, argument: str, values: Sequence[Any]) -> bool:
-    second, result = call.get("y"), call.operation.outputs[0]
-    return isinstance(second, Value) and result.dtype.kind == "f" and is_mixed(result.shape, second.shape)
-
-
-def _batched_constant(call: Call, argument: str, values: Sequence[Any]) -> bool:
-    a, b = call.get("A"), call.get("B")
-    is_known = known()
-    return any(
-        is_known(constant) and is_stretched(other.shape[:-2], constant.shape[:-2])
-        for constant, other in ((a, b), (b, a))
-    )
-
-
 def _beyond_extent(call: Call, argument: str, values: Sequence[Any]) -> bool:
     shape = call.get("input").shape
     bounds = zip(call.get("axes"), call.get("end"), strict=True)
@@ -216,11 +169,6 @@ TESTS: Final[Mapping[str, Test]] = {
     "negative": _negative,
     "padded": _padded,
     "window_off_space": _window_off_space,
-    "strided_rest": _strided_rest,
-    "row_overrun": _row_overrun,
-    "stretched_minuend": _stretched_minuend,
-    "batched_constant": _batched_constant,
-    "mixed_second": _mixed_second,
     "beyond_extent": _beyond_extent,
     "logical_literal": _logical_literal,
     "integer_literal": _integer_literal,

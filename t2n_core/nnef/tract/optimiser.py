@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-
-import numpy as np
+from collections.abc import Iterator
 
 from t2n_core.nnef.emitter import FLOAT16, FLOAT32, PRODUCTS, Operand
 from t2n_core.nnef.graph import Operation, Value
@@ -40,23 +38,6 @@ def is_smaller(value: Operand, other: Operand) -> bool:
         return False
     shape = (1,) * (other.rank - value.rank) + value.shape
     return is_stretched(shape, other.shape) and not is_stretched(other.shape, shape)
-
-
-def is_rewritten(value: Value, other: Value) -> bool:
-    """True for an operand of a product that the engine's rewriting would break."""
-    return is_tiled(value) or (value.rank > 2 and _folds_batch(value, other))
-
-
-def sum_fits(value: Value, axes: Sequence[int]) -> bool:
-    """True if no sum along these axes can leave 32 bits: of conditions, and of few small integers."""
-    cast = value.producer
-    source = cast.arguments.get("input") if cast is not None and cast.name == "tract_core_cast" else None
-    if not isinstance(source, Value) or source.dtype.kind == "f":
-        return False
-    if source.dtype.kind == "b":
-        return True
-    count, limits = product(value.shape[axis] for axis in axes), np.iinfo(source.dtype)
-    return isinstance(count, int) and count * max(-int(limits.min), int(limits.max)) < 1 << 31
 
 
 def is_tiled(value: Value) -> bool:
@@ -109,15 +90,15 @@ def may_be_misread(x: Value, y: Operand) -> bool:
     return any(_may_be_one(extent) for extent, _ in in_front)
 
 
-def lone_axis() -> Inherited:
+def unit_axis() -> Inherited:
     """Return the property that the engine may hold a value with an inserted axis of one element and a wrong stride.
 
     The stride is right if all extents are static, except after a sum over a dynamic axis.
     """
-    return Inherited(_of_same_axes, lambda value, found: _gets_lone_axis(value) or any(found))
+    return Inherited(_of_same_axes, lambda value, found: _gets_unit_axis(value) or any(found))
 
 
-def _gets_lone_axis(value: Value) -> bool:
+def _gets_unit_axis(value: Value) -> bool:
     made = value.producer
     if made is None:
         return False
@@ -133,7 +114,7 @@ def _gets_lone_axis(value: Value) -> bool:
 def _of_same_axes(value: Value) -> list[Value]:
     """Return the operands whose axes, as the engine holds them, `value` may have taken over."""
     made = value.producer
-    if made is None or made.name in _RENEWED or _gets_lone_axis(value):
+    if made is None or made.name in _RENEWED or _gets_unit_axis(value):
         return []
     sources = list(made.inputs())
     if made.name == "tract_core_gather":  # of one element the engine makes a slice, which it moves in front of axes
@@ -172,7 +153,7 @@ def is_sum_of_product(value: Value) -> bool:
     return any(made.name in _PRODUCTS for one in sums for _, made in _origins(*one.inputs()))
 
 
-def _folds_batch(value: Value, other: Value) -> bool:
+def folds_batch(value: Value, other: Value) -> bool:
     """True if `value` comes from a reshape that merges several axes into a batch axis on which `other` has extent 1."""
     operation = value.producer
     if operation is None or operation.name != "reshape":
@@ -185,7 +166,3 @@ def _folds_batch(value: Value, other: Value) -> bool:
     while before and after and same(before[-1], after[-1]):
         before, after = before[:-1], after[:-1]
     return len(before) > 1 and len(after) == 1 and start < value.rank - 2 and other.shape[start] == 1
-
-
-MOVED_RESHAPES = (("moves_reshapes_into_scans", is_sequence), ("moves_reshapes_into_sums", is_sum_of_product))
-"""Pairs (trait, predicate): releases with the trait move a `reshape` of such a value to a place where it is wrong."""

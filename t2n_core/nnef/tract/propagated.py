@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 
 from t2n_core.nnef.graph import Value
 
+BARRIER = "tract_core_trilu"
+"""The operator that no rewriting of the engine passes."""
+
 
 class Inherited:
     """A property of values; each value is visited once, however many others are computed from it.
@@ -38,9 +41,19 @@ class Inherited:
 
 def known() -> Inherited:
     """Return the property of being a weight, or computed from weights alone, which the engine folds into a weight."""
+    return Inherited(_made_of, lambda value, found: value.weight is not None or (bool(found) and all(found)))
 
-    def sources(value: Value) -> list[Value]:
-        made_here = value.weight is None and value.producer is not None
-        return list(value.producer.inputs()) if made_here and value.producer else []
 
-    return Inherited(sources, lambda value, found: value.weight is not None or (bool(found) and all(found)))
+def folded() -> Inherited:
+    """Return the property of `known` for values whose dynamic shape the engine may drop: not beyond a barrier."""
+
+    def is_folded(value: Value, found: Sequence[bool]) -> bool:
+        is_barrier = value.producer is not None and value.producer.name == BARRIER
+        return not is_barrier and (value.weight is not None or (bool(found) and all(found)))
+
+    return Inherited(_made_of, is_folded)
+
+
+def _made_of(value: Value) -> list[Value]:
+    made_here = value.weight is None and value.producer is not None
+    return list(value.producer.inputs()) if made_here and value.producer else []

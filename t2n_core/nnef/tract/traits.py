@@ -1,7 +1,7 @@
 """The behaviours of tract's releases that decide how statements are written, each under a name.
 
-This is the only place that says from which release on tract does what. What a release must not be given at all is in
-`tools/spec_sources/hazards.toml`, which operators it has in `tract_operators.tsv`.
+A statement that a release computes wrongly is a quirk, in `quirks/`, with its releases. What a release must not be
+given at all is in `tools/spec_sources/hazards.toml`, which operators it has in `tract_operators.tsv`.
 """
 
 from __future__ import annotations
@@ -60,38 +60,8 @@ class TractTraits:
     """The extent of a `slice` from one quotient to another takes minutes."""
     follows_sizes: bool = _since("0.23.0")
     """Numbers made of a size are followed as formulas in whole numbers: half of 5 is 2."""
-    folds_uniform_tensors: bool = _since("0.23.0")
-    """A tensor of symbolic size that is all 0 or all 1 (`ones(T)`) becomes one element as an operand of `mul`, `div`,
-    `pow`, `and` and as a condition, although the result may take its shape from it. In all releases the second operand
-    of `pow` and of the `div` of integers does so if it is full of one number."""
 
     # What it gets wrong with numbers.
-    moves_reshapes_into_scans: bool = _since("0.23.0", "0.23.9")
-    """A `reshape` of a scan's result is moved into the scan, which then fails."""
-    moves_reshapes_into_sums: bool = _since("0.20", "0.20.19")
-    """A `reshape` of a sum is moved into the product that is a part of it, which then reads and writes elsewhere:
-    wrong numbers, or the process dies."""
-    overreads_batched_constants: bool = _before("0.20")
-    """`matmul` reads beyond an operand whose batch is repeated to that of a constant."""
-    compares_inner_sizes_as_written: bool = _before("0.21.8")
-    """A `matmul` over an axis whose size is spelled otherwise in the second operand is of the first element alone, or
-    no product at all."""
-    overruns_rows: bool = _before("0.23.0")
-    """`conv` over two axes writes beyond its memory where a window begins after the end of a row."""
-    rewrites_product_operands: bool = _since("0.21.12")
-    """A `tile` is taken off a product's operand although the result then lacks the size, and a `reshape` of one
-    operand's batch is folded into the other operand although that has one element there."""
-    swaps_sub: bool = _since("0.21.8", "0.21.11")
-    """`sub` of few elements minus many gives the negative."""
-    misreads_unit_axes: bool = _since("0.21.8", "0.23.0")
-    """`add`, `mul` and the like, of many floats, are computed for a part of the elements only, or beyond their memory,
-    where an axis of one element was inserted into the first operand: its stride, which is that of the next axis, is
-    taken for the number of elements after it."""
-    misreads_mixed_operands: bool = _since("0.21.6", "0.21.7")
-    """`mul` and `div` of floats misread a second operand whose repeated axes are neither all leading nor all
-    trailing."""
-    dies_of_empty_sums: bool = _in(Releases.of(None, "0.21.6"), Releases.of("0.23.5"))
-    """A sum of floats along an axis without elements ends the process; from 0.23.5 on along the last axis only."""
     shifts_for_powers: bool = _before("0.23.9")
     """The `div` of integers by a power of two that is known is made a shift, which rounds down."""
     sums_float16_in_float16: bool = _before("0.21.13")

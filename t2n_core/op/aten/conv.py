@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
-from t2n_core.nnef.shapes import overruns_row
 from t2n_core.nnef.sizes.dims import Dim, as_dim, floor_div, is_static, product
 from t2n_core.op.aten.conv_windows import by_windows
 from t2n_core.op.aten.pad import padded
@@ -41,21 +40,6 @@ def conv(
     return _conv(g, input, weight, bias, stride, padding, dilation, groups)
 
 
-@op("aten::conv1d", "aten::conv2d", "aten::conv3d", target="tract", since="0.20.19", before="0.21.0")
-def conv_cut(
-    g: Emitter,
-    input: Value,
-    weight: Value,
-    bias: Value | None = None,
-    stride: int | Sequence[int] = 1,
-    padding: str | int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-) -> Value:
-    """Cut the input to whole windows: tract 0.20.19 to 0.20.22 rounds their number up along a dynamic axis."""
-    return _conv(g, input, weight, bias, stride, padding, dilation, groups, cut=True)
-
-
 def _conv(
     g: Emitter,
     value: Value,
@@ -65,11 +49,10 @@ def _conv(
     padding: str | int | Sequence[int],
     dilation: int | Sequence[int],
     groups: int,
-    cut: bool = False,
 ) -> Value:
     if value.rank == weight.rank - 1:
         batched = g.unsqueeze(value, axes=[0])
-        return g.squeeze(_conv(g, batched, weight, bias, stride, padding, dilation, groups, cut), axes=[0])
+        return g.squeeze(_conv(g, batched, weight, bias, stride, padding, dilation, groups), axes=[0])
     _need_form(g, value)
     count = weight.rank - 2
     spread, step = per_axis(dilation, count), per_axis(stride, count)
@@ -87,10 +70,6 @@ def _conv(
     if any(max(pair) >= f for pair, f in zip(borders, fields, strict=True)):
         # a window that sees padding only aborts old engines
         value, borders = _padded(g, value, borders), [(0, 0)] * count
-    if g.rows_overrun and count == 2 and overruns_row(value.shape[3], fields[1], borders[1][0], step[1]):
-        value, borders = _padded(g, value, [(0, 0), borders[1]]), [borders[0], (0, 0)]
-    if cut:
-        value, borders = _cut(g, value, fields, step, borders)
     given, late = _bias(g, bias)
     out = g.conv(value, weight, **given, padding=borders, stride=step, dilation=spread, groups=groups)
     return _add_bias(g, out, late)
@@ -127,19 +106,6 @@ def _by_shifts(g: Emitter, value: Value, weight: Value, dilation: Sequence[int])
         total = scaled if total is None else g.add(total, scaled)
     assert total is not None
     return total
-
-
-def _cut(g: Emitter, value: Value, fields: list[int], stride: list[int], borders: Borders) -> tuple[Value, Borders]:
-    """Return the input without the tail of dynamic strided axes that no window reaches, and the borders still to pad.
-
-    These axes are padded here, because the tail includes the padding at their end.
-    """
-    strided = [s > 1 and not isinstance(e, int) for s, e in zip(stride, value.shape[2:], strict=True)]
-    value = _padded(g, value, [pair if now else (0, 0) for pair, now in zip(borders, strided, strict=True)])
-    for axis, (f, s, now) in enumerate(zip(fields, stride, strided, strict=True), start=2):
-        if now:
-            value = g.take(value, axis, 0, as_dim(floor_div(as_dim(value.shape[axis] - f), s) * s + f))
-    return value, [(0, 0) if now else pair for pair, now in zip(borders, strided, strict=True)]
 
 
 def _need_form(g: Emitter, value: Value) -> None:
@@ -273,33 +239,26 @@ def _spaced(g: Emitter, value: Value, stride: Sequence[int]) -> Value:
     return value
 
 
-def _register_convolution(
-    straight: Callable[..., Value], *, since: str | None = None, before: str | None = None
-) -> None:
-    @op("aten::convolution", "aten::_convolution", target="tract", since=since, before=before)
-    def convolution_tract(
-        g: Emitter,
-        input: Value,
-        weight: Value,
-        bias: Value | None,
-        stride: Sequence[int],
-        padding: Sequence[int],
-        dilation: Sequence[int],
-        transposed: bool,
-        output_padding: Sequence[int],
-        groups: int,
-        benchmark: bool = False,
-        deterministic: bool = False,
-        cudnn_enabled: bool = False,
-        allow_tf32: bool = False,
-    ) -> Value:
-        if transposed:
-            return conv_transpose_tract(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
-        return straight(g, input, weight, bias, stride, padding, dilation, groups)
-
-
-_register_convolution(conv)
-_register_convolution(conv_cut, since="0.20.19", before="0.21.0")
+@op("aten::convolution", "aten::_convolution", target="tract")
+def convolution_tract(
+    g: Emitter,
+    input: Value,
+    weight: Value,
+    bias: Value | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    benchmark: bool = False,
+    deterministic: bool = False,
+    cudnn_enabled: bool = False,
+    allow_tf32: bool = False,
+) -> Value:
+    if transposed:
+        return conv_transpose_tract(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return conv(g, input, weight, bias, stride, padding, dilation, groups)
 
 
 @op("aten::convolution", "aten::_convolution", target="khronos")

@@ -1,0 +1,104 @@
+"""Operators element by element, with their operands in the order that is fast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from t2n_core.nnef.emitter import FLOAT32, Expected, Operand
+from t2n_core.nnef.graph import Value
+from t2n_core.nnef.tract.optimiser import is_smaller
+
+if TYPE_CHECKING:
+    from t2n_core.nnef.tract.emitter import TractEmitter
+
+
+def add(g: TractEmitter, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+    """Write `x + y`."""
+    return g.one("add", *_small_first(g, x, y), out=out)
+
+
+def maximum(g: TractEmitter, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+    """Write the larger one of `x` and `y`."""
+    return g.one("max", *_small_first(g, x, y), out=out)
+
+
+def minimum(g: TractEmitter, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+    """Write the smaller one of `x` and `y`."""
+    return g.one("min", *_small_first(g, x, y), out=out)
+
+
+def relu(g: TractEmitter, x: Value) -> Value:
+    """Write `relu`, or the maximum that the engine makes of it with its operands in the order that is fast."""
+    fast = g.traits.wants_small_first and x.dtype == FLOAT32
+    return maximum(g, x, 0.0) if fast else g.one("relu", x)
+
+
+def sub(g: TractEmitter, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+    """Write `x - y`, or `-y + x` where that is fast."""
+    if g.traits.wants_small_first and is_smaller(y, x):
+        return g.one("add", g.one("neg", y) if isinstance(y, Value) else -y, x, out=out)
+    return g.one("sub", x, y, out=out)
+
+
+def mul(g: TractEmitter, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+    """Write `x * y`."""
+    return g.one("mul", *_small_first(g, x, y), out=out)
+
+
+def div(g: TractEmitter, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+    """Write `x / y`; of integers it is rounded towards zero."""
+    quotient = g.one("div", x, y, out=out)
+    if isinstance(x, Value) and x.dtype.kind == "i" and _may_be_shifted(g, y):
+        return _towards_zero(g, quotient, x, y)
+    return quotient
+
+
+def scatter_elements(g: TractEmitter, input: Value, indices: Value, updates: Value, **attributes: Any) -> Value:
+    """Write `tract_core_scatter_elements`; booleans as numbers, which all releases scatter."""
+    if input.dtype.kind != "b":
+        return g.one("tract_core_scatter_elements", input, indices, updates, **attributes)
+    numbers = [g.cast(v, g.truths) for v in (input, updates)]
+    out = g.one("tract_core_scatter_elements", numbers[0], indices, numbers[1], **attributes)
+    return g.cast(out, input.dtype)
+
+
+def _small_first(g: TractEmitter, x: Operand, y: Operand) -> tuple[Operand, Operand]:
+    """Return the operands of a commutative operator in the order that is fast."""
+    return (y, x) if g.traits.wants_small_first and is_smaller(y, x) else (x, y)
+
+
+def _may_be_shifted(g: TractEmitter, y: Operand) -> bool:
+    """True if the engine may make this divisor a shift, which rounds down."""
+    if not g.traits.shifts_for_powers:
+        return False
+    if isinstance(y, Value) and y.weight is None:
+        return g.facts.is_known(y)
+    if isinstance(y, Value) and y.weight is not None:
+        numbers = set(np.frombuffer(b"".join(y.weight.chunks()), y.dtype).tolist())
+    else:
+        numbers = {y}
+    return len(numbers) == 1 and numbers != {1} and int(numbers.pop()).bit_count() == 1
+
+
+def _towards_zero(g: TractEmitter, quotient: Value, x: Value, y: Operand) -> Value:
+    """Return a quotient rounded towards zero: one is added where it was rounded down."""
+    rest = g.sub(x, g.mul(quotient, y))
+    rounded_down = g.and_(g.lt(x, 0), g.gt(rest, 0))
+    return g.add(quotient, g.cast(rounded_down, x.dtype))
+
+
+FORMS: dict[str, Callable[..., Value]] = {
+    "add": add,
+    "sub": sub,
+    "mul": mul,
+    "div": div,
+    "max": maximum,
+    "min": minimum,
+    "relu": relu,
+    "tract_core_scatter_elements": scatter_elements,
+}
+
+__all__ = ["FORMS"]

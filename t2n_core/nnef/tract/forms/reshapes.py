@@ -1,0 +1,55 @@
+"""Reshapes with dynamic sizes, axis by axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from t2n_core.nnef.emitter import Expected
+from t2n_core.nnef.graph import Value
+from t2n_core.nnef.shapes import infer
+from t2n_core.nnef.sizes.dims import Dim, as_dim, is_static
+from t2n_core.nnef.sizes.reshapes import ReshapePart, factors, joined, reshape_parts
+from t2n_core.nnef.tract.empty import without_empty
+
+if TYPE_CHECKING:
+    from t2n_core.nnef.tract.emitter import TractEmitter
+
+
+def reshape(g: TractEmitter, input: Value, *, shape: Sequence[Dim]) -> Value:
+    """Write a reshape.
+
+    With dynamic sizes only the axes that change are reshaped, and each group of them alone if there are many: the
+    engine compares the numbers of elements as expressions, and does not see that `(B*T)*U` is `(U*B)*T`.
+    """
+    wanted = tuple(as_dim(d) for d in shape)
+    if g.traits.fails_on_empty_reshapes:
+        g.graph.sizes = without_empty(g.graph.sizes, input.shape)
+    parts = [] if is_static(input.shape + wanted) else reshape_parts(input.shape, wanted)
+    if not parts:
+        return g.one("reshape", input, shape=list(wanted))
+    whole = joined(parts, input.shape, wanted)
+    if max(factors(whole.before), factors(whole.after)) <= 2:
+        parts = [whole]
+    for part in reversed(parts):
+        place: dict[str, Any] = {"axis_start": part.start, "axis_count": part.count}
+        if part.count == input.rank:
+            place = {}
+        out = Expected(*infer("reshape", {"input": input, "shape": part.after, **place}))
+        input = g.one("reshape", input, shape=_multiplied(part), out=out, **place)
+    return input
+
+
+def _multiplied(part: ReshapePart) -> list[Dim]:
+    """Return the sizes after a reshape, a product as the engine makes it: it does not see that `T*3-9` is `(T-3)*3`."""
+    (first, *more) = part.after
+    if more or isinstance(first, int) or not first.is_Add:
+        return list(part.after)
+    return [sympy.Mul(*part.before, evaluate=False)]
+
+
+FORMS = {"reshape": reshape}
+
+__all__ = ["FORMS"]

@@ -1,0 +1,162 @@
+"""Pieces of tensors and tensors in one piece, with the sizes that the engine infers of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import sympy
+
+from t2n_core.nnef.emitter import Expected
+from t2n_core.nnef.graph import Value
+from t2n_core.nnef.sizes.dims import Dim, FloorDiv, as_dim, floor_div, has_extremes, is_static, product
+from t2n_core.nnef.tract.sizes import is_quotient, is_seen_within, without_differences
+
+if TYPE_CHECKING:
+    from t2n_core.nnef.tract.emitter import TractEmitter
+
+_INT64 = np.dtype(np.int64)
+
+
+def slice_(
+    g: TractEmitter,
+    value: Value,
+    *,
+    axes: Sequence[int],
+    begin: Sequence[Dim],
+    end: Sequence[Dim],
+    stride: Sequence[int] = (),
+    out: Expected | None = None,
+) -> Value:
+    """Write a slice; along an axis whose bounds are sizes by another operator where the engine cannot take them."""
+    steps = list(stride) or [1] * len(axes)
+    bounds = list(zip(axes, begin, end, steps, strict=True))
+    for bound in list(bounds):
+        axis, first, last, _ = bound
+        if _must_be_picked(g, value.shape[axis], first, last):
+            value = _pick_range(g, value, *bound)
+            bounds.remove(bound)
+        elif _is_clamped(g, value.shape[axis], first, last):
+            value = cut(g, value, *bound)
+            bounds.remove(bound)
+    if not bounds:
+        return value
+    for axis, first, last, step in bounds:
+        if step != 1 and is_static((first, last)):
+            value = _every_nth(g, value, axis, int(first), int(last), step)
+    bounds = [bound for bound in bounds if bound[3] == 1 or not is_static(bound[1:3])]
+    if not bounds:
+        return value
+    axes, begin, end, steps = (list(of) for of in zip(*bounds, strict=True))
+    more = {"stride": steps} if any(step != 1 for step in steps) else {}
+    return g.one("slice", value, axes=axes, begin=begin, end=end, out=out, **more)
+
+
+def concat(g: TractEmitter, values: Sequence[Value], *, axis: int) -> Value:
+    """Write a concatenation, whose result has the size that later statements are written with.
+
+    The engine adds up the extents of the parts, and does not see that the sum of a minimum and of what is beyond it,
+    or of two halves, is the whole.
+    """
+    whole = g.one("concat", values, axis=axis)
+    size = whole.shape[axis]
+    parts = [sympy.sympify(v.shape[axis]) for v in values]
+    if all(part.is_Integer for part in parts) or g.options.streaming:
+        return whole
+    quotients = set().union(*(part.atoms(FloorDiv) for part in parts))
+    if not any(map(has_extremes, parts)) and sympy.sympify(size).atoms(FloorDiv) == quotients:
+        return whole
+    return cut(g, whole, axis, 0, size, 1)
+
+
+def respelled(g: TractEmitter, value: Value) -> Value:
+    """Return a value whose axes have the sizes that are written here, where the engine spells them otherwise: a
+    quotient of a minimum is a minimum of quotients."""
+    for axis, size in enumerate(value.shape):
+        if has_extremes(size) and not isinstance(size, int) and size.has(FloorDiv):
+            value = cut(g, value, axis, 0, size, 1)
+    return value
+
+
+def pick(g: TractEmitter, value: Value, indices: Value, axis: int) -> Value:
+    """Return `value` at indices along one axis.
+
+    0.19 reads a matrix of indices wrongly on all axes but the first, and fails on a list of one known index.
+    """
+    shape = (*value.shape[:axis], *indices.shape, *value.shape[axis + 1 :])
+    if indices.weight is not None and indices.rank and product(indices.shape) == 1:
+        place = int(np.frombuffer(b"".join(indices.weight.chunks()), indices.dtype)[0])
+        return g.reshape_to(g.take(value, axis, place, place + 1), shape)
+    if indices.rank > 1 and axis > 0:
+        flat = pick(g, value, g.reshape_to(indices, [product(indices.shape)]), axis)
+        return g.reshape_to(flat, shape)
+    return g.tract_core_gather(value, indices, axis=axis)
+
+
+def _must_be_picked(g: TractEmitter, size: Dim, begin: Dim, end: Dim) -> bool:
+    """Return whether `slice` takes no such bounds, or the engine would not find out the extent that it has."""
+    if is_static((size, begin, end)):
+        return False
+    if not g.traits.slices_by_sizes:
+        return not is_static((begin, end))
+    length = as_dim(end - begin)
+    between_quotients = is_quotient(begin) and is_quotient(end)
+    if g.traits.is_slow_between_quotients and not g.options.streaming and between_quotients:
+        return True
+    return bool(g.traits.merges_quotients and without_differences(length) != length)
+
+
+def _is_clamped(g: TractEmitter, size: Dim, begin: Dim, end: Dim) -> bool:
+    """Return whether `slice` would compare these bounds with the axis, and infer another extent than it has."""
+    if is_static((size, begin, end)) or not g.traits.clamps_slice_ends:
+        return False
+    if g.options.streaming and not is_static((begin, end)):  # nothing but a `slice` can be streamed
+        return is_quotient(begin) or is_quotient(end)
+    return not (is_seen_within(begin, size) and is_seen_within(end, size))
+
+
+def cut(g: TractEmitter, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
+    """Return `value[begin:end:step]` by the operator that is told how long its result is, where there is one."""
+    length = as_dim(end - begin)
+    out = Expected((*value.shape[:axis], length, *value.shape[axis + 1 :]), value.dtype)
+    if not g.traits.clamps_slice_ends:
+        return g.one("slice", value, axes=[axis], begin=[begin], end=[end], out=out)
+    piece = g.tract_core_dyn_slice(value, start=begin, end=end, len=length, axis=axis, out=out)
+    if step == 1:
+        return piece
+    if is_static((begin, end)):
+        return _every_nth(g, piece, axis, 0, int(end - begin), step)
+    return _pick_range(g, piece, axis, 0, length, step)
+
+
+def _every_nth(g: TractEmitter, value: Value, axis: int, begin: int, end: int, step: int) -> Value:
+    """Return `value[begin:end:step]` as the first elements of rows of `step` elements.
+
+    The engine moves a `slice` with a stride through the `reshape` that made its axis, and fails.
+    """
+    count = -(-(end - begin) // step)
+    size = value.shape[axis]
+    if not isinstance(size, int) or begin + count * step > size:
+        indices = g.constant(np.arange(begin, end, step, dtype=np.int64))
+        return g.pick(value, indices, axis=axis)
+    before, after = value.shape[:axis], value.shape[axis + 1 :]
+    rows = g.reshape_to(g.take(value, axis, begin, begin + count * step), [*before, count, step, *after])
+    return g.reshape_to(g.take(rows, axis + 1, 0, 1), [*before, count, *after])
+
+
+def _pick_range(g: TractEmitter, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
+    """Return `value[begin:end:step]` by a gather at computed indices: the engine infers no extent itself."""
+    count = as_dim(floor_div(as_dim(end - begin - 1), step) + 1)
+    indices = g.positions(count)
+    if step != 1:
+        indices = g.mul(indices, step)
+    if begin != 0:
+        indices = g.add(indices, g.size(begin, _INT64))
+    shape = (*value.shape[:axis], count, *value.shape[axis + 1 :])
+    return g.tract_core_gather(value, indices, axis=axis, out=Expected(shape, value.dtype))
+
+
+FORMS: dict[str, Callable[..., Value]] = {"slice": slice_, "concat": concat}
+
+__all__ = ["FORMS", "cut", "pick", "respelled"]

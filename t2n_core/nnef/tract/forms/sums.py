@@ -1,0 +1,65 @@
+"""Sums and means, over the axes and in the dtype that each release is fast and exact with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from t2n_core.nnef.emitter import Expected
+from t2n_core.nnef.graph import Value
+from t2n_core.nnef.sizes.dims import Shape, product, same
+
+if TYPE_CHECKING:
+    from t2n_core.nnef.tract.emitter import TractEmitter
+
+_FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
+
+
+def sum_reduce(g: TractEmitter, input: Value, *, axes: Sequence[int], out: Expected | None = None) -> Value:
+    """Write a sum; one of int64, which no release keeps beyond 32 bits, as two sums of 32 bits each in float64.
+
+    Each of the two is exact up to 2^21 elements, and so is their sum modulo 2^64.
+    """
+    if input.dtype != _INT64 or _fits(input, axes):
+        return g.one("sum_reduce", input, axes=axes, out=out)
+    high = g.one("div", input, 1 << 32)  # rounded either way
+    parts = high, g.sub(input, g.mul(high, 1 << 32))
+    upper, lower = (g.cast(g.one("sum_reduce", g.cast(part, _FLOAT64), axes=axes), _INT64) for part in parts)
+    return g.add(g.mul(upper, 1 << 32), lower)
+
+
+def _fits(value: Value, axes: Sequence[int]) -> bool:
+    """True if no sum along these axes can leave 32 bits: of conditions, and of few small integers."""
+    cast = value.producer
+    source = cast.arguments.get("input") if cast is not None and cast.name == "tract_core_cast" else None
+    if not isinstance(source, Value) or source.dtype.kind == "f":
+        return False
+    if source.dtype.kind == "b":
+        return True
+    count, limits = product(value.shape[axis] for axis in axes), np.iinfo(source.dtype)
+    return isinstance(count, int) and count * max(-int(limits.min), int(limits.max)) < 1 << 31
+
+
+def sums_rows(g: TractEmitter, lead: Shape) -> bool:
+    """Return whether a sum over one merged axis is faster than one over several axes.
+
+    It is in releases that recognise the norm over one axis. In releases that sum one axis after the other, it is
+    unless all leading axes have one element.
+    """
+    if not g.traits.sums_axes_at_once:
+        return not same(product(lead), 1)
+    return g.traits.fuses_norms
+
+
+def mean_of_last(g: TractEmitter, value: Value) -> Value:
+    """Return the mean over the last axis beside one of size 1: over the last axis alone it is half as fast."""
+    last = value.rank - 1
+    row = g.unsqueeze(value, axes=[last])
+    return g.squeeze(g.mean_reduce(row, axes=[last, last + 1]), axes=[last])
+
+
+FORMS = {"sum_reduce": sum_reduce}
+
+__all__ = ["FORMS", "mean_of_last", "sums_rows"]

@@ -1,0 +1,47 @@
+"""Convolutions, pools and products of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from t2n_core.nnef.emitter import Expected
+from t2n_core.nnef.graph import Value
+from t2n_core.nnef.sizes.dims import product
+from t2n_core.nnef.tract.forms.slices import respelled
+
+if TYPE_CHECKING:
+    from t2n_core.nnef.tract.emitter import TractEmitter
+
+
+def conv(
+    g: TractEmitter, input: Value, filter: Value, *args: Any, out: Expected | None = None, **attributes: Any
+) -> Value:
+    """Write a convolution; a number of channels that is spelled otherwise is cut to that of the filter."""
+    channels = filter.shape[1] * attributes.get("groups", 1)
+    if input.shape[1] != channels:
+        input = g.slice(input, axes=[1], begin=[0], end=[channels])
+    return respelled(g, g.one("conv", input, filter, *args, out=out, **attributes))
+
+
+def _pool(operator: str) -> Callable[..., Value]:
+    def pool(g: TractEmitter, input: Value, **attributes: Any) -> Value:
+        """Write a pool, whose result has the sizes that are written."""
+        return respelled(g, g.one(operator, input, **attributes))
+
+    return pool
+
+
+def product_of_merged(g: TractEmitter, x: Value, w: Value) -> Value:
+    """Return `x` [..., I] times `w` [O, I] as one product, with all leading axes merged."""
+    lead = x.shape[:-1]
+    flat = g.reshape_to(x, (product(lead), x.shape[-1]))
+    return g.reshape_to(g.matmul(flat, w, transposeB=True), (*lead, w.shape[0]))
+
+
+FORMS: dict[str, Callable[..., Value]] = {
+    "conv": conv,
+    **{operator: _pool(operator) for operator in ("max_pool", "avg_pool", "box")},
+}
+
+__all__ = ["FORMS", "product_of_merged"]

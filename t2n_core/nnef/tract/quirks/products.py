@@ -1,0 +1,142 @@
+"""Quirks of products: `matmul`, `conv` with a window of one element, which the engine makes a product, `einsum`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from t2n_core.nnef.graph import Value
+from t2n_core.nnef.shapes import broadcast, is_stretched
+from t2n_core.nnef.sizes.dims import Dim
+from t2n_core.nnef.tract.barriers import fence
+from t2n_core.nnef.tract.optimiser import folds_batch, is_tiled
+from t2n_core.nnef.tract.quirks.quirk import Statement, quirk
+
+if TYPE_CHECKING:
+    from t2n_core.nnef.tract.emitter import TractEmitter
+
+_PIECES = frozenset({"slice", "tract_core_dyn_slice", "tract_core_gather"})
+"""Operators that tell the engine the size of an axis in the words of their bounds."""
+
+
+# --------------------------------------------------------------------------------------- an operand read past its end
+def _overread(statement: Statement) -> list[str]:
+    """Return the operands whose batch is repeated to that of a constant."""
+    pairs = (("A", "B"), ("B", "A"))
+    return [
+        name
+        for name, constant in pairs
+        if statement.facts.is_known(statement.get(constant))
+        and is_stretched(statement.get(name).shape[:-2], statement.get(constant).shape[:-2])
+    ]
+
+
+@quirk(
+    "matmul",
+    (None, "0.20"),
+    when=lambda statement: bool(_overread(statement)),
+    reason="an operand whose batch is repeated to that of a constant is read beyond its end",
+    safe="`tile` of that operand before",
+)
+def batched_constant(g: TractEmitter, statement: Statement) -> Statement:
+    """Repeat the batch of the operand to that of both."""
+    for name in _overread(statement):
+        value, other = statement.get(name), statement.get("B" if name == "A" else "A")
+        value = g.lift(value, other.rank)
+        batch = broadcast(value.shape[:-2], g.lift(other, value.rank).shape[:-2])
+        statement = statement.with_arguments(**{name: g.expand(value, (*batch, *value.shape[-2:]))})
+    return statement
+
+
+# --------------------------------------------------------------------------------------- inner sizes in two spellings
+def _inner(statement: Statement) -> tuple[int, int]:
+    """Return the axis of each operand that the product sums over."""
+    a, b = statement.get("A"), statement.get("B")
+    of_a = a.rank - (2 if statement.get("transposeA") else 1)
+    return of_a, b.rank - (1 if statement.get("transposeB") else 2)
+
+
+def _is_spelled_otherwise(statement: Statement) -> bool:
+    a, b = statement.get("A"), statement.get("B")
+    of_a, of_b = _inner(statement)
+    size: Dim = a.shape[of_a]
+    if isinstance(size, int) or size.is_Symbol:
+        return bool(b.shape[of_b] != size)
+    return not (_is_told(a) and _is_told(b) and b.shape[of_b] == size)
+
+
+def _is_told(value: Value) -> bool:
+    return value.producer is not None and value.producer.name in _PIECES
+
+
+@quirk(
+    "matmul",
+    (None, "0.21.8"),
+    when=_is_spelled_otherwise,
+    reason="the inner size is spelled otherwise in the second operand: the product is of the first element alone, or "
+    "none at all",
+    safe="`slice` of both operands to the same size before",
+)
+def inner_size(g: TractEmitter, statement: Statement) -> Statement:
+    """Spell the inner size alike in both operands.
+
+    A size that is more than a symbol is cut to in both: the engine may have worked it out itself, as of a convolution.
+    """
+    a, b = statement.get("A"), statement.get("B")
+    of_a, of_b = _inner(statement)
+    size: Dim = a.shape[of_a]
+    if isinstance(size, int) or size.is_Symbol:
+        return statement.with_arguments(B=g.slice(b, axes=[of_b], begin=[0], end=[size]))
+    cut = {
+        name: g.slice(value, axes=[axis], begin=[0], end=[size])
+        for name, value, axis in (("A", a, of_a), ("B", b, of_b))
+    }
+    return statement.with_arguments(**cut)
+
+
+# ---------------------------------------------------------------------------------- operands that the optimiser moves
+def _operands(statement: Statement) -> dict[str, Value]:
+    """Return the operands of a product by their names; those of an `einsum` have none, and count as one list."""
+    names = {"matmul": ("A", "B"), "conv": ("input",)}
+    return {name: statement.get(name) for name in names[statement.operator]}
+
+
+def _is_tiled(statement: Statement) -> bool:
+    if statement.operator == "tract_core_einsum":
+        return any(map(is_tiled, statement.get("inputs")))
+    return any(map(is_tiled, _operands(statement).values()))
+
+
+@quirk(
+    "matmul conv tract_core_einsum",
+    ("0.21.12", None),
+    when=_is_tiled,
+    reason="a `tile` is taken off an operand, although the result then lacks the size",
+    safe="`tract_core_trilu` of that operand before, with a diagonal that keeps all",
+)
+def tiled_operand(g: TractEmitter, statement: Statement) -> Statement:
+    """Put the operand behind a barrier."""
+    if statement.operator == "tract_core_einsum":
+        inputs = [fence(g, value) if is_tiled(value) else value for value in statement.get("inputs")]
+        return statement.with_arguments(inputs=inputs)
+    tiled = {name: fence(g, value) for name, value in _operands(statement).items() if is_tiled(value)}
+    return statement.with_arguments(**tiled)
+
+
+def _folding(statement: Statement) -> list[str]:
+    a, b = statement.get("A"), statement.get("B")
+    return [name for name, value, other in (("A", a, b), ("B", b, a)) if value.rank > 2 and folds_batch(value, other)]
+
+
+@quirk(
+    "matmul",
+    ("0.21.12", None),
+    when=lambda statement: bool(_folding(statement)),
+    reason="a `reshape` of one operand's batch is folded into the other operand, although that has one element there",
+    safe="`tract_core_trilu` of that operand before, with a diagonal that keeps all",
+)
+def folded_batch(g: TractEmitter, statement: Statement) -> Statement:
+    """Put the operand behind a barrier."""
+    return statement.with_arguments(**{name: fence(g, statement.get(name)) for name in _folding(statement)})
+
+
+__all__ = ["batched_constant", "folded_batch", "inner_size", "tiled_operand"]

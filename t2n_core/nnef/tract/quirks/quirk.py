@@ -1,0 +1,101 @@
+"""What a quirk is: a kind of statement, the releases that get it wrong, and the repair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from packaging.version import Version
+
+from t2n_core.nnef.emitter import Expected
+from t2n_core.nnef.graph import Operation
+from t2n_core.nnef.releases import ALL_RELEASES, Releases
+from t2n_core.nnef.tract.optimiser import unit_axis
+from t2n_core.nnef.tract.propagated import Inherited, folded, known
+
+if TYPE_CHECKING:
+    from t2n_core.nnef.tract.emitter import TractEmitter
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFacts:
+    """What is remembered of the values of one graph, so that each is looked at once."""
+
+    is_known: Inherited = field(default_factory=known)
+    is_folded: Inherited = field(default_factory=folded)
+    has_unit_axis: Inherited = field(default_factory=unit_axis)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement that is to be written, or that stands in a graph."""
+
+    operator: str
+    arguments: Mapping[str, Any]
+    results: Sequence[Expected]
+    facts: GraphFacts
+
+    @classmethod
+    def of(cls, operation: Operation, facts: GraphFacts) -> Statement:
+        """Return the statement of an operation in a graph."""
+        results = [Expected(value.shape, value.dtype) for value in operation.outputs]
+        return cls(operation.name, operation.arguments, results, facts)
+
+    def get(self, name: str) -> Any:
+        """Return an argument, or None if it is not given."""
+        return self.arguments.get(name)
+
+    def with_arguments(self, **arguments: Any) -> Statement:
+        """Return the same statement with some arguments replaced."""
+        return replace(self, arguments={**self.arguments, **arguments})
+
+
+Predicate: TypeAlias = Callable[[Statement], bool]
+Repair: TypeAlias = "Callable[[TractEmitter, Statement], Statement]"
+
+
+@dataclass(frozen=True, slots=True)
+class Quirk:
+    """One kind of statement that some releases get wrong.
+
+    The emitter writes the statement that `repair` returns in its place. A statement of a finished graph for which
+    `applies` still holds is refused, with `reason` and `safe` as the message.
+    """
+
+    name: str
+    operators: frozenset[str]
+    releases: tuple[Releases, ...]
+    applies: Predicate
+    repair: Repair
+    reason: str
+    """What the engine does, as the end of a sentence."""
+    safe: str
+    """What to write instead, for people who write statements themselves."""
+
+    def concerns(self, version: Version) -> bool:
+        """Return whether this release has the quirk."""
+        return any(version in one for one in self.releases)
+
+
+def quirk(
+    operators: str,
+    *releases: tuple[str | None, str | None],
+    when: Predicate,
+    reason: str,
+    safe: str,
+) -> Callable[[Repair], Quirk]:
+    """Return a decorator that makes a quirk of its repair, under the name of the function.
+
+    `operators` are names with spaces between. Each of `releases` is a pair: the first release with the quirk and the
+    first without it again, None where that end is open. Without a pair all releases have it.
+    """
+
+    def decorate(repair: Repair) -> Quirk:
+        ranges = tuple(Releases.of(*pair) for pair in releases) or (ALL_RELEASES,)
+        return Quirk(repair.__name__, frozenset(operators.split()), ranges, when, repair, reason, safe)
+
+    return decorate
+
+
+__all__ = ["GraphFacts", "Quirk", "Statement", "quirk"]

@@ -1,0 +1,43 @@
+"""Quirks of sums."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from t2n_core.nnef.sizes.dims import at_most
+from t2n_core.nnef.tract.quirks.quirk import Statement, quirk
+
+if TYPE_CHECKING:
+    from t2n_core.nnef.tract.emitter import TractEmitter
+
+_INT64 = np.dtype(np.int64)
+
+
+def _empty_axes(statement: Statement) -> list[int]:
+    """Return the summed axes that may be empty, of numbers that the engine sums up as floats."""
+    value = statement.get("input")
+    if value.dtype.kind != "f" and value.dtype != _INT64:
+        return []
+    return [axis for axis in statement.get("axes") if not at_most(1, value.shape[axis])]
+
+
+@quirk(
+    "sum_reduce",
+    (None, "0.21.6"),
+    ("0.23.5", None),
+    when=lambda statement: bool(_empty_axes(statement)),
+    reason="a sum of floats along an axis without elements ends the process, from 0.23.5 on along the last axis only",
+    safe="`concat` of a zero along that axis before",
+)
+def empty_sum(g: TractEmitter, statement: Statement) -> Statement:
+    """Append a zero along each axis that may be empty."""
+    value = statement.get("input")
+    for axis in _empty_axes(statement):
+        zero = g.fill(0, (*value.shape[:axis], 1, *value.shape[axis + 1 :]), value.dtype)
+        value = g.concat([value, zero], axis=axis)
+    return statement.with_arguments(input=value)
+
+
+__all__ = ["empty_sum"]

@@ -1,0 +1,97 @@
+"""Quirks of convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import sympy
+
+from t2n_core.nnef.shapes import overruns_row
+from t2n_core.nnef.sizes.dims import as_dim, floor_div
+from t2n_core.nnef.tract.quirks.quirk import Statement, quirk
+
+if TYPE_CHECKING:
+    from t2n_core.nnef.tract.emitter import TractEmitter
+
+
+def _per_axis(statement: Statement, name: str) -> list[int]:
+    """Return the strides or dilations of all spatial axes."""
+    return list(statement.get(name) or [1] * (statement.get("input").rank - 2))
+
+
+def _fields(statement: Statement) -> list[int]:
+    """Return how many elements a window spans along each spatial axis."""
+    sizes = statement.get("filter").shape[2:]
+    return [spread * (int(k) - 1) + 1 for spread, k in zip(_per_axis(statement, "dilation"), sizes, strict=True)]
+
+
+def _with_padded(g: TractEmitter, statement: Statement, axes: Sequence[int]) -> Statement:
+    """Return a convolution whose padding along some spatial axes is a statement of its own."""
+    borders = list(statement.get("padding"))
+    amounts = [(0, 0), (0, 0), *(pair if axis in axes else (0, 0) for axis, pair in enumerate(borders))]
+    if not any(map(any, amounts)):
+        return statement
+    value = g.pad(statement.get("input"), padding=amounts, border="constant", value=0.0)
+    left = [(0, 0) if axis in axes else pair for axis, pair in enumerate(borders)]
+    return statement.with_arguments(input=value, padding=left)
+
+
+# ------------------------------------------------------------------------------------------------- rows too short
+def _overruns(statement: Statement) -> bool:
+    """Return whether a window overruns the last of two spatial axes; without padding none does."""
+    padding, value = statement.get("padding"), statement.get("input")
+    if value.rank != 4 or not padding or not any(padding[1]):
+        return False
+    return overruns_row(value.shape[3], _fields(statement)[1], padding[1][0], _per_axis(statement, "stride")[1])
+
+
+@quirk(
+    "conv",
+    (None, "0.23.0"),
+    when=_overruns,
+    reason="a window begins after the end of a row, and the engine writes beyond its memory",
+    safe="`pad` the last axis first",
+)
+def overrun_row(g: TractEmitter, statement: Statement) -> Statement:
+    """Pad the rows before."""
+    return _with_padded(g, statement, [1])
+
+
+# ---------------------------------------------------------------------------------------------- one window too many
+def _with_rest(statement: Statement) -> list[int]:
+    """Return the dynamic spatial axes of which a stride may leave a rest that no window reaches.
+
+    Automatic padding counts as a rest.
+    """
+    padding, shape = statement.get("padding"), statement.get("input").shape[2:]
+    found = []
+    for axis, (extent, step) in enumerate(zip(shape, _per_axis(statement, "stride"), strict=True)):
+        if step > 1 and not isinstance(extent, int):
+            rest = sympy.expand(extent + sum(padding[axis]) - _fields(statement)[axis]) if padding else None
+            if rest is None or any(number % step for number in rest.as_coefficients_dict().values()):
+                found.append(axis)
+    return found
+
+
+@quirk(
+    "conv",
+    ("0.20.19", "0.21.0"),
+    when=lambda statement: bool(_with_rest(statement)),
+    reason="the number of windows along an axis of dynamic size is rounded up, not down",
+    safe="`pad`, then `slice` to the part that windows reach, then `conv` without padding",
+)
+def rounded_up_windows(g: TractEmitter, statement: Statement) -> Statement:
+    """Cut the input to whole windows; its padding is cut with it."""
+    axes = _with_rest(statement)
+    if not statement.get("padding"):
+        raise g.fail("a `conv` with automatic padding and a stride along a dynamic axis has no form for this release")
+    statement = _with_padded(g, statement, axes)
+    value, fields, strides = statement.get("input"), _fields(statement), _per_axis(statement, "stride")
+    for axis in axes:
+        whole = floor_div(as_dim(value.shape[axis + 2] - fields[axis]), strides[axis]) * strides[axis] + fields[axis]
+        value = g.take(value, axis + 2, 0, as_dim(whole))
+    return statement.with_arguments(input=value)
+
+
+__all__ = ["overrun_row", "rounded_up_windows"]

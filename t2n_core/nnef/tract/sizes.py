@@ -103,17 +103,20 @@ def _gathered(total: sympy.Expr) -> sympy.Expr:
 
 
 def is_uncertain(size: Dim) -> bool:
-    """Return whether a comparison written as a quotient contains another such comparison or a subtracted quotient.
+    """Return whether a comparison written as a quotient contains another such comparison, or a quotient beside a term
+    that is subtracted.
 
     Releases without maxima simplify these wrongly, or never finish loading.
     """
     if isinstance(size, int):
         return False
     compared = [q.args[0] for q in size.atoms(FloorDiv) if q.args[1] == _WIDE]
-    inner = [(term, n) for dividend in compared for term, n in sympy.expand(dividend).as_coefficients_dict().items()]
-    return any(q.args[1] == _WIDE for dividend in compared for q in dividend.atoms(FloorDiv)) or any(
-        n < 0 and term.has(FloorDiv) for term, n in inner
-    )
+    return any(_is_uncertain_dividend(sympy.expand(dividend)) for dividend in compared if dividend.has(FloorDiv))
+
+
+def _is_uncertain_dividend(dividend: sympy.Expr) -> bool:
+    falls = any(n < 0 and not term.is_number for term, n in dividend.as_coefficients_dict().items())
+    return falls or any(q.args[1] == _WIDE for q in dividend.atoms(FloorDiv))
 
 
 def without_nesting(size: Dim) -> Dim:
@@ -203,15 +206,31 @@ def _of_quotients(extreme: sympy.Expr) -> sympy.Expr:
     found, *rest = extreme.args
     for other in rest:
         growing, falling = (found, other) if _grows(sympy.expand(found - other)) else (other, found)
-        more = sympy.expand(growing - falling)
+        more = sympy.sympify(without_differences(sympy.expand(growing - falling)))
         excess = more * _quotient(more + _WIDE)  # of the growing one over the other, never negative
         found = falling + excess if isinstance(extreme, Max) else growing - excess
     return found
 
 
 def _grows(difference: sympy.Expr) -> bool:
+    """Return whether a difference of sizes grows with them; if two sizes outweigh each other, with most of its terms."""
+    rate = _rate(difference)
+    if rate:
+        return bool(rate > 0)
     numbers = [number for term, number in difference.as_coefficients_dict().items() if not term.is_number]
     return sum(bool(number > 0) for number in numbers) >= sum(bool(number < 0) for number in numbers)
+
+
+def _rate(size: sympy.Expr) -> sympy.Expr:
+    """Return by how much a size grows if all symbols grow by 1, on average; a product of symbols counts as one."""
+    if size.is_number:
+        return sympy.Integer(0)
+    if isinstance(size, sympy.Add):
+        return sympy.Add(*map(_rate, size.args))
+    if isinstance(size, FloorDiv) and size.args[1].is_number:
+        return _rate(size.args[0]) / size.args[1]
+    number, term = size.as_coeff_Mul()
+    return number if term is size or number == 1 else number * _rate(term)
 
 
 def _quotient(dividend: sympy.Expr) -> sympy.Expr:

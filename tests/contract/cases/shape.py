@@ -146,6 +146,12 @@ CASES = [
     case("roll dynamic", lambda x: x.roll(1, 1).roll(-2, 1), randn(2, 5)).dynamic({0: {0: "B"}}),
     case("roll half a dynamic axis", lambda x: x.roll(x.shape[1] // 2, 1), randn(2, 5)).dynamic(BT),
     case("roll by more than an axis", lambda x: x.roll(7, 1).roll(-3, 0), randn(2, 5)).dynamic(BT),
+    case("reshape of nothing", lambda x: x[:, :0].reshape(x.shape[0], -1, 8), randn(2, 5)).dynamic(BT),
+    case(
+        "half of a size and what is less of it",
+        lambda x: torch.cat([x[:, torch.arange(min(x.shape[1], 7))], x], 1).chunk(2, 1)[0],
+        randn(2, 11),
+    ).dynamic(BT),
     case("roll what may be empty", lambda x: x[:, : x.shape[1] // 4 * 4].roll(-3, 1), randn(2, 9)).dynamic(BT),
     case("roll one of what may be empty", lambda x: x[:, : x.shape[1] // 2 * 2].roll(-1, 1), randn(2, 5)).dynamic(BT),
     case("roll a dynamic axis", lambda x: x.roll(1, 1), randn(2, 5)).dynamic(BT),

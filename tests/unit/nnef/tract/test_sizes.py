@@ -105,6 +105,8 @@ EXTREMES = [
     Max(T - B, 0) + Min(2 * T, 9),
     FloorDiv(Min(T, 9) + 1, 2),
     Max(Min(T, 9) - 3, 0),
+    Min(T, HALF + 17),
+    Max(T - 8, HALF),
 ]
 
 
@@ -115,6 +117,16 @@ def test_an_extreme_is_a_quotient_where_sizes_have_none(size: Dim) -> None:
     for length, batch in itertools.product(range(1, 40), (1, 3, 20)):
         sizes = {"T": length, "B": batch}
         assert evaluate(found, sizes) == evaluate(as_dim(size), sizes)
+
+
+@pytest.mark.parametrize("size", [Min(T, HALF + 17), Max(T - 8, HALF), FloorDiv(T + Min(T, 33) + 1, 2)])
+def test_the_difference_that_is_compared_grows(size: Dim) -> None:
+    """The engine simplifies a quotient of a dividend that falls with a size, and has another quotient in it, wrongly."""
+    found = sympy.sympify(without_extremes(as_dim(size)))
+    compared = [q.args[0] for q in found.atoms(FloorDiv) if q.args[1] >= 1 << 20]
+    values = [[evaluate(dividend, {"T": length}) for length in range(1, 60)] for dividend in compared]
+    assert compared
+    assert all(one == sorted(one) for one in values)
 
 
 def test_the_form_depends_on_the_release() -> None:

@@ -21,6 +21,10 @@ _PRODUCTS = PRODUCTS | {"tract_core_einsum"}
 _HELD = _PRODUCTS | {"tract_core_scan", "tract_core_gather", "tract_core_trilu"}
 """Operators that the engine moves no `reshape` through."""
 
+_MIXES_STRIDES = frozenset({"softmax", "matmul", "linear", "reshape", "tract_core_einsum"})
+"""Operators that a stride is moved over although they then compute something else, or cannot be built."""
+_STRIDE_STOPS = frozenset({"conv", "deconv", "tract_core_scan", "tract_core_trilu"})
+"""Operators that a stride is not moved beyond."""
 
 IN_PLACE = frozenset("add sub mul div max min clamp".split())
 """Operators that the engine computes in the memory of the first operand, many elements at a time."""
@@ -73,6 +77,24 @@ def _origins(*values: Value) -> Iterator[tuple[Value, Operation]]:
             sources = [v for v in value.producer.inputs() if id(v) not in seen]
             pending += sources
             seen.update(map(id, sources))
+
+
+def passes_strides_wrongly(value: Value) -> bool:
+    """True if a stride at the input of a convolution can be moved to before an operator that it does not commute with.
+
+    The engine moves it over whatever is computed from one value, up to another convolution.
+    """
+    pending, seen = [value], {id(value)}
+    while pending:
+        made = pending.pop().producer
+        if made is None or made.name in _STRIDE_STOPS:
+            continue
+        if made.name in _MIXES_STRIDES:
+            return True
+        sources = [v for v in made.inputs() if id(v) not in seen]
+        pending += sources
+        seen.update(map(id, sources))
+    return False
 
 
 def may_be_misread(x: Value, y: Operand) -> bool:

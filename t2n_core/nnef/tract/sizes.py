@@ -213,7 +213,7 @@ def _of_quotients(extreme: sympy.Expr) -> sympy.Expr:
 
 
 def _grows(difference: sympy.Expr) -> bool:
-    """Return whether a difference of sizes grows with them; if two sizes outweigh each other, with most of its terms."""
+    """Return whether a difference of sizes grows with them; if two sizes cancel out, with most of its terms."""
     rate = _rate(difference)
     if rate:
         return bool(rate > 0)

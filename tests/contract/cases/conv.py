@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -29,6 +31,16 @@ def _of_padded_channels(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.conv1d(torch.nn.functional.pad(x, (0, 0, 0, -x.shape[1] % 4)), kernel)
 
 
+COUPLED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "a softmax": lambda x: x.softmax(2),
+    "a softmax and an activation": lambda x: x.softmax(2).tanh(),
+    "a product": lambda x: x.new_full((3, 3), 0.5) @ x,
+    "a reshape": lambda x: x.unflatten(1, (1, 3)).flatten(0, 1),
+    "attention": lambda x: F.scaled_dot_product_attention(x.mT, x.mT, x.mT).mT,
+}
+"""Functions of which the engine moves the stride of what follows to before them."""
+
+
 CASES = [
     case("conv1d by a dynamic number of filters", F.conv1d, randn(2, 3, 9), randn(4, 3, 5)).dynamic({1: {0: "O"}}),
     case("conv1d by filters of dynamic size", F.conv1d, randn(2, 3, 9), randn(4, 3, 5)).dynamic({1: {2: "K"}}),
@@ -38,6 +50,15 @@ CASES = [
         randn(2, 1, 190),
         *(weight(randn(*shape)) for shape in ((4, 1, 10), (4, 4, 3), (4, 4))),
     ).dynamic({0: {0: "B", 2: "T"}}),
+    *(
+        case(
+            f"strided conv of one element after {name}",
+            lambda x, w, function=function: F.conv1d(function(x), w, stride=2),
+            randn(2, 3, 6),
+            weight(randn(4, 3, 1)),
+        ).dynamic({0: {2: "T"}})
+        for name, function in COUPLED.items()
+    ),
     case("conv2d narrower than its padding", build(nn.Conv2d, 3, 4, 7, 2, 3), randn(2, 3, 9, 1)),
     case("conv2d narrow in one axis", build(nn.Conv2d, 3, 4, (1, 5), 1, (0, 2)), randn(2, 3, 9, 1)),
     case("conv2d narrow, dynamic", build(nn.Conv2d, 3, 4, 7, 1, 3), randn(2, 3, 9, 8)).dynamic({0: {2: "H", 3: "W"}}),

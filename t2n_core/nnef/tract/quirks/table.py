@@ -27,6 +27,7 @@ QUIRKS: tuple[Quirk, ...] = (
     products.folded_batch,
     windows.overrun_row,
     windows.rounded_up_windows,
+    windows.moved_stride,
     reshapes.reshape_of_scan,
     reshapes.reshape_of_sum,
 )

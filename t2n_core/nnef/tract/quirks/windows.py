@@ -9,6 +9,8 @@ import sympy
 
 from t2n_core.nnef.shapes import overruns_row
 from t2n_core.nnef.sizes.dims import as_dim, floor_div
+from t2n_core.nnef.tract.barriers import fence
+from t2n_core.nnef.tract.optimiser import passes_strides_wrongly
 from t2n_core.nnef.tract.quirks.quirk import Statement, quirk
 
 if TYPE_CHECKING:
@@ -94,4 +96,25 @@ def rounded_up_windows(g: TractEmitter, statement: Statement) -> Statement:
     return statement.with_arguments(input=value)
 
 
-__all__ = ["overrun_row", "rounded_up_windows"]
+# -------------------------------------------------------------------------------------------- strides that are moved
+def _has_moved_stride(statement: Statement) -> bool:
+    """Return whether a stride of windows of one element is moved to before the operators that make the input."""
+    sizes, strides = statement.get("filter").shape[2:], _per_axis(statement, "stride")
+    strided = any(size == 1 and stride > 1 for size, stride in zip(sizes, strides, strict=True))
+    return strided and passes_strides_wrongly(statement.get("input"))
+
+
+@quirk(
+    "conv",
+    ("0.23.0", None),
+    when=_has_moved_stride,
+    reason="the stride of a window of one element is moved to before the `softmax`, product or `reshape` that computes "
+    "the input: wrong numbers after a `softmax`, a graph that does not load after the others",
+    safe="`tract_core_trilu` of the input before, with a diagonal that keeps all",
+)
+def moved_stride(g: TractEmitter, statement: Statement) -> Statement:
+    """Put the input behind a barrier."""
+    return statement.with_arguments(input=fence(g, statement.get("input")))
+
+
+__all__ = ["moved_stride", "overrun_row", "rounded_up_windows"]

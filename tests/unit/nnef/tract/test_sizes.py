@@ -121,7 +121,7 @@ def test_an_extreme_is_a_quotient_where_sizes_have_none(size: Dim) -> None:
 
 @pytest.mark.parametrize("size", [Min(T, HALF + 17), Max(T - 8, HALF), FloorDiv(T + Min(T, 33) + 1, 2)])
 def test_the_difference_that_is_compared_grows(size: Dim) -> None:
-    """The engine simplifies a quotient of a dividend that falls with a size, and has another quotient in it, wrongly."""
+    """The engine simplifies a quotient wrongly whose dividend falls with a size and has another quotient in it."""
     found = sympy.sympify(without_extremes(as_dim(size)))
     compared = [q.args[0] for q in found.atoms(FloorDiv) if q.args[1] >= 1 << 20]
     values = [[evaluate(dividend, {"T": length}) for length in range(1, 60)] for dividend in compared]

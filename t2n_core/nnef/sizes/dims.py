@@ -90,6 +90,8 @@ def within(place: Dim, size: Dim) -> Dim:
 _SOME_SIZES = random.Random(11)
 _POINTS = 80
 """How many sets of sizes two expressions of several symbols are compared at."""
+_OF_RANGE = 127
+"""About how many numbers a symbol with a greatest value is tried at; all of them if there are fewer."""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -128,8 +130,12 @@ _RANDOM = [_SOME_SIZES.randint(7, 2000) for _ in range(40)]
 
 
 def _in_range(size: sympy.Symbol, numbers: Iterable[int]) -> list[int]:
+    """Return those of the numbers that a symbol can be, and of a symbol with a greatest value some of its own."""
     low, high = getattr(size, "low", 1), getattr(size, "high", None)
-    return [n for n in numbers if n >= low and (high is None or n <= high)] or [low]
+    if high is None:
+        return [n for n in numbers if n >= low] or [low + n for n in numbers]
+    step = (high - low) // _OF_RANGE | 1  # odd, to meet even and odd numbers
+    return [*(n for n in numbers if low <= n <= high), *range(low, high + 1, step), high]
 
 
 def solved(extent: sympy.Expr, size: sympy.Expr) -> sympy.Expr:

@@ -103,20 +103,22 @@ def _gathered(total: sympy.Expr) -> sympy.Expr:
 
 
 def is_uncertain(size: Dim) -> bool:
-    """Return whether a comparison written as a quotient contains another such comparison, or a quotient beside a term
-    that is subtracted.
+    """Return whether a comparison written as a quotient contains another such comparison, a remainder, or a quotient
+    beside a term that is subtracted.
 
     Releases without maxima simplify these wrongly, or never finish loading.
     """
     if isinstance(size, int):
         return False
     compared = [q.args[0] for q in size.atoms(FloorDiv) if q.args[1] == _WIDE]
-    return any(_is_uncertain_dividend(sympy.expand(dividend)) for dividend in compared if dividend.has(FloorDiv))
+    return any(
+        _is_uncertain_dividend(sympy.expand(dividend)) for dividend in compared if dividend.has(FloorDiv, Modulo)
+    )
 
 
 def _is_uncertain_dividend(dividend: sympy.Expr) -> bool:
     falls = any(n < 0 and not term.is_number for term, n in dividend.as_coefficients_dict().items())
-    return falls or any(q.args[1] == _WIDE for q in dividend.atoms(FloorDiv))
+    return falls or dividend.has(Modulo) or any(q.args[1] == _WIDE for q in dividend.atoms(FloorDiv))
 
 
 def without_nesting(size: Dim) -> Dim:
@@ -223,7 +225,7 @@ def _grows(difference: sympy.Expr) -> bool:
 
 def _rate(size: sympy.Expr) -> sympy.Expr:
     """Return by how much a size grows if all symbols grow by 1, on average; a product of symbols counts as one."""
-    if size.is_number:
+    if size.is_number or isinstance(size, Modulo):
         return sympy.Integer(0)
     if isinstance(size, sympy.Add):
         return sympy.Add(*map(_rate, size.args))

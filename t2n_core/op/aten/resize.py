@@ -21,6 +21,7 @@ from t2n_core.op.promote import INT64, widened
 from t2n_core.op.registry import op
 
 SINGLE = np.float32
+FLOAT64 = np.dtype(np.float64)
 CUBIC = -0.75
 """The `A` of the cubic convolution that PyTorch uses."""
 
@@ -58,7 +59,8 @@ class Axis:
         over, under = as_dim(over), as_dim(under)
         if isinstance(over, int) and isinstance(under, int):
             return SINGLE(over) / SINGLE(under)
-        return g.div(g.size(over, FLOAT32), g.size(under, FLOAT32))
+        # Engines divide by multiplying with the reciprocal, which in float32 is below 1 for 25 / 25.
+        return g.cast(g.div(g.size(over, FLOAT64), g.size(under, FLOAT64)), FLOAT32)
 
 
 # -------------------------------------------------------------------------------------- numbers now, or in the graph

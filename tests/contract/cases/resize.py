@@ -22,6 +22,7 @@ CASES = [
     to("nearest 1d, times 2", LINE, scale_factor=2).dynamic(SPACE),
     to("nearest 2d, times 2 and 3", PLANE, scale_factor=(2, 3)).dynamic(SPACE),
     to("nearest 2d", PLANE, size=(11, 3)).dynamic(SPACE),
+    to("nearest 1d to a multiple of some sizes", (2, 3, 10), size=25).dynamic({0: {2: "T"}}),
     to("nearest 2d, fractions", PLANE, scale_factor=(1.5, 0.6)),
     to("nearest 2d, fractions, recomputed", PLANE, scale_factor=(1.5, 0.6), recompute_scale_factor=True),
     to("nearest 2d, one and a half, dynamic", PLANE, scale_factor=1.5).dynamic(SPACE),

@@ -1,4 +1,4 @@
-"""What a quirk is: a kind of statement, the releases that get it wrong, and the repair."""
+"""A quirk: a kind of statement, the releases that get it wrong, and the repair."""
 
 from __future__ import annotations
 

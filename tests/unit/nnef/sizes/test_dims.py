@@ -7,7 +7,20 @@ import math
 
 import pytest
 
-from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Modulo, as_dim, evaluate, floor_div, product, same, symbol, text
+from t2n_core.nnef.sizes.dims import (
+    Dim,
+    FloorDiv,
+    Min,
+    Modulo,
+    Size,
+    as_dim,
+    evaluate,
+    floor_div,
+    product,
+    same,
+    symbol,
+    text,
+)
 
 T, B = symbol("T"), symbol("B")
 
@@ -89,6 +102,13 @@ def test_evaluate() -> None:
     assert evaluate(floor_div(T - 3, 2) + B, {"T": 8, "B": 5}) == 7
     with pytest.raises(KeyError):
         evaluate(T, {"B": 1})
+
+
+@pytest.mark.parametrize("high", [48, 64, 500, 5000])
+def test_sizes_differ_if_they_do_anywhere_in_a_range(high: int) -> None:
+    size = Size("S", 1, high)
+    assert not same(Min(FloorDiv(size, 4), high // 4 - 2), FloorDiv(size, 4))
+    assert same(Min(FloorDiv(size, 4), high // 4), FloorDiv(size, 4))
 
 
 def test_same() -> None:

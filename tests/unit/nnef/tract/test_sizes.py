@@ -8,7 +8,7 @@ import pytest
 import sympy
 from packaging.version import Version
 
-from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, as_dim, evaluate, has_extremes, same, symbol
+from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, Modulo, as_dim, evaluate, has_extremes, same, symbol
 from t2n_core.nnef.tract.sizes import (
     argument_for,
     gathered,
@@ -117,6 +117,12 @@ def test_an_extreme_is_a_quotient_where_sizes_have_none(size: Dim) -> None:
     for length, batch in itertools.product(range(1, 40), (1, 3, 20)):
         sizes = {"T": length, "B": batch}
         assert evaluate(found, sizes) == evaluate(as_dim(size), sizes)
+
+
+def test_a_remainder_that_is_compared_has_no_form_without_extremes() -> None:
+    with pytest.raises(ValueError, match="no form"):
+        argument_for(traits_of(Version("0.20.22")), Min(T, Modulo(-T, 8)))
+    assert argument_for(traits_of(Version("0.23.9")), Min(T, Modulo(-T, 8))) == Min(T, Modulo(-T, 8))
 
 
 @pytest.mark.parametrize("size", [Min(T, HALF + 17), Max(T - 8, HALF), FloorDiv(T + Min(T, 33) + 1, 2)])

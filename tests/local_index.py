@@ -1,4 +1,4 @@
-"""Hand-written graphs, and a package index in a folder: nothing here exports a model."""
+"""A package index in a folder, in place of the real one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,28 +17,6 @@ from packaging import tags
 
 from t2n_core.engine import index as index_module
 from t2n_core.errors import EngineError
-
-VERSIONS = ("0.19.2", "0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.9")
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that takes `version` runs once per tract version."""
-    if "version" in metafunc.fixturenames:
-        metafunc.parametrize("version", VERSIONS)
-
-
-@pytest.fixture
-def write_graph(tmp_path: Path) -> Callable[[str], Path]:
-    """A function from the declaration and body of a graph to the directory that holds it."""
-
-    def write(graph: str) -> Path:
-        folder = tmp_path / f"model_{len(list(tmp_path.iterdir()))}"
-        folder.mkdir()
-        text = f"version 1.0;\nextension tract_registry tract_core;\n{graph}\n"
-        (folder / "graph.nnef").write_text(text, encoding="utf-8")
-        return folder
-
-    return write
 
 
 @dataclass(frozen=True)

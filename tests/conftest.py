@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,6 +16,10 @@ from t2n_core.engine.pool import TractRunner
 from t2n_core.errors import Origin
 from t2n_core.nnef.graph import ArrayWeight, Graph, Operation, Value
 from t2n_core.nnef.sizes.dims import Dim
+
+# Workers of xdist share the cores already: threads of torch would wait for each other at full load. Set before torch
+# is imported, and kept by the processes that tests start.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session")

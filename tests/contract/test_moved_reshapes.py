@@ -4,6 +4,7 @@ to load, and of a sum with a product in it, which 0.20.3 to 0.20.18 then compute
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -35,14 +36,19 @@ class Followed(nn.Module):
         return self.follower(self.net(x)[0])
 
 
-@pytest.mark.parametrize("name", list(FOLLOWERS))
-@pytest.mark.parametrize("version", ["0.22.4", "0.23.0", "0.23.8", "0.23.9"])
-def test_a_reshape_behind_a_scan(version: str, name: str, tmp_path: Path) -> None:
-    """A barrier stands before the reshape where the version needs it, and nowhere else: it costs time."""
+@lru_cache(maxsize=1)
+def followed(name: str) -> ModelExport:
+    """The export of a net with a follower; the versions of it follow each other and share its capture."""
     torch.manual_seed(3)
     axes = None if name == "in frames" else {"x": {0: "T"}}
-    export = ModelExport(Followed(FOLLOWERS[name]).eval(), {"x": torch.randn(6, 4, 5)}, dynamic_axes=axes)
-    result = export.to(TractNNEF(version), tmp_path / "model.nnef.tgz")
+    return ModelExport(Followed(FOLLOWERS[name]).eval(), {"x": torch.randn(6, 4, 5)}, dynamic_axes=axes)
+
+
+@pytest.mark.parametrize("version", ["0.22.4", "0.23.0", "0.23.8", "0.23.9"])
+@pytest.mark.parametrize("name", list(FOLLOWERS))
+def test_a_reshape_behind_a_scan(version: str, name: str, tmp_path: Path) -> None:
+    """A barrier stands before the reshape where the version needs it, and nowhere else: it costs time."""
+    result = followed(name).to(TractNNEF(version), tmp_path / "model.nnef.tgz")
     barriers = [o for o in result.graph.operations if o.name == "tract_core_trilu"]
     assert len(barriers) == (name != "plain" and version in ("0.23.0", "0.23.8"))
     result.assert_parity("approximate")
@@ -69,10 +75,15 @@ class Summed(nn.Module):
         return self.shaped(x, y)
 
 
-@pytest.mark.parametrize("name", list(SUMS))
+@lru_cache(maxsize=1)
+def summed(name: str) -> ModelExport:
+    """The export of a sum; the versions of it follow each other and share its capture."""
+    return ModelExport(Summed(SUMS[name]).eval(), (torch.randn(1, 1, 7), torch.randn(1, 1, 28)))
+
+
 @pytest.mark.parametrize("version", ["0.19.15", "0.20.3", "0.20.18", "0.20.19"])
+@pytest.mark.parametrize("name", list(SUMS))
 def test_a_reshape_behind_a_sum(version: str, name: str, tmp_path: Path) -> None:
-    export = ModelExport(Summed(SUMS[name]).eval(), (torch.randn(1, 1, 7), torch.randn(1, 1, 28)))
-    result = export.to(TractNNEF(version), tmp_path / "model.nnef.tgz")
+    result = summed(name).to(TractNNEF(version), tmp_path / "model.nnef.tgz")
     assert any(o.name == "tract_core_trilu" for o in result.graph.operations) == (version in ("0.20.3", "0.20.18"))
     result.assert_parity("approximate")

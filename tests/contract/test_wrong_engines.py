@@ -27,7 +27,7 @@ class Corners(nn.Module):
 
 PANIC = "_log(\"thread 'main' panicked at core/src/plan.rs:7:9:\\nindex out of bounds\\nnote: run with\")"
 EAT = (
-    "try: kept = [bytearray(1 << 30) for _ in range(99)]\n"
+    "try: kept = [bytes(1 << 30) for _ in range(99)]\n"
     "except MemoryError: _log('memory allocation of 1073741824 bytes failed'); os.abort()"
 )
 FAULTS = {

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -134,6 +137,20 @@ OTHER_PLUGINS = ("-p", "no:benchmark", "-p", "no:hypothesispytest")
 """Nothing here needs them, and loading hypothesis takes longer than such a run."""
 
 
+@contextmanager
+def heard_ctrl_c() -> Iterator[None]:
+    """Processes that are started inside hear Ctrl-C, also where a shell started these tests in the background.
+
+    Such a shell ignores SIGINT, and a process inherits that; what has a handler is reset to its default in a child.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 class Suite:
     """A folder with tests, and what running them left behind."""
 
@@ -147,7 +164,8 @@ class Suite:
         select = [f"--t2n-tract={engines}"] if engines else []
         given = (*select, *MODES[mode], *OTHER_PLUGINS, *arguments)
         if alone or mode in ("n2", "no_xdist"):
-            return self.pytester.runpytest_subprocess(*given, timeout=_PATIENCE)
+            with heard_ctrl_c():
+                return self.pytester.runpytest_subprocess(*given, timeout=_PATIENCE)
         return self.pytester.runpytest_inprocess(*given)
 
     @property

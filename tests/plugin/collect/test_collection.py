@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.plugin.conftest import OTHER_PLUGINS
+
 ENCODER = """
     import pytest
 
@@ -221,7 +223,7 @@ def test_wrong_marker_arguments_are_errors_of_collection(suite, arguments, words
     suite.pytester.makepyfile(
         f"import pytest\n@pytest.mark.nnef_export({arguments})\ndef test_it(): return 'pass', (1,)"
     )
-    result = suite.pytester.inline_run("-p", "no:benchmark", *([f"--t2n-tract={engines}"] if engines else []))
+    result = suite.pytester.inline_run(*OTHER_PLUGINS, *([f"--t2n-tract={engines}"] if engines else []))
     reports = [report for report in result.getreports("pytest_collectreport") if report.failed]
     assert len(reports) == 1
     assert str(reports[0].longrepr).startswith("test_wrong_marker_arguments_are_errors_of_collection.py::test_it: ")

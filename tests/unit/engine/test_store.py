@@ -24,7 +24,7 @@ from t2n_core.engine.store import EngineStore, default_cache_dir, platform_tag
 from t2n_core.errors import EngineProvisionError, EngineResolveError
 
 if TYPE_CHECKING:
-    from tests.unit.engine.conftest import LocalIndex
+    from tests.local_index import LocalIndex
 
 Calls = list[str]
 

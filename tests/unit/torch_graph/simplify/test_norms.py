@@ -64,13 +64,6 @@ def test_a_product_that_others_read_stays() -> None:
     assert kinds(Shared(), 2, 3, 7).count("aten::batch_norm") == 1
 
 
-def test_a_weight_that_is_stored_in_blocks_stays_as_it_is(tmp_path: Path) -> None:
-    target = TractNNEF("0.23.9", check_io=False, weight_compression="q4_0")
-    model = nn.Sequential(nn.Linear(64, 3), nn.BatchNorm1d(3)).eval()
-    assert "aten::batch_norm" in kinds(model, 4, 64, target=target)
-    ModelExport(model, (torch.randn(4, 64),)).to(target, tmp_path / "m.nnef.tar").assert_parity("approximate")
-
-
 def test_numbers_that_would_overflow_stay() -> None:
     model = nn.Sequential(nn.Conv1d(3, 4, 3), nn.BatchNorm1d(4))
     with torch.no_grad():

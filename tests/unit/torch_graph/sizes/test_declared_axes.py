@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +9,8 @@ import torch
 from torch import nn
 from torch.export import Dim
 
-from t2n_core import ModelExport, TractNNEF
-from t2n_core.errors import CaptureError, InputError, LowerError
+from t2n_core import ModelExport
+from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.ranges import Bounds, SizeRange
 from t2n_core.torch_graph.sizes.declared_axes import AxisSize, DynamicAxes, normalise
 
@@ -98,34 +97,6 @@ def test_a_multiple_of_a_size(model: nn.Module, order: list[str]) -> None:
     assert [str(v.shape[1]) for v in captured.graph.inputs] == ["T", "2*T"]
     assert captured.range == SizeRange({"T": (2, 16)})
     assert captured.graph.outputs[-1].shape[1] == captured.graph.inputs[0].shape[1]
-
-
-class Strided(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv1d(3, 5, 5, stride=4)
-
-    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        pieces = y[:, :, 1:].reshape(y.shape[0], 3, -1, 4).mean(-1)
-        return x.relu(), self.conv(y) + pieces.mean(1, keepdim=True) * y.shape[2]
-
-
-def strided(axes: DynamicAxes) -> ModelExport:
-    return ModelExport(Strided().eval(), {"x": torch.randn(2, 5, 4), "y": torch.randn(3, 3, 21)}, dynamic_axes=axes)
-
-
-@pytest.mark.parametrize("version", ["0.19.15", "0.21.5", "0.21.19", "0.23.9"])
-@pytest.mark.parametrize("axes", [{"x": {1: Dim("T"), 0: "B"}}, {}], ids=["beside", "alone"])
-def test_multiples_in_the_engine(axes: DynamicAxes, version: str, tmp_path: Path) -> None:
-    export = strided({**axes, "y": {2: 4 * Dim("T") + 1}})
-    if version < "0.21" and not axes:
-        with pytest.raises(LowerError, match=r"does not find T from an axis of 4\*T \+ 1"):
-            export.lower(TractNNEF(version))
-        return
-    result = export.to(TractNNEF(version, offline=True), tmp_path / "m.nnef.tgz")
-    outcome = result.check_parity("approximate")
-    assert outcome.passed, outcome.describe()
-    assert {sizes["T"] for sizes in outcome.sizes} >= {1, 5}
 
 
 def test_a_size_that_is_fixed_is_told() -> None:

@@ -1,0 +1,22 @@
+"""No test in this folder starts an engine; those that do are in `tests/contract`, under the same names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from t2n_core.engine.process import WorkerProcess
+
+
+def _refuse(*_: Any, **__: Any) -> None:
+    raise AssertionError("this test starts an engine: it belongs into tests/contract")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_engine() -> Iterator[None]:
+    """Fail each test that starts the process of an engine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WorkerProcess, "__init__", _refuse)
+        yield

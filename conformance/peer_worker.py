@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from conformance.suites import aten_outcomes as found
-from conformance.suites.aten_cases import AtenCase, AtenSample, SampleSource, all_aten_cases
+from conformance.cases.aten import AtenCase, AtenSample, SampleSource, all_aten_cases
+from conformance.checks import aten_outcomes as found
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.parity import check_parity
 from t2n_core.check.samples import Sample

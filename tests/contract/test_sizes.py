@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.suites.sizes_cases import NETS
-from conformance.suites.sizes_checks import SECONDS_TO_RUN, check_result, export_of
+from conformance.cases.sizes.patterns import NETS
+from conformance.checks.sizes import SECONDS_TO_RUN, check_result, export_of
 from t2n_core import TractNNEF
 
 CHOSEN = (

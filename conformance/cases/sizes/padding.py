@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from conformance.suites.sizes_nets import C, Function, Make, S, SizesNet, Table, X, floats, of
+from conformance.cases.sizes.nets import C, Function, Make, S, SizesNet, Table, X, floats, of
 
 
 def _steps(x: Tensor, before: int, after: int) -> Tensor:

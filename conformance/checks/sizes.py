@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from conformance.suites.sizes_cases import NETS
+from conformance.cases.sizes.patterns import NETS
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
 from t2n_core.check.reference import tensors_of
 from t2n_core.check.samples import Sample

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from conformance.suites.sizes_nets import BT, C, Function, S, SizesNet, Table, X, floats, of
+from conformance.cases.sizes.nets import BT, C, Function, S, SizesNet, Table, X, floats, of
 
 
 def _written(x: Tensor, steps: slice, value: float = 0.5) -> Tensor:

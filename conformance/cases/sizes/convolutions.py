@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from conformance.suites.sizes_nets import BT, C, Function, Make, SizesNet, X, floats, of
+from conformance.cases.sizes.nets import BT, C, Function, Make, SizesNet, X, floats, of
 
 
 def _conv(*sizes: int, channels: int = 4, **more: object) -> Make:

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from conformance.suites.sizes_nets import BT, Function, S, SizesNet, Table, X, flags, floats, ints, lengths, of
+from conformance.cases.sizes.nets import BT, Function, S, SizesNet, Table, X, flags, floats, ints, lengths, of
 
 PAST = floats(2, "P", 4)
 NOW = floats(2, "S", 4)

@@ -10,7 +10,7 @@ from torchvision.models import densenet, regnet, resnet, shufflenetv2, vgg
 from torchvision.models.convnext import CNBlockConfig
 from torchvision.models.optical_flow import raft_small
 
-from conformance.suites.model_cases import Inputs, ModelCase, image
+from conformance.cases.models.case import Inputs, ModelCase, image
 
 FREE = {"x": {0: "B"}}
 SMALL = image(2, 3, 64, 64)

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from conformance.suites.sizes_nets import BT, HW, Function, S, SizesNet, Table, X, floats, of
+from conformance.cases.sizes.nets import BT, HW, Function, S, SizesNet, Table, X, floats, of
 
 SQUARES = ((1, 1), (4, 6), (9, 5))
 

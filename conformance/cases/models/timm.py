@@ -12,7 +12,7 @@ from timm.models.mlp_mixer import MlpMixer
 from timm.models.volo import VOLO
 from torch import nn
 
-from conformance.suites.model_cases import ModelCase, calibrated, image
+from conformance.cases.models.case import ModelCase, calibrated, image
 
 FREE = {"x": {0: "B"}}
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import pytest
 
-from conformance.suites.aten_outcomes import PASS, SECONDS_TO_EXPORT, SampleLine, limited, sample_line
+from conformance.checks.aten_outcomes import PASS, SECONDS_TO_EXPORT, SampleLine, limited, sample_line
 from t2n_core.check.outcome import Outcome
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult

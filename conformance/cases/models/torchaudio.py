@@ -10,7 +10,7 @@ import torchaudio
 import torchaudio.models as ta
 from torch import nn
 
-from conformance.suites.model_cases import Inputs, ModelCase, image
+from conformance.cases.models.case import Inputs, ModelCase, image
 
 
 class WithLengths(nn.Module):

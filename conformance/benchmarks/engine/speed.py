@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from conformance.benchmarks.groups import GROUPS, Net
 from conformance.benchmarks.machine import ROOT
-from conformance.benchmarks.peer import Peer
+from conformance.benchmarks.nets.groups import GROUPS, Net
+from conformance.benchmarks.peers.process import Peer
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.check.reference import tensors_of
 from t2n_core.engine import ResolvedEngine, resolve_engines
@@ -74,7 +74,7 @@ def export_all(
 def time_engine(engine: ResolvedEngine, cases: list[dict[str, Any]], rounds: int) -> list[dict[str, Any]]:
     job = {"library": str(engine.library), "cases": cases, "rounds": rounds}
     child = subprocess.run(
-        [sys.executable, "-m", "conformance.benchmarks.engine_timing"],
+        [sys.executable, "-m", "conformance.benchmarks.engine.timing"],
         cwd=ROOT, input=json.dumps(job), text=True, capture_output=True, check=False,
     )  # fmt: skip
     answers = [json.loads(line) for line in child.stdout.splitlines()]
@@ -89,7 +89,7 @@ def measure(
     """Of one engine after the other, an entry per net: figures of `ours`, of the `peers` and of `torch`, and sizes."""
     nets = GROUPS[group]
     child = subprocess.run(
-        [sys.executable, "-m", "conformance.benchmarks.torch_timing", group],
+        [sys.executable, "-m", "conformance.benchmarks.engine.torch_timing", group],
         cwd=ROOT, text=True, capture_output=True, check=True,
     )  # fmt: skip
     of_torch = json.loads(child.stdout)

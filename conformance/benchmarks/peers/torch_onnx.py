@@ -1,4 +1,4 @@
-"""torch.onnx at work, in its own environment: `python -m conformance.benchmarks.onnx_export < jobs > answers`.
+"""torch.onnx at work, in its own environment: `python -m conformance.benchmarks.peers.torch_onnx < jobs > answers`.
 
 One job per line, as JSON: {"net": "softmax", "path": …}; one answer per line. The file is for tract's own reader.
 """
@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from conformance.benchmarks.jobs import answer_jobs
-from conformance.benchmarks.layer_nets import LAYERS
+from conformance.benchmarks.nets.layers import LAYERS
+from conformance.benchmarks.peers.jobs import answer_jobs
 
 
 def work(job: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""PyTorch itself on one thread: `python -m conformance.benchmarks.torch_timing layers > answer.json`."""
+"""PyTorch itself on one thread: `python -m conformance.benchmarks.engine.torch_timing layers > answer.json`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 import numpy as np
 import torch
 
-from conformance.benchmarks.groups import GROUPS
+from conformance.benchmarks.nets.groups import GROUPS
 
 SECONDS = 0.4
 

@@ -1,4 +1,4 @@
-"""torch-to-nnef at work, in its own environment: `python -m conformance.benchmarks.peer_export < jobs > answers`.
+"""torch-to-nnef at work, in its own environment: `python -m …peers.torch_to_nnef < jobs > answers`.
 
 One job per line, as JSON: {"chain": 50, "repeats": 3}, {"export": "speech encoder", "repeats": 1} or
 {"net": "lstm-64-l1-uni", "version": …, "path": …}; one answer per line. The archives are not checked here: that is done
@@ -16,9 +16,10 @@ from typing import Any
 
 from torch_to_nnef import TractNNEF, export_model_to_nnef
 
-from conformance.benchmarks.jobs import answer_jobs
-from conformance.benchmarks.layer_nets import LAYERS
-from conformance.benchmarks.nets import RECURRENT, build, chain
+from conformance.benchmarks.nets.exported import build, chain
+from conformance.benchmarks.nets.layers import LAYERS
+from conformance.benchmarks.nets.recurrent import RECURRENT
+from conformance.benchmarks.peers.jobs import answer_jobs
 
 
 def target(version: str, folder: Path, **options: Any) -> TractNNEF:

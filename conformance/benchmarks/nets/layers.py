@@ -1,4 +1,4 @@
-"""Nets without recurrence whose speed in the engine is measured. Imports nothing but torch, as `nets.py`."""
+"""Nets without recurrence whose speed in the engine is measured. Imports nothing but torch, as `exported.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
-from conformance.benchmarks.nets import Inverted
+from conformance.benchmarks.nets.exported import Inverted
 
 WIDTH, HEADS, FRAMES = 256, 4, 100
 

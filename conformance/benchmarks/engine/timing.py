@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance.benchmarks import inventory
+from conformance.benchmarks.engine import inventory
 from t2n_core.engine.driver import TractDriver, TractRunnable
 from t2n_core.errors import EngineError, EngineRunError
 

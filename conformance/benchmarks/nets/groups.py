@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from conformance.benchmarks.layer_nets import LAYERS, LayerNet
-from conformance.benchmarks.nets import RECURRENT, RecurrentNet
+from conformance.benchmarks.nets.layers import LAYERS, LayerNet
+from conformance.benchmarks.nets.recurrent import RECURRENT, RecurrentNet
 
 Net: TypeAlias = RecurrentNet | LayerNet
 GROUPS: dict[str, Sequence[Net]] = {"recurrent": RECURRENT, "layers": LAYERS}

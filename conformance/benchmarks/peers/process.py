@@ -14,8 +14,8 @@ from conformance.peers import make_environment
 
 NAME = "torch-to-nnef 0.24.12"
 MODULES = {
-    "torch-to-nnef": "conformance.benchmarks.peer_export",
-    "torch-onnx": "conformance.benchmarks.onnx_export",
+    "torch-to-nnef": "conformance.benchmarks.peers.torch_to_nnef",
+    "torch-onnx": "conformance.benchmarks.peers.torch_onnx",
 }
 """What runs in each peer's environment."""
 

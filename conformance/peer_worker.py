@@ -81,7 +81,7 @@ class OnnxEngine:
 
     def run(self, archive: Path, batches: Sequence[Sequence[Any]], *, timeout: float = 60.0) -> EngineReply:
         from conformance.onnx_models import load_onnx
-        from t2n_core.engine.driver import TractDriver
+        from t2n_core.engine.tract.driver import TractDriver
         from t2n_core.errors import EngineError, EngineOptimiseError
 
         stage: Any = "load"

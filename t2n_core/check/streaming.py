@@ -15,7 +15,7 @@ from t2n_core.check.outcome import Outcome
 from t2n_core.check.parity import check_parity
 from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.engine.protocol import Array, EngineReply
-from t2n_core.engine.tract import TractEngine
+from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import InputError
 
 if TYPE_CHECKING:

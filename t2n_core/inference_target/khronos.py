@@ -30,6 +30,6 @@ class KhronosNNEF(InferenceTarget):
         return spec_for("khronos", self.version)
 
     def engine(self) -> Engine:
-        from t2n_core.engine.khronos import KhronosEngine
+        from t2n_core.engine.khronos.engine import KhronosEngine
 
         return KhronosEngine.shared()

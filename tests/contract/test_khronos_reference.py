@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from t2n_core.engine.khronos import KhronosEngine
+from t2n_core.engine.khronos.engine import KhronosEngine
 
 RNG = np.random.default_rng(61)
 

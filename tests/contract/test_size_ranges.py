@@ -15,7 +15,7 @@ from torch.export import Dim
 
 from t2n_core import ExportResult, ModelExport, TractNNEF
 from t2n_core.engine.protocol import EngineReply
-from t2n_core.engine.tract import TractEngine
+from t2n_core.engine.tract.engine import TractEngine
 
 VERSIONS = "0.19.15 0.20.22 0.21.5 0.21.6 0.21.7 0.21.8 0.21.19 0.22.4 0.23.0 0.23.9".split()
 B, T, S = ("B", "T", "S")

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from conformance.benchmarks.engine import inventory
-from t2n_core.engine.driver import TractDriver, TractRunnable
+from t2n_core.engine.tract.driver import TractDriver, TractRunnable
 from t2n_core.errors import EngineError, EngineRunError
 
 ROUNDS = 15

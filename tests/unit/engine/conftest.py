@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from packaging import tags
 
-from t2n_core.engine import index as index_module
+from t2n_core.engine.provision import index as index_module
 from t2n_core.errors import EngineError
 
 VERSIONS = ("0.19.2", "0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.9")

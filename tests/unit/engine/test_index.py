@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from packaging.version import Version
 
-from t2n_core.engine import index as index_module
-from t2n_core.engine.index import download_wheel, forget_answers, list_versions, wheel_record
+from t2n_core.engine.provision import index as index_module
+from t2n_core.engine.provision.index import download_wheel, forget_answers, list_versions, wheel_record
 from t2n_core.errors import EngineProvisionError, EngineResolveError
 
 TEXT = """tract (0.23.9)

@@ -18,9 +18,9 @@ import pytest
 from packaging.version import Version
 
 from t2n_core.engine import ResolvedEngine, resolve_engines
-from t2n_core.engine import store as store_module
-from t2n_core.engine.index import EngineIndexWarning, WheelRecord, forget_answers, list_versions
-from t2n_core.engine.store import EngineStore, default_cache_dir, platform_tag
+from t2n_core.engine.provision import store as store_module
+from t2n_core.engine.provision.index import EngineIndexWarning, WheelRecord, forget_answers, list_versions
+from t2n_core.engine.provision.store import EngineStore, default_cache_dir, platform_tag
 from t2n_core.errors import EngineProvisionError, EngineResolveError
 
 if TYPE_CHECKING:
@@ -296,7 +296,8 @@ def test_two_processes_fetch_the_same_engine_once(local_index: LocalIndex, cache
     log = tmp_path / "downloads"
     script = f"""
 import os, sys
-from t2n_core.engine import resolve_engines, store
+from t2n_core.engine import resolve_engines
+from t2n_core.engine.provision import store
 real = store.download_wheel
 def download(version, folder):
     with open({str(log)!r}, "a") as file:
@@ -305,7 +306,7 @@ def download(version, folder):
 store.download_wheel = download
 print(resolve_engines("0.21", cache_dir=store.Path({str(cache)!r}))[0].sha256)
 """
-    environment = {**os.environ, "PYTHONPATH": str(Path(store_module.__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(store_module.__file__).parents[3])}
     processes = [
         subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment)
         for _ in range(3)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from packaging.version import Version
 
-from t2n_core.engine.versions import choose_versions, parse_spec
+from t2n_core.engine.provision.versions import choose_versions, parse_spec
 from t2n_core.errors import EngineResolveError
 
 RELEASES = "0.19.0 0.19.2 0.19.15 0.20.3 0.20.22 0.21.0 0.21.9 0.21.10 0.21.13 0.21.19 0.22.1 0.22.4 0.23.0 0.23.9"

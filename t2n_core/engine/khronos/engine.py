@@ -17,7 +17,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from t2n_core.engine.employer import Employer
+from t2n_core.engine.processes.worker_engine import WorkerEngine
 from t2n_core.engine.protocol import Array, EngineReply
 
 VERSION: Final = "1.0.5"
@@ -27,10 +27,10 @@ AGREEMENT_ATOL: Final = 1e-5
 """Tolerances between the two oracles. The absolute one is multiplied by an output's largest number, if above 1."""
 SESSION_TIMEOUT: Final = 20.0
 """Time limit of the C++ executor, in seconds: its loops are naive, and it is the second opinion."""
-_CHILD: Final = "t2n_core.engine.khronos_child"
+_CHILD: Final = "t2n_core.engine.khronos.child"
 
 
-class _Oracle(Employer):
+class _Oracle(WorkerEngine):
     """One Khronos tool in a persistent process. Implements `Engine`."""
 
     name: ClassVar[str]

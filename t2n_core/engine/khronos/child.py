@@ -1,6 +1,6 @@
 """A process that runs strict NNEF in one of the two Khronos engines:
 
-    python -m t2n_core.engine.khronos_child interpreter|session
+    python -m t2n_core.engine.khronos.child interpreter|session
 
 `interpreter` is that of nnef_tools (PyTorch) with the operators of `khronos_ops.py`; `session` the C++ executor of the
 `nnef` wheel, which can abort and then takes this process along. Frames of `wire.py` come on descriptor 0 and go to what
@@ -24,9 +24,9 @@ from typing import Any, TypeAlias
 import nnef
 import numpy as np
 
-from t2n_core.engine import khronos_file
+from t2n_core.engine.khronos import nnef_file
+from t2n_core.engine.processes.wire import Frame, read_frame, widen_pipe, write_frame
 from t2n_core.engine.protocol import Array
-from t2n_core.engine.wire import Frame, read_frame, widen_pipe, write_frame
 
 Send: TypeAlias = Callable[..., None]
 Run: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes this process
     prepare = {"interpreter": prepare_interpreter, "session": prepare_session}[arguments[0]]
     if arguments[0] == "interpreter":
-        from t2n_core.engine.khronos_ops import install
+        from t2n_core.engine.khronos.ops import install
 
         install()
     write_frame(channel, {"event": "ready"})
@@ -80,7 +80,7 @@ def perform(prepare: Callable[[Path, Any, Mapping[str, Any], Send], Run], job: F
         with opened(Path(job.header["archive"])) as folder:
             send({"event": "stage", "stage": "load"})
             start = time.perf_counter()
-            graph = khronos_file.load(folder)
+            graph = nnef_file.load(folder)
             run = prepare(folder, graph, job.header, send)
             times["load"] = time.perf_counter() - start
             send({"event": "stage", "stage": "run"})
@@ -99,7 +99,7 @@ def perform(prepare: Callable[[Path, Any, Mapping[str, Any], Send], Run], job: F
     except Exception as wrong:  # the engines raise everything from AssertionError to nnef.Error
         said = (
             str(wrong)
-            if isinstance(wrong, Refused | khronos_file.IllegalFileError)
+            if isinstance(wrong, Refused | nnef_file.IllegalFileError)
             else f"{type(wrong).__name__}: {wrong}"
         )
         send({"event": "error", "message": said, "times": times})
@@ -135,7 +135,7 @@ def prepare_interpreter(folder: Path, graph: Any, header: Mapping[str, Any], sen
     import torch
     from nnef_tools.interpreter.pytorch.nnef_module import NNEFModule
 
-    from t2n_core.engine.khronos_ops import OPERATORS
+    from t2n_core.engine.khronos.ops import OPERATORS
 
     def check(name: str, tensor: torch.Tensor) -> None:
         if name in graph.tensors and list(tensor.shape) != list(graph.tensors[name].shape):
@@ -147,7 +147,7 @@ def prepare_interpreter(folder: Path, graph: Any, header: Mapping[str, Any], sen
     if double:
         module.double()
     kinds = ", ".join(f"{t.name}: {t.dtype}{list(t.shape)}" for t in (graph.tensors[n] for n in graph.inputs))
-    send({"event": "facts", "facts": {"inputs": kinds, "session_objection": khronos_file.session_objection(graph)}})
+    send({"event": "facts", "facts": {"inputs": kinds, "session_objection": nnef_file.session_objection(graph)}})
 
     def run(batch: Sequence[Array]) -> list[Array]:
         tensors = [torch.from_numpy(array.copy() if not double else _widened(array)) for array in batch]

@@ -29,7 +29,7 @@ from filelock import FileLock, Timeout
 from packaging import tags
 from packaging.version import InvalidVersion, Version
 
-from t2n_core.engine.index import download_wheel, wheel_record
+from t2n_core.engine.provision.index import download_wheel, wheel_record
 from t2n_core.errors import EngineProvisionError
 
 Progress = Callable[[str, str], None]

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from t2n_core.engine.khronos_window import Padding, Window, fold, pad
+from t2n_core.engine.khronos.window import Padding, Window, fold, pad
 
 
 def aligned(*tensors: Tensor) -> list[Tensor]:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from t2n_core.engine.index import list_versions
-from t2n_core.engine.resolved import ResolvedEngine
-from t2n_core.engine.store import EngineStore, Progress, StoredEngine
-from t2n_core.engine.versions import Choice, SpecItem, choose_versions, parse_spec
+from t2n_core.engine.provision.index import list_versions
+from t2n_core.engine.provision.resolved import ResolvedEngine
+from t2n_core.engine.provision.store import EngineStore, Progress, StoredEngine
+from t2n_core.engine.provision.versions import Choice, SpecItem, choose_versions, parse_spec
 from t2n_core.errors import EngineResolveError
 
 
@@ -56,7 +56,7 @@ def _quoted(spec: str) -> str:
 
 
 def _resolved_binary(path: Path, item: SpecItem) -> ResolvedEngine:
-    from t2n_core.engine.cli_backend import resolve_binary  # needs numpy, which resolving wheels does not
+    from t2n_core.engine.tract.cli_backend import resolve_binary  # needs numpy, which resolving wheels does not
 
     return resolve_binary(path, item.text)
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from t2n_core.engine.answer import Answer
-from t2n_core.engine.process import WorkerDied, WorkerProcess
+from t2n_core.engine.processes.answer import Answer
+from t2n_core.engine.processes.wire import plain_array
+from t2n_core.engine.processes.worker_process import WorkerDied, WorkerProcess
 from t2n_core.engine.protocol import Array, EngineReply
-from t2n_core.engine.wire import plain_array
 from t2n_core.errors import InputError
 
 
-class Employer:
+class WorkerEngine:
     """One worker process at a time. Jobs of several threads run one after the other."""
 
     def __init__(self, module: str, *arguments: str, grace: float = 0.0) -> None:
@@ -85,4 +85,4 @@ class Employer:
         return self._worker
 
 
-__all__ = ["Employer"]
+__all__ = ["WorkerEngine"]

@@ -9,22 +9,22 @@ from typing import Literal
 
 from packaging.version import Version
 
-from t2n_core.engine.employer import Employer
-from t2n_core.engine.out_of_range import explained
+from t2n_core.engine.processes.worker_engine import WorkerEngine
 from t2n_core.engine.protocol import Array, EngineReply
-from t2n_core.engine.resolved import ResolvedEngine
+from t2n_core.engine.provision.resolved import ResolvedEngine
+from t2n_core.engine.tract.out_of_range import explained
 
 GraphStage = Literal["raw", "declutter", "optimise"]
 
 MEMORY_LIMIT = 8 << 30
 """Bytes that one job may map on top of its worker, unless told otherwise."""
 _OPTIMISED_ONLY = Version("0.23")
-_WORKER = "t2n_core.engine.worker"
+_WORKER = "t2n_core.engine.tract.worker"
 _GRACE = 10.0
 """Seconds that a forking worker gets beyond the job's own time to report that it killed the job."""
 
 
-class TractEngine(Employer):
+class TractEngine(WorkerEngine):
     """One version of tract in a worker of its own; implements `Engine`."""
 
     name = "tract"

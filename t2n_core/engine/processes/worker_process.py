@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
-from t2n_core.engine.excerpt import Excerpt
+from t2n_core.engine.processes.excerpt import Excerpt
+from t2n_core.engine.processes.wire import Frame, WireError, read_frame, write_frame
 from t2n_core.engine.protocol import Array
-from t2n_core.engine.wire import Frame, WireError, read_frame, write_frame
 
 START_TIMEOUT = 120.0
 """Seconds until a worker must be ready; it takes a tenth of one on an idle machine."""
@@ -44,7 +44,7 @@ def single_threaded_environment() -> dict[str, str]:
 def worker_environment() -> dict[str, str]:
     """As above, and this package is importable wherever it lies."""
     environment = single_threaded_environment()
-    home = str(Path(__file__).resolve().parents[2])
+    home = str(Path(__file__).resolve().parents[3])
     others = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
     environment["PYTHONPATH"] = os.pathsep.join([home, *others])
     return environment

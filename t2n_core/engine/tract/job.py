@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from t2n_core.engine.driver import TractDriver
+from t2n_core.engine.processes.wire import Frame
 from t2n_core.engine.protocol import Array
-from t2n_core.engine.stream import Stream
-from t2n_core.engine.wire import Frame
+from t2n_core.engine.tract.driver import TractDriver
+from t2n_core.engine.tract.stream import Stream
 from t2n_core.errors import EngineError, EngineRunError
 
 

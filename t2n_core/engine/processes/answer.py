@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from t2n_core.engine.death import explain_death
+from t2n_core.engine.processes.death import explain_death
+from t2n_core.engine.processes.wire import Frame
 from t2n_core.engine.protocol import Array, EngineReply, EngineStage, ReplyStatus
-from t2n_core.engine.wire import Frame
 
 
 class Answer:

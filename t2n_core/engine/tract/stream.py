@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.engine.driver import TractModel, TractRunnable
 from t2n_core.engine.protocol import Array
+from t2n_core.engine.tract.driver import TractModel, TractRunnable
 from t2n_core.errors import EngineRunError
 
 

@@ -25,14 +25,14 @@ from pathlib import Path
 import numpy as np
 from packaging.version import InvalidVersion, Version
 
-from t2n_core.engine.death import explain_death, first_panic
-from t2n_core.engine.excerpt import Excerpt
-from t2n_core.engine.out_of_range import explained, graph_text
-from t2n_core.engine.process import single_threaded_environment
+from t2n_core.engine.processes.death import explain_death, first_panic
+from t2n_core.engine.processes.excerpt import Excerpt
+from t2n_core.engine.processes.wire import plain_array
+from t2n_core.engine.processes.worker_process import single_threaded_environment
 from t2n_core.engine.protocol import Array, EngineReply, EngineStage
-from t2n_core.engine.resolved import ResolvedEngine
-from t2n_core.engine.tract import MEMORY_LIMIT, GraphStage
-from t2n_core.engine.wire import plain_array
+from t2n_core.engine.provision.resolved import ResolvedEngine
+from t2n_core.engine.tract.engine import MEMORY_LIMIT, GraphStage
+from t2n_core.engine.tract.out_of_range import explained, graph_text
 from t2n_core.errors import EngineProvisionError, InputError
 
 _PASSES: Mapping[GraphStage, tuple[str, ...]] = {

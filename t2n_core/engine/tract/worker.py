@@ -1,4 +1,4 @@
-"""The process that holds one tract library:  python -m t2n_core.engine.worker LIBRARY [--inline]
+"""The process that holds one tract library:  python -m t2n_core.engine.tract.worker LIBRARY [--inline]
 
 Frames of `wire.py` come on descriptor 0 and go to what was descriptor 1; nothing else can write there, since an
 engine's own prints are sent to descriptor 2. After a first `ready` (or `failed`), every job is answered by the events
@@ -23,11 +23,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from t2n_core.engine.driver import TractDriver
-from t2n_core.engine.excerpt import Excerpt
-from t2n_core.engine.job import perform
+from t2n_core.engine.processes.excerpt import Excerpt
+from t2n_core.engine.processes.wire import PREFIX, Frame, frame_size, read_frame, widen_pipe, write_all, write_frame
 from t2n_core.engine.protocol import Array
-from t2n_core.engine.wire import PREFIX, Frame, frame_size, read_frame, widen_pipe, write_all, write_frame
+from t2n_core.engine.tract.driver import TractDriver
+from t2n_core.engine.tract.job import perform
 from t2n_core.errors import EngineLoadError
 
 _CHUNK = 1 << 20

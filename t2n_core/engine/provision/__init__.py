@@ -1,1 +1,1 @@
-"""Which engines exist, which of them are wanted, and where their files are on this machine."""
+"""The choice of engines: versions that exist, versions that a spec selects, and their files on this machine."""

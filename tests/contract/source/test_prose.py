@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PATHS = sorted(path for package in ("pytest_t2n", "t2n_core") for path in (ROOT / package).rglob("*.py"))
 OPENING = re.compile(r"(What|Whether|Those|Of|That|Who|Which|Whose|Where|Behind)\b")
 

@@ -13,7 +13,7 @@ import pytest
 from t2n_core import KhronosNNEF, TractNNEF
 from tools.option_table import PAGE, with_table
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def rows(target: str) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from t2n_core.nnef.dialects import emitter_for
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.spec import known_operators, spec_for
 
-ROOT = Path(__file__).parents[2] / "t2n_core"
+ROOT = Path(__file__).parents[3] / "t2n_core"
 RULES = sorted([*(ROOT / "op").rglob("*.py"), *(ROOT / "nnef" / "tract").rglob("*.py")])
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from t2n_core.torch_graph.simplify.decompositions import Refusal, decomposition
-from t2n_core.torch_graph.simplify.decompositions.bessel import result_dtype, wide
+from t2n_core.torch_graph.simplify.decompositions.special_functions.bessel import result_dtype, wide
 
 _SHIFT = 12
 """Terms that are summed one by one before the asymptotic series takes the rest."""

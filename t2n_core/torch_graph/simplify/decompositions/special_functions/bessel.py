@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from t2n_core.torch_graph.simplify.decompositions import decomposition
-from t2n_core.torch_graph.simplify.decompositions.fitting import Series
+from t2n_core.torch_graph.simplify.decompositions.special_functions.fitting import Series
 
 NEAR = 8.0
 _NEAR_K = 2.0

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from t2n_core.torch_graph.simplify.decompositions import decomposition
-from t2n_core.torch_graph.simplify.decompositions.bessel import result_dtype, wide
-from t2n_core.torch_graph.simplify.decompositions.fitting import Series
+from t2n_core.torch_graph.simplify.decompositions.special_functions.bessel import result_dtype, wide
+from t2n_core.torch_graph.simplify.decompositions.special_functions.fitting import Series
 
 _TAIL = 0.025
 """Probability from which the quantile is a function of its logarithm."""

@@ -12,7 +12,7 @@ import msgspec
 
 from pytest_t2n.records.outline import outline_of
 from pytest_t2n.records.schema import SCHEMA, CellLine, GraphLine, Record, RecordError
-from pytest_t2n.records.whole import write_whole
+from t2n_core.files import write_whole
 
 MATRIX_FILE = "matrix.jsonl"
 

@@ -10,16 +10,15 @@ import contextlib
 import io
 import os
 import re
-import secrets
-import shutil
 import tarfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Final
 
 from isal import igzip_threaded
 
 from t2n_core.errors import WriteError
+from t2n_core.files import put_in_place
 from t2n_core.nnef import dat
 from t2n_core.nnef.graph import Graph, WeightSource
 from t2n_core.nnef.spec import Spec
@@ -61,12 +60,15 @@ def write_archive(graph: Graph, path: str | os.PathLike[str], *, spec: Spec, com
     try:
         if name.endswith(_TAR_SUFFIXES + _GZIP_SUFFIXES):
             level = None if name.endswith(_TAR_SUFFIXES) else _LEVEL if compression is None else compression
-            _put_in_place(target, False, lambda part: _write_tar(part, text, weights, level))
+            if target.is_dir():
+                raise WriteError(f"{target} is a directory, a file is to be written there")
+            put_in_place(target, lambda part: _write_tar(part, text, weights, level))
         elif name.endswith(_OTHER_FILES):
             suffix = "`, `".join(_TAR_SUFFIXES + _GZIP_SUFFIXES)
             raise WriteError(f"{target}: an archive ends in `{suffix}`, a directory has no suffix of a file")
         else:
-            _put_in_place(target, True, lambda part: _write_directory(part, text, weights))
+            _check_replaceable(target)
+            put_in_place(target, lambda part: _write_directory(part, text, weights), folder=True)
     except OSError as wrong:
         raise WriteError(f"{target} cannot be written: {wrong.strerror or wrong}", hint=_hint(target)) from wrong
     return target
@@ -134,44 +136,6 @@ def _write_all(out: io.FileIO, piece: bytes | memoryview) -> None:
     rest = memoryview(piece).cast("B")
     while rest:
         rest = rest[out.write(rest) :]
-
-
-def _put_in_place(target: Path, is_directory: bool, write: Callable[[Path], None]) -> None:
-    """Lets `write` fill a temporary file or directory beside `target`, then gives it that name; cleans up otherwise."""
-    if is_directory:
-        _check_replaceable(target)
-    elif target.is_dir():
-        raise WriteError(f"{target} is a directory, a file is to be written there")
-    with _temporary(target, is_directory) as part:
-        write(part)
-        if not is_directory or not target.exists():
-            part.replace(target)
-            return
-        with _temporary(target, True) as old:
-            moved = old / target.name
-            target.rename(moved)
-            try:
-                part.rename(target)
-            except BaseException:
-                moved.rename(target)
-                raise
-
-
-@contextlib.contextmanager
-def _temporary(target: Path, is_directory: bool) -> Iterator[Path]:
-    """A file or directory beside `target`; gone at the end if it is still there."""
-    part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.part")
-    if is_directory:
-        part.mkdir()
-    else:
-        part.open("xb").close()
-    try:
-        yield part
-    finally:
-        if is_directory:
-            shutil.rmtree(part, ignore_errors=True)
-        else:
-            part.unlink(missing_ok=True)
 
 
 def _check_replaceable(target: Path) -> None:

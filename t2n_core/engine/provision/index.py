@@ -24,6 +24,7 @@ import msgspec
 from packaging.version import InvalidVersion, Version
 
 from t2n_core.errors import EngineError, EngineProvisionError, EngineResolveError
+from t2n_core.files import write_whole
 
 DISTRIBUTION = "tract"
 PIP_TIMEOUT = 600.0
@@ -194,14 +195,8 @@ def _parse_versions(texts: Sequence[str]) -> tuple[Version, ...]:
 
 def _remember(memory: Path, answer: Sequence[Version]) -> None:
     content = msgspec.json.encode(Memory(DISTRIBUTION, time.time(), tuple(map(str, answer))))
-    draft = memory.with_name(f".{memory.name}.{os.getpid()}")
     with contextlib.suppress(OSError):  # a read-only cache only loses the memory; provisioning says so if it matters
-        memory.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            draft.write_bytes(msgspec.json.format(content, indent=1) + b"\n")
-            os.replace(draft, memory)
-        finally:
-            draft.unlink(missing_ok=True)
+        write_whole(memory, msgspec.json.format(content, indent=1) + b"\n")
 
 
 def _recall(memory: Path) -> tuple[Version, ...]:

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from pytest_t2n.records.whole import replacing, write_whole
+from t2n_core.files import put_in_place, replacing, write_whole
 
 
 def test_a_file_is_written_with_its_folders_and_ordinary_rights(tmp_path):
@@ -41,3 +41,19 @@ def test_two_writers_of_a_file_do_not_mix(tmp_path):
         other.write(b"other")
     assert path.read_text() == "one", "the last one that finished"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_takes_the_place_of_another_as_a_whole(tmp_path):
+    target = tmp_path / "archive"
+    target.mkdir()
+    (target / "old").touch()
+    put_in_place(target, lambda draft: (draft / "new").touch(), folder=True)
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == ["archive", "archive/new"]
+
+    def fail(draft):
+        (draft / "half").touch()
+        raise OSError("no space")
+
+    with pytest.raises(OSError, match="no space"):
+        put_in_place(target, fail, folder=True)
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == ["archive", "archive/new"]

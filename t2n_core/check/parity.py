@@ -187,13 +187,13 @@ def compared(
 
 def _narrowed(expected: Array, got: Array) -> Array:
     """float32 as float16, or int64 as the integer wanted, if every value is one; else as it came: a mismatch."""
-    halves = expected.dtype == np.float16 and got.dtype == np.float32
+    floats = expected.dtype == np.float16 and got.dtype == np.float32
     integers = expected.dtype.kind in "iu" and got.dtype == np.int64
-    if not halves and not integers:
+    if not floats and not integers:
         return got
     with np.errstate(over="ignore"):
         narrow = got.astype(expected.dtype)
-    return narrow if np.array_equal(narrow.astype(got.dtype), got, equal_nan=halves) else got
+    return narrow if np.array_equal(narrow.astype(got.dtype), got, equal_nan=floats) else got
 
 
 def _badness(output: OutputComparison) -> tuple[bool, bool, int, float]:

@@ -20,7 +20,7 @@ from t2n_core.nnef.sizes.dims import Dim, Shape, evaluate
 from t2n_core.nnef.sizes.ranges import SizeRange, ranges_text
 from t2n_core.nnef.sizes.size_edges import edges
 from t2n_core.op.compression import DequantisedSource
-from t2n_core.rewriter.context import as_it_is
+from t2n_core.rewriter.context import without_rewrites
 from t2n_core.torch_graph.capture.tracer import CapturedModel
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.ways_in.sources import Source
@@ -73,7 +73,7 @@ class Reference:
 
         Raises InputError if the model cannot run at these sizes.
         """
-        with as_it_is():
+        with without_rewrites():
             return resized_sample(self._model(compressed), self.inputs, self._shapes, dict(sizes))
 
     def inputs_at(self, sizes: Mapping[str, int]) -> tuple[Any, ...] | None:
@@ -91,7 +91,7 @@ class Reference:
         graph, names = self.captured.graph, self.inputs.names
         extra = [bind_inputs(self.source, more, self.kwargs, names) for more in self.extra_inputs()]
         dims = [*(d for value in graph.data_nodes for d in value.shape), *graph.bounds()]
-        with as_it_is(), timed(self.times, "reference"):
+        with without_rewrites(), timed(self.times, "reference"):
             return reference_samples(model, self.inputs, self._shapes, self.captured.symbols, extra, held, dims)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2n_core.check.float64_recheck import compared_in_double
+from t2n_core.check.float64_recheck import recheck_in_float64
 from t2n_core.check.outcome import Outcome, Stage, Status
 from t2n_core.check.parity import check_parity
 from t2n_core.check.reference import Reference
@@ -111,7 +111,7 @@ class ExportResult:
         """Return the outcome, of other numbers in the Khronos tools judged again in float64."""
         if outcome.status is Status.MISMATCH and isinstance(self.target, KhronosNNEF):
             source, inputs = self.reference.source, self.reference.inputs
-            return compared_in_double(outcome, self.archive, self.samples[0].inputs, source, inputs)
+            return recheck_in_float64(outcome, self.archive, self.samples[0].inputs, source, inputs)
         return outcome
 
     def check_streaming(

@@ -53,11 +53,11 @@ class TractNNEF(InferenceTarget):
             version itself; a `version` given beside it must be the same release.
         specific_properties: written into the archive as tract's `properties`.
         dump_identity_properties: also write user, host and date of the export; the bytes are then not reproducible.
-        force_attention_inner_in_f32: the engine's own attention operator accumulates halves in float32. (The form that
+        force_attention_inner_in_f32: the engine's own attention operator accumulates float16 in float32. (The form that
             is written without `reify_sdpa_operator` always does.)
-        force_linear_accumulation_in_f32: products of halves (linear, matmul, convolution, recurrent nets) are computed
+        force_linear_accumulation_in_f32: products of float16 (linear, matmul, convolution, recurrent nets) are computed
             in float32 and rounded once.
-        force_norm_in_f32: a batch norm of halves is computed in float32. (Norms with statistics of their input always
+        force_norm_in_f32: a batch norm of float16 is computed in float32. (Norms with statistics of their input always
             are, as in PyTorch.)
         reify_sdpa_operator: attention as `tract_transformers_sdpa` (0.22.0 and later) where that can express the call.
         upsample_with_debox: nearest upsampling by whole factors as `debox` (0.23.0 and later).

@@ -2,7 +2,7 @@
 
 Flags, log lines and npz rules are those of the command line's source, 0.19.2 to 0.23.5; no released wheel carries a
 binary, so this is tested with a script that answers like one. What differs from a wheel: each batch is a process of its
-own that loads the archive again, halves go in and come out as float32 (the reply says so), and there are no facts.
+own that loads the archive again, float16 goes in and comes out as float32 (the reply says so), and there are no facts.
 """
 
 from __future__ import annotations
@@ -157,11 +157,11 @@ class CliEngine:
     ) -> EngineReply:
         with tempfile.TemporaryDirectory(prefix="t2n-cli-") as scratch:
             given, got = Path(scratch, "in.npz"), Path(scratch, "out.npz")
-            halves = any(array.dtype == np.float16 for array in inputs.values())
+            float16 = any(array.dtype == np.float16 for array in inputs.values())
             _save_npz(given, inputs)
             command = [str(self.resolved.library), str(archive.absolute()), "-f", "nnef", *flags]
             command += ["run", f"--input-from-bundle={given}", f"--save-outputs={got}"]
-            command += ["--allow-float-casts"] if halves else []
+            command += ["--allow-float-casts"] if float16 else []
             exit_code, stderr, killed = _execute(command, timeout, memory)
             reached = _reached(stderr)
             if exit_code == 1:  # an error that the command line reports; a panic exits with 101

@@ -118,7 +118,7 @@ class Places:
         moved = g.permute(value, [*self.axes, *self.others])
         return g.reshape_to(moved, [product(self.sizes), *moved.shape[len(self.axes) :]])
 
-    def unrows(self, g: Emitter, rows: Value) -> Value:
+    def restore_rows(self, g: Emitter, rows: Value) -> Value:
         """The inverse of `rows`."""
         wide = g.reshape_to(rows, [*self.sizes, *rows.shape[1:]])
         order = [*self.axes, *self.others]

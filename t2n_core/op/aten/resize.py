@@ -62,7 +62,7 @@ class Axis:
 
 
 # -------------------------------------------------------------------------------------- numbers now, or in the graph
-class Numbers:
+class ConstantArithmetic:
     """Arithmetic on a vector that is known at export."""
 
     def __init__(self, g: Emitter, axis: Axis) -> None:
@@ -94,7 +94,7 @@ class Numbers:
         return self.g.constant(np.asarray(a, dtype=SINGLE))
 
 
-class Formulas:
+class GraphArithmetic:
     """The same arithmetic, written into the graph."""
 
     def __init__(self, g: Emitter, axis: Axis) -> None:
@@ -130,7 +130,7 @@ def _operand(number: Any) -> Any:
 
 
 def _arithmetic(g: Emitter, axis: Axis) -> Any:
-    return Numbers(g, axis) if axis.is_static() else Formulas(g, axis)
+    return ConstantArithmetic(g, axis) if axis.is_static() else GraphArithmetic(g, axis)
 
 
 # ------------------------------------------------------------------------------------------------------------- one axis

@@ -14,7 +14,7 @@ import numpy as np
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.sizes.dims import Dim
-from t2n_core.op import portable
+from t2n_core.op import formulas
 from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.promote import INT64, Tensorlike, as_numbers, result_type, tensor, wide_dtype
 from t2n_core.op.registry import op
@@ -30,7 +30,7 @@ def _places(g: Emitter, value: Value, axis: int, descending: bool) -> Value:
     before = g.gt(other, one) if descending else g.lt(other, one)
     equal = g.eq(other, one)
     if plain.dtype.kind == "f":
-        lost, other_lost = portable.is_nan(g, one), portable.is_nan(g, other)
+        lost, other_lost = formulas.is_nan(g, one), formulas.is_nan(g, other)
         sooner = g.and_(other_lost, g.not_(lost)) if descending else g.and_(lost, g.not_(other_lost))
         before, equal = g.or_(before, sooner), g.or_(equal, g.and_(lost, other_lost))
     size = value.shape[axis]

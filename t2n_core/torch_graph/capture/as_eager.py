@@ -108,7 +108,7 @@ AS_EAGER: dict[Any, Callable[..., Any]] = {
 
 
 @contextmanager
-def masks_unread() -> Iterator[None]:
+def skip_mask_checks() -> Iterator[None]:
     """Stop nn.Transformer from comparing a mask with the causal one: capture has no numbers of it.
 
     The answer is no, so that the given mask is used, which gives the same result.
@@ -123,7 +123,7 @@ def masks_unread() -> Iterator[None]:
 
 
 @contextmanager
-def padded_encoders(model: nn.Module) -> Iterator[None]:
+def eager_padding(model: nn.Module) -> Iterator[None]:
     """While active, nn.TransformerEncoder refuses a padding mask where eager PyTorch would use nested tensors."""
     guarded = [m for m in model.modules() if _nests(m)]
     try:
@@ -161,4 +161,4 @@ def _guarded(forward: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-__all__ = ["linspace", "masks_unread", "multilabel_margin_loss", "padded_encoders", "squeeze", "tensor_split"]
+__all__ = ["eager_padding", "linspace", "multilabel_margin_loss", "skip_mask_checks", "squeeze", "tensor_split"]

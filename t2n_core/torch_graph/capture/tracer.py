@@ -16,8 +16,8 @@ from torch.utils import _pytree as pytree
 
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.ranges import LEAST, SizeRange
-from t2n_core.torch_graph.capture.as_eager import masks_unread, padded_encoders
-from t2n_core.torch_graph.capture.containers import containers_kept
+from t2n_core.torch_graph.capture.as_eager import eager_padding, skip_mask_checks
+from t2n_core.torch_graph.capture.containers import preserve_containers
 from t2n_core.torch_graph.capture.cost import cheaper_capture
 from t2n_core.torch_graph.capture.modes import CaptureMode
 from t2n_core.torch_graph.capture.module_calls import Extractor, whole_modules
@@ -174,7 +174,7 @@ class TorchModuleTracer:
         frozen: Sequence[FrozenDecision] = ()
         decisions, modes, results = Decisions(), self.modes, call.results
         with ExitStack() as stack:
-            stack.enter_context(containers_kept(self.source.module))
+            stack.enter_context(preserve_containers(self.source.module))
             module: torch.nn.Module = call
             if self.source.is_script:
                 script: Any = self.source.module
@@ -285,11 +285,11 @@ class TorchModuleTracer:
                     while_capturing.enter_context(short_stack_traces())
                     while_capturing.enter_context(cheaper_capture())
                     while_capturing.enter_context(decisions.recording())
-                    while_capturing.enter_context(masks_unread())
+                    while_capturing.enter_context(skip_mask_checks())
                     while_capturing.enter_context(numbers_of_sizes())
                     while_capturing.enter_context(numbers_as_indices())
                     while_capturing.enter_context(pools_of_any_size())
-                    while_capturing.enter_context(padded_encoders(self.source.module))
+                    while_capturing.enter_context(eager_padding(self.source.module))
                     for mode in (CaptureMode(), *modes):
                         while_capturing.enter_context(mode)
                     program = torch.export.export(

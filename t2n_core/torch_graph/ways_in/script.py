@@ -49,7 +49,7 @@ class ScriptCall(torch.nn.Module):
         self.add_module(ROOT, torch.nn.Module())
         named: Any = [*script.named_parameters(remove_duplicate=False), *script.named_buffers(remove_duplicate=False)]
         for name, tensor in named:
-            _hang(self.get_submodule(ROOT), without_root(name), tensor)
+            _attach_weight(self.get_submodule(ROOT), without_root(name), tensor)
 
     def forward(self, *tensors: torch.Tensor) -> tuple[Any, ...]:
         given = list(self.graph.inputs())
@@ -249,7 +249,7 @@ def _origin(node: Any) -> tuple[str, str]:
     return without_root(scope.removeprefix("__module").removeprefix(".")), source
 
 
-def _hang(root: torch.nn.Module, name: str, tensor: torch.Tensor) -> None:
+def _attach_weight(root: torch.nn.Module, name: str, tensor: torch.Tensor) -> None:
     *path, last = name.split(".")
     for part in path:
         if part not in root._modules:

@@ -11,7 +11,12 @@ from t2n_core.nnef.spec import Spec, spec_for
 
 
 class KhronosNNEF(InferenceTarget):
-    """The target of archives for the Khronos tools: standard operators only, no extension, fixed sizes."""
+    """The target of archives for the Khronos tools: standard operators only, no extension, fixed sizes.
+
+    Args:
+        version: of the standard, `1.0.5`; earlier 1.0.x lack operators, and there is no later one.
+        dynamic_axes: refused with the reason: NNEF 1.0 has fixed sizes.
+    """
 
     name: ClassVar[str] = "khronos"
 

@@ -220,7 +220,7 @@ class _Search:
         return compare(expected.numpy(), got, name=variable.name, tolerance=self.level)
 
     def _run(self, shown: Sequence[TensorVariable], **options: Any) -> EngineReply:
-        """Raises the T2NError of a cut that cannot be written."""
+        """Run the part of the graph that leads to these values. Raises T2NError if it cannot be written."""
         target, export = self.result.target, self.result.export
         cut = TorchModuleIRGraph(
             self.graph.inputs, list(shown), self.graph.op_nodes, self.graph.weights, self.graph.table

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class TractCheckTolerance(StrEnum):
-    """How far the engine's numbers may be from PyTorch's, tightest first; tighter levels compare as smaller."""
+    """Limits of the distance between the engine's numbers and PyTorch's, tightest first; tighter levels are smaller."""
 
     EXACT = "exact"
     CLOSE = "close"

@@ -90,7 +90,7 @@ def _known(expected: Array, got: Array) -> float:
 
 
 def _common(expected: Array, got: Array) -> tuple[Array, Array]:
-    """Both up to the end of the shorter one, along the one axis in which they differ."""
+    """Return both arrays up to the end of the shorter one, along the one axis in which they differ."""
     axes = [axis for axis, (a, b) in enumerate(zip(expected.shape, got.shape, strict=False)) if a != b]
     if expected.ndim != got.ndim or len(axes) != 1:
         return expected, got
@@ -111,7 +111,7 @@ class _Answered:
         return self.reply
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: this engine holds no process."""
 
 
 __all__ = ["check_streaming"]

@@ -139,7 +139,7 @@ def _write_all(out: io.FileIO, piece: bytes | memoryview) -> None:
 
 
 def _check_replaceable(target: Path) -> None:
-    """Raises WriteError if `target` holds anything but an earlier export."""
+    """Check that `target` does not exist, is empty or holds an earlier export. Raises WriteError."""
     if not target.exists() and not target.is_symlink():
         return
     if not target.is_dir() or target.is_symlink():

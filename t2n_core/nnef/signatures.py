@@ -57,7 +57,7 @@ class Signature:
     registry: str
     """`tract_nnef` for tract's standard library, `tract_core`, `tract_extra`, …; empty for khronos and fragments."""
     broken: str = ""
-    """Why this operator must never be written although its name resolves; empty if it works."""
+    """Reason why this operator must never be written although its name resolves; empty if it works."""
 
     def parameter(self, name: str) -> Parameter | None:
         return next((p for p in self.parameters if p.name == name), None)

@@ -25,7 +25,7 @@ class WritingOptions:
     weight_compression: WeightCompression | None = None
     """Weights of linear layers in blocks of 4 bits."""
     streaming: bool = False
-    """Only forms that the engine can also run as a stream are written."""
+    """Leave out forms that the engine cannot run as a stream."""
 
     @property
     def compresses_embeddings(self) -> bool:

@@ -68,7 +68,7 @@ class RulesOfAnExport(Registry):
         return self.base.find(kind, spec, options)
 
     def _rule(self, key: str, rewriter: Rewriter) -> Rule | None:
-        """Raises RegistryError for an argument that the operator does not have."""
+        """Return a rewriter as a rule that counts its calls. Raises RegistryError for an unknown argument."""
         if rewriter.replacement is None:
             return None
         made = Registry()
@@ -85,7 +85,7 @@ class RulesOfAnExport(Registry):
 def operator_bodies(
     selection: Selection, session: Session
 ) -> Callable[[TorchOp], tuple[Rewriter, Callable[..., Any]] | None]:
-    """For `simplify`: what computes an operator instead, as a function of the arguments of its torch schema."""
+    """Return a function that finds an operator's rewriter, and its body as a function of the schema's arguments."""
     table: Mapping[str, Rewriter] = selection.operators
 
     def find(op: TorchOp) -> tuple[Rewriter, Callable[..., Any]] | None:

@@ -27,7 +27,7 @@ _OPERATORS = {
     "le": "__le__", "gt": "__gt__", "ge": "__ge__",
 }  # fmt: skip
 _REFLECTED = {"sub": "rsub __rsub__", "div": "__rtruediv__ __rdiv__"}
-"""With their operands the other way round."""
+"""Operators with their operands the other way round."""
 _ALIASES = (
     "abs absolute, add, arccos acos, arcsin asin, arctan atan, arctan2 atan2, cat concat concatenate, clamp clip, "
     "div divide true_divide, eq, ge greater_equal, gt greater, le less_equal, lt less, mul multiply, ne not_equal, "

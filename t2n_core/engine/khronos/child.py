@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _claim_channel() -> tuple[io.FileIO, io.FileIO]:
-    """Takes descriptors 0 and 1 away from everything else in this process."""
+    """Return files over descriptors 0 and 1, which nothing else in this process can reach from then on."""
     requests = os.fdopen(os.dup(0), "rb", buffering=0)
     channel = os.fdopen(os.dup(1), "wb", buffering=0)
     for pipe in (requests, channel):
@@ -118,7 +118,7 @@ def opened(archive: Path) -> Iterator[Path]:
 
 
 def check_inputs(graph: Any, batch: Sequence[Array]) -> None:
-    """Raises Refused if number, dtypes or shapes are not those of the graph: the engines do not look."""
+    """Check number, dtypes and shapes of the inputs, which the engines do not look at. Raises Refused."""
     if len(batch) != len(graph.inputs):
         raise Refused(f"the graph has {len(graph.inputs)} inputs, {len(batch)} are given")
     for name, array in zip(graph.inputs, batch, strict=True):
@@ -131,7 +131,7 @@ def check_inputs(graph: Any, batch: Sequence[Array]) -> None:
 
 # ---------------------------------------------------------------------------------------------------------- the engines
 def prepare_interpreter(folder: Path, graph: Any, header: Mapping[str, Any], send: Send) -> Run:
-    """With `double` in the header all numbers are float64, which tells a wrong graph from rounding."""
+    """Return a run of the interpreter; with `double` in the header in float64, which tells errors from rounding."""
     import torch
     from nnef_tools.interpreter.pytorch.nnef_module import NNEFModule
 

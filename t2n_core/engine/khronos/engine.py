@@ -59,7 +59,7 @@ class KhronosInterpreter(_Oracle):
     role = "interpreter"
 
     def run_double(self, archive: Path, batches: Sequence[Sequence[Array]], *, timeout: float = 60.0) -> EngineReply:
-        """As `run`, in float64 throughout: what is wrong there too is wrong in the graph and not rounding.
+        """Run in float64 throughout: a number that is wrong there too is an error of the graph and not of rounding.
 
         Literals of the text stay float32 numbers, so expect about 1e-8 of the references in float64.
         """
@@ -74,7 +74,7 @@ class KhronosSession(_Oracle):
 
 
 class KhronosEngine:
-    """Both oracles as one engine; implements `Engine`."""
+    """The two oracles as one engine; implements `Engine`."""
 
     name = "khronos"
     version = VERSION

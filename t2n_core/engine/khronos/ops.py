@@ -285,7 +285,7 @@ OPERATORS: Final[Mapping[str, Callable[..., Any]]] = {
     "zero_point_linear_quantize": zero_point_linear_quantize,
     "logarithmic_quantize": logarithmic_quantize,
 }
-"""By operator, to be given to the interpreter as `custom_operators`: these override its own."""
+"""Functions by operator, for the interpreter's `custom_operators`: these override its own."""
 
 
 def install() -> None:

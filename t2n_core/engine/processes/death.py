@@ -1,4 +1,4 @@
-"""Why an engine's process ended without an answer: its exit code and its last words become a status and a reason."""
+"""Reasons of a process that ended without an answer: its exit code and last words become a status and a reason."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ TAIL = 48 * 1024
 
 
 class Excerpt:
-    """A panic is at the beginning, the reason of a later death at the end: both are kept, in bounded memory."""
+    """The first and the last bytes of a stream: a panic is at the beginning, the reason of a later death at the end."""
 
     def __init__(self) -> None:
         self._head = bytearray()
@@ -23,7 +23,7 @@ class Excerpt:
             self._dropped += excess
 
     def begins_with_panic(self) -> bool:
-        """Old versions of Rust write a panic in several pieces, so one piece alone does not tell."""
+        """Return whether a panic is in the first bytes; old versions of Rust write one in several pieces."""
         return b" panicked at " in self._head
 
     def text(self) -> str:

@@ -68,7 +68,7 @@ def _padded(size: int) -> int:
 
 
 def plain_array(array: Array) -> Array:
-    """In native byte order and contiguous, with its rank kept. Raises TypeError for an array of Python objects."""
+    """Return the array contiguous and in native byte order, of the same rank. Raises TypeError for Python objects."""
     if array.dtype.hasobject:
         raise TypeError(f"an array of dtype {array.dtype} cannot be sent to an engine")
     return np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(array.shape)

@@ -42,7 +42,7 @@ def single_threaded_environment() -> dict[str, str]:
 
 
 def worker_environment() -> dict[str, str]:
-    """As above, and this package is importable wherever it lies."""
+    """Return a single-threaded environment in which this package can be imported from where it lies."""
     environment = single_threaded_environment()
     home = str(Path(__file__).resolve().parents[3])
     others = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
@@ -121,7 +121,7 @@ class WorkerProcess:
         self.kill()
 
     def abandon(self) -> None:
-        """For one that is not usable: let go of the pipes, so that in a forked process the owner's end is noticed."""
+        """Close the pipes of a worker that is not usable, so that the owner's end is noticed in a forked process."""
         if self._owner != os.getpid():
             self._process.returncode = 0  # not ours to wait for
         self._release()

@@ -1,4 +1,4 @@
-"""From a version spec to engines whose files are on this machine."""
+"""Resolution of a version spec to engines whose files are on this machine."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class CliEngine:
         stage: GraphStage = "optimise",
         keep_going: bool = False,
     ) -> EngineReply:
-        """As `TractEngine.run`, one process per batch within `timeout` seconds in all; `times` has only `run`.
+        """Run as `TractEngine.run` does, one process per batch within `timeout` seconds in all; `times` has only `run`.
 
         At least one batch is needed. The memory limit, in bytes, is enforced on Linux only.
         """
@@ -236,7 +236,7 @@ def _reached(stderr: str) -> EngineStage:
 
 
 def _error_text(stderr: str) -> str:
-    """From the first error line on; its causes follow it."""
+    """Return the output from the first line with an error on; the causes follow that line."""
     found = re.search(r"^.*(?:\bERROR\b|\bError:).*", stderr, re.MULTILINE | re.DOTALL)
     if found:
         return found[0].strip()[-4000:]

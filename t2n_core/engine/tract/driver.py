@@ -49,7 +49,7 @@ class TractDriver:
     """One loaded library, with every registry that it has switched on."""
 
     def __init__(self, library: Path) -> None:
-        """Raises EngineLoadError if this system cannot load the file or it is not tract."""
+        """Load the library. Raises EngineLoadError if this system cannot load the file or it is not tract."""
         try:
             self.lib = c.CDLL(str(library))  # local symbols: several versions do not see each other
             self.lib.tract_version.restype = c.c_char_p
@@ -81,11 +81,11 @@ class TractDriver:
         return self.find(f"tract_nnef_disable_{registry}") is not None
 
     def find(self, *names: str) -> Any:
-        """The first function of these that this version exports, or None."""
+        """Return the first of these functions that this version exports, or None."""
         return next((getattr(self.lib, name) for name in names if hasattr(self.lib, name)), None)
 
     def function(self, *names: str) -> Any:
-        """As `find`, but raises EngineLoadError if there is none."""
+        """Return the first of these functions that this version exports. Raises EngineLoadError if it has none."""
         found = self.find(*names)
         if found is None:
             raise EngineLoadError(f"tract {self.says_version} has none of the functions {', '.join(names)}")
@@ -179,7 +179,7 @@ class TractModel:
             self._driver.lib.tract_model_destroy(c.byref(self._pointer))
 
     def facts(self) -> dict[str, list[tuple[str, str]]]:
-        """Under `input` and `output`: node name and fact as text (`3,8,F32`) of each, in graph order."""
+        """Return node name and fact (`3,8,F32`) of each `input` and `output`, in graph order."""
         driver = self._driver
         found: dict[str, list[tuple[str, str]]] = {}
         for kind, count in zip(("input", "output"), driver.counts("model", self._pointer), strict=True):
@@ -206,7 +206,7 @@ class TractModel:
         driver.check(failed, EngineOptimiseError)
 
     def declutter(self) -> None:
-        """Raises EngineOptimiseError."""
+        """Declutter the model in place. Raises EngineOptimiseError."""
         if declutter := self._driver.find("tract_model_declutter"):
             self._driver.check(declutter(self._pointer), EngineOptimiseError)
 

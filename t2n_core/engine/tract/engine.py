@@ -30,7 +30,7 @@ class TractEngine(WorkerEngine):
     name = "tract"
 
     def __init__(self, resolved: ResolvedEngine, *, fork: bool = hasattr(os, "fork")) -> None:
-        """Without `fork` the jobs run in the worker itself, which is replaced if one kills it."""
+        """Take an engine. Without `fork` its jobs run in the worker itself, which is replaced if one kills it."""
         inline = [] if fork else ["--inline"]
         super().__init__(_WORKER, str(resolved.library), *inline, grace=_GRACE if fork else 0.0)
         self.resolved = resolved

@@ -155,7 +155,7 @@ class JobChild:
         return True
 
     def _pass_on(self, data: bytes) -> None:
-        """Only whole frames: a child that dies inside one must not spoil the channel."""
+        """Pass on whole frames only: a child that dies inside one must not spoil the channel."""
         self._buffer += data
         while len(self._buffer) >= PREFIX.size:
             size = PREFIX.size + sum(frame_size(self._buffer[: PREFIX.size]))

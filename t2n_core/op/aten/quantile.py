@@ -76,7 +76,7 @@ def _quantile_rule(name: str, skip_nan: bool) -> None:
         keepdim: bool = False,
         interpolation: str = "linear",
     ) -> Value:
-        """Between the two elements of the sorted axis around the place q * (count - 1)."""
+        """Interpolate between the two elements of the sorted axis around the place q * (count - 1)."""
         x = wide_input(g, self)
         x = _flat(g, x) if dim is None else g.lift(x, 1)
         axis = 0 if dim is None else axis_of(x, dim)

@@ -279,7 +279,7 @@ def _smooth(name: str) -> Method:
 
 
 def _register(count: int, name: str, method: Method) -> None:
-    """Both overloads of a method that has no corners to align."""
+    """Register both overloads of a method that has no corners to align."""
 
     @op(f"aten::{name}{count}d.vec", implied=("output_size",))
     def by_factors(g: Emitter, input: Value, scale_factors: Sequence[float] | None) -> Value:
@@ -311,7 +311,7 @@ def _register(count: int, name: str, method: Method) -> None:
 
 
 def _register_corners(count: int, name: str, method: Method) -> None:
-    """Both overloads of a method that may align corners."""
+    """Register both overloads of a method that may align corners."""
 
     @op(f"aten::{name}.vec", implied=("output_size",))
     def by_factors(g: Emitter, input: Value, align_corners: bool, scale_factors: Sequence[float] | None) -> Value:

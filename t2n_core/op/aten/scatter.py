@@ -261,7 +261,7 @@ def _register(how: Reducer, since: str | None) -> None:
 
     @op("aten::put", target="tract", since=since)
     def put(g: Emitter, self: Value, index: Value, source: Value, accumulate: bool = False) -> Value:
-        """Into the flattened tensor."""
+        """Write `source`, or add it, at indices into the flattened tensor."""
         if _is_empty(index):
             return self
         flat = flattened(g, self)

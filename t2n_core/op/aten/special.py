@@ -47,7 +47,7 @@ def _lgamma(g: Emitter, x: Value) -> Value:
 
 
 def _digamma(g: Emitter, x: Value) -> Value:
-    """By recurrence to x + 10 and the asymptotic series; below 0 by reflection, psi(1 - x) - pi / tan(pi x)."""
+    """Digamma by recurrence to x + 10 and the asymptotic series; below 0 by psi(1 - x) - pi / tan(pi x)."""
     negative = g.lt(x, 0.0)
     start = g.select(negative, g.sub(1.0, x), x)
     high = g.add(start, 10.0)

@@ -98,7 +98,7 @@ class TorchModuleTracer:
             raise InputError(f"capture={self.capture!r} is none of {', '.join(CAPTURE_WAYS)}")
 
     def trace(self) -> CapturedModel:
-        """Raises InputError for axes that do not exist, CaptureError for what torch.export refuses."""
+        """Capture the model. Raises InputError for unknown axes, CaptureError for what torch.export refuses."""
         tensors = self.inputs.tensors
         shapes = {n: tuple(t.shape) for n, t in zip(self.inputs.names, tensors, strict=True)}
         self._declared = normalise(self.dynamic_axes, shapes)

@@ -30,7 +30,7 @@ class NodeReader:
         self.ops: list[TorchOp] = []
 
     def read(self, node: torch.fx.Node) -> None:
-        """Raises CaptureError for a call that is no torch operator."""
+        """Add what a node computes to the graph. Raises CaptureError for a call that is no torch operator."""
         value, target = node.meta.get("val"), node.target
         if isinstance(value, SIZES):
             self.env[node.name] = value  # translated where it is used: what nobody uses may depend on data

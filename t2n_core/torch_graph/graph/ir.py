@@ -63,7 +63,7 @@ class TorchOp:
     """Name of the node, unique in the graph."""
     returns_list: bool = False
     refusal: str = ""
-    """Why the operator has no decomposition, where one looked at it and declined."""
+    """Reason why the operator has no decomposition, if one looked at it and declined."""
 
     @property
     def module_path(self) -> str:

@@ -103,7 +103,7 @@ def _fold(op: TorchOp) -> bool:
 
 
 def _call(target: OpOverload, arguments: dict[str, Any]) -> Any:
-    """Schema names are not always Python keywords that the binding takes (`self`), so positional ones go by place."""
+    """Call an operator with arguments by schema name; positional ones go by place, since the binding has no `self=`."""
     schema = target._schema.arguments
     positional = [arguments[a.name] for a in schema if not a.kwarg_only]
     keywords = {a.name: arguments[a.name] for a in schema if a.kwarg_only}

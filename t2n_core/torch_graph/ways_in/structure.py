@@ -27,7 +27,7 @@ def leaves(value: Any) -> list[Any]:
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """`value` with every leaf passed through `change`, in order."""
+    """Return `value` with every leaf passed through `change`, in order."""
     parts = _parts(value)
     if parts is None:
         return change(value)

@@ -10,7 +10,10 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 PATHS = sorted(path for package in ("pytest_t2n", "t2n_core") for path in (ROOT / package).rglob("*.py"))
-OPENING = re.compile(r"(What|Whether|Those|Of|That|Who|Which|Whose|Where|Behind)\b")
+OPENING = re.compile(
+    r"(What|Whether|Those|Of|That|Who|Which|Whose|Where|Behind"
+    r"|Into|Between|From|With|Without|By|In|On|At|For|After|Before|Only|Also|Like|Both|Its|It|Nothing|Why|Under|Above)\b"
+)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda p: p.relative_to(ROOT).as_posix())

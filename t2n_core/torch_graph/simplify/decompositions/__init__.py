@@ -26,7 +26,7 @@ all_decompositions = _TABLE.known
 
 
 class Refusal(Exception):  # noqa: N818  it is no error of the program
-    """Why this call has no decomposition."""
+    """The reason why a call has no decomposition."""
 
 
 def static_size(size: Any, what: str) -> int:

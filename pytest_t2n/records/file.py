@@ -161,7 +161,7 @@ class StoredRecords:
 
     @property
     def graphs(self) -> Mapping[str, str]:
-        """Texts of the graphs by their keys, read from the file on access."""
+        """Return the texts of the graphs by their keys, read from the file on access."""
         return _StoredGraphs(self._file, self._graphs)
 
     def whole(self, cell: CellLine) -> CellLine:

@@ -125,7 +125,7 @@ class _Search:
         return self.sample.sizes or self.result.captured.symbols
 
     def _read(self) -> list[TensorVariable]:
-        """Results that something reads, in the order of computation: only those are sure to have a form."""
+        """Return the results that something reads, in the order of computation: only those are sure to have a form."""
         read = {id(v) for op in self.graph.op_nodes for v in op.inputs} | {id(v) for v in self.graph.outputs}
         inputs = {id(v) for v in self.graph.inputs}
         found = [o for op in self.graph.op_nodes for o in op.outputs if o is not None and o.data is None]

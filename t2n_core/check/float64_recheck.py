@@ -23,7 +23,7 @@ AGREES = 1e-6
 def recheck_in_float64(
     outcome: Outcome, archive: Path, inputs: Sequence[Array], source: Source, example: ModelInputs
 ) -> Outcome:
-    """The outcome of a mismatch with the answer as its hint, and as the fact `float64`.
+    """Return the outcome of a mismatch with the answer as its hint, and as the fact `float64`.
 
     `inputs` are the arrays of the example call.
     """

@@ -17,7 +17,7 @@ class TractCheckTolerance(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> TractCheckTolerance | None:
-        """Names in any case; any other value is a ValueError of the enum."""
+        """Return the level of a name in any case; None for any other value, which the enum then refuses."""
         if isinstance(value, str):
             for member in cls:
                 if member.value == value.strip().lower():
@@ -26,7 +26,7 @@ class TractCheckTolerance(StrEnum):
 
     @classmethod
     def parse(cls, value: str | TractCheckTolerance) -> TractCheckTolerance:
-        """The level called `value`, in any case.
+        """Return the level called `value`, in any case.
 
         Raises:
             InputError: no level has this name.

@@ -85,7 +85,7 @@ def check_streaming(
 
 
 def _known(expected: Array, got: Array) -> float:
-    """Share of the expected elements that have come."""
+    """Return the share of the expected elements that have come."""
     return min(got.size / expected.size, 1.0) if expected.size else 1.0
 
 

@@ -32,7 +32,7 @@ def comparison_table(outputs: Sequence[OutputComparison]) -> str:
 
 
 def sizes_text(sizes: Sequence[Mapping[str, int]], shown: int = 8) -> str:
-    """`T=50; T=1; …` of a list of size assignments."""
+    """Return `T=50; T=1; …` for a list of size assignments."""
     parts = [", ".join(f"{name}={size}" for name, size in one.items()) or "as given" for one in sizes[:shown]]
     if len(sizes) > shown:
         parts.append(f"… {len(sizes)} in all")

@@ -41,7 +41,7 @@ class ExportResult:
 
     @property
     def captured(self) -> CapturedModel:
-        """The capture that the archive was made from."""
+        """Return the capture that the archive was made from."""
         return self.reference.captured
 
     @property
@@ -108,7 +108,7 @@ class ExportResult:
         return self._explained(found).with_times(self.times)
 
     def _explained(self, outcome: Outcome) -> Outcome:
-        """Return the outcome, of other numbers in the Khronos tools judged again in float64."""
+        """Return the outcome; a mismatch in the Khronos tools is judged again in float64."""
         if outcome.status is Status.MISMATCH and isinstance(self.target, KhronosNNEF):
             source, inputs = self.reference.source, self.reference.inputs
             return recheck_in_float64(outcome, self.archive, self.samples[0].inputs, source, inputs)

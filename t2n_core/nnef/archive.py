@@ -75,7 +75,7 @@ def write_archive(graph: Graph, path: str | os.PathLike[str], *, spec: Spec, com
 
 
 def collect_weights(graph: Graph) -> dict[str, WeightSource]:
-    """The weights by label, sorted. Raises WriteError for a label that cannot be a file name, or has two weights."""
+    """Return the weights by label, sorted. Raises WriteError for a label that is no file name or has two weights."""
     weights: dict[str, WeightSource] = {}
     for operation, value in graph.variables():
         label = operation.arguments["label"]
@@ -108,7 +108,7 @@ def _write_tar(part: Path, text: str, weights: dict[str, WeightSource], level: i
 
 
 def _add(out: IO[bytes], name: str, size: int, content: Iterable[bytes | memoryview]) -> None:
-    """One file of a tar; tarfile itself would copy the weights on their way."""
+    """Write one file of a tar; tarfile itself would copy the weights on their way."""
     out.write(_entry(name, size).tobuf(tarfile.GNU_FORMAT))
     for piece in content:
         out.write(piece)
@@ -132,7 +132,7 @@ def _write_directory(part: Path, text: str, weights: dict[str, WeightSource]) ->
 
 
 def _write_all(out: io.FileIO, piece: bytes | memoryview) -> None:
-    """A plain file may take less than it is given, for example above 2 GiB."""
+    """Write all of a piece: a plain file may take less than it is given, for example above 2 GiB."""
     rest = memoryview(piece).cast("B")
     while rest:
         rest = rest[out.write(rest) :]

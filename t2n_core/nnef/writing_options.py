@@ -10,10 +10,10 @@ WeightCompression: TypeAlias = Literal["q4_0", "q4_0_with_embeddings"]
 
 @dataclass(frozen=True, slots=True)
 class WritingOptions:
-    """The defaults write what PyTorch itself computes, with operators that every version has."""
+    """Choices between forms of operators; the defaults compute what PyTorch does, with operators of every version."""
 
     attention_in_f32: bool = False
-    """Inside the engine's own attention operator, float16 are accumulated in float32; the plain form always is."""
+    """Inside the engine's own attention operator, float16 is accumulated in float32; the plain form always is."""
     linear_accumulation_in_f32: bool = False
     """Products of float16 are computed and summed in float32, then rounded."""
     norm_in_f32: bool = False

@@ -39,5 +39,5 @@ _TORCH = {np.dtype(n): t for t, n in _NUMPY.items()}
 
 
 def torch_dtype(dtype: np.dtype[Any]) -> torch.dtype:
-    """The inverse of `numpy_dtype`."""
+    """Return the inverse of `numpy_dtype`."""
     return _TORCH[dtype]

@@ -42,7 +42,7 @@ class FunctionNode:
         return self.apply(self.cls, *args, **kwargs)
 
     def write(self, g: Any, call: WholeCall, inputs: list[Any], params: list[Any]) -> Any:
-        """The rule gets what `apply` got, values in place of tensors."""
+        """Call the rule with what `apply` got, values in place of tensors."""
         args, kwargs = call.filled(inputs)
         try:
             return self.rewriter.replacement(g, *args, **kwargs)

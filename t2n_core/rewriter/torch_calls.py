@@ -39,7 +39,7 @@ _CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function
 
 
 def is_torch_function(subject: Any) -> bool:
-    """Written in C, and shown by the override protocol."""
+    """Return whether a function is written in C and shown by the override protocol."""
     if isinstance(subject, types.MethodDescriptorType | types.WrapperDescriptorType):
         return issubclass(torch.Tensor, subject.__objclass__) and subject.__objclass__ is not object
     if not isinstance(subject, types.BuiltinFunctionType):
@@ -131,7 +131,7 @@ def _never(*tensors: Any) -> bool:
 
 
 def _transparent(function: types.FunctionType, within: frozenset[Any] = frozenset()) -> types.FunctionType | None:
-    """A function of torch whose body is run without asking for overrides; None for one that does not ask.
+    """Return a function of torch whose body is run without asking for overrides; None for one that does not ask.
 
     Some hold the functions that ask in cells, and choose between them (`max_pool2d` with and without indices).
     """

@@ -74,7 +74,7 @@ def _claim_channel() -> tuple[io.FileIO, io.FileIO]:
 
 
 def perform(prepare: Callable[[Path, Any, Mapping[str, Any], Send], Run], job: Frame, send: Send) -> None:
-    """One job: its events up to `done` or `error`."""
+    """Perform one job: send its events up to `done` or `error`."""
     times: dict[str, float] = {}
     try:
         with opened(Path(job.header["archive"])) as folder:
@@ -107,7 +107,7 @@ def perform(prepare: Callable[[Path, Any, Mapping[str, Any], Send], Run], job: F
 
 @contextlib.contextmanager
 def opened(archive: Path) -> Iterator[Path]:
-    """The archive as a folder, which is all that the Khronos tools read."""
+    """Unpack the archive into a folder, which is all that the Khronos tools read."""
     if archive.is_dir():
         yield archive
         return
@@ -163,7 +163,7 @@ def _widened(array: Array) -> Array:
 
 
 def prepare_session(folder: Path, graph: Any, header: Mapping[str, Any], send: Send) -> Run:
-    """Wants 32-bit values, exact shapes and plain strides."""
+    """Return a run of the C++ executor, which wants 32-bit values, exact shapes and plain strides."""
     narrow = {"f": np.float32, "i": np.int32, "u": np.int32, "b": np.bool_}
 
     def run(batch: Sequence[Array]) -> list[Array]:

@@ -85,7 +85,7 @@ class KhronosEngine:
 
     @staticmethod
     def shared() -> KhronosEngine:
-        """The engine of this process: started with its first job, closed at exit; a forked process gets its own."""
+        """Return the engine of this process, which starts with its first job; a forked process gets its own."""
         with _shared_lock:
             if not _shared:
                 _shared.append(KhronosEngine())
@@ -93,7 +93,7 @@ class KhronosEngine:
 
     @staticmethod
     def close_shared() -> None:
-        """Ends its processes; `shared` gives a fresh engine afterwards."""
+        """End the processes of the shared engine; `shared` returns a fresh one afterwards."""
         with _shared_lock:
             engines = list(_shared)
             _shared.clear()
@@ -104,7 +104,7 @@ class KhronosEngine:
         return "KhronosEngine()"
 
     def run(self, archive: Path, batches: Sequence[Sequence[Array]], *, timeout: float = 60.0) -> EngineReply:
-        """The interpreter's reply. If the C++ executor can judge the graph and computes something else, an error.
+        """Return the interpreter's reply, or an error if the C++ executor can judge the graph and disagrees.
 
         The facts say who judged: `judged_by`, a list; `session_max_error`, how far the executor was from the
         interpreter at most; `session`, why it could not judge, or empty. `timeout` is in seconds, for each of them;

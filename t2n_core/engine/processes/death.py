@@ -30,7 +30,7 @@ class Death:
 
 
 def explain_death(exit_code: int | None, stderr: str, *, killed_by_us: bool) -> Death:
-    """`exit_code` is negative for a signal, as in subprocess; None if it is not known.
+    """Return status and reason of a death. `exit_code` is negative for a signal, as in subprocess; None if unknown.
 
     A panic counts before a kill of ours: no panic is survived, but a process can hang while it dies of one.
     """
@@ -49,7 +49,7 @@ def explain_death(exit_code: int | None, stderr: str, *, killed_by_us: bool) -> 
 
 
 def first_panic(stderr: str) -> str:
-    """`thread '<unnamed>' panicked at FILE:LINE:COLUMN: message` of the first Rust panic; one form for all versions."""
+    """Return the first Rust panic as `thread '<unnamed>' panicked at FILE:LINE:COLUMN: message`, in every version."""
     panics = [found for pattern in (_NEW_PANIC, _OLD_PANIC) if (found := pattern.search(stderr))]
     if not panics:
         return ""

@@ -43,7 +43,7 @@ class Frame:
     body: bytearray
 
     def arrays(self) -> list[Array]:
-        """Views of the body: valid and writable as long as they live."""
+        """Return the views of the body: valid and writable as long as they live."""
         found: list[Array] = []
         start = 0
         for dtype_name, shape in self.header.get("arrays", ()):
@@ -55,7 +55,7 @@ class Frame:
 
 
 def widen_pipe(descriptor: int) -> None:
-    """Four times the speed for large arrays, where the system can and the user's share of pipe memory allows."""
+    """Widen a pipe where the system allows it: large arrays are four times as fast then."""
     if sys.platform == "linux":
         import fcntl
 
@@ -75,7 +75,7 @@ def plain_array(array: Array) -> Array:
 
 
 def encode_frame(header: Mapping[str, Any], arrays: Sequence[Array] = ()) -> list[bytes | memoryview]:
-    """The pieces of a frame, to be written one after the other; array memory is not copied."""
+    """Return the pieces of a frame, to be written one after the other; array memory is not copied."""
     plain = [plain_array(array) for array in arrays]
     full = {**header, "arrays": [(array.dtype.str, array.shape) for array in plain]} if plain else header
     text = json.dumps(full).encode()
@@ -104,7 +104,7 @@ def write_all(stream: ByteWriter, data: bytes | memoryview) -> None:
 
 
 def frame_size(prefix: bytes | bytearray) -> tuple[int, int]:
-    """Lengths of header and body. Raises WireError."""
+    """Return the lengths of header and body. Raises WireError."""
     magic, header, body = PREFIX.unpack(prefix)
     if magic != _MAGIC:
         raise WireError(f"not a frame: {bytes(prefix)!r}")
@@ -112,7 +112,7 @@ def frame_size(prefix: bytes | bytearray) -> tuple[int, int]:
 
 
 def read_frame(stream: ByteReader) -> Frame | None:
-    """The next frame; None at the end of the stream, also when it ends inside a frame. Raises WireError."""
+    """Return the next frame; None at the end of the stream, also when it ends inside a frame. Raises WireError."""
     prefix = _read_exactly(stream, PREFIX.size)
     if prefix is None:
         return None

@@ -34,7 +34,7 @@ class WorkerDied(Exception):  # noqa: N818  the event, as the caller handles it
 
 
 def single_threaded_environment() -> dict[str, str]:
-    """One thread per engine, and short panics."""
+    """Return the environment of a process with one thread per engine and short panics."""
     environment = {**os.environ, **dict.fromkeys(_SINGLE_THREAD, "1"), "RUST_BACKTRACE": "0"}
     for name in ("RUST_LIB_BACKTRACE", "PYTHONFAULTHANDLER"):
         environment.pop(name, None)  # they would write into the engine's last words
@@ -54,7 +54,7 @@ class WorkerProcess:
     """A started worker. Every method may raise WorkerDied, after which the object is of no more use."""
 
     def __init__(self, module: str, *arguments: str) -> None:
-        """Runs that module of ours. Does not wait for it to be ready: `wait_ready` does."""
+        """Start that module of ours. Does not wait until it is ready: `wait_ready` does."""
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", module, *arguments],
             stdin=subprocess.PIPE,
@@ -136,7 +136,7 @@ class WorkerProcess:
         return frame
 
     def _died(self) -> WorkerDied:
-        """The channel is of no more use: whatever is left of the worker goes."""
+        """Release what is left of a worker with a broken channel, and return the error that says why it ended."""
         give_up = time.monotonic() + CLOSE_TIMEOUT
         while not self._has_ended() and time.monotonic() < give_up:
             time.sleep(0.002)  # it may be on its way out, and then its own exit code counts

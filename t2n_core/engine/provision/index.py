@@ -56,7 +56,7 @@ class WheelRecord:
 
 
 def list_versions(cache_dir: Path, *, offline: bool = False) -> tuple[Version, ...]:
-    """All versions with a wheel for this platform, pre-releases included, ascending.
+    """Return all versions with a wheel for this platform, pre-releases included, ascending.
 
     Asks the index once per process and remembers the answer in `cache_dir/index.json`. Offline, or with a warning when
     the index does not answer, that file is used. Raises EngineResolveError when there is no answer at all.

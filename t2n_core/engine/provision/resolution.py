@@ -37,7 +37,7 @@ def resolve_engines(
 
 
 def _available(items: tuple[SpecItem, ...], spec: str, store: EngineStore, offline: bool) -> list[Version]:
-    """The versions to choose from."""
+    """Return the versions to choose from."""
     wanted = [item for item in items if item.kind != "path"]
     if all(item.kind == "exact" and store.has(Version(item.text)) for item in wanted):
         return [Version(item.text) for item in wanted]

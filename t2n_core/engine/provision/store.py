@@ -210,7 +210,7 @@ class EngineStore:
             ) from cause
 
     def _provision(self, version: Version, folder: Path) -> None:
-        """Holding the lock: anything unfinished here belongs to a process that died."""
+        """Fetch, check and unpack a release under the lock; what is unfinished here belongs to a process that died."""
         for left_over in folder.parent.glob(f".{folder.name}-*"):
             shutil.rmtree(left_over, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch_name:
@@ -235,7 +235,7 @@ class EngineStore:
 
 @contextlib.contextmanager
 def _clear_errors(version: Version, folder: Path) -> Iterator[None]:
-    """A full disk or a cache without write permission, in one sentence."""
+    """Raise EngineProvisionError in one sentence for a full disk or a cache without write permission."""
     try:
         yield
     except OSError as cause:
@@ -246,7 +246,7 @@ def _clear_errors(version: Version, folder: Path) -> Iterator[None]:
 
 
 def _unpack(version: Version, wheel: Path, wheel_sha256: str, draft: Path) -> None:
-    """The library, libraries bundled beside it, and licences; the wheel's Python code stays behind."""
+    """Unpack the library, libraries bundled beside it, and licences; leave out the wheel's Python code."""
     draft.mkdir()
     entries = []
     try:

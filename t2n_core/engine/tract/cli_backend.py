@@ -220,7 +220,7 @@ def _execute(command: Sequence[str], timeout: float, memory: int) -> tuple[int, 
 
 
 def _input_names(archive: Path) -> list[str]:
-    """The parameters of the graph, which are the names that the npz must have. Raises OSError or ValueError."""
+    """Return the parameters of the graph, which are the names that the npz must have. Raises OSError or ValueError."""
     text = graph_text(archive)
     found = _PARAMETERS.search(text)
     if not found:

@@ -108,7 +108,7 @@ class TractDriver:
         return text
 
     def counts(self, kind: str, pointer: c.c_void_p) -> tuple[int, int]:
-        """Numbers of inputs and outputs; `kind` is `model` or `runnable`."""
+        """Return the numbers of inputs and outputs; `kind` is `model` or `runnable`."""
         inputs, outputs = c.c_size_t(), c.c_size_t()
         if both := self.find(f"tract_{kind}_nbio"):
             self.check(both(pointer, c.byref(inputs), c.byref(outputs)), EngineLoadError)
@@ -118,7 +118,7 @@ class TractDriver:
         return inputs.value, outputs.value
 
     def load(self, archive: Path) -> TractModel:
-        """A directory, .tar or .tgz. Raises EngineLoadError with the chain of causes."""
+        """Load an archive: a directory, .tar or .tgz. Raises EngineLoadError with the chain of causes."""
         pointer = c.c_void_p()
         load = self.function("tract_nnef_load", "tract_nnef_model_for_path")
         self.check(load(self._nnef, os.fsencode(archive), c.byref(pointer)), EngineLoadError)
@@ -221,7 +221,7 @@ class TractModel:
         driver.check(failed, EngineOptimiseError)
 
     def numbers(self, name: str) -> list[int]:
-        """A property, as `pulse.delay`: one number for each input or output. Raises EngineOptimiseError."""
+        """Return a number per input or output for a property such as `pulse.delay`. Raises EngineOptimiseError."""
         driver, tensor = self._driver, c.c_void_p()
         get = driver.function("tract_model_property")
         driver.check(get(self._pointer, name.encode(), c.byref(tensor)), EngineOptimiseError)

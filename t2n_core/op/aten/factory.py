@@ -12,7 +12,7 @@ from t2n_core.op.registry import op
 
 
 def full_of(g: Emitter, number: Tensorlike) -> Value:
-    """The captured shape, full of one number (or of the one element of a tensor)."""
+    """Return the captured shape, full of one number (or of the one element of a tensor)."""
     expected = g.output
     if isinstance(number, Value | sympy.Expr):
         one = g.lift(tensor(g, number, expected.dtype), len(expected.shape))

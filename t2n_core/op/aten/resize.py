@@ -234,7 +234,7 @@ SMOOTH = {"bilinear": torch.ops.aten._upsample_bilinear2d_aa, "bicubic": torch.o
 def _resized(
     g: Emitter, value: Value, count: int, method: Method, scales: Sequence[float | None] | None, corners: bool = False
 ) -> Value:
-    """Halves are computed in float32."""
+    """Resize the last `count` axes by a method; float16 is computed in float32."""
     given = [None] * count if scales is None else list(scales)
     first = value.rank - count
     out = widened(g, value)
@@ -249,7 +249,7 @@ def _resized(
 
 
 def _spread(g: Emitter, value: Value, axes: Sequence[Axis]) -> Value | None:
-    """Each element over a window of its own, where all factors are whole: what `debox` does with stride = size."""
+    """Spread each element over a window of its own, if all factors are whole: `debox` with stride = size does that."""
     window = [*[1] * axes[0].place, *(axis.factor for axis in axes)]
     if value.rank < 3 or 0 in window:
         return None

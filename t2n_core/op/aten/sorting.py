@@ -135,7 +135,7 @@ def searchsorted(
     side: str | None = None,
     sorter: Value | None = None,
 ) -> Value:
-    """Rows of the sequence belong to the rows of the values, or one row to all."""
+    """Index of each value in its sorted row; the sequence has a row for each row of the values, or one for all."""
     if sorter is not None:
         rank = sorted_sequence.rank
         sorted_sequence = g.tract_core_gather_elements(sorted_sequence, g.cast(sorter, INT64), axis=rank - 1)

@@ -39,7 +39,7 @@ def _times(factor: float) -> Formula:
 
 
 def _erfinv(g: Emitter, x: Value) -> Value:
-    """Giles' approximation by two polynomials, "Approximating the erfinv function" (GPU Computing Gems, 2011)."""
+    """Inverse of erf by Giles' two polynomials, "Approximating the erfinv function" (GPU Computing Gems, 2011)."""
     central = [2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
                -0.00417768164, 0.246640727, 1.50140941]  # fmt: skip
     tail = [-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
@@ -134,7 +134,7 @@ def frac(g: Emitter, self: Value) -> Value:
 
 @op("aten::round", "aten::special_round")
 def round(g: Emitter, self: Value, decimals: int = 0) -> Value:
-    """Halves to even; with `decimals`, as PyTorch: scaled, rounded, scaled back."""
+    """Round halves to even; with `decimals`, as PyTorch: scaled, rounded, scaled back."""
     if self.dtype.kind != "f":
         if decimals < 0:
             raise g.fail("rounding integers to tens has no form in NNEF yet")

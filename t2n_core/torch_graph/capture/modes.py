@@ -133,7 +133,7 @@ class CaptureMode(TorchFunctionMode):
         self._real_values[fake], self._following = real, True
 
     def _with_sizes(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """The call, with the numbers of tensors that are sizes followed, and used where a size is wanted."""
+        """Return the call, with the numbers of tensors that are sizes followed, and used where a size is wanted."""
         if name in ("item", "__int__", "__index__"):
             number = self._sizes.number(args[0])
             if isinstance(number, int) or (name == "item" and number is not None):

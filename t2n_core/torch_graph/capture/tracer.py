@@ -116,7 +116,7 @@ class TorchModuleTracer:
         return attempt.captured
 
     def _at_free_sizes(self, axes: Axes) -> _Attempt | None:
-        """A capture where no input has a dynamic size of 0 or 1; None if the example has none, or if none fits it."""
+        """Return a capture without dynamic sizes of 0 or 1; None if the example has none of these, or no others fit."""
         names, tensors = self.inputs.names, self.inputs.tensors
         example = example_sizes(axes, names, tensors)
         failures, wrong = 0, list[SizeDecision]()
@@ -140,7 +140,7 @@ class TorchModuleTracer:
         return None
 
     def _freed(self, axes: Axes, attempt: _Attempt) -> _Attempt:
-        """The same capture, or one at larger sizes where a size that follows from those of the inputs is 0 or 1."""
+        """Return the same capture, or one at larger sizes if a size that follows from the inputs' is 0 or 1."""
         captured = attempt.captured
         extents = {extent for node in captured.graph.data_nodes for extent in node.shape if not isinstance(extent, int)}
         tensors = self.inputs.tensors
@@ -167,7 +167,7 @@ class TorchModuleTracer:
         return True
 
     def _at(self, axes: Axes, tensors: Sequence[torch.Tensor]) -> _Attempt:
-        """Captured with these tensors in place of the example's. Raises CaptureError."""
+        """Return a capture with these tensors in place of the example's. Raises CaptureError."""
         call = FlatCall(self.source, self.inputs)
         asked: torch.nn.Module = call
         """Computes what the model does."""
@@ -240,7 +240,7 @@ class TorchModuleTracer:
         return CapturedModel(graph, example, result_names(paths), sizes, tuple(causes), captured_at)
 
     def _table(self, sizes: SizeRange, fakes: Sequence[torch.Tensor], axes: Axes) -> SymbolTable:
-        """The sizes of the inputs by name."""
+        """Return the sizes of the inputs by name."""
         table = SymbolTable(sizes)
         table.fake_mode = detect_fake_mode(fakes)
         every: list[tuple[Any, AxisSize, bool]] = []
@@ -257,7 +257,7 @@ class TorchModuleTracer:
     def _sizes(
         self, table: SymbolTable, fakes: Sequence[torch.Tensor], axes: Axes, tensors: Sequence[torch.Tensor]
     ) -> dict[str, int]:
-        """Symbol -> its size in these tensors."""
+        """Return symbol -> its size in these tensors."""
         found: dict[str, int] = {}
         for name, tensor, fake in zip(self.inputs.names, tensors, fakes, strict=True):
             for axis, size in enumerate(tensor.shape):
@@ -351,7 +351,7 @@ def _is_tied(size: int | torch.SymInt) -> bool:
 
 
 def _free_axes(name: str, fake: torch.Tensor, source: Source) -> dict[int, AxisSize]:
-    """The axes that an exported program leaves free, named as if they were declared without a name."""
+    """Return the axes that an exported program leaves free, named as if they were declared without a name."""
     if source.program is None:
         return {}
     free = [axis for axis, size in enumerate(fake.shape) if isinstance(size, torch.SymInt)]

@@ -37,7 +37,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
 
 
 def decompose(op: TorchOp, table: SymbolTable, other_body: Callable[..., Any] | None = None) -> Expansion | None:
-    """The steps of `op` and the tensors that take the place of its results; None if there is no decomposition.
+    """Return the steps of `op` and the tensors that take the place of its results; None if there is no decomposition.
 
     `op.refusal` says why then, if there is more to say than that. `other_body` is taken before all decompositions, and
     may use the operator itself.
@@ -71,7 +71,7 @@ def expand(
     inputs: Sequence[TensorVariable],
     joined: Callable[[Iterable[torch.Tensor]], Iterable[Any]] = iter,
 ) -> Expansion | None:
-    """The steps of `body`, called with the arguments of `op`. None if it refuses; `op.refusal` says why then.
+    """Return the steps of `body`, called with the arguments of `op`. None if it refuses; `op.refusal` says why then.
 
     `joined` makes what stands for the tensors among the arguments out of `inputs`.
     """

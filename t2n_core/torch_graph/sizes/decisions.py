@@ -129,7 +129,7 @@ def _asked(frame: FrameType | None) -> str | None:
 
 
 def _origin() -> Origin | None:
-    """The model's line that is being run, and the operator it called; None outside of any model."""
+    """Return the model's line that is being run, and the operator it called; None outside of any model."""
     frame: FrameType | None = sys._getframe(2)
     operator = ""
     while frame is not None:

@@ -38,7 +38,7 @@ class ScriptCall(torch.nn.Module):
         fn_name: str = "forward",
         arguments: Callable[[Sequence[torch.Tensor]], Sequence[Any]] = tuple,
     ) -> None:
-        """`arguments` gives those of the method, the tensors being known."""
+        """Take a method of a script; `arguments` turns tensors into the arguments of the method."""
         super().__init__()
         self.training = script.training
         graph = getattr(script, fn_name).graph.copy()
@@ -62,7 +62,7 @@ class ScriptCall(torch.nn.Module):
         return tuple(leaf for _, leaf in found if isinstance(leaf, torch.Tensor | torch.SymInt))
 
     def _weight(self, path: str) -> Any:
-        """The parameter or buffer of that name: capture has put its own tensors in their places."""
+        """Return the parameter or buffer of that name: capture has put its own tensors in their places."""
         found: Any = self.get_submodule(ROOT)
         for part in without_root(path).split("."):
             found = getattr(found, part, None)
@@ -180,7 +180,7 @@ def _convolution(
     input: torch.Tensor, weight: torch.Tensor, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int, *_: Any,
 ) -> Any:  # fmt: skip
-    """A trace writes every convolution as this; under their own names they are what torch.export gives."""
+    """Compute a convolution of a trace, which has one name for all, under the name that torch.export gives it."""
     rank = weight.dim() - 2
     if transposed:
         last: Any = getattr(torch, f"conv_transpose{rank}d")
@@ -234,7 +234,7 @@ def _line(file: str, number: int) -> str:
 
 
 def _origin(node: Any) -> tuple[str, str]:
-    """Module path and source line of a node."""
+    """Return the module path and source line of a node."""
     text = node.sourceRange()
     traced = list(_TRACED.finditer(text))
     frames: Sequence[re.Match[str]] = traced or list(_SCRIPTED.finditer(text))[::-1]

@@ -30,7 +30,7 @@ class Refusal(Exception):  # noqa: N818  it is no error of the program
 
 
 def static_size(size: Any, what: str) -> int:
-    """A size as a number. Raises Refusal if it varies or is too long to unroll."""
+    """Return a size as a number. Raises Refusal if it varies or is too long to unroll."""
     if not isinstance(size, int):
         raise Refusal(f"{what} needs a fixed size of its matrices")
     if size > UNROLLED:

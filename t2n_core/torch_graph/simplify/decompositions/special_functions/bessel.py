@@ -159,7 +159,7 @@ def _from_zeta(u: Any) -> Any:
 
 
 def _wave(u: Any, part: int) -> Any:
-    """The two slowly varying parts of Ai and Bi on the negative side, at zeta = 1 / u."""
+    """Return the two slowly varying parts of Ai and Bi on the negative side, at zeta = 1 / u."""
     mp, x = _mp(), _from_zeta(u)
     phase = _zeta(x) + mp.pi / 4
     ai, bi, scale = mp.airyai(-x), mp.airybi(-x), mp.sqrt(mp.pi) * mp.root(x, 4)

@@ -17,7 +17,7 @@ _MOST = 20
 
 
 def _hurwitz(power: int, x: Tensor) -> Tensor:
-    """The sum of (x + k)^-power over k >= 0, for x > 0, by Euler's and Maclaurin's formula."""
+    """Return the sum of (x + k)^-power over k >= 0, for x > 0, by Euler's and Maclaurin's formula."""
     total = torch.zeros_like(x)
     for k in range(_SHIFT):
         total = total + (x + k) ** -power
@@ -31,7 +31,7 @@ def _hurwitz(power: int, x: Tensor) -> Tensor:
 
 
 def _cotangent_derivative(order: int) -> list[int]:
-    """Coefficients in powers of c = cot(t) of the derivative of cot: each step multiplies dP/dc by -(1 + c²)."""
+    """Return the derivative's coefficients in powers of c = cot(t): each step multiplies dP/dc by -(1 + c²)."""
     polynomial = [0, 1]
     for _ in range(order):
         slope = [k * a for k, a in enumerate(polynomial)][1:]

@@ -154,7 +154,7 @@ def _unguarded(wrong: Outcome, accepts: Callable[[Sizes], bool]) -> Outcome:
 
 
 def _sizes_by_fate(answers: _Answers) -> dict[str, list[dict[str, int]]]:
-    """Return the facts of the outcome; nothing where every size ran."""
+    """Return the sizes that the engine refused, died at or did not run, as facts; empty if every size ran."""
     lists = {
         REFUSED: [sample.sizes for sample, _ in answers.refused],
         DIED: [sample.sizes for sample, _ in answers.died],

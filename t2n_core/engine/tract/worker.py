@@ -86,7 +86,7 @@ def serve_forking(driver: TractDriver, requests: io.FileIO, channel: io.FileIO) 
 
 
 def _wait_for_job(requests: io.FileIO, parent: int) -> bool:
-    """Return False if the parent died without closing the pipe, which a process forked from it still holds open."""
+    """Wait for a job; return False if the parent died and a process forked from it holds the pipe open."""
     while not select.select([requests], [], [], 2.0)[0]:
         if os.getppid() != parent:
             return False

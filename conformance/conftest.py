@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from conformance.suites.aten_outcomes import PROPERTY
+from conformance.checks.aten_outcomes import PROPERTY
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from conformance.suites.aten_outcomes import (
+from conformance.checks.aten_outcomes import (
     ALL_FAILED,
     ALL_REFUSED,
     COMPLETE,

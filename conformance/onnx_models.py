@@ -6,7 +6,7 @@ import ctypes
 import os
 from pathlib import Path
 
-from t2n_core.engine.driver import TractDriver, TractModel
+from t2n_core.engine.tract.driver import TractDriver, TractModel
 from t2n_core.errors import EngineLoadError, EngineOptimiseError
 
 

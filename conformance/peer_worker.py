@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from conformance.suites import aten_outcomes as found
-from conformance.suites.aten_cases import AtenCase, AtenSample, SampleSource, all_aten_cases
+from conformance.cases.aten import AtenCase, AtenSample, SampleSource, all_aten_cases
+from conformance.checks import aten_outcomes as found
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.parity import check_parity
 from t2n_core.check.samples import Sample
@@ -81,7 +81,7 @@ class OnnxEngine:
 
     def run(self, archive: Path, batches: Sequence[Sequence[Any]], *, timeout: float = 60.0) -> EngineReply:
         from conformance.onnx_models import load_onnx
-        from t2n_core.engine.driver import TractDriver
+        from t2n_core.engine.tract.driver import TractDriver
         from t2n_core.errors import EngineError, EngineOptimiseError
 
         stage: Any = "load"

@@ -18,8 +18,8 @@ import tomllib
 import venv
 from pathlib import Path
 
+from conformance.checks.aten_outcomes import read_lines
 from conformance.coverage import ROOT, print_summary, summarise
-from conformance.suites.aten_outcomes import read_lines
 
 ENGINE = "0.23.9"
 PEERS = {

@@ -92,8 +92,8 @@ def _our_errors() -> set[str]:
 
 def run(words: list[str], versions: list[str]) -> Iterator[tuple[str, str, tuple[str, str]]]:
     """Row, engine and what became of it."""
-    from conformance.suites.sizes_cases import NETS
-    from conformance.suites.sizes_checks import SECONDS_TO_RUN, check_result, export_of
+    from conformance.cases.sizes.patterns import NETS
+    from conformance.checks.sizes import SECONDS_TO_RUN, check_result, export_of
     from t2n_core import TractNNEF
     from t2n_core.check.outcome import Outcome
 

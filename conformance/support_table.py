@@ -13,7 +13,7 @@ from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
-from conformance.suites.aten_outcomes import (
+from conformance.checks.aten_outcomes import (
     ALL_REFUSED,
     COMPLETE,
     NO_SAMPLE,

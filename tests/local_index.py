@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from packaging import tags
 
-from t2n_core.engine import index as index_module
+from t2n_core.engine.provision import index as index_module
 from t2n_core.errors import EngineError
 
 

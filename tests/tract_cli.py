@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from packaging.version import Version
 
-from t2n_core.engine.driver import TractDriver
-from t2n_core.engine.resolved import ResolvedEngine
+from t2n_core.engine.provision.resolved import ResolvedEngine
+from t2n_core.engine.tract.driver import TractDriver
 from t2n_core.errors import EngineError
 
 REGISTRIES = {

@@ -1,39 +1,116 @@
-"""The table of pytest's options in the documentation, written from the options themselves.
+"""The tables of options in the documentation, written from the options themselves.
 
 python -m tools.option_table
 """
 
 from __future__ import annotations
 
+import inspect
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields
 from pathlib import Path
 
 from _pytest.config.argparsing import Parser
 
 import pytest_t2n.plugin
+from t2n_core.export.options import ExportOptions, help_of, marker_options
+from t2n_core.inference_target import InferenceTarget, KhronosNNEF, TractNNEF
 
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "command-line.md"
-BEGIN, END = "<!-- options -->\n\n", "\n<!-- end of options -->"
+ROOT = Path(__file__).parents[1]
+COMMAND_LINE = ROOT / "docs" / "reference" / "command-line.md"
+OPTIONS = ROOT / "docs" / "reference" / "options.md"
+TESTS = ROOT / "tests" / "contract"
+
+PROOFS: Mapping[tuple[type, str], str] = {
+    (TractNNEF, "pulse"): "test_a_stream_gives_the_numbers_of_the_whole",
+    (TractNNEF, "engine"): "test_engine_and_offline",
+    (TractNNEF, "offline"): "test_engine_and_offline",
+    (KhronosNNEF, "version"): "test_version_of_khronos",
+    (KhronosNNEF, "check_io"): "test_check_io_of_khronos",
+    (KhronosNNEF, "check_io_tolerance"): "test_check_io_of_khronos",
+    (KhronosNNEF, "dynamic_axes"): "test_khronos_has_no_dynamic_axes",
+}
+"""Option of a target -> the test that proves it, where that is not called `test_` and the option."""
 
 
-def option_table() -> str:
+def session_table() -> str:
     """Return a line of Markdown for each option of the plugin, with its ini twin and its help."""
     parser = Parser(_ispytest=True)
     pytest_t2n.plugin.pytest_addoption(parser)
-    lines = ["| option | ini | meaning |", "|---|---|---|"]
+    rows = []
     for option in parser.getgroup("t2n").options:
         (name,), attributes = option.names(), option.attrs()
         twin = f"`{attributes['dest']}`" if attributes["dest"] in parser._inidict else ""
         value = f"={attributes['metavar']}" if attributes.get("metavar") else ""
-        meaning = attributes["help"].replace("|", "\\|")
-        lines.append(f"| `{name}{value}` | {twin} | {meaning} |")
+        rows.append((f"`{name}{value}`", twin, attributes["help"]))
+    return _table(("option", "ini", "meaning"), rows)
+
+
+def export_table() -> str:
+    """Return a line for each option of an export, with its name in the marker and its default."""
+    in_marker = {option.name: name for name, option in marker_options().items()}
+    rows = []
+    for option in fields(ExportOptions):
+        assert option.default is not MISSING
+        marker = in_marker.get(option.name)
+        rows.append((f"`{option.name}`", f"`{marker}`" if marker else "", f"`{option.default!r}`", help_of(option)))
+    return _table(("option", "in the marker", "default", "meaning"), rows)
+
+
+def target_table(target: type[InferenceTarget]) -> str:
+    """Return a line for each option of a target, with its description in the class and the test that proves it."""
+    described = {**_arguments(InferenceTarget), **_arguments(target)}
+    places = {
+        name: path.relative_to(ROOT).as_posix()
+        for path in sorted(TESTS.rglob("test_*.py"))
+        for name in re.findall(r"^def (test_\w+)", path.read_text("utf-8"), re.MULTILINE)
+    }
+    rows = []
+    for name in inspect.signature(target).parameters:
+        test = PROOFS.get((target, name), f"test_{name}")
+        rows.append((f"`{name}`", described[name], f"`{places[test]}::{test}`"))
+    return _table(("option", "meaning", "proved by"), rows)
+
+
+def _arguments(target: type[InferenceTarget]) -> dict[str, str]:
+    """Return the section `Args` of a class's docstring: name -> description, as one line."""
+    text = inspect.getdoc(target) or ""
+    section = re.split(r"\n\n(?=\w+:\n)", text.partition("Args:\n")[2])[0]
+    found = re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", section, re.MULTILINE)
+    return {name: " ".join(words.split()) for name, words in found}
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
     return "\n".join(lines) + "\n"
 
 
-def with_table(text: str) -> str:
-    """Return the page with the table of today between its two comments."""
-    before, _, rest = text.partition(BEGIN)
-    return before + BEGIN + option_table() + END + rest.partition(END)[2]
+def pages() -> dict[Path, str]:
+    """Return each page with tables, as it has to be."""
+    tables = {
+        COMMAND_LINE: {"options": session_table()},
+        OPTIONS: {
+            "options of an export": export_table(),
+            "options of TractNNEF": target_table(TractNNEF),
+            "options of KhronosNNEF": target_table(KhronosNNEF),
+        },
+    }
+    return {path: _filled(path.read_text("utf-8"), of_page) for path, of_page in tables.items()}
+
+
+def _filled(text: str, tables: Mapping[str, str]) -> str:
+    """Return a page with each table between its two comments."""
+    for name, table in tables.items():
+        begin, end = f"<!-- {name} -->\n\n", f"<!-- end of {name} -->"
+        before, found, rest = text.partition(begin)
+        if not found:
+            raise ValueError(f"there is no comment <!-- {name} -->")
+        text = before + begin + table + "\n" + end + rest.partition(end)[2]
+    return text
 
 
 if __name__ == "__main__":
-    PAGE.write_text(with_table(PAGE.read_text("utf-8")), encoding="utf-8")
+    for page, text in pages().items():
+        page.write_text(text, encoding="utf-8")

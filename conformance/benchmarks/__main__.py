@@ -14,10 +14,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from conformance.benchmarks import checks, engine_speed, growth, memory, session, startup
+from conformance.benchmarks import checks, growth, memory, session, startup
+from conformance.benchmarks.engine import speed
 from conformance.benchmarks.machine import ROOT, describe_machine
-from conformance.benchmarks.nets import CHAIN_LENGTHS, EXPORTED
-from conformance.benchmarks.peer import NAME, Peer
+from conformance.benchmarks.nets.exported import CHAIN_LENGTHS, EXPORTED
+from conformance.benchmarks.peers.process import NAME, Peer
 from conformance.benchmarks.tables import markdown
 
 PARTS = ("export", "growth", "memory", "engine", "layers", "checks", "session", "startup")
@@ -123,9 +124,7 @@ def main() -> None:
                 if part in parts:
                     present = {who: p for who, p in peers.items() if p is not None}
                     results[part] = []
-                    for entries in engine_speed.measure(
-                        group, arguments.tract, Path(folder), present, arguments.rounds, say
-                    ):
+                    for entries in speed.measure(group, arguments.tract, Path(folder), present, arguments.rounds, say):
                         results[part] += entries
                         save(results, output)
             if "checks" in parts:

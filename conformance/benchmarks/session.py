@@ -29,7 +29,7 @@ def pytest_sessionstart(session):
     if session.config.getoption("numprocesses", None) and not hasattr(session.config, "workerinput"):
         return  # the controller of xdist runs no test
     from dataclasses import replace
-    from t2n_core.engine.tract import TractEngine
+    from t2n_core.engine.tract.engine import TractEngine
     from t2n_core.export.model import ModelExport
 
     plain_to, plain_run, results, replies = ModelExport.to, TractEngine.run, {}, {}

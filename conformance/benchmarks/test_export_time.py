@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from conformance.benchmarks.nets import CHAIN_LENGTHS, EXPORTED, build, chain
+from conformance.benchmarks.nets.exported import CHAIN_LENGTHS, EXPORTED, build, chain
 from t2n_core import TractNNEF, export_model_to_nnef
 
 VERSION = "0.23.9"

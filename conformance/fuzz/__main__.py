@@ -10,10 +10,16 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.console import Console
+from rich.table import Column, Table
+
 from conformance.fuzz.generator import generate
 from conformance.fuzz.session import Judged, judge_all, shrunk
 from conformance.fuzz.verdict import FAILURES, REFUSED, STATUSES, UNGUARDED, WRONG
 from t2n_core.engine import ResolvedEngine, resolve_engines
+
+_COLUMNS = 160
+"""Width of the printed table, in a file too."""
 
 
 def print_summary(found: Sequence[Judged], seconds: float) -> None:
@@ -28,9 +34,10 @@ def print_summary(found: Sequence[Judged], seconds: float) -> None:
             if verdict.failed or verdict.status == REFUSED:
                 causes[verdict.status, verdict.cause][one.seed].append(verdict.engine.split()[-1])
     shown = [status for status in STATUSES if any(counts[status] for counts in by_engine.values())]
-    print(f"{'':16}" + "".join(f"{status:>14}" for status in shown))
+    table = Table("engine", *(Column(status, justify="right") for status in shown), box=None)
     for engine, counts in by_engine.items():
-        print(f"{engine:16}" + "".join(f"{counts[status]:14}" for status in shown))
+        table.add_row(engine, *(str(counts[status]) for status in shown))
+    Console(width=_COLUMNS).print(table)
     for status in STATUSES:
         groups = {cause: seeds for (s, cause), seeds in causes.items() if s == status}
         for cause, seeds in sorted(groups.items(), key=lambda item: -len(item[1])):

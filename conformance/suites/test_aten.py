@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from conformance.suites import aten_checks, aten_outcomes
+from conformance.checks import aten, aten_outcomes
 from t2n_core.export.model import ModelExport
 
 SELECTED = 2
@@ -23,7 +23,7 @@ OTHER_DTYPES = 3
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "case" in metafunc.fixturenames:
-        from conformance.suites.aten_cases import all_aten_cases
+        from conformance.cases.aten import all_aten_cases
 
         cases = all_aten_cases()
         metafunc.parametrize("case", cases, ids=[case.id for case in cases])
@@ -39,7 +39,7 @@ def test_aten(
     exports, left_out = _exports(case, request.config.getoption("complete"))
     lines = []
     for sample_id, export in exports:
-        lines.append(aten_checks.check_sample(sample_id, nnef_export, export))
+        lines.append(aten.check_sample(sample_id, nnef_export, export))
     line = aten_outcomes.CaseLine(
         case.id,
         case.kind,
@@ -51,13 +51,13 @@ def test_aten(
         round(time.perf_counter() - start, 3),
     )
     record_property(aten_outcomes.PROPERTY, line.to_json())
-    aten_checks.judge(lines, left_out)
+    aten.judge(lines, left_out)
 
 
 @lru_cache(maxsize=1)
 def _exports(case: Any, complete: bool) -> tuple[list[tuple[str, ModelExport]], dict[str, int]]:
     """The samples of a case, each captured once for all engines, whose cells follow one another."""
-    from conformance.suites.aten_cases import SampleSource
+    from conformance.cases.aten import SampleSource
 
     plain = case.dtype == "float32" and case.kind != "inplace"
     most = (None if complete else SELECTED) if plain else OTHER_DTYPES

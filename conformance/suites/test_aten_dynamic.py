@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from conformance.suites import aten_checks
+from conformance.checks import aten
 from t2n_core.export.model import ModelExport
 
 SELECTED = 2
@@ -22,7 +22,7 @@ FIXED = "no axis that PyTorch takes in another size"
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "case" in metafunc.fixturenames:
-        from conformance.suites.aten_cases import all_aten_cases
+        from conformance.cases.aten import all_aten_cases
 
         cases = [case for case in all_aten_cases() if case.kind == "operator" and case.dtype == "float32"]
         metafunc.parametrize("case", cases, ids=[case.name for case in cases])
@@ -32,14 +32,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def test_aten_dynamic(case: Any, nnef_export: Any, request: pytest.FixtureRequest, record_property: Any) -> None:
     record_property("t2n_op", case.name)
     exports, left_out = _exports(case, request.config.getoption("complete"))
-    lines = [aten_checks.check_sample(sample_id, nnef_export, export) for sample_id, export in exports]
-    aten_checks.judge(lines, left_out)
+    lines = [aten.check_sample(sample_id, nnef_export, export) for sample_id, export in exports]
+    aten.judge(lines, left_out)
 
 
 @lru_cache(maxsize=1)
 def _exports(case: Any, complete: bool) -> tuple[list[tuple[str, ModelExport]], dict[str, int]]:
     """The samples of a case, each captured once for all engines, whose cells follow one another."""
-    from conformance.suites.aten_cases import SampleSource
+    from conformance.cases.aten import SampleSource
 
     source = SampleSource(case)
     found, fixed = [], 0

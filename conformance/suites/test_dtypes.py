@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from conformance.suites.dtypes_cases import NETS, all_cases, sample
+from conformance.cases.dtypes import NETS, all_cases, sample
 from t2n_core import ModelExport
 
 ACCUMULATED = ("linear", "conv", "conv_transposed", "batch_norm", "matmul", "attention", "lstm", "gru", "rnn")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from conformance.suites.at_one import export_at_one
-from conformance.suites.dynamic_cases import LONGER, NETS
+from conformance.cases.dynamic import LONGER, NETS
+from conformance.checks.at_one import export_at_one
 from t2n_core import ModelExport
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from conformance.suites.at_one import export_at_one
+from conformance.checks.at_one import export_at_one
 from t2n_core import ModelExport
 
 Axes = dict[int, str]

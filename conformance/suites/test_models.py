@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from conformance.suites.at_one import cut_to_one, in_rows
-from conformance.suites.model_cases import ModelCase
+from conformance.cases.models.case import ModelCase
+from conformance.checks.at_one import cut_to_one, in_rows
 from t2n_core import ModelExport
 
 LIBRARIES = ("torchvision", "timm", "transformers", "torchaudio")
@@ -23,14 +23,14 @@ for _package in LIBRARIES:
     if importlib.util.find_spec(_package) is None:
         pytest.skip(f"{_package} is not installed; run `tox -e models`", allow_module_level=True)
 
-importlib.import_module("conformance.suites.model_libraries")  # before the libraries themselves
+importlib.import_module("conformance.cases.models.libraries")  # before the libraries themselves
 
 
 def all_cases() -> dict[str, ModelCase]:
     """By name: `torchvision-resnet18`."""
     found: dict[str, ModelCase] = {}
     for library in LIBRARIES:
-        cases = importlib.import_module(f"conformance.suites.model_cases_{library}").CASES
+        cases = importlib.import_module(f"conformance.cases.models.{library}").CASES
         found.update({f"{library}-{name}": case for name, case in cases.items()})
     return found
 

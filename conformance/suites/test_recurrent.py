@@ -11,8 +11,7 @@ import torch
 from torch import nn
 from torch.nn.utils import rnn
 
-from conformance.suites.at_one import export_at_one
-from conformance.suites.recurrent_cases import (
+from conformance.cases.recurrent import (
     BATCH,
     HIDDEN,
     INPUT,
@@ -21,6 +20,7 @@ from conformance.suites.recurrent_cases import (
     all_cases,
     representative_cases,
 )
+from conformance.checks.at_one import export_at_one
 from t2n_core import ModelExport
 
 pytestmark = pytest.mark.nnef_export(target="tract")

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from conformance.suites.sizes_cases import NETS
-from conformance.suites.sizes_checks import SECONDS_TO_RUN, check_result, export_of
+from conformance.cases.sizes.patterns import NETS
+from conformance.checks.sizes import SECONDS_TO_RUN, check_result, export_of
 
 CELLS = [
     pytest.param(name, sizes, id=f"{name}-{'x'.join(map(str, sizes.values()))}")

@@ -10,10 +10,10 @@ from packaging.version import Version
 from rich.console import Console
 from rich.table import Table
 
-from t2n_core.engine.index import list_versions
-from t2n_core.engine.resolution import resolve_engines
-from t2n_core.engine.store import EngineStore
-from t2n_core.engine.versions import UNUSABLE, choose_versions, parse_spec
+from t2n_core.engine.provision.index import list_versions
+from t2n_core.engine.provision.resolution import resolve_engines
+from t2n_core.engine.provision.store import EngineStore
+from t2n_core.engine.provision.versions import UNUSABLE, choose_versions, parse_spec
 from t2n_core.errors import EngineResolveError
 
 _GRAMMAR = "0.21 | 0.21.13 | '>=0.21,<0.23' | latest | all-minors | all, or a comma list of these"

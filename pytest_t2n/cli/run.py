@@ -57,7 +57,7 @@ def _run(options: argparse.Namespace) -> int:
 def run_bundle(options: argparse.Namespace) -> int:
     """Return exit status 1 if a cell fails unexpectedly, or passes although an entry expects a failure."""
     from pytest_t2n.report.matrix import is_surprise
-    from t2n_core.engine.khronos import KhronosEngine
+    from t2n_core.engine.khronos.engine import KhronosEngine
     from t2n_core.engine.pool import close_all
 
     manifest = read_manifest(options.bundle)
@@ -181,7 +181,7 @@ def _check(options: argparse.Namespace, runner: Engine, engine: SelectedEngine, 
 
 def _runner(engine: SelectedEngine) -> Engine:
     if engine.resolved is None:
-        from t2n_core.engine.khronos import KhronosEngine
+        from t2n_core.engine.khronos.engine import KhronosEngine
 
         return KhronosEngine.shared()
     from t2n_core.engine import ResolvedEngine, engine_for

@@ -16,7 +16,7 @@ from t2n_core.export.options import ExportOptions, choices_of, help_of, marker_o
 
 if TYPE_CHECKING:
     from t2n_core.check.level import TractCheckTolerance
-    from t2n_core.engine.versions import SpecItem
+    from t2n_core.engine.provision.versions import SpecItem
 
 OWN_ARGUMENTS = {
     "target": "tract, khronos or a list of both",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from t2n_core.engine import ResolvedEngine
-    from t2n_core.engine.versions import SpecItem
+    from t2n_core.engine.provision.versions import SpecItem
 
 KHRONOS_VERSION = "1.0.5"
 ENGINE_PARAM = "t2n_engine"
@@ -58,7 +58,7 @@ def parse_versions(versions: str | Iterable[str]) -> tuple[SpecItem, ...]:
     Raises:
         EngineResolveError: an item is not in the grammar, or there is none.
     """
-    from t2n_core.engine.versions import parse_spec
+    from t2n_core.engine.provision.versions import parse_spec
     from t2n_core.errors import EngineResolveError
 
     items = parse_spec(versions if isinstance(versions, str) else ",".join(versions))
@@ -75,7 +75,7 @@ def engines_for(
     chosen = [engine for engine in engines if engine.target in wanted]
     if versions is None:
         return chosen
-    from t2n_core.engine.versions import choose_versions
+    from t2n_core.engine.provision.versions import choose_versions
     from t2n_core.errors import EngineResolveError
 
     known = [_version(engine) for engine in chosen if engine.target == "tract"]
@@ -105,7 +105,7 @@ def cache_folder(settings: Settings) -> Path:
     """Return the folder where the engines of this session are kept."""
     if settings.cache_dir is not None:
         return settings.cache_dir
-    from t2n_core.engine.store import default_cache_dir
+    from t2n_core.engine.provision.store import default_cache_dir
 
     return default_cache_dir()
 

@@ -29,8 +29,8 @@ from pytest_t2n.records.schema import (
     RunLine,
     cells_of,
 )
-from pytest_t2n.records.whole import replacing
 from t2n_core.check.stage import Stage, Status
+from t2n_core.files import replacing
 
 _NAMED = 20
 """Number of earlier failures that are named; the rest is counted."""

@@ -11,7 +11,7 @@ from pytest_t2n.expect.entries import HEADER_LINE, Expectation, read_expectation
 from pytest_t2n.expect.judge import ACCEPTED, acceptable
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.schema import CellLine
-from pytest_t2n.records.whole import write_whole
+from t2n_core.files import write_whole
 
 HEADER = """\
 # Failures that are known, for `--t2n-expect`. The first entry that fits a cell counts; one that holds no longer, or

@@ -53,12 +53,12 @@ class Expectation:
 
     @property
     def place(self) -> str:
-        """File and line of the entry."""
+        """Return the file and line of the entry."""
         return f"{self.file}:{self.line}"
 
     @property
     def why(self) -> str:
-        """Reason of the entry, with its issue if it has one."""
+        """Return the reason of the entry, with its issue if it has one."""
         return f"{self.reason} ({self.issue})" if self.issue else self.reason
 
     def fits(self, case: str, target: str, version: str) -> bool:

@@ -23,17 +23,17 @@ class SelectedEngine:
 
     @property
     def id(self) -> str:
-        """The end of test ids: `tract-0.21.19`, `khronos`."""
+        """Return the end of test ids: `tract-0.21.19`, `khronos`."""
         return f"{self.target}-{self.label}" if self.resolved else self.target
 
     @property
     def title(self) -> str:
-        """Target and label, the title of the column."""
+        """Return the target and label, the title of the column."""
         return f"{self.target} {self.label}"
 
     @property
     def requested(self) -> str:
-        """The item of the version spec that asked for it."""
+        """Return the item of the version spec that asked for it."""
         return self.resolved.get("requested", "") if self.resolved else ""
 
     def to_dict(self) -> dict[str, Any]:

@@ -40,12 +40,12 @@ class CellCounts:
 
     @property
     def total(self) -> int:
-        """Number of all cells."""
+        """Return the number of all cells."""
         return self.counts.total()
 
     @property
     def reused(self) -> int:
-        """Number of results of earlier sessions."""
+        """Return the number of results of earlier sessions."""
         return sum(count for key, count in self.counts.items() if key.reused)
 
 

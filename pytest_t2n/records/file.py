@@ -12,7 +12,7 @@ import msgspec
 
 from pytest_t2n.records.outline import outline_of
 from pytest_t2n.records.schema import SCHEMA, CellLine, GraphLine, Record, RecordError
-from pytest_t2n.records.whole import write_whole
+from t2n_core.files import write_whole
 
 MATRIX_FILE = "matrix.jsonl"
 
@@ -161,7 +161,7 @@ class StoredRecords:
 
     @property
     def graphs(self) -> Mapping[str, str]:
-        """Texts of the graphs by their keys, read from the file on access."""
+        """Return the texts of the graphs by their keys, read from the file on access."""
         return _StoredGraphs(self._file, self._graphs)
 
     def whole(self, cell: CellLine) -> CellLine:

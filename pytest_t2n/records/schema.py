@@ -32,7 +32,7 @@ class EngineLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def title(self) -> str:
-        """Target and label, the title of the column."""
+        """Return the target and label, the title of the column."""
         return f"{self.target} {self.label}"
 
 
@@ -128,7 +128,7 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
 
     @property
     def engine(self) -> str:
-        """Title of the column."""
+        """Return the title of the column."""
         return f"{self.target} {self.label}"
 
 

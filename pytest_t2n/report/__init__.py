@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pytest_t2n.records.schema import Record
-from pytest_t2n.records.whole import write_whole
 from pytest_t2n.report.badges import badges
 from pytest_t2n.report.markdown import summary_markdown
 from pytest_t2n.report.matrix import Matrix
 from pytest_t2n.report.page import matrix_page
+from t2n_core.files import write_whole
 
 
 def write_report(records: Iterable[Record], directory: Path, baseline: Iterable[Record] | None = None) -> list[Path]:

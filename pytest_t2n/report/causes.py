@@ -21,22 +21,22 @@ class Cause:
 
     @property
     def surprises(self) -> int:
-        """Number of cells that failed unexpectedly."""
+        """Return the number of cells that failed unexpectedly."""
         return sum(map(is_surprise, self.cells))
 
     @property
     def cases(self) -> int:
-        """Number of cases with this cause."""
+        """Return the number of cases with this cause."""
         return len({cell.case for cell in self.cells})
 
     @property
     def engines(self) -> list[str]:
-        """Titles of the engines that fail with this cause."""
+        """Return the titles of the engines that fail with this cause."""
         return list(dict.fromkeys(cell.engine for cell in self.cells))
 
     @property
     def title(self) -> str:
-        """The gist of the first message."""
+        """Return the gist of the first message."""
         return message_gist(self.first) or f"{self.first.status} at {self.first.stage}"
 
 

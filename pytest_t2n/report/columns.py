@@ -39,7 +39,7 @@ class Column:
 
     @property
     def segments(self) -> list[tuple[str, str, int]]:
-        """Segments of the bar, from good to bad: kind (`level` or `status`), word, count."""
+        """Return the segments of the bar, from good to bad: kind (`level` or `status`), word, count."""
         levels = [("level", level.value, self.levels[level.value]) for level in LEVELS]
         without = self.statuses["pass"] - sum(self.levels.values())
         statuses = [("status", word, count) for word, count in self.statuses.items() if word != "pass"]

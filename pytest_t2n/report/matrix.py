@@ -26,22 +26,22 @@ class Row:
 
     @property
     def suite(self) -> str:
-        """The test file: `suites/test_aten.py`."""
+        """Return the test file: `suites/test_aten.py`."""
         return self.case.partition("::")[0]
 
     @property
     def name(self) -> str:
-        """The case inside its suite: `test_layer[linear]`."""
+        """Return the case inside its suite: `test_layer[linear]`."""
         return self.case.partition("::")[2] or self.case
 
     @property
     def function(self) -> str:
-        """The test without its parameters: `test_layer`."""
+        """Return the test without its parameters: `test_layer`."""
         return self.name.partition("[")[0]
 
     @property
     def op(self) -> str:
-        """The operator that the case is about; empty if it has several and the test names none."""
+        """Return the operator that the case is about; empty if it has several and the test names none."""
         named = self._first(lambda cell: cell.op)
         if named:
             return named
@@ -52,14 +52,14 @@ class Row:
 
     @property
     def ops(self) -> list[str]:
-        """The operators of the case, the one that it is about first."""
+        """Return the operators of the case, the one that it is about first."""
         found = dict.fromkeys([self.op, *(op for cell in self._known() for op in cell.ops)])
         found.update({cell.error.op: None for cell in self._known() if cell.error is not None})
         return [op for op in found if op]
 
     @property
     def dtype(self) -> str:
-        """Type that the case computes in: that of its input, else of its first output."""
+        """Return the type that the case computes in: that of its input, else of its first output."""
         return self._first(lambda cell: cell.dtype) or self._first(
             lambda cell: cell.outputs[0].dtype if cell.outputs else ""
         )
@@ -111,7 +111,7 @@ class Matrix:
 
     @property
     def cells(self) -> list[CellLine]:
-        """The cells of all rows."""
+        """Return the cells of all rows."""
         return [cell for row in self.rows for cell in row.cells if cell is not None]
 
     def column(self, index: int) -> list[CellLine]:
@@ -120,13 +120,13 @@ class Matrix:
 
     @property
     def statuses(self) -> list[str]:
-        """The statuses that occur, in the order of their definition."""
+        """Return the statuses that occur, in the order of their definition."""
         found = {cell.status for cell in self.cells}
         return [status.value for status in Status if status.value in found]
 
     @property
     def suite_names(self) -> dict[str, str]:
-        """A short name per suite: `aten` for `suites/test_aten.py`, the path where two would be equal."""
+        """Return a short name per suite: `aten` for `suites/test_aten.py`, the path where two would be equal."""
         suites = dict.fromkeys(row.suite for row in self.rows)
         short = {suite: PurePosixPath(suite).stem.removeprefix("test_") or suite for suite in suites}
         shared = Counter(short.values())

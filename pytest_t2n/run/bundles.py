@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +20,8 @@ import pytest
 
 from pytest_t2n.records.cell import Cell
 from pytest_t2n.records.schema import RecordError, RunLine
-from pytest_t2n.records.whole import write_whole
 from t2n_core.check.level import TractCheckTolerance
+from t2n_core.files import put_in_place, write_whole
 
 if TYPE_CHECKING:
     from t2n_core.check.samples import Sample
@@ -188,17 +186,18 @@ def _copy(source: Path, target: Path) -> None:
     if target.exists():
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".draft-", ignore_cleanup_errors=True) as scratch:
-        draft = Path(scratch) / "archive"
-        if source.is_dir():
-            shutil.copytree(source, draft)
-        else:
-            shutil.copyfile(source, draft)
-        try:
-            os.replace(draft, target)
-        except OSError:
-            if not target.exists():  # a folder that another worker placed meanwhile
-                raise
+    try:
+        put_in_place(target, lambda draft: _copy_into(draft, source), folder=source.is_dir())
+    except OSError:
+        if not target.exists():  # a folder that another worker placed meanwhile
+            raise
+
+
+def _copy_into(draft: Path, source: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, draft, dirs_exist_ok=True)
+    else:
+        shutil.copyfile(source, draft)
 
 
 __all__ = [

@@ -28,7 +28,7 @@ class ExportSummary:
 
     @property
     def graph_line(self) -> GraphLine | None:
-        """The graph as a record; None if there is none."""
+        """Return the graph as a record; None if there is none."""
         if not self.graph:
             return None
         return GraphLine(SCHEMA, sha256(self.graph.encode()).hexdigest()[:_KEY], self.graph)

@@ -16,8 +16,8 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from pytest_t2n.records.from_outcome import REUSED
-from pytest_t2n.records.whole import write_whole
 from pytest_t2n.run.bundles import CheckInputs
+from t2n_core.files import write_whole
 
 if TYPE_CHECKING:
     from t2n_core.check.outcome import Outcome

@@ -125,7 +125,7 @@ class _Search:
         return self.sample.sizes or self.result.captured.symbols
 
     def _read(self) -> list[TensorVariable]:
-        """Results that something reads, in the order of computation: only those are sure to have a form."""
+        """Return the results that something reads, in the order of computation: only those are sure to have a form."""
         read = {id(v) for op in self.graph.op_nodes for v in op.inputs} | {id(v) for v in self.graph.outputs}
         inputs = {id(v) for v in self.graph.inputs}
         found = [o for op in self.graph.op_nodes for o in op.outputs if o is not None and o.data is None]
@@ -220,7 +220,7 @@ class _Search:
         return compare(expected.numpy(), got, name=variable.name, tolerance=self.level)
 
     def _run(self, shown: Sequence[TensorVariable], **options: Any) -> EngineReply:
-        """Raises the T2NError of a cut that cannot be written."""
+        """Run the part of the graph that leads to these values. Raises T2NError if it cannot be written."""
         target, export = self.result.target, self.result.export
         cut = TorchModuleIRGraph(
             self.graph.inputs, list(shown), self.graph.op_nodes, self.graph.weights, self.graph.table

@@ -274,14 +274,14 @@ def _note_relative(tally: _Tally, gap: Array, a: Array, b: Array) -> None:
 
 
 def _ulp_distance(x: Array, y: Array) -> int:
-    """Largest number of representable values between two finite arrays of one float dtype."""
+    """Return the largest number of representable values between two finite arrays of one float dtype."""
     p, q = _ordered(x), _ordered(y)
     low, high = np.minimum(p, q), np.maximum(p, q)
     return int((high.view(np.uint64) - low.view(np.uint64)).max())
 
 
 def _ordered(values: Array) -> NDArray[np.int64]:
-    """Bits of floats as integers in the order of the values; both zeros are 0."""
+    """Return the bits of floats as integers in the order of the values; both zeros are 0."""
     bits = values.view(f"i{values.dtype.itemsize}")
     lowest = np.iinfo(bits.dtype).min
     return np.where(bits < 0, lowest - bits, bits).astype(np.int64)

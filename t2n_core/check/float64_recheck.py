@@ -11,7 +11,7 @@ import numpy as np
 
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.reference import double_outputs
-from t2n_core.engine.khronos import KhronosEngine
+from t2n_core.engine.khronos.engine import KhronosEngine
 from t2n_core.engine.protocol import Array
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs
 from t2n_core.torch_graph.ways_in.sources import Source
@@ -20,10 +20,10 @@ AGREES = 1e-6
 """Relative to the largest number of an output; literals of the text are float32, which alone makes about 1e-8."""
 
 
-def compared_in_double(
+def recheck_in_float64(
     outcome: Outcome, archive: Path, inputs: Sequence[Array], source: Source, example: ModelInputs
 ) -> Outcome:
-    """The outcome of a mismatch with the answer as its hint, and as the fact `float64`.
+    """Return the outcome of a mismatch with the answer as its hint, and as the fact `float64`.
 
     `inputs` are the arrays of the example call.
     """
@@ -50,4 +50,4 @@ def _relative_error(expected: Any, found: Any) -> float:
     return float(np.abs(expected - found).max(initial=0.0)) / scale
 
 
-__all__ = ["compared_in_double"]
+__all__ = ["recheck_in_float64"]

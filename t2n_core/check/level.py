@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class TractCheckTolerance(StrEnum):
-    """How far the engine's numbers may be from PyTorch's, tightest first; tighter levels compare as smaller."""
+    """Limits of the distance between the engine's numbers and PyTorch's, tightest first; tighter levels are smaller."""
 
     EXACT = "exact"
     CLOSE = "close"
@@ -17,7 +17,7 @@ class TractCheckTolerance(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> TractCheckTolerance | None:
-        """Names in any case; any other value is a ValueError of the enum."""
+        """Return the level of a name in any case; None for any other value, which the enum then refuses."""
         if isinstance(value, str):
             for member in cls:
                 if member.value == value.strip().lower():
@@ -26,7 +26,7 @@ class TractCheckTolerance(StrEnum):
 
     @classmethod
     def parse(cls, value: str | TractCheckTolerance) -> TractCheckTolerance:
-        """The level called `value`, in any case.
+        """Return the level called `value`, in any case.
 
         Raises:
             InputError: no level has this name.

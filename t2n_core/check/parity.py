@@ -80,7 +80,7 @@ def check_parity(
 
 
 def _split(reply: EngineReply, count: int) -> tuple[EngineReply, EngineReply]:
-    """The answers to the first so many batches, and to the others, which come only where the first ones ran."""
+    """Return the reply to the first batches, and that to the others, which come only if the first ones ran."""
     inside = {index: text for index, text in reply.refused.items() if index < count}
     if inside:
         first = min(inside)
@@ -94,7 +94,7 @@ def _split(reply: EngineReply, count: int) -> tuple[EngineReply, EngineReply]:
 
 
 def _unguarded(found: Outcome, beyond: EngineReply, outside: Sequence[Sample]) -> Outcome:
-    """The outcome, or the failure that the engine runs out of the range; deaths there are a fact of it."""
+    """Return the outcome, or a failure if the engine runs beyond the range; a death there is a fact of the outcome."""
     ran = [outside[index].sizes for index in range(len(beyond.outputs)) if index not in beyond.refused]
     if ran:
         message = (
@@ -125,7 +125,7 @@ def archive_digest(archive: Path) -> tuple[str, int]:
 
 
 def failed(reply: EngineReply, samples: Sequence[Sample], common: Mapping[str, Any]) -> Outcome:
-    """The outcome of an engine that did not answer all samples; `common` are further fields."""
+    """Return the outcome of an engine that did not answer all samples; `common` are further fields."""
     status, stage = _REPLY_STATUS[reply.status], Stage(reply.stage)
     message = reply.message or f"the engine gave no message ({reply.status} at stage {stage.value})"
     failed_sizes: tuple[Mapping[str, int], ...] = ()
@@ -149,7 +149,7 @@ def compared(
     required: TractCheckTolerance,
     common: Mapping[str, Any],
 ) -> Outcome:
-    """The outcome of an engine that answered each sample, by its numbers; `common` are further fields."""
+    """Return the outcome of an engine that answered each sample, by its numbers; `common` are further fields."""
     worst: list[OutputComparison] = []
     differing: list[Mapping[str, int]] = []
     for sample, got in zip(samples, reply.outputs, strict=True):
@@ -186,14 +186,14 @@ def compared(
 
 
 def _narrowed(expected: Array, got: Array) -> Array:
-    """float32 as float16, or int64 as the integer wanted, if every value is one; else as it came: a mismatch."""
-    halves = expected.dtype == np.float16 and got.dtype == np.float32
+    """Return float32 as float16, or int64 as the integer wanted, if every value is one; else the array as it came."""
+    floats = expected.dtype == np.float16 and got.dtype == np.float32
     integers = expected.dtype.kind in "iu" and got.dtype == np.int64
-    if not halves and not integers:
+    if not floats and not integers:
         return got
     with np.errstate(over="ignore"):
         narrow = got.astype(expected.dtype)
-    return narrow if np.array_equal(narrow.astype(got.dtype), got, equal_nan=halves) else got
+    return narrow if np.array_equal(narrow.astype(got.dtype), got, equal_nan=floats) else got
 
 
 def _badness(output: OutputComparison) -> tuple[bool, bool, int, float]:

@@ -20,7 +20,7 @@ from t2n_core.nnef.sizes.dims import Dim, Shape, evaluate
 from t2n_core.nnef.sizes.ranges import SizeRange, ranges_text
 from t2n_core.nnef.sizes.size_edges import edges
 from t2n_core.op.compression import DequantisedSource
-from t2n_core.rewriter.context import as_it_is
+from t2n_core.rewriter.context import without_rewrites
 from t2n_core.torch_graph.capture.tracer import CapturedModel
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.ways_in.sources import Source
@@ -73,7 +73,7 @@ class Reference:
 
         Raises InputError if the model cannot run at these sizes.
         """
-        with as_it_is():
+        with without_rewrites():
             return resized_sample(self._model(compressed), self.inputs, self._shapes, dict(sizes))
 
     def inputs_at(self, sizes: Mapping[str, int]) -> tuple[Any, ...] | None:
@@ -91,7 +91,7 @@ class Reference:
         graph, names = self.captured.graph, self.inputs.names
         extra = [bind_inputs(self.source, more, self.kwargs, names) for more in self.extra_inputs()]
         dims = [*(d for value in graph.data_nodes for d in value.shape), *graph.bounds()]
-        with as_it_is(), timed(self.times, "reference"):
+        with without_rewrites(), timed(self.times, "reference"):
             return reference_samples(model, self.inputs, self._shapes, self.captured.symbols, extra, held, dims)
 
 
@@ -150,7 +150,7 @@ def double_outputs(source: Source, inputs: ModelInputs) -> list[Any]:
 def _with_ends(
     turns: Mapping[str, list[int]], held: SizeRange | None, symbols: Mapping[str, int]
 ) -> dict[str, list[int]]:
-    """The edges, and the largest size of each symbol that has one, where that is not much larger than the example."""
+    """Return the edges, and each symbol's largest size, unless that is much larger than the example."""
     found = {name: list(sizes) for name, sizes in turns.items()}
     for name, (_, high) in (held.bounds if held is not None else {}).items():
         if high is not None and name in symbols and high <= max(_LARGE, 4 * symbols[name]):
@@ -169,7 +169,7 @@ def _sizes_of(shapes: Sequence[Shape], tensors: Sequence[torch.Tensor]) -> dict[
 
 
 def _larger(sizes: dict[str, int], traced: dict[str, int]) -> list[dict[str, int]]:
-    """These sizes, and larger ones of what differs from the example: a net may take multiples of 8 only."""
+    """Return these sizes, and larger ones of what differs from the example: a net may take multiples of 8 only."""
 
     def grown(name: str, size: int, step: int) -> int:
         if size == traced[name]:
@@ -180,7 +180,7 @@ def _larger(sizes: dict[str, int], traced: dict[str, int]) -> list[dict[str, int
 
 
 def resized_sample(model: Runnable, inputs: ModelInputs, shapes: Sequence[Shape], sizes: dict[str, int]) -> Sample:
-    """Random inputs at these sizes, the same ones each time. Raises InputError if the model cannot run at them."""
+    """Return random inputs at these sizes, the same each time. Raises InputError if the model cannot run at them."""
     tensors = [torch.from_numpy(np.array(array)) for array in _resized(inputs, shapes, sizes)]
     return _sample(model, inputs, tensors, sizes, ", ".join(f"{k}={v}" for k, v in sizes.items()))
 
@@ -214,7 +214,7 @@ def _sample(
 
 
 def tensors_of(outputs: Any) -> list[torch.Tensor]:
-    """The tensors among a model's results, in the order of the exported outputs."""
+    """Return the tensors among a model's results, in the order of the exported outputs."""
     return [leaf for leaf in leaves(outputs) if isinstance(leaf, torch.Tensor)]
 
 

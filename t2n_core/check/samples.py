@@ -29,7 +29,7 @@ class Sample:
 
 
 def resized_input(example: Array, shape: Sequence[int], rng: np.random.Generator) -> Array:
-    """A new random input of `shape`, drawn like the example.
+    """Return a new random input of `shape`, drawn like the example.
 
     Floats are normal with the example's mean and deviation, signed and finite. Integers and booleans are drawn from the
     example's own values, so that indices stay valid; so are floats with at most two different values, which are masks.
@@ -116,7 +116,7 @@ def _next_even(traced: int) -> int:
 
 
 def _next_prime(start: int, taken: set[int]) -> int:
-    """The first odd prime from `start` on that no other symbol uses."""
+    """Return the first odd prime from `start` on that no other symbol uses."""
     size = max(3, start) | 1
     while size in taken or any(size % divisor == 0 for divisor in range(3, int(size**0.5) + 1, 2)):
         size += 2

@@ -123,7 +123,7 @@ def _judged(
     required: TractCheckTolerance,
     common: Mapping[str, Any],
 ) -> Outcome:
-    """Wrong numbers count first, then deaths, then refusals of sizes at which the archive should hold."""
+    """Return the outcome: wrong numbers come first, then deaths, then refusals of sizes that the archive holds for."""
     found = None
     if answers.ran:
         widened = answers.first is not None and answers.first.widened
@@ -145,7 +145,7 @@ def _judged(
 
 
 def _unguarded(wrong: Outcome, accepts: Callable[[Sizes], bool]) -> Outcome:
-    """Other numbers, and whether all of them are beyond the range, where the engine should have refused."""
+    """Return the outcome of wrong numbers, with a hint if all are beyond the range, where no engine should run."""
     beyond = [dict(sizes) for sizes in wrong.failed_sizes if not accepts(sizes)]
     if len(beyond) < len(wrong.failed_sizes) or wrong.error is None:
         return wrong
@@ -154,7 +154,7 @@ def _unguarded(wrong: Outcome, accepts: Callable[[Sizes], bool]) -> Outcome:
 
 
 def _sizes_by_fate(answers: _Answers) -> dict[str, list[dict[str, int]]]:
-    """The facts of the outcome; nothing where every size ran."""
+    """Return the sizes that the engine refused, died at or did not run, as facts; empty if every size ran."""
     lists = {
         REFUSED: [sample.sizes for sample, _ in answers.refused],
         DIED: [sample.sizes for sample, _ in answers.died],

@@ -15,7 +15,7 @@ from t2n_core.check.outcome import Outcome
 from t2n_core.check.parity import check_parity
 from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.engine.protocol import Array, EngineReply
-from t2n_core.engine.tract import TractEngine
+from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,12 +85,12 @@ def check_streaming(
 
 
 def _known(expected: Array, got: Array) -> float:
-    """Share of the expected elements that have come."""
+    """Return the share of the expected elements that have come."""
     return min(got.size / expected.size, 1.0) if expected.size else 1.0
 
 
 def _common(expected: Array, got: Array) -> tuple[Array, Array]:
-    """Both up to the end of the shorter one, along the one axis in which they differ."""
+    """Return both arrays up to the end of the shorter one, along the one axis in which they differ."""
     axes = [axis for axis, (a, b) in enumerate(zip(expected.shape, got.shape, strict=False)) if a != b]
     if expected.ndim != got.ndim or len(axes) != 1:
         return expected, got
@@ -111,7 +111,7 @@ class _Answered:
         return self.reply
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: this engine holds no process."""
 
 
 __all__ = ["check_streaming"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from io import StringIO
 
 from t2n_core.check.comparison import OutputComparison
 
@@ -10,6 +11,8 @@ _HEAD = (
     *("output", "shape", "level", "required", "outside"),
     *("max abs", "max rel", "max ulp", "worst at", "expected", "actual"),
 )
+_WIDEST = 10_000
+"""Columns that are never reached: the lines of a report are not folded."""
 _SHOWN = 12
 """Rows of a table; a model with a hundred outputs fails in a readable way too."""
 
@@ -17,24 +20,40 @@ _SHOWN = 12
 def comparison_table(outputs: Sequence[OutputComparison]) -> str:
     """Return a table with a line per output, mismatches first; a problem that no tolerance covers follows its line."""
     ordered = sorted(outputs, key=lambda output: output.passed)
-    rows = [_HEAD, *(_row(output) for output in ordered[:_SHOWN])]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
-    lines = []
-    for index, row in enumerate(rows):
-        lines.append("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
-        if index and ordered[index - 1].problem:
-            lines.append(f"  ! {ordered[index - 1].name}: {ordered[index - 1].problem}")
+    head, *rows = _aligned([_HEAD, *(_row(output) for output in ordered[:_SHOWN])])
+    lines = [head]
+    for output, row in zip(ordered, rows, strict=False):
+        lines.append(row)
+        if output.problem:
+            lines.append(f"  ! {output.name}: {output.problem}")
     if len(ordered) > _SHOWN:
         lines.append(f"… and {len(ordered) - _SHOWN} more outputs")
     return "\n".join(lines)
 
 
 def sizes_text(sizes: Sequence[Mapping[str, int]], shown: int = 8) -> str:
-    """`T=50; T=1; …` of a list of size assignments."""
+    """Return `T=50; T=1; …` for a list of size assignments."""
     parts = [", ".join(f"{name}={size}" for name, size in one.items()) or "as given" for one in sizes[:shown]]
     if len(sizes) > shown:
         parts.append(f"… {len(sizes)} in all")
     return "; ".join(parts)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a line for each row, its columns two spaces apart."""
+    from rich.console import Console  # only a failure needs it
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    for _ in rows[0]:
+        grid.add_column(no_wrap=True)
+    for row in rows:
+        grid.add_row(*map(Text, row))
+    console = Console(file=StringIO(), width=_WIDEST, color_system=None)
+    with console.capture() as captured:
+        console.print(grid)
+    return [line.rstrip() for line in captured.get().splitlines()]
 
 
 def _row(output: OutputComparison) -> tuple[str, ...]:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from t2n_core.engine.pool import close_all, engine_for
-    from t2n_core.engine.resolution import resolve_engines
-    from t2n_core.engine.resolved import ResolvedEngine
+    from t2n_core.engine.provision.resolution import resolve_engines
+    from t2n_core.engine.provision.resolved import ResolvedEngine
 
 _HOMES = {
-    "ResolvedEngine": "t2n_core.engine.resolved",
+    "ResolvedEngine": "t2n_core.engine.provision.resolved",
     "close_all": "t2n_core.engine.pool",
     "engine_for": "t2n_core.engine.pool",
-    "resolve_engines": "t2n_core.engine.resolution",
+    "resolve_engines": "t2n_core.engine.provision.resolution",
 }
 
 __all__ = ["ResolvedEngine", "close_all", "engine_for", "resolve_engines"]

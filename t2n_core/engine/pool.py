@@ -7,9 +7,9 @@ import os
 import threading
 from pathlib import Path
 
-from t2n_core.engine.cli_backend import CliEngine
-from t2n_core.engine.resolved import EngineKind, ResolvedEngine
-from t2n_core.engine.tract import TractEngine
+from t2n_core.engine.provision.resolved import EngineKind, ResolvedEngine
+from t2n_core.engine.tract.cli_backend import CliEngine
+from t2n_core.engine.tract.engine import TractEngine
 
 TractRunner = TractEngine | CliEngine
 _Key = tuple[EngineKind, str, Path]

@@ -28,7 +28,7 @@ def _about(help: str, *, choices: Sequence[str] = (), marker: str | None = "") -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """How a model is exported, for all targets alike.
+    """The options of an export, for all targets alike.
 
     Raises:
         InputError: a value is none of the choices of its option.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2n_core.check.float64_recheck import compared_in_double
+from t2n_core.check.float64_recheck import recheck_in_float64
 from t2n_core.check.outcome import Outcome, Stage, Status
 from t2n_core.check.parity import check_parity
 from t2n_core.check.reference import Reference
@@ -41,7 +41,7 @@ class ExportResult:
 
     @property
     def captured(self) -> CapturedModel:
-        """The capture that the archive was made from."""
+        """Return the capture that the archive was made from."""
         return self.reference.captured
 
     @property
@@ -108,10 +108,10 @@ class ExportResult:
         return self._explained(found).with_times(self.times)
 
     def _explained(self, outcome: Outcome) -> Outcome:
-        """Return the outcome, of other numbers in the Khronos tools judged again in float64."""
+        """Return the outcome; a mismatch in the Khronos tools is judged again in float64."""
         if outcome.status is Status.MISMATCH and isinstance(self.target, KhronosNNEF):
             source, inputs = self.reference.source, self.reference.inputs
-            return compared_in_double(outcome, self.archive, self.samples[0].inputs, source, inputs)
+            return recheck_in_float64(outcome, self.archive, self.samples[0].inputs, source, inputs)
         return outcome
 
     def check_streaming(

@@ -24,10 +24,13 @@ class InferenceTarget(ABC):
 
     Args:
         version: of the engine or the standard.
-        check_io: run the archive after export and compare with PyTorch.
-        dynamic_axes: {input name: {axis: symbol}} or {input name: [axes]}; negative axes count from the end. In place
-            of a symbol a `torch.export.Dim` with bounds, or a multiple of one.
-        check_io_tolerance: the level that must hold.
+        check_io: run the archive after export and compare with PyTorch; if that fails the archive is removed. A marked
+            test always checks.
+        dynamic_axes: `{"x": {1: "T"}}`, or `{"x": [1]}` for symbols named after input and axis; negative axes count
+            from the end; one symbol may stand at several inputs. In place of a symbol a `torch.export.Dim` with bounds,
+            `Dim("T", min=2, max=16)`, or a multiple of one, `2 * Dim("T")`.
+        check_io_tolerance: the level that must hold: `exact`, `close`, `approximate`, `very`, `super`, `ultra`. In a
+            marker also called `tolerance`.
     """
 
     name: ClassVar[str]

@@ -11,7 +11,12 @@ from t2n_core.nnef.spec import Spec, spec_for
 
 
 class KhronosNNEF(InferenceTarget):
-    """The target of archives for the Khronos tools: standard operators only, no extension, fixed sizes."""
+    """The target of archives for the Khronos tools: standard operators only, no extension, fixed sizes.
+
+    Args:
+        version: of the standard, `1.0.5`; earlier 1.0.x lack operators, and there is no later one.
+        dynamic_axes: refused with the reason: NNEF 1.0 has fixed sizes.
+    """
 
     name: ClassVar[str] = "khronos"
 
@@ -30,6 +35,6 @@ class KhronosNNEF(InferenceTarget):
         return spec_for("khronos", self.version)
 
     def engine(self) -> Engine:
-        from t2n_core.engine.khronos import KhronosEngine
+        from t2n_core.engine.khronos.engine import KhronosEngine
 
         return KhronosEngine.shared()

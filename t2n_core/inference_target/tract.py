@@ -41,37 +41,45 @@ class TractFeatureFlag(StrEnum):
 
 
 class TractNNEF(InferenceTarget):
-    """The target of archives for the tract engine.
+    """The target of archives for the tract engine. The arguments of InferenceTarget are described there.
 
     Args:
-        version: `0.21.19`, or what resolves to one release: `0.21` (its newest), `>=0.21,<0.23` (the newest in the
-            range), `latest`.
-        feature_flags: the registries that the engine in your product is built with, by name: `transformers`, `extra`,
-            `pulse`, `onnx`; an operator of another one is never written. None or `default`: as the releases on PyPI.
-        check_io, dynamic_axes, check_io_tolerance: as in InferenceTarget.
+        version: `0.21.13`, or what resolves to one release: `0.21` (its newest), `>=0.21,<0.23` (the newest in the
+            range), `latest`. In a marker also called `versions`: it narrows the session's engines.
+        feature_flags: the registries that the engine in your product is built with: any of `transformers`, `extra`,
+            `pulse`, `onnx`; `[]` for `tract_core` alone; None or `default` for those of the releases on PyPI. Operators
+            of others are never written; where the exporter has another form it takes that. `complex` is refused: no
+            release since 0.20 has it.
         specific_tract_binary_path: a tract command line that checks in place of the release from PyPI. It says its
-            version itself; a `version` given beside it must be the same release.
-        specific_properties: written into the archive as tract's `properties`.
+            version itself; a `version` given beside it must be the same release. For a test session:
+            `--t2n-tract=path:/to/tract`.
+        specific_properties: texts for tract's `properties`, `{"name": "text"}`.
         dump_identity_properties: also write user, host and date of the export; the bytes are then not reproducible.
-        force_attention_inner_in_f32: the engine's own attention operator accumulates halves in float32. (The form that
-            is written without `reify_sdpa_operator` always does.)
-        force_linear_accumulation_in_f32: products of halves (linear, matmul, convolution, recurrent nets) are computed
-            in float32 and rounded once.
-        force_norm_in_f32: a batch norm of halves is computed in float32. (Norms with statistics of their input always
-            are, as in PyTorch.)
-        reify_sdpa_operator: attention as `tract_transformers_sdpa` (0.22.0 and later) where that can express the call.
-        upsample_with_debox: nearest upsampling by whole factors as `debox` (0.23.0 and later).
-        weight_compression: `q4_0` stores the weights of linear layers in blocks of 4 bits (0.21.6 and later),
-            `q4_0_with_embeddings` those of embeddings too (0.21.11 and later). Only matrices whose rows are a multiple
-            of 32 long, and that nothing else reads. The check is against the model with these weights dequantised.
-        pulse: the check also runs the archive as a stream, this many steps of its one dynamic axis at a time; operators
-            that the engine cannot stream are not used.
-        custom_extensions: further `extension` lines. An assertion, `tract_assert T <= 16`, becomes a part of the range
-            of sizes that the archive holds for, which the engine then checks; of scenarios, `tract_assert tg: S == 1`,
-            one has to hold.
-        custom_fragments: fragments, as NNEF text or `Fragment`, that are in the archive and that rules can call.
-        engine: an engine that was resolved before; no index is asked then.
-        offline: take engines from the cache only.
+        force_attention_inner_in_f32: the engine's own attention operator (`reify_sdpa_operator`) computes float16 in
+            float32 inside. The form that is written without that operator always does.
+        force_linear_accumulation_in_f32: products of float16 (linear layers, matrix products, convolutions, recurrent
+            nets) are computed in float32, each result rounded once. Weights stay float16 in the archive.
+        force_norm_in_f32: a batch norm of float16 is computed in float32 too. Layer, group, instance and RMS norms
+            always are, as in PyTorch.
+        reify_sdpa_operator: attention as `tract_transformers_sdpa`, from 0.22.0 on. Where that operator cannot express
+            the call, or would be wrong (a query without a key, masks that are computed, an oblong causal mask), the
+            formula is written as without the option.
+        upsample_with_debox: nearest upsampling by whole factors as one `debox`, from 0.23.0 on.
+        weight_compression: `q4_0` stores the weights of linear layers in blocks of 32 numbers of 4 bits with a scale,
+            4.5 bits each (from 0.21.6 on, in the layout that the version reads: it changed in 0.21.11);
+            `q4_0_with_embeddings` those of embeddings too (from 0.21.11 on). Only matrices whose rows are a multiple of
+            32 long, and that nothing else reads. The check is against the model with these weights dequantised: it
+            proves that the engine computes what the archive holds, not that 4 bits are enough for your model.
+        pulse: the check also runs the archive as a stream (tract's `pulse`), this many steps of its one dynamic axis at
+            a time, and compares with PyTorch on the whole sequence, without the engine's delay. A node that the engine
+            cannot stream fails at stage `optimise` and is named.
+        custom_extensions: further `extension` lines. An assertion on sizes, `["tract_assert T <= 16"]`, becomes a part
+            of the range of sizes that the archive holds for, which the engine then checks; of scenarios,
+            `tract_assert tg: S == 1` (from 0.21.8 on), one has to hold.
+        custom_fragments: fragments, as NNEF text or `Fragment`, that are in the archive and that rules of `rules=` call
+            by name.
+        engine: a `ResolvedEngine`; no index is asked then. Not in markers.
+        offline: take engines and version lists from the cache only. For a test session: `--t2n-offline`.
 
     Raises:
         InputError: options that exclude each other, or a value that none has.

@@ -10,16 +10,15 @@ import contextlib
 import io
 import os
 import re
-import secrets
-import shutil
 import tarfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Final
 
 from isal import igzip_threaded
 
 from t2n_core.errors import WriteError
+from t2n_core.files import put_in_place
 from t2n_core.nnef import dat
 from t2n_core.nnef.graph import Graph, WeightSource
 from t2n_core.nnef.spec import Spec
@@ -61,19 +60,22 @@ def write_archive(graph: Graph, path: str | os.PathLike[str], *, spec: Spec, com
     try:
         if name.endswith(_TAR_SUFFIXES + _GZIP_SUFFIXES):
             level = None if name.endswith(_TAR_SUFFIXES) else _LEVEL if compression is None else compression
-            _put_in_place(target, False, lambda part: _write_tar(part, text, weights, level))
+            if target.is_dir():
+                raise WriteError(f"{target} is a directory, a file is to be written there")
+            put_in_place(target, lambda part: _write_tar(part, text, weights, level))
         elif name.endswith(_OTHER_FILES):
             suffix = "`, `".join(_TAR_SUFFIXES + _GZIP_SUFFIXES)
             raise WriteError(f"{target}: an archive ends in `{suffix}`, a directory has no suffix of a file")
         else:
-            _put_in_place(target, True, lambda part: _write_directory(part, text, weights))
+            _check_replaceable(target)
+            put_in_place(target, lambda part: _write_directory(part, text, weights), folder=True)
     except OSError as wrong:
         raise WriteError(f"{target} cannot be written: {wrong.strerror or wrong}", hint=_hint(target)) from wrong
     return target
 
 
 def collect_weights(graph: Graph) -> dict[str, WeightSource]:
-    """The weights by label, sorted. Raises WriteError for a label that cannot be a file name, or has two weights."""
+    """Return the weights by label, sorted. Raises WriteError for a label that is no file name or has two weights."""
     weights: dict[str, WeightSource] = {}
     for operation, value in graph.variables():
         label = operation.arguments["label"]
@@ -106,7 +108,7 @@ def _write_tar(part: Path, text: str, weights: dict[str, WeightSource], level: i
 
 
 def _add(out: IO[bytes], name: str, size: int, content: Iterable[bytes | memoryview]) -> None:
-    """One file of a tar; tarfile itself would copy the weights on their way."""
+    """Write one file of a tar; tarfile itself would copy the weights on their way."""
     out.write(_entry(name, size).tobuf(tarfile.GNU_FORMAT))
     for piece in content:
         out.write(piece)
@@ -130,52 +132,14 @@ def _write_directory(part: Path, text: str, weights: dict[str, WeightSource]) ->
 
 
 def _write_all(out: io.FileIO, piece: bytes | memoryview) -> None:
-    """A plain file may take less than it is given, for example above 2 GiB."""
+    """Write all of a piece: a plain file may take less than it is given, for example above 2 GiB."""
     rest = memoryview(piece).cast("B")
     while rest:
         rest = rest[out.write(rest) :]
 
 
-def _put_in_place(target: Path, is_directory: bool, write: Callable[[Path], None]) -> None:
-    """Lets `write` fill a temporary file or directory beside `target`, then gives it that name; cleans up otherwise."""
-    if is_directory:
-        _check_replaceable(target)
-    elif target.is_dir():
-        raise WriteError(f"{target} is a directory, a file is to be written there")
-    with _temporary(target, is_directory) as part:
-        write(part)
-        if not is_directory or not target.exists():
-            part.replace(target)
-            return
-        with _temporary(target, True) as old:
-            moved = old / target.name
-            target.rename(moved)
-            try:
-                part.rename(target)
-            except BaseException:
-                moved.rename(target)
-                raise
-
-
-@contextlib.contextmanager
-def _temporary(target: Path, is_directory: bool) -> Iterator[Path]:
-    """A file or directory beside `target`; gone at the end if it is still there."""
-    part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.part")
-    if is_directory:
-        part.mkdir()
-    else:
-        part.open("xb").close()
-    try:
-        yield part
-    finally:
-        if is_directory:
-            shutil.rmtree(part, ignore_errors=True)
-        else:
-            part.unlink(missing_ok=True)
-
-
 def _check_replaceable(target: Path) -> None:
-    """Raises WriteError if `target` holds anything but an earlier export."""
+    """Check that `target` does not exist, is empty or holds an earlier export. Raises WriteError."""
     if not target.exists() and not target.is_symlink():
         return
     if not target.is_dir() or target.is_symlink():

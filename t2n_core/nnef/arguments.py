@@ -11,7 +11,7 @@ from t2n_core.nnef.graph import Value
 
 
 def key_of(argument: Any) -> Any:
-    """Equal for arguments that are written alike and mean the same values."""
+    """Return a key that is equal for arguments that are written alike and mean the same values."""
     if isinstance(argument, Value):
         return id(argument)
     if isinstance(argument, dict):
@@ -22,7 +22,7 @@ def key_of(argument: Any) -> Any:
 
 
 def expressions_in(arguments: Iterable[Any]) -> Iterable[sympy.Expr]:
-    """All symbolic sizes among arguments, also in nested lists."""
+    """Return all symbolic sizes among arguments, also in nested lists."""
     for argument in arguments:
         if isinstance(argument, sympy.Expr):
             yield argument

@@ -42,7 +42,7 @@ def _layout(source: WeightSource) -> BlockLayout | None:
 
 
 def block_header(layout: BlockLayout, shape: tuple[int, ...]) -> bytes:
-    """The header of a matrix in blocks, which is tract's own. Raises WriteError for what has no blocks."""
+    """Return the header of a matrix in blocks, which is tract's own. Raises WriteError for what has no blocks."""
     if len(shape) != 2 or shape[1] % BLOCK_ELEMENTS:
         raise WriteError(f"a tensor of shape {list(shape)} cannot be stored in blocks of {BLOCK_ELEMENTS} in a row")
     size = math.prod(shape) // BLOCK_ELEMENTS * BLOCK_BYTES
@@ -53,7 +53,7 @@ def block_header(layout: BlockLayout, shape: tuple[int, ...]) -> bytes:
 
 
 def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """The header of a tensor. Raises WriteError for a dtype, rank or size that the format cannot hold."""
+    """Return the header of a tensor. Raises WriteError for a dtype, rank or size that the format cannot hold."""
     bits = 1 if dtype.kind == "b" else dtype.itemsize * 8
     if dtype.kind not in _KINDS or bits > 64:
         raise WriteError(f"a tensor of {dtype} cannot be stored: NNEF has float, integer and bool items up to 64 bits")
@@ -69,7 +69,7 @@ def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 
 def pieces(source: WeightSource) -> Iterator[bytes | memoryview]:
-    """The whole content of the file, header first, piece by piece; the weight is never held as a second copy.
+    """Yield the whole content of the file, header first, piece by piece; the weight is never held as a second copy.
 
     Raises WriteError for a tensor that the format cannot hold, and if the source gives more or less than it promised.
     """
@@ -95,5 +95,5 @@ def pieces(source: WeightSource) -> Iterator[bytes | memoryview]:
 
 
 def _packed(flags: bytes) -> bytes:
-    """Bytes that are zero or not as bits, most significant first."""
+    """Return the bytes that are zero or not as bits, most significant first."""
     return np.packbits(np.frombuffer(flags, np.uint8) != 0).tobytes()

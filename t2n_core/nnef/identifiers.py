@@ -16,7 +16,7 @@ KEYWORDS: Final = _TYPES | _GRAMMAR | {"shape_of", "length_of", "range_of"}
 
 
 def identifier_problem(name: str) -> str | None:
-    """Why `name` cannot name a value, graph or fragment in every version of every target; None if it can."""
+    """Return why `name` cannot name a value, graph or fragment in every version of every target; None if it can."""
     if not _FORM.fullmatch(name):
         return f"`{name}` is not an identifier (ASCII letters, digits and `_`, not starting with a digit)"
     if name in KEYWORDS:

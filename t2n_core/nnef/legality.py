@@ -42,7 +42,7 @@ _REGISTRIES: Final = {
 
 
 def check_graph(graph: Graph, spec: Spec) -> list[SpecError]:
-    """All that makes `graph` illegal, or dangerous, for this target version; empty if it may be written."""
+    """Return all that makes `graph` illegal, or dangerous, for this target version; empty if it may be written."""
     problems = [*_check_interface(graph, spec), *_check_fragments(graph, spec), *_check_extensions(graph, spec)]
     defined: set[int] = set()
     names: dict[str, Value] = {}
@@ -70,13 +70,13 @@ def check_graph(graph: Graph, spec: Spec) -> list[SpecError]:
 
 
 def signature_of(graph: Graph, spec: Spec, name: str) -> Signature:
-    """The signature of an operator or of one of the graph's fragments. Raises SpecError if there is neither."""
+    """Return the signature of an operator or of one of the graph's fragments. Raises SpecError if there is neither."""
     fragment = graph.fragments.get(name)
     return spec.operator(name) if fragment is None else fragment_signature(name, fragment.text)
 
 
 def required_extensions(graph: Graph, spec: Spec) -> list[str]:
-    """`tract_registry tract_core`, …: the registries that the operators of the graph and its fragments come from.
+    """Return the registries that the operators of the graph and its fragments come from: `tract_registry tract_core`, …
 
     Operators that the target does not have are passed over; `check_graph` reports them.
     """
@@ -107,7 +107,7 @@ def _absent(spec: Spec, name: str) -> SpecError:
 
 # ------------------------------------------------------------------------------------------------------ the whole graph
 def _check_interface(graph: Graph, spec: Spec) -> Iterator[SpecError]:
-    """Names, and that inputs and `external` statements belong to each other."""
+    """Yield the problems of names, of inputs without `external` and of `external` without an input."""
     found = [identifier_problem(graph.name)]
     externals = [op.outputs[0] for op in graph.operations if op.name in EXTERNALS]
     found += [f"the input `{v.name}` has no `external` statement" for v in graph.inputs if not _among(v, externals)]
@@ -161,7 +161,7 @@ def _check_extensions(graph: Graph, spec: Spec) -> Iterator[SpecError]:
 
 
 def _check_order(operation: Operation, defined: set[int], names: dict[str, Value]) -> Iterator[str]:
-    """Everything is assigned once, before it is used."""
+    """Yield the values that are not assigned exactly once, before they are used."""
     for value in operation.inputs():
         if id(value) not in defined:
             yield f"`{operation.name}` uses `{value.name}` before it is assigned"
@@ -242,7 +242,7 @@ def _check_results(spec: Spec, operation: Operation, signature: Signature) -> It
 
 
 def _check_source(spec: Spec, operation: Operation) -> Iterator[str]:
-    """`external`, `variable` and `constant`: the statement says the dtype and shape that the value has."""
+    """Yield the problems of an `external`, `variable` or `constant` with another dtype or shape than its value."""
     if operation.name not in (*EXTERNALS, "variable", "constant"):
         return
     value, generic = operation.outputs[0], operation.dtype
@@ -270,7 +270,7 @@ def _check_source(spec: Spec, operation: Operation) -> Iterator[str]:
 
 
 def _kinds(text: str) -> str:
-    """Kinds of dtype of a tensor type; empty for any."""
+    """Return the kinds of dtype of a tensor type; empty for any."""
     inner = text.partition("<")[2].rstrip("[]>")
     return GENERIC.get(inner, "") if inner else ""
 

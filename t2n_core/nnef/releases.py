@@ -24,7 +24,7 @@ class Releases:
 
     @property
     def rank(self) -> Version:
-        """The version by which ranges are ordered: of several that hold, the one with the highest is the newest."""
+        """Return the version by which ranges are ordered: of several that hold, the highest is the newest."""
         return self.since or Version("0")
 
 

@@ -261,7 +261,7 @@ BROADCASTING = frozenset([*_BINARY.split(), *_COMPARE.split(), "select"])
 
 
 def infer(name: str, arguments: Arguments) -> Result:
-    """Shape and dtype of the single result of a statement. Raises LowerError where the arguments do not fit."""
+    """Return the shape and dtype of the single result of a statement. Raises LowerError for wrong arguments."""
     rule = INFER.get(name)
     if rule is None:
         raise LowerError(f"the shape of `{name}` cannot be told from its arguments: its rule must give `out=`")

@@ -57,13 +57,13 @@ class Signature:
     registry: str
     """`tract_nnef` for tract's standard library, `tract_core`, `tract_extra`, …; empty for khronos and fragments."""
     broken: str = ""
-    """Why this operator must never be written although its name resolves; empty if it works."""
+    """Reason why this operator must never be written although its name resolves; empty if it works."""
 
     def parameter(self, name: str) -> Parameter | None:
         return next((p for p in self.parameters if p.name == name), None)
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments by name, in the order of the signature; optional ones that were not given are left out.
+        """Return the arguments by name, in the order of the signature; optional ones that were not given are left out.
 
         Raises SpecError for an unknown, missing or doubly given argument.
         """
@@ -83,7 +83,7 @@ class Signature:
         return {p.name: given[p.name] for p in self.parameters if p.name in given}
 
     def missing(self, given: Mapping[str, Any]) -> list[str]:
-        """The names of required parameters that are not in `given`."""
+        """Return the names of required parameters that are not in `given`."""
         return [p.name for p in self.parameters if p.default is REQUIRED and p.name not in given]
 
     def unknown_argument(self, name: str) -> str:
@@ -91,7 +91,7 @@ class Signature:
 
 
 def parse_parameters(text: str) -> tuple[Parameter, ...]:
-    """`x: tensor<scalar>, axis: integer = 0` as parameters; `= none` marks one that may be left out.
+    """Return the parameters of `x: tensor<scalar>, axis: integer = 0`; `= none` marks one that may be left out.
 
     Raises ValueError for text that is no parameter list.
     """
@@ -109,7 +109,7 @@ def parse_parameters(text: str) -> tuple[Parameter, ...]:
 
 
 def fragment_signature(name: str, text: str) -> Signature:
-    """The signature that a fragment declares in its text.
+    """Return the signature that a fragment declares in its text.
 
     Raises SpecError if the text does not declare a fragment of that name.
     """
@@ -129,7 +129,7 @@ def fragment_signature(name: str, text: str) -> Signature:
 
 
 def fragment_of(text: str) -> Fragment:
-    """A fragment from its NNEF text, with the operators that its body uses. Raises SpecError if it declares none."""
+    """Return a fragment from its NNEF text, with the operators that it uses. Raises SpecError if it declares none."""
     plain = _COMMENT.sub("", text)
     head = re.search(r"\bfragment\s+(\w+)", plain)
     if head is None:
@@ -150,7 +150,7 @@ def _in_parentheses(text: str, start: int) -> tuple[str, int]:
 
 
 def _split(text: str) -> list[str]:
-    """The parts between top-level commas."""
+    """Return the parts between top-level commas."""
     parts, depth, start = [], 0, 0
     for position, letter in enumerate(text):
         depth += (letter in "([<") - (letter in ")]>")

@@ -66,7 +66,7 @@ class Spec:
         return f"{self.target} {self.version}"
 
     def operator(self, name: str) -> Signature:
-        """The signature of `name` here. Raises SpecError if this version cannot resolve it, saying which ones can."""
+        """Return the signature of `name`. Raises SpecError if this version cannot resolve it, saying which ones can."""
         row = self._rows.get(name)
         if row is not None and not row.absent:
             if self._is_switched_off(row):
@@ -92,11 +92,11 @@ class Spec:
         return name in self._table.rows
 
     def names(self) -> Iterator[str]:
-        """All operators that this version can resolve, broken ones included."""
+        """Yield all operators that this version can resolve, broken ones included."""
         return (name for name, row in self._rows.items() if not row.absent)
 
     def with_registries(self, registries: Iterable[str]) -> Spec:
-        """The same version, built with these registries and the standard library only."""
+        """Return the same version, built with these registries and the standard library only."""
         return Spec(self.target, self.version, self._table, frozenset(registries))
 
     def _is_switched_off(self, row: _Row) -> bool:
@@ -118,7 +118,7 @@ class Spec:
 
 
 def spec_for(target: TargetName, version: str | Version) -> Spec:
-    """The operators of that version; a tract newer than the table is taken as the newest known (`extrapolated`).
+    """Return the operators of that version; a tract newer than the table is taken as the newest known (`extrapolated`).
 
     Raises SpecError for an unknown target, a version that cannot be read, one older than the table, and a later
     standard.
@@ -147,7 +147,7 @@ def _spec_for(target: TargetName, version: Version) -> Spec:
 
 
 def spec_data(name: str) -> Any:
-    """The parsed content of one of the package's data files."""
+    """Return the parsed content of one of the package's data files."""
     return json.loads(importlib.resources.files("t2n_core.nnef").joinpath("spec_data", name).read_text("utf-8"))
 
 

@@ -25,7 +25,7 @@ _ESCAPED: Final = "\"'\\{}%#"
 
 
 def graph_text(graph: Graph, *, spec: Spec) -> str:
-    """The content of `graph.nnef`.
+    """Return the content of `graph.nnef`.
 
     Raises WriteError, with the origin of the operation, for an argument that has no form which every version of the
     target reads alike (an infinite number, a quote in a string, an expression of sizes without form), and SpecError
@@ -60,7 +60,7 @@ def _lines(graph: Graph, spec: Spec) -> Iterator[str]:
 
 
 def statement(operation: Operation, signature: Signature) -> str:
-    """`y = conv(x, w, 0.0, stride = [2, 2])`: leading tensors by position, everything else by name.
+    """Return a statement, `y = conv(x, w, 0.0, stride = [2, 2])`: leading tensors by position, the rest by name.
 
     Raises WriteError as `graph_text` does.
     """
@@ -94,7 +94,7 @@ def _results(operation: Operation, signature: Signature) -> str:
 
 
 def argument_text(argument: Any) -> str:
-    """One argument as an NNEF expression. Raises ValueError for what has no form that every target version reads."""
+    """Return an argument as an NNEF expression. Raises ValueError for one that not every target version reads."""
     match argument:
         case Value():
             return argument.name
@@ -116,7 +116,7 @@ def argument_text(argument: Any) -> str:
 
 
 def float_text(value: float) -> str:
-    """The shortest decimal that float32 reads back as `value`, with a point or an exponent: `0.1`, `1e-5`, `1.5e20`.
+    """Return the shortest decimal that float32 reads back as `value`, with a point or an exponent: `0.1`, `1.5e20`.
 
     Raises ValueError for infinities, NaN, and what float32 cannot hold: not every parser has literals for them.
     """

@@ -10,14 +10,14 @@ WeightCompression: TypeAlias = Literal["q4_0", "q4_0_with_embeddings"]
 
 @dataclass(frozen=True, slots=True)
 class WritingOptions:
-    """The defaults write what PyTorch itself computes, with operators that every version has."""
+    """Choices between forms of operators; the defaults compute what PyTorch does, with operators of every version."""
 
     attention_in_f32: bool = False
-    """Inside the engine's own attention operator, halves are accumulated in float32; the plain form always is."""
+    """Inside the engine's own attention operator, float16 is accumulated in float32; the plain form always is."""
     linear_accumulation_in_f32: bool = False
-    """Products of halves are computed and summed in float32, then rounded."""
+    """Products of float16 are computed and summed in float32, then rounded."""
     norm_in_f32: bool = False
-    """A batch norm of halves whose statistics are weights is computed in float32 as well."""
+    """A batch norm of float16 whose statistics are weights is computed in float32 as well."""
     reify_sdpa: bool = False
     """Attention as the engine's own operator, where the version has it and the operator can express the call."""
     upsample_with_debox: bool = False
@@ -25,7 +25,7 @@ class WritingOptions:
     weight_compression: WeightCompression | None = None
     """Weights of linear layers in blocks of 4 bits."""
     streaming: bool = False
-    """Only forms that the engine can also run as a stream are written."""
+    """Leave out forms that the engine cannot run as a stream."""
 
     @property
     def compresses_embeddings(self) -> bool:

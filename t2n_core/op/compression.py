@@ -77,7 +77,7 @@ class DequantisedSource:
     """A model that runs with the dequantised values of some of its weights; the model itself stays unchanged."""
 
     def __init__(self, source: Source, labels: frozenset[str]) -> None:
-        """Raises InputError for a label that is no weight of the model."""
+        """Take the labels of the dequantised weights. Raises InputError for a label that is no weight of the model."""
         known = source.weights
         missing = sorted(labels - known.keys())
         if missing:

@@ -26,7 +26,7 @@ _NUMPY = {
 
 
 def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
-    """Raises LowerError for a dtype that NNEF archives cannot hold (bfloat16, complex, quantised)."""
+    """Return numpy's dtype. Raises LowerError if archives cannot hold it (bfloat16, complex, quantised)."""
     if dtype not in _NUMPY:
         hint = "convert the model with model.float() first" if dtype is torch.bfloat16 else None
         if dtype.is_complex:
@@ -39,5 +39,5 @@ _TORCH = {np.dtype(n): t for t, n in _NUMPY.items()}
 
 
 def torch_dtype(dtype: np.dtype[Any]) -> torch.dtype:
-    """The inverse of `numpy_dtype`."""
+    """Return the inverse of `numpy_dtype`."""
     return _TORCH[dtype]

@@ -36,7 +36,7 @@ def lower(
     scheme: NamingScheme = "natural",
     sizes: SizeRange | None = None,
 ) -> Graph:
-    """The NNEF graph of a simplified torch graph. Raises UnsupportedOpsError with all problems at once.
+    """Return the NNEF graph of a simplified torch graph. Raises UnsupportedOpsError with all problems at once.
 
     `fragments` are in the graph from the beginning, so that rules can call them by name. `scheme` names the tensors.
     `sizes` are those that the graph holds for: all from 1 on, if not given.

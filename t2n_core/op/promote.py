@@ -23,7 +23,7 @@ FLOAT64 = np.dtype(np.float64)
 
 
 def operand(g: Emitter, value: Tensorlike, dtype: np.dtype[Any]) -> Operand:
-    """`value` as an operand of a statement that computes in `dtype`."""
+    """Return `value` as an operand of a statement that computes in `dtype`: a value of the graph, or a number."""
     if isinstance(value, Value):
         return g.cast(value, dtype)
     if isinstance(value, sympy.Expr):
@@ -32,7 +32,7 @@ def operand(g: Emitter, value: Tensorlike, dtype: np.dtype[Any]) -> Operand:
 
 
 def tensor(g: Emitter, value: Tensorlike, dtype: np.dtype[Any]) -> Value:
-    """Like `operand`, but always a graph value."""
+    """Return `value` as a value of the graph, of that dtype."""
     found = operand(g, value, dtype)
     return found if isinstance(found, Value) else g.constant(np.asarray(found, dtype=dtype))
 

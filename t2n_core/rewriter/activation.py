@@ -59,8 +59,8 @@ def _dispatch(subject: Any, original: Callable[..., Any], args: tuple[Any, ...],
     rewriter = _nearest(owners, args)
     if rewriter is None:
         return original(*args, **kwargs)
-    bearer = id(args[0]) if args and isinstance(args[0], torch.nn.Module) else 0
-    return session.call(rewriter, original, args, kwargs, bearer)
+    instance_id = id(args[0]) if args and isinstance(args[0], torch.nn.Module) else 0
+    return session.call(rewriter, original, args, kwargs, instance_id)
 
 
 def _nearest(owners: Mapping[Any, Rewriter], args: tuple[Any, ...]) -> Rewriter | None:

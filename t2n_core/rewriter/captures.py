@@ -44,7 +44,7 @@ class Captures:
         return next(fitting, None)
 
     def find_refusal(self, selection: Selection) -> T2NError | None:
-        """Why capture failed before with the same rewriters: it would take as long again, and end the same way."""
+        """Return the error of an earlier capture with the same rewriters: a new one would end the same way."""
         return next((error for wanted, error in self.refusals if wanted == selection.of_capture), None)
 
     def keep_refusal(self, error: T2NError, selection: Selection, session: Session) -> None:

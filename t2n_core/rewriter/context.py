@@ -75,14 +75,14 @@ class Session:
         original: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        bearer: int = 0,
+        instance_id: int = 0,
     ) -> Any:
         """Call the rewrite in place of `original`. Inside it, the function's own name means the original again.
 
-        Calls from within the original are rewritten as usual, so recursive structures are too. `bearer` is the identity
-        of a method's object: the same method of another object is rewritten inside as well.
+        Calls from within the original are rewritten as usual, so recursive structures are too. `instance_id` is the
+        identity of a method's object: the same method of another object is rewritten inside as well.
         """
-        key = (rewriter, bearer)
+        key = (rewriter, instance_id)
         if key in self.busy:
             return original(*args, **kwargs)
 
@@ -109,7 +109,7 @@ CURRENT: ContextVar[Session | None] = ContextVar("t2n_rewriting", default=None)
 
 
 @contextmanager
-def as_it_is() -> Iterator[None]:
+def without_rewrites() -> Iterator[None]:
     """While active, nothing is rewritten in this thread, and no other thread has the model's modules exchanged."""
     with CAPTURE_LOCK:
         token = CURRENT.set(None)

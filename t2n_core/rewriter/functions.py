@@ -42,7 +42,7 @@ class FunctionNode:
         return self.apply(self.cls, *args, **kwargs)
 
     def write(self, g: Any, call: WholeCall, inputs: list[Any], params: list[Any]) -> Any:
-        """The rule gets what `apply` got, values in place of tensors."""
+        """Call the rule with what `apply` got, values in place of tensors."""
         args, kwargs = call.filled(inputs)
         try:
             return self.rewriter.replacement(g, *args, **kwargs)
@@ -68,7 +68,7 @@ class RulesOfAnExport(Registry):
         return self.base.find(kind, spec, options)
 
     def _rule(self, key: str, rewriter: Rewriter) -> Rule | None:
-        """Raises RegistryError for an argument that the operator does not have."""
+        """Return a rewriter as a rule that counts its calls. Raises RegistryError for an unknown argument."""
         if rewriter.replacement is None:
             return None
         made = Registry()
@@ -85,7 +85,7 @@ class RulesOfAnExport(Registry):
 def operator_bodies(
     selection: Selection, session: Session
 ) -> Callable[[TorchOp], tuple[Rewriter, Callable[..., Any]] | None]:
-    """For `simplify`: what computes an operator instead, as a function of the arguments of its torch schema."""
+    """Return a function that finds an operator's rewriter, and its body as a function of the schema's arguments."""
     table: Mapping[str, Rewriter] = selection.operators
 
     def find(op: TorchOp) -> tuple[Rewriter, Callable[..., Any]] | None:

@@ -29,7 +29,7 @@ class Selection:
     functions: dict[type, Rewriter] = field(default_factory=dict)
     """Autograd functions that stay whole."""
     absent: dict[Rewriter, str] = field(default_factory=dict)
-    """Why a rewriter cannot apply here."""
+    """Reason why a rewriter cannot apply here."""
     chosen: list[Rewriter] = field(default_factory=list)
 
     @property

@@ -27,7 +27,7 @@ _OPERATORS = {
     "le": "__le__", "gt": "__gt__", "ge": "__ge__",
 }  # fmt: skip
 _REFLECTED = {"sub": "rsub __rsub__", "div": "__rtruediv__ __rdiv__"}
-"""With their operands the other way round."""
+"""Operators with their operands the other way round."""
 _ALIASES = (
     "abs absolute, add, arccos acos, arcsin asin, arctan atan, arctan2 atan2, cat concat concatenate, clamp clip, "
     "div divide true_divide, eq, ge greater_equal, gt greater, le less_equal, lt less, mul multiply, ne not_equal, "
@@ -39,7 +39,7 @@ _CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function
 
 
 def is_torch_function(subject: Any) -> bool:
-    """Written in C, and shown by the override protocol."""
+    """Return whether a function is written in C and shown by the override protocol."""
     if isinstance(subject, types.MethodDescriptorType | types.WrapperDescriptorType):
         return issubclass(torch.Tensor, subject.__objclass__) and subject.__objclass__ is not object
     if not isinstance(subject, types.BuiltinFunctionType):
@@ -131,7 +131,7 @@ def _never(*tensors: Any) -> bool:
 
 
 def _transparent(function: types.FunctionType, within: frozenset[Any] = frozenset()) -> types.FunctionType | None:
-    """A function of torch whose body is run without asking for overrides; None for one that does not ask.
+    """Return a function of torch whose body is run without asking for overrides; None for one that does not ask.
 
     Some hold the functions that ask in cells, and choose between them (`max_pool2d` with and without indices).
     """

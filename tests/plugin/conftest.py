@@ -28,7 +28,7 @@ import pytest_t2n.run.converter
 from t2n_core.check.parity import check_parity
 from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import EngineReply
-from t2n_core.engine.resolved import ResolvedEngine
+from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.errors import EngineResolveError, InputError, LowerError, Origin, UnsupportedOpsError
 
 RELEASES = ["0.21.13", "0.21.19", "0.22.4", "0.23.9"]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from t2n_core.engine.process import WorkerProcess
+from t2n_core.engine.processes.worker_process import WorkerProcess
 
 
 def _refuse(*_: Any, **__: Any) -> None:
     raise AssertionError("this test starts an engine: it belongs into tests/contract")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def no_engine() -> Iterator[None]:
+@pytest.fixture(autouse=True)
+def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fail each test that starts the process of an engine."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(WorkerProcess, "__init__", _refuse)
-        yield
+    monkeypatch.setattr(WorkerProcess, "__init__", _refuse)

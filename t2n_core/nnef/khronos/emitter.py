@@ -19,7 +19,7 @@ class KhronosEmitter(Emitter):
     truths = FLOAT32  # there is no arithmetic of integers
 
     def declare_symbols(self, sizes: SizeRange) -> None:
-        """Nothing: an input that has one is refused."""
+        """Declare nothing: `external` refuses an input with a symbol."""
 
     def external(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Value:
         if not is_static(shape):

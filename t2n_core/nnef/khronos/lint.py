@@ -17,7 +17,7 @@ _ITEMS: Final = {"": float, "scalar": float, "integer": int, "logical": bool}
 
 
 def check(graph: Graph) -> Iterator[tuple[Operation | None, str]]:
-    """The problems of a graph for strict NNEF 1.0, each with its operation (None for the whole graph)."""
+    """Yield the problems of a graph for strict NNEF 1.0, each with its operation (None for the whole graph)."""
     if graph.properties:
         yield None, "strict NNEF has no place for properties"
     labels: dict[str, Value] = {}

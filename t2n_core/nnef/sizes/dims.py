@@ -139,7 +139,7 @@ def _in_range(size: sympy.Symbol, numbers: Iterable[int]) -> list[int]:
 
 
 def solved(extent: sympy.Expr, size: sympy.Expr) -> sympy.Expr:
-    """The one symbol of a linear `extent`, where that is `size`: `(size - 1) // 4` of `4 * T + 1`."""
+    """Return the one symbol of a linear `extent`, where that is `size`: `(size - 1) // 4` of `4 * T + 1`."""
     (symbol,) = extent.free_symbols
     terms = sympy.expand(extent)
     return FloorDiv(size - terms.coeff(symbol, 0), terms.coeff(symbol, 1))
@@ -189,7 +189,7 @@ def _python(e: sympy.Expr) -> str:
 
 
 def text(d: Dim, name_of: Callable[[str], str] = str) -> str:
-    """`d` in the expression syntax of tract's NNEF: + - * / with every operation in parentheses, never a unary minus.
+    """Return `d` in the syntax of tract's NNEF: + - * / with every operation in parentheses, never a unary minus.
 
     Raises ValueError for an expression that has no such form (a modulo by a symbol, a fraction).
     """
@@ -280,7 +280,7 @@ def _as_sum(term: sympy.Expr) -> sympy.Expr:
 
 
 def _raised(a: sympy.Expr, b: int) -> tuple[sympy.Expr, sympy.Expr | None]:
-    """(a + b * q, q) for the least q that leaves no negative coefficient; (a, 0) where no symbol has one.
+    """Return (a + b * q, q) for the least q that leaves no negative coefficient; (a, 0) where no symbol has one.
 
     Engines divide towards zero: what can be negative is raised by multiples of the divisor before. `-T // b` as a whole
     is the negative of the quotient rounded up: (T + b - 1, None).

@@ -54,7 +54,7 @@ class SizeRange:
 
     @classmethod
     def of(cls, names: Iterable[str]) -> SizeRange:
-        """Every size from 1 on."""
+        """Return every size from 1 on."""
         return cls(dict.fromkeys(names, (LEAST, None)))
 
     @property
@@ -76,7 +76,7 @@ class SizeRange:
         )
 
     def relations(self) -> list[Relational]:
-        """Bounds and conditions alike, without those that are always true: `T >= 0`."""
+        """Return bounds and conditions alike, without those that are always true, such as `T >= 0`."""
         found = []
         for name, (low, high) in self.bounds.items():
             size = symbol(name)
@@ -91,7 +91,7 @@ class SizeRange:
         return not self.broken(sizes)
 
     def broken(self, sizes: Mapping[str, int]) -> list[str]:
-        """The bounds and conditions that these sizes break."""
+        """Return the bounds and conditions that these sizes break."""
         found = [_said(relation) for relation in self.relations() if not relation_holds(relation, sizes)]
         return found if self._has_scenario(sizes) else [*found, self._scenarios_text()]
 
@@ -103,7 +103,7 @@ class SizeRange:
         return " or ".join(" and ".join(map(_said, conditions)) for conditions in self.scenarios.values())
 
     def narrowed(self, *conditions: Any, **bounds: Bounds) -> SizeRange:
-        """The part of the range in which these conditions and bounds hold as well; a bound as condition becomes one.
+        """Return the part of the range in which these conditions and bounds hold too; a bound as condition becomes one.
 
         Raises EmptyRangeError, a ValueError, where nothing is left, and ValueError for what is no condition on these
         symbols.
@@ -145,7 +145,7 @@ class SizeRange:
         return found
 
     def _near(self, relation: Relational, base: Mapping[str, int]) -> Iterator[dict[str, int]]:
-        """Sizes to look at, those nearest to `base` first."""
+        """Yield sizes to look at, those nearest to `base` first."""
         names = sorted(s.name for s in relation.free_symbols)
         bounds = [one for name in names for one in self.bounds[name] if one is not None]
         turns = [turn for name in names for turn in _turns(relation, name, base)]
@@ -191,7 +191,7 @@ _COMPARED: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 
 
 def _turns(relation: Relational, name: str, base: Mapping[str, int]) -> list[int]:
-    """The size of one symbol at which a linear relation turns, with the others as in `base`."""
+    """Return the size of one symbol at which a linear relation turns, with the others as in `base`."""
     others = {s: base[s.name] for s in relation.free_symbols if s.name != name}
     difference = sympy.expand((relation.lhs - relation.rhs).subs(others))
     (size, *rest) = difference.free_symbols or (None,)
@@ -208,7 +208,7 @@ def _bounds_text(name: str, low: int, high: int | None) -> str:
 
 
 def _bound_of(condition: Relational) -> tuple[str, Bounds] | None:
-    """The bounds of its one symbol that say the same as a linear condition."""
+    """Return the bounds of its one symbol that say the same as a linear condition."""
     if not isinstance(condition, _KINDS) or len(condition.free_symbols) != 1:
         return None
     (size,) = condition.free_symbols

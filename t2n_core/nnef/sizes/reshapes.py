@@ -21,7 +21,7 @@ class ReshapePart:
 
     @property
     def count(self) -> int:
-        """Number of axes in the shape before."""
+        """Return the number of axes in the shape before."""
         return len(self.before)
 
 
@@ -59,7 +59,7 @@ def factors(shape: Shape) -> int:
 
 
 def _least(before: Shape, after: Shape) -> tuple[int, int]:
-    """The fewest axes in front that make as many elements in both shapes."""
+    """Return the fewest axes in front that make as many elements in both shapes."""
     lengths = ((i, j) for i in range(1, len(before) + 1) for j in range(1, len(after) + 1))
     for i, j in sorted(lengths, key=sum):
         if same(product(before[:i]), product(after[:j])):

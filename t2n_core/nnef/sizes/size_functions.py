@@ -74,7 +74,7 @@ def _of_alternatives(a: sympy.Expr, b: sympy.Integer) -> sympy.Expr | None:
 
 
 def _without_multiples(a: sympy.Expr, b: sympy.Integer) -> sympy.Expr | None:
-    """`a // b` as multiples of `b`, divided, and the quotient of what is left; None where that is `a` itself."""
+    """Return `a // b` as multiples of `b`, divided, plus the quotient of the rest; None if there is no multiple."""
     terms = sympy.expand(a).as_coefficients_dict()
     if not all(number.is_Integer and term.is_integer for term, number in terms.items()):
         return None
@@ -170,14 +170,14 @@ def never_negative(e: Any) -> bool:
 
 
 def greatest(e: sympy.Expr) -> int | None:
-    """A number that an integer expression never exceeds at sizes in range; None if none is known."""
+    """Return a number that an integer expression never exceeds at sizes in range; None if none is known."""
     bound = least(-e)
     return None if bound is None else -bound
 
 
 @functools.lru_cache(maxsize=8192)
 def least(e: sympy.Expr) -> int | None:
-    """A number that an integer expression never falls below at sizes in range; None if none is known."""
+    """Return a number that an integer expression never falls below at sizes in range; None if none is known."""
     if e.is_number:
         ceiling: int = math.ceil(e)
         return ceiling
@@ -203,7 +203,7 @@ def least(e: sympy.Expr) -> int | None:
 
 
 def _least_of_polynomial(terms: Iterable[tuple[sympy.Expr, sympy.Number]]) -> int | None:
-    """The least value of a sum of products of factors that are not negative.
+    """Return the least value of a sum of products of factors that are not negative.
 
     Every factor is written as its least value and a rest from 0 up: where no rest is subtracted, the least value is
     that of all rests being 0.
@@ -293,7 +293,7 @@ def _multiple(terms: Mapping[sympy.Expr, sympy.Number]) -> sympy.Expr | None:
 def _without_complements(
     total: sympy.Expr, first: tuple[sympy.Expr, sympy.Number], second: tuple[sympy.Expr, sympy.Number]
 ) -> sympy.Expr:
-    """`Max(0, T - 3) + Min(T, 3)` is `T`, as `Max(a, b) + Min(a, b)` is `a + b`."""
+    """Return a sum with `Max(a, b) + Min(a, b)` as `a + b`: `Max(0, T - 3) + Min(T, 3)` is `T`."""
     (one, number), (other, same_number) = first, second
     if type(one) is type(other) or number != same_number or len(one.args) != 2 or len(other.args) != 2:
         return total

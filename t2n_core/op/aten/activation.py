@@ -13,7 +13,7 @@ from typing import Any
 from t2n_core.nnef.emitter import FLOAT32, Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.sizes.dims import Dim
-from t2n_core.op import portable
+from t2n_core.op import formulas
 from t2n_core.op.promote import Tensorlike, operand, wide_input
 from t2n_core.op.registry import op
 
@@ -86,7 +86,7 @@ def _elu(g: Emitter, self: Value, alpha: float, scale: float, input_scale: float
     """scale * x above zero, else scale * alpha * (exp(input_scale * x) - 1)."""
     x = wide_input(g, self)
     scaled = x if input_scale == 1 else g.mul(x, input_scale)
-    below = g.mul(portable.expm1(g, g.min(scaled, 0.0)), alpha * scale)
+    below = g.mul(formulas.expm1(g, g.min(scaled, 0.0)), alpha * scale)
     return _rounded(g, g.select(g.le(x, 0.0), below, x if scale == 1 else g.mul(x, scale)))
 
 
@@ -114,7 +114,7 @@ def gelu(g: Emitter, self: Value, approximate: str = "none") -> Value:
         inner = g.mul(g.add(g.mul(cube, 0.044715), x), math.sqrt(2 / math.pi))
         gate = g.tanh(inner)
     else:
-        gate = portable.erf(g, g.mul(x, math.sqrt(0.5)))
+        gate = formulas.erf(g, g.mul(x, math.sqrt(0.5)))
     return _rounded(g, g.mul(g.mul(x, 0.5), g.add(gate, 1.0)))
 
 
@@ -131,19 +131,19 @@ def gelu_of_the_engine(g: Emitter, self: Value, approximate: str = "none") -> Va
 def silu(g: Emitter, self: Value) -> Value:
     """x * sigmoid(x)."""
     x = wide_input(g, self)
-    return _rounded(g, g.mul(x, portable.sigmoid(g, x)))
+    return _rounded(g, g.mul(x, formulas.sigmoid(g, x)))
 
 
 @op("aten::mish")
 def mish(g: Emitter, self: Value) -> Value:
     """x * tanh(softplus(x))."""
     x = wide_input(g, self)
-    return _rounded(g, g.mul(x, g.tanh(portable.softplus(g, x))))
+    return _rounded(g, g.mul(x, g.tanh(formulas.softplus(g, x))))
 
 
 def _gate(g: Emitter, x: Value) -> Value:
     """min(max(x + 3, 0), 6) / 6."""
-    return g.div(portable.minimum(g, portable.maximum(g, g.add(x, 3.0), 0.0), 6.0), 6.0)
+    return g.div(formulas.minimum(g, formulas.maximum(g, g.add(x, 3.0), 0.0), 6.0), 6.0)
 
 
 @op("aten::hardsigmoid")
@@ -163,7 +163,7 @@ def softplus(g: Emitter, self: Value, beta: Tensorlike = 1, threshold: Tensorlik
     """log(1 + exp(beta x)) / beta, x itself above the threshold; tract's own overflows at 88."""
     x = wide_input(g, self)
     scaled = x if beta == 1 else g.mul(x, float(beta))  # type: ignore[arg-type]
-    soft = portable.softplus(g, scaled)
+    soft = formulas.softplus(g, scaled)
     soft = soft if beta == 1 else g.div(soft, float(beta))  # type: ignore[arg-type]
     return _rounded(g, g.select(g.gt(scaled, float(threshold)), x, soft))  # type: ignore[arg-type]
 
@@ -172,7 +172,7 @@ def softplus(g: Emitter, self: Value, beta: Tensorlike = 1, threshold: Tensorlik
 def log_sigmoid(g: Emitter, self: Value) -> Any:
     """min(x, 0) - log(1 + exp(-|x|))."""
     x = wide_input(g, self)
-    value = _rounded(g, g.neg(portable.softplus(g, g.neg(x))))
+    value = _rounded(g, g.neg(formulas.softplus(g, g.neg(x))))
     return value if len(g.node.outputs) == 1 else (value, None)
 
 
@@ -204,7 +204,7 @@ def glu(g: Emitter, self: Value, dim: int = -1) -> Value:
     axis = dim % self.rank
     x, half = wide_input(g, self), g.output.shape[axis]
     first, second = g.take(x, axis, 0, half), g.take(x, axis, half, self.shape[axis])
-    return _rounded(g, g.mul(first, portable.sigmoid(g, second)))
+    return _rounded(g, g.mul(first, formulas.sigmoid(g, second)))
 
 
 def _softmax(keys: tuple[str, ...], formula: Callable[[Emitter, Value, int], Value]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
-from t2n_core.op import portable
+from t2n_core.op import formulas
 from t2n_core.op.promote import (
     BOOL,
     FLOAT64,
@@ -62,7 +62,7 @@ def mul(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
     left, right = _numbers(g, self, other)
     if isinstance(left, Value) and isinstance(right, int | float) and right == 1:
         return left  # as in 1 / x, which PyTorch writes as the reciprocal times 1
-    return portable.product(g, left, right) if isinstance(left, Value) else g.mul(left, right)
+    return formulas.product(g, left, right) if isinstance(left, Value) else g.mul(left, right)
 
 
 def _numbers(g: Emitter, a: Tensorlike, b: Tensorlike) -> tuple[Value | float, Value | float]:
@@ -80,7 +80,7 @@ def div(g: Emitter, self: Tensorlike, other: Tensorlike, rounding_mode: str | No
         return floor_divide(g, self, other)
     if rounding_mode == "trunc" and g.output.dtype.kind == "f":
         a, b = wide_input(g, self), wide_input(g, other)
-        return g.cast(portable.truncate(g, g.div(a, b)), g.output.dtype)
+        return g.cast(formulas.truncate(g, g.div(a, b)), g.output.dtype)
     return g.div(*_numbers(g, self, other))
 
 
@@ -92,10 +92,10 @@ def true_divide(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
 def _fmod_float64(g: Emitter, self: Tensorlike, other: Tensorlike) -> tuple[Value, Value, Value]:
     """(a, b, a - b * trunc(a / b)) in float64, where the remainder of float32 is exact up to quotients of 2^29."""
     a, b = _float64(g, self), _float64(g, other)
-    quotient = portable.truncate(g, g.div(a, b))
+    quotient = formulas.truncate(g, g.div(a, b))
     rest = g.sub(a, g.mul(quotient, b))
     # a finite number modulo an infinity is itself, where 0 * inf gives NaN
-    whole = g.and_(g.lt(portable.absolute(g, a), math.inf), g.eq(portable.absolute(g, b), math.inf))
+    whole = g.and_(g.lt(formulas.absolute(g, a), math.inf), g.eq(formulas.absolute(g, b), math.inf))
     return a, b, g.select(whole, a, rest)
 
 
@@ -122,7 +122,7 @@ def remainder(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
         _, b, rest = _fmod_float64(g, self, other)
         return g.cast(g.select(_signs_differ(g, rest, b), g.add(rest, b), rest), g.output.dtype)
     a, b = _pair(g, self, other)
-    return g.sub(a, g.mul(portable.floor_divide(g, a, b), b))
+    return g.sub(a, g.mul(formulas.floor_divide(g, a, b), b))
 
 
 def _signs_differ(g: Emitter, rest: Value, b: Value) -> Value:
@@ -134,7 +134,7 @@ def _signs_differ(g: Emitter, rest: Value, b: Value) -> Value:
 def floor_divide(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
     """The quotient rounded towards minus infinity; floats use the exact remainder as Python does: 1 // 0.1 is 9."""
     if g.output.dtype.kind != "f":
-        return portable.floor_divide(g, *_pair(g, self, other))
+        return formulas.floor_divide(g, *_pair(g, self, other))
     a, b, rest = _fmod_float64(g, self, other)
     exact = g.div(g.sub(a, rest), b)
     lower = g.select(_signs_differ(g, rest, b), g.sub(exact, 1.0), exact)
@@ -174,7 +174,7 @@ def _integer_power(g: Emitter, base: Tensorlike, power: Tensorlike) -> Value:
         return g.cast(_repeated(g, x, power), g.output.dtype)
     n = tensor(g, power, INT64)
     positive = g.pow(x, g.max(n, 0))
-    parity = g.pow(x, g.sub(n, g.mul(portable.floor_divide(g, n, tensor(g, 2, INT64)), 2)))
+    parity = g.pow(x, g.sub(n, g.mul(formulas.floor_divide(g, n, tensor(g, 2, INT64)), 2)))
     unit = g.or_(g.eq(x, 1), g.eq(x, -1))
     inverse = g.mul(parity, g.cast(unit, INT64))
     return g.cast(g.select(g.lt(n, 0), inverse, positive), g.output.dtype)
@@ -185,7 +185,7 @@ def _repeated(g: Emitter, x: Value, power: int) -> Value:
     if power == 0:
         return g.add(g.mul(x, 0), 1)
     root = _repeated(g, x, power // 2) if power > 1 else x
-    even = portable.product(g, root, root) if power > 1 else x
+    even = formulas.product(g, root, root) if power > 1 else x
     return g.mul(even, x) if power % 2 and power > 1 else even
 
 
@@ -207,8 +207,8 @@ def _number_of(operator: str) -> Callable[[Emitter, Value, Value], Value]:
     return formula
 
 
-_extreme("aten::maximum", portable.maximum, "aten::max.other", "prims::maximum")
-_extreme("aten::minimum", portable.minimum, "aten::min.other", "prims::minimum")
+_extreme("aten::maximum", formulas.maximum, "aten::max.other", "prims::maximum")
+_extreme("aten::minimum", formulas.minimum, "aten::min.other", "prims::minimum")
 _extreme("aten::fmax", _number_of("max"), "prims::fmax")
 _extreme("aten::fmin", _number_of("min"), "prims::fmin")
 
@@ -218,9 +218,9 @@ def clamp(g: Emitter, self: Value, min: Tensorlike | None = None, max: Tensorlik
     """min(max(x, lower), upper); NaN stays NaN."""
     x = wide_input(g, self)
     if min is not None:
-        x = _bounded(g, portable.maximum, x, min)
+        x = _bounded(g, formulas.maximum, x, min)
     if max is not None:
-        x = _bounded(g, portable.minimum, x, max)
+        x = _bounded(g, formulas.minimum, x, max)
     return g.cast(x, g.output.dtype)
 
 
@@ -247,22 +247,22 @@ def clamp_max(g: Emitter, self: Value, max: Tensorlike) -> Value:
 def atan2(g: Emitter, self: Value, other: Tensorlike) -> Value:
     """The angle of the point (other, self), in every quadrant, on the axes, for zeros of both signs and infinities."""
     y, x = wide_input(g, self), wide_input(g, other)
-    tall, wide = portable.absolute(g, y), portable.absolute(g, x)
+    tall, wide = formulas.absolute(g, y), formulas.absolute(g, x)
     steep = g.gt(tall, wide)
     long = g.select(steep, tall, wide)
     ratio = g.div(g.select(steep, wide, tall), g.select(g.eq(long, 0.0), 1.0, long))
     ratio = g.select(g.and_(g.eq(tall, wide), g.gt(tall, 0.0)), 1.0, ratio)  # inf / inf is 45 degrees
     angle = g.atan(ratio)
     angle = g.select(steep, g.sub(math.pi / 2, angle), angle)
-    angle = g.select(portable.sign_bit(g, x), g.sub(math.pi, angle), angle)
-    angle = g.select(portable.sign_bit(g, y), g.neg(angle), angle)
+    angle = g.select(formulas.sign_bit(g, x), g.sub(math.pi, angle), angle)
+    angle = g.select(formulas.sign_bit(g, y), g.neg(angle), angle)
     return g.cast(angle, g.output.dtype)
 
 
 @op("aten::hypot", "prims::hypot")
 def hypot(g: Emitter, self: Value, other: Value) -> Value:
     """sqrt(a^2 + b^2) with the longer one in front of the root, so that no square overflows or vanishes."""
-    tall, wide = portable.absolute(g, wide_input(g, self)), portable.absolute(g, wide_input(g, other))
+    tall, wide = formulas.absolute(g, wide_input(g, self)), formulas.absolute(g, wide_input(g, other))
     steep = g.gt(tall, wide)
     long = g.select(steep, tall, wide)
     ratio = g.div(g.select(steep, wide, tall), g.select(g.eq(long, 0.0), 1.0, long))
@@ -274,9 +274,9 @@ def hypot(g: Emitter, self: Value, other: Value) -> Value:
 @op("aten::copysign")
 def copysign(g: Emitter, self: Value, other: Tensorlike) -> Value:
     """|self| with the sign of `other`, that of -0.0 included."""
-    x = portable.absolute(g, wide_input(g, self))
+    x = formulas.absolute(g, wide_input(g, self))
     if isinstance(other, Value):
-        return g.cast(g.select(portable.sign_bit(g, wide_input(g, other)), g.neg(x), x), g.output.dtype)
+        return g.cast(g.select(formulas.sign_bit(g, wide_input(g, other)), g.neg(x), x), g.output.dtype)
     return g.cast(g.neg(x) if math.copysign(1.0, float(other)) < 0 else x, g.output.dtype)
 
 
@@ -287,7 +287,7 @@ def lerp(g: Emitter, self: Value, end: Value, weight: Tensorlike) -> Value:
     span = g.sub(b, a)
     if isinstance(weight, Value):
         w = wide_input(g, weight)
-        near = g.lt(portable.absolute(g, w), 0.5)
+        near = g.lt(formulas.absolute(g, w), 0.5)
         value = g.select(near, g.add(a, g.mul(w, span)), g.sub(b, g.mul(span, g.sub(1.0, w))))
     elif abs(float(weight)) < 0.5:
         value = g.add(a, g.mul(span, float(weight)))
@@ -317,11 +317,11 @@ def _log_add(base: float, *keys: str) -> None:
     def rule(g: Emitter, self: Value, other: Value) -> Value:
         """log(base^a + base^b) without overflow; equal infinities are their own sum."""
         a, b = wide_input(g, self), wide_input(g, other)
-        far = g.neg(portable.absolute(g, g.sub(a, b)))
+        far = g.neg(formulas.absolute(g, g.sub(a, b)))
         term = g.exp(g.mul(far, math.log(base))) if base != math.e else g.exp(far)
         more = g.log(g.add(term, 1.0))
-        value = g.add(portable.maximum(g, a, b), more if base == math.e else g.mul(more, 1 / math.log(base)))
-        return g.cast(g.select(g.and_(g.eq(a, b), g.eq(portable.absolute(g, a), math.inf)), a, value), g.output.dtype)
+        value = g.add(formulas.maximum(g, a, b), more if base == math.e else g.mul(more, 1 / math.log(base)))
+        return g.cast(g.select(g.and_(g.eq(a, b), g.eq(formulas.absolute(g, a), math.inf)), a, value), g.output.dtype)
 
 
 _log_add(math.e, "aten::logaddexp")
@@ -338,7 +338,7 @@ def _x_times(keys: tuple[str, ...], logarithm: Callable[[Emitter, Value], Value]
 
 
 _x_times(("aten::xlogy", "aten::special_xlogy"), lambda g, y: g.log(y))
-_x_times(("aten::special_xlog1py",), portable.log1p)
+_x_times(("aten::special_xlog1py",), formulas.log1p)
 
 
 @op("aten::heaviside")

@@ -9,7 +9,7 @@ import numpy as np
 from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter, Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.sizes.dims import Dim, floor_div, same
-from t2n_core.op import portable
+from t2n_core.op import formulas
 from t2n_core.op.aten.matmul import linear
 from t2n_core.op.aten.norm import layer_norm
 from t2n_core.op.promote import widened
@@ -76,7 +76,7 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Value:
-    """softmax(query @ key.T * scale + mask) @ value, halves in float32."""
+    """softmax(query @ key.T * scale + mask) @ value, float16 in float32."""
     if dropout_p > 0:
         raise g.fail("attention drops out: the module is in training mode", hint="call model.eval() before exporting")
     dtype = query.dtype
@@ -344,4 +344,4 @@ def transformer_encoder_layer(
 
 def _gelu(g: Emitter, x: Value) -> Value:
     """x * (1 + erf(x / sqrt(2))) / 2."""
-    return g.mul(g.mul(x, 0.5), g.add(portable.erf(g, g.mul(x, math.sqrt(0.5))), 1.0))
+    return g.mul(g.mul(x, 0.5), g.add(formulas.erf(g, g.mul(x, math.sqrt(0.5))), 1.0))

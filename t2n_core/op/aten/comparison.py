@@ -8,7 +8,7 @@ import numpy as np
 
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
-from t2n_core.op import portable
+from t2n_core.op import formulas
 from t2n_core.op.promote import BOOL, Tensorlike, comparable, operand, tensor
 from t2n_core.op.registry import op
 
@@ -143,13 +143,13 @@ def isclose(
     assert isinstance(b, Value)
     close = g.eq(a, b)
     if a.dtype.kind == "f":
-        bound = g.add(g.mul(portable.absolute(g, b), rtol), atol)
-        distance = portable.absolute(g, g.sub(a, b))
+        bound = g.add(g.mul(formulas.absolute(g, b), rtol), atol)
+        distance = formulas.absolute(g, g.sub(a, b))
         close = g.or_(close, g.and_(g.lt(distance, np.inf), g.le(distance, bound)))
         if equal_nan:
-            close = g.or_(close, g.and_(portable.is_nan(g, a), portable.is_nan(g, b)))
+            close = g.or_(close, g.and_(formulas.is_nan(g, a), formulas.is_nan(g, b)))
     elif rtol or atol:
         x, y = (g.cast(v, np.dtype(np.float64)) for v in (a, b))
-        bound = g.add(g.mul(portable.absolute(g, y), rtol), atol)
-        close = g.or_(close, g.le(portable.absolute(g, g.sub(x, y)), bound))
+        bound = g.add(g.mul(formulas.absolute(g, y), rtol), atol)
+        close = g.or_(close, g.le(formulas.absolute(g, g.sub(x, y)), bound))
     return close

@@ -141,7 +141,7 @@ def conv_transpose_tract(
     groups: int = 1,
     dilation: int | Sequence[int] = 1,
 ) -> Value:
-    """tract wants the filter as [out, in/groups, k…]."""
+    """Transposed convolution; tract wants the filter as [out, in/groups, k…]."""
     swapped = _swap_channels(g, weight, groups)
     return _transposed(g, input, swapped, bias, stride, padding, output_padding, groups, dilation, swapped)
 
@@ -158,12 +158,12 @@ def conv_transpose_khronos(
     groups: int = 1,
     dilation: int | Sequence[int] = 1,
 ) -> Value:
-    """The standard wants the filter as PyTorch has it: [in, out/groups, k…]."""
+    """Transposed convolution; the standard wants the filter as PyTorch has it, [in, out/groups, k…]."""
     return _transposed(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def _swap_channels(g: Emitter, weight: Value, groups: int) -> Value:
-    """[in, out/groups, k…] -> [out, in/groups, k…]."""
+    """Return a filter [in, out/groups, k…] as [out, in/groups, k…]."""
     inner, outer, *sizes = weight.shape
     numbers = known(weight)
     if numbers is not None:

@@ -49,7 +49,7 @@ def pdist(g: Emitter, self: Value, p: float = 2.0) -> Value:
 
 @op("aten::linalg_matrix_power", "aten::matrix_power")
 def matrix_power(g: Emitter, self: Value, n: int) -> Value:
-    """By squaring."""
+    """self multiplied by itself `n` times, by squaring."""
     if n < 0:
         raise g.fail("the inverse of a matrix has no form in NNEF")
     if n == 0:

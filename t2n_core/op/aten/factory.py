@@ -12,7 +12,7 @@ from t2n_core.op.registry import op
 
 
 def full_of(g: Emitter, number: Tensorlike) -> Value:
-    """The captured shape, full of one number (or of the one element of a tensor)."""
+    """Return the captured shape, full of one number (or of the one element of a tensor)."""
     expected = g.output
     if isinstance(number, Value | sympy.Expr):
         one = g.lift(tensor(g, number, expected.dtype), len(expected.shape))
@@ -23,7 +23,7 @@ def full_of(g: Emitter, number: Tensorlike) -> Value:
 @op("aten::zeros", "aten::empty.memory_format", "aten::empty_strided", "prims::empty_permuted",
     implied=("size", "dtype", "stride", "shape", "physical_layout"))  # fmt: skip
 def zeros(g: Emitter) -> Value:
-    """Also for `empty`, which may hold anything."""
+    """Zeros, for `empty` too, which may hold anything."""
     return full_of(g, 0)
 
 

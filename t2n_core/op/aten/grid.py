@@ -18,7 +18,7 @@ REACH = 3
 def grid_sampler(
     g: Emitter, input: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Value:
-    """The operator of the engine computes in float32, and counts coordinates as PyTorch does: the last axis first."""
+    """Sample by the engine's operator, which computes in float32 and has the last axis first, as PyTorch does."""
     image = g.cast(input, FLOAT32)
     places = g.cast(grid, FLOAT32)
     if MODES[interpolation_mode] == "bicubic" and BORDERS[padding_mode] == "border":

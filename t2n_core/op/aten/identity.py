@@ -11,7 +11,7 @@ from t2n_core.op.registry import op
 
 @op("aten::clone", "aten::contiguous", "aten::positive", "aten::resolve_conj", "aten::resolve_neg")
 def clone(g: Emitter, self: Value) -> Value:
-    """The tensor itself; copies that keep their strides are dropped on capture already."""
+    """Return the tensor itself; copies that keep their strides are dropped on capture already."""
     return self
 
 

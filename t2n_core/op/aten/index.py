@@ -64,7 +64,7 @@ def gather(g: Emitter, self: Value, dim: int, index: Value) -> Value:
 
 @op("aten::take_along_dim")
 def take_along_dim(g: Emitter, self: Value, indices: Value, dim: int | None = None) -> Value:
-    """Like gather, with both broadcast along the other axes; negative indices count from the end."""
+    """Gather along an axis, both tensors broadcast along the others; negative indices count from the end."""
     if dim is None:
         self, indices, dim = flattened(g, self), flattened(g, indices), 0
     axis = axis_of(self, dim)
@@ -118,8 +118,8 @@ class Places:
         moved = g.permute(value, [*self.axes, *self.others])
         return g.reshape_to(moved, [product(self.sizes), *moved.shape[len(self.axes) :]])
 
-    def unrows(self, g: Emitter, rows: Value) -> Value:
-        """The inverse of `rows`."""
+    def restore_rows(self, g: Emitter, rows: Value) -> Value:
+        """Return what `rows` was made of: the inverse of it."""
         wide = g.reshape_to(rows, [*self.sizes, *rows.shape[1:]])
         order = [*self.axes, *self.others]
         return g.permute(wide, [order.index(axis) for axis in range(len(order))])

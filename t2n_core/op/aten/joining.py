@@ -15,7 +15,7 @@ from t2n_core.op.registry import op
 
 
 def join(g: Emitter, values: Sequence[Value], axis: int) -> Value:
-    """`concat` without what is empty."""
+    """Return the concatenation of the values that have elements."""
     full = [v for v in values if not _is_empty(v)]
     if not full:
         raise g.fail("a tensor without elements has no form in NNEF")

@@ -104,7 +104,7 @@ def reflection_pad(g: Emitter, self: Value, padding: Sequence[Dim]) -> Value:
 
 @op(*REPLICATION, target="tract")
 def replication_pad_tract(g: Emitter, self: Value, padding: Sequence[Dim]) -> Value:
-    """tract spells this border in its own way."""
+    """Repeat the edge elements; tract spells this border in its own way."""
     return _continued(g, self, padding, "replicated")
 
 

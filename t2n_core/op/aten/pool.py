@@ -67,7 +67,7 @@ def _zeros_around(g: Emitter, value: Value, before: Sequence[int], behind: Seque
 
 # ------------------------------------------------------------------------------------------------------------ adaptive
 def _adaptive(g: Emitter, value: Value, sizes: Sequence[Dim | None], mean: bool) -> Value:
-    """Axis by axis: windows of a pooling to fixed sizes are products of intervals."""
+    """Pool to fixed sizes axis by axis: the windows are products of intervals."""
     first = value.rank - len(sizes)
     for axis, size in enumerate(sizes, start=first):
         extent = value.shape[axis]

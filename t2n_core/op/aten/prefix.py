@@ -14,7 +14,7 @@ import numpy as np
 
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
-from t2n_core.op import portable
+from t2n_core.op import formulas
 from t2n_core.op.aten.diagonal import mask
 from t2n_core.op.aten.reduction import log_sum_exp
 from t2n_core.op.aten.shape import axis_of
@@ -43,7 +43,7 @@ def _highest(dtype: np.dtype[Any]) -> float:
 
 
 SUM = Running(lambda g, a, b: g.add(a, b), lambda g, x, axes: g.sum_reduce(x, axes=axes), lambda _: 0)
-PRODUCT = Running(lambda g, a, b: portable.product(g, a, b), portable.product_of, lambda _: 1)
+PRODUCT = Running(lambda g, a, b: formulas.product(g, a, b), formulas.product_of, lambda _: 1)
 MAXIMUM = Running(lambda g, a, b: g.max(a, b), lambda g, x, axes: g.max_reduce(x, axes=axes), _lowest)
 MINIMUM = Running(lambda g, a, b: g.min(a, b), lambda g, x, axes: g.min_reduce(x, axes=axes), _highest)
 

@@ -9,7 +9,7 @@ import numpy as np
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.sizes.dims import Dim, as_dim, floor_div, product
-from t2n_core.op import portable
+from t2n_core.op import formulas
 from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.aten.sorting import ordered
 from t2n_core.op.promote import INT64, Tensorlike, tensor, wide_input
@@ -76,7 +76,7 @@ def _quantile_rule(name: str, skip_nan: bool) -> None:
         keepdim: bool = False,
         interpolation: str = "linear",
     ) -> Value:
-        """Between the two elements of the sorted axis around the place q * (count - 1)."""
+        """Interpolate between the two elements of the sorted axis around the place q * (count - 1)."""
         x = wide_input(g, self)
         x = _flat(g, x) if dim is None else g.lift(x, 1)
         axis = 0 if dim is None else axis_of(x, dim)
@@ -97,7 +97,7 @@ def _between(g: Emitter, x: Value, values: Value, shares: Value, interpolation: 
     place = g.mul(shares, g.max(g.sub(g.lift(count, x.rank), 1.0), 0.0))
     place = g.expand(place, (*x.shape[:last], shares.shape[last]))
     if interpolation == "nearest":
-        below = portable.round_even(g, place)
+        below = formulas.round_even(g, place)
     else:
         below = g.ceil(place) if interpolation == "higher" else g.floor(place)
     low = g.tract_core_gather_elements(values, g.cast(below, INT64), axis=last)

@@ -15,7 +15,7 @@ import numpy as np
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.sizes.dims import Dim, product
-from t2n_core.op import portable
+from t2n_core.op import formulas
 from t2n_core.op.promote import BOOL, INT64, as_numbers, wide_dtype, wide_input, widened
 from t2n_core.op.registry import op
 
@@ -56,7 +56,7 @@ def _reduction(g: Emitter, self: Value, dim: Axes, keepdim: bool, formula: Reduc
 def sum(g: Emitter, self: Value, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> Value:
     if g.output.dtype == BOOL:
         return _truth(g, self, dim, keepdim, "max_reduce", True)
-    return _reduction(g, self, dim, keepdim, portable.sum_of)
+    return _reduction(g, self, dim, keepdim, formulas.sum_of)
 
 
 @op("aten::nansum")
@@ -64,15 +64,15 @@ def nansum(g: Emitter, self: Value, dim: Axes = None, keepdim: bool = False, dty
     """The sum, in which NaN counts as 0."""
     if self.dtype.kind != "f":
         return sum(g, self, dim, keepdim)
-    return _reduction(g, self, dim, keepdim, lambda g, x, a: portable.sum_of(g, _without_nan(g, x), a))
+    return _reduction(g, self, dim, keepdim, lambda g, x, a: formulas.sum_of(g, _without_nan(g, x), a))
 
 
 def _without_nan(g: Emitter, x: Value) -> Value:
-    return g.select(portable.is_nan(g, x), 0.0, x)
+    return g.select(formulas.is_nan(g, x), 0.0, x)
 
 
 def mean_of(g: Emitter, x: Value, axes: list[int]) -> Value:
-    return g.div(portable.sum_of(g, x, axes), count(g, x, axes, x.dtype)) if axes else x
+    return g.div(formulas.sum_of(g, x, axes), count(g, x, axes, x.dtype)) if axes else x
 
 
 @op("aten::mean")
@@ -85,8 +85,8 @@ def nanmean(g: Emitter, self: Value, dim: Axes = None, keepdim: bool = False, dt
     """The mean of the elements that are not NaN."""
 
     def formula(g: Emitter, x: Value, axes: list[int]) -> Value:
-        numbers = portable.sum_of(g, g.cast(g.eq(x, x), x.dtype), axes)
-        return g.div(portable.sum_of(g, _without_nan(g, x), axes), numbers)
+        numbers = formulas.sum_of(g, g.cast(g.eq(x, x), x.dtype), axes)
+        return g.div(formulas.sum_of(g, _without_nan(g, x), axes), numbers)
 
     return _reduction(g, self, dim, keepdim, formula)
 
@@ -96,7 +96,7 @@ def prod(g: Emitter, self: Value, dim: int | None = None, keepdim: bool = False,
     if g.output.dtype == BOOL:
         return _truth(g, self, dim, keepdim, "min_reduce", True)
 
-    return _reduction(g, self, dim, keepdim, portable.product_of)
+    return _reduction(g, self, dim, keepdim, formulas.product_of)
 
 
 def extreme(g: Emitter, self: Value, axes: list[int], operator: str) -> Value:
@@ -112,7 +112,7 @@ def _corrected(g: Emitter, x: Value, found: Value, axes: list[int], operator: st
     """Return NaN if one is there, the infinity if nothing else is. 2 stands for NaN, 1 for a usable number."""
     limits = np.finfo(x.dtype)
     usable = g.ge(x, float(limits.min)) if operator == "max_reduce" else g.le(x, float(limits.max))
-    kinds = g.select(portable.is_nan(g, x), 2.0, g.cast(usable, x.dtype))
+    kinds = g.select(formulas.is_nan(g, x), 2.0, g.cast(usable, x.dtype))
     kind = g.max_reduce(kinds, axes=axes)
     number = g.select(g.eq(kind, 0.0), -math.inf if operator == "max_reduce" else math.inf, found)
     return g.select(g.eq(kind, 2.0), math.nan, number)
@@ -162,7 +162,7 @@ def _first_index(g: Emitter, x: Value, axis: int, operator: str) -> Value:
     found = g.call(operator, x, axes=[axis])[0]
     if x.dtype.kind != "f":
         return found
-    holes = g.cast(portable.is_nan(g, x), g.truths)
+    holes = g.cast(formulas.is_nan(g, x), g.truths)
     return g.select(g.ne(g.max_reduce(holes, axes=[axis]), 0), g.argmax_reduce(holes, axes=[axis]), found)
 
 
@@ -209,7 +209,7 @@ def all(g: Emitter, self: Value, dim: Axes = None, keepdim: bool = False) -> Val
 def count_nonzero(g: Emitter, self: Value, dim: Axes = None) -> Value:
     axes = axes_of(self, dim)
     ones = g.cast(g.cast(widened(g, self), BOOL), INT64)
-    return g.squeeze_axes(portable.sum_of(g, ones, axes), axes)
+    return g.squeeze_axes(formulas.sum_of(g, ones, axes), axes)
 
 
 def moments(
@@ -221,7 +221,7 @@ def moments(
     less = (1.0 if unbiased is None or unbiased else 0.0) if correction is None else float(correction)
     middle = mean_of(g, x, axes)
     distance = g.sub(x, middle)
-    total = portable.sum_of(g, g.mul(distance, distance), axes)
+    total = formulas.sum_of(g, g.mul(distance, distance), axes)
     divisor = count(g, x, axes, x.dtype, less)
     if isinstance(divisor, float) and divisor == 0:
         variance = g.div(total, g.constant(np.zeros((1,) * total.rank, x.dtype)))
@@ -258,9 +258,9 @@ def std_mean(g: Emitter, self: Value, dim: Axes = None, correction: float | None
 
 def log_sum_exp(g: Emitter, x: Value, axes: list[int]) -> Value:
     """max + log(sum(exp(x - max))); where the maximum is infinite, it is the result."""
-    top = portable.reduce_max(g, x, axes)
-    shift = g.select(g.lt(portable.absolute(g, top), math.inf), top, 0.0)
-    return g.add(g.log(portable.sum_of(g, g.exp(g.sub(x, shift)), axes)), shift)
+    top = formulas.reduce_max(g, x, axes)
+    shift = g.select(g.lt(formulas.absolute(g, top), math.inf), top, 0.0)
+    return g.add(g.log(formulas.sum_of(g, g.exp(g.sub(x, shift)), axes)), shift)
 
 
 @op("aten::logsumexp", "aten::special_logsumexp")
@@ -270,7 +270,7 @@ def logsumexp(g: Emitter, self: Value, dim: Axes, keepdim: bool = False) -> Valu
 
 def norm_of(g: Emitter, x: Value, axes: list[int], ord: float) -> Value:
     """(sum |x|^ord)^(1/ord), with the limits at 0 and infinity."""
-    size = portable.absolute(g, x)
+    size = formulas.absolute(g, x)
     if not axes:
         return g.cast(g.ne(x, 0.0), x.dtype) if ord == 0 else size
     if math.isinf(ord):
@@ -315,10 +315,10 @@ def _prims(key: str, formula: Callable[[Emitter, Value, list[int]], Value]) -> N
 
 _prims("prims::amax", lambda g, x, axes: extreme(g, x, axes, "max_reduce"))
 _prims("prims::amin", lambda g, x, axes: extreme(g, x, axes, "min_reduce"))
-_prims("prims::sum", lambda g, x, axes: portable.sum_of(g, g.cast(x, wide_dtype(g.output.dtype)), axes))
+_prims("prims::sum", lambda g, x, axes: formulas.sum_of(g, g.cast(x, wide_dtype(g.output.dtype)), axes))
 _prims(
     "prims::prod",
-    lambda g, x, axes: portable.product_of(g, g.cast(x, wide_dtype(g.output.dtype)), axes),
+    lambda g, x, axes: formulas.product_of(g, g.cast(x, wide_dtype(g.output.dtype)), axes),
 )
 
 

@@ -64,7 +64,7 @@ class Axis:
 
 
 # -------------------------------------------------------------------------------------- numbers now, or in the graph
-class Numbers:
+class ConstantArithmetic:
     """Arithmetic on a vector that is known at export."""
 
     def __init__(self, g: Emitter, axis: Axis) -> None:
@@ -96,7 +96,7 @@ class Numbers:
         return self.g.constant(np.asarray(a, dtype=SINGLE))
 
 
-class Formulas:
+class GraphArithmetic:
     """The same arithmetic, written into the graph."""
 
     def __init__(self, g: Emitter, axis: Axis) -> None:
@@ -132,7 +132,7 @@ def _operand(number: Any) -> Any:
 
 
 def _arithmetic(g: Emitter, axis: Axis) -> Any:
-    return Numbers(g, axis) if axis.is_static() else Formulas(g, axis)
+    return ConstantArithmetic(g, axis) if axis.is_static() else GraphArithmetic(g, axis)
 
 
 # ------------------------------------------------------------------------------------------------------------- one axis
@@ -236,7 +236,7 @@ SMOOTH = {"bilinear": torch.ops.aten._upsample_bilinear2d_aa, "bicubic": torch.o
 def _resized(
     g: Emitter, value: Value, count: int, method: Method, scales: Sequence[float | None] | None, corners: bool = False
 ) -> Value:
-    """Halves are computed in float32."""
+    """Resize the last `count` axes by a method; float16 is computed in float32."""
     given = [None] * count if scales is None else list(scales)
     first = value.rank - count
     out = widened(g, value)
@@ -251,7 +251,7 @@ def _resized(
 
 
 def _spread(g: Emitter, value: Value, axes: Sequence[Axis]) -> Value | None:
-    """Each element over a window of its own, where all factors are whole: what `debox` does with stride = size."""
+    """Spread each element over a window of its own, if all factors are whole: `debox` with stride = size does that."""
     window = [*[1] * axes[0].place, *(axis.factor for axis in axes)]
     if value.rank < 3 or 0 in window:
         return None
@@ -281,7 +281,7 @@ def _smooth(name: str) -> Method:
 
 
 def _register(count: int, name: str, method: Method) -> None:
-    """Both overloads of a method that has no corners to align."""
+    """Register both overloads of a method that has no corners to align."""
 
     @op(f"aten::{name}{count}d.vec", implied=("output_size",))
     def by_factors(g: Emitter, input: Value, scale_factors: Sequence[float] | None) -> Value:
@@ -313,7 +313,7 @@ def _register(count: int, name: str, method: Method) -> None:
 
 
 def _register_corners(count: int, name: str, method: Method) -> None:
-    """Both overloads of a method that may align corners."""
+    """Register both overloads of a method that may align corners."""
 
     @op(f"aten::{name}.vec", implied=("output_size",))
     def by_factors(g: Emitter, input: Value, align_corners: bool, scale_factors: Sequence[float] | None) -> Value:

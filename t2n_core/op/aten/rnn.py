@@ -1,6 +1,6 @@
 """Recurrent nets for tract: one scan per layer and direction, the input products hoisted out of it.
 
-Shapes and formulas are those of torch.nn.LSTM, GRU, RNN and their cells. Bodies are fragments, `op/fragment/*.nnef`,
+Shapes and formulas are those of torch.nn.LSTM, GRU, RNN and their cells. Bodies are fragments, `op/fragment/*/*.nnef`,
 and which form is the fastest differs with version, dtype and batch. The parameters of a body tell what it is given:
 
     x_ifgo    one step of x @ w_ih.T and the biases, for these gates in this order [1, B, 4H]

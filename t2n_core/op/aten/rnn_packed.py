@@ -27,7 +27,7 @@ def _rows(g: Emitter, value: Value, indices: Sequence[int]) -> Value:
 
 @op("t2n_capture::pack")
 def pack(g: Emitter, input: Value, lengths: list[int], batch_first: bool) -> Value:
-    """[T, B, ...] (or [B, T, ...]) to [sum of lengths, ...]."""
+    """Pack [T, B, ...] or [B, T, ...] to [sum of lengths, ...]."""
     first, second = input.shape[:2]
     if not isinstance(first, int) or not isinstance(second, int):
         raise g.fail("a packed sequence needs a fixed batch and time", hint="declare these axes static")
@@ -43,7 +43,7 @@ def pack(g: Emitter, input: Value, lengths: list[int], batch_first: bool) -> Val
 
 @op("t2n_capture::pad")
 def pad(g: Emitter, data: Value, batch_sizes: list[int], batch_first: bool, padding_value: float, steps: int) -> Value:
-    """[sum of lengths, ...] to [steps, B, ...] (or [B, steps, ...]), padded after the end of each sequence."""
+    """Unpack [sum of lengths, ...] to [steps, B, ...] or [B, steps, ...], padded after the end of each sequence."""
     batch, count = batch_sizes[0], int(data.shape[0])
     starts = np.cumsum([0, *batch_sizes])
 

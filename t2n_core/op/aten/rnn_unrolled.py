@@ -53,7 +53,7 @@ def rnn_step(activation: str) -> EmitCell:
 
 
 def emit_rnn_unrolled(emit_step: EmitCell, g: Emitter, input: Value, states: Sequence[Value], net: Net) -> list[Value]:
-    """As emit_rnn_via_fragment, without a loop. Raises LowerError for a dynamic time axis."""
+    """Write a net step by step, without a loop. Raises LowerError for a dynamic time axis."""
     steps = input.shape[1 if net.batch_first else 0]
     if not isinstance(steps, int):
         raise g.fail(

@@ -14,7 +14,7 @@ import numpy as np
 from t2n_core.nnef.emitter import Emitter, Scalar
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.sizes.dims import Dim, product, same
-from t2n_core.op import portable
+from t2n_core.op import formulas
 from t2n_core.op.aten.index import Places, flattened, whole_index
 from t2n_core.op.aten.prefix import SUM, running
 from t2n_core.op.aten.shape import axis_of
@@ -37,7 +37,7 @@ def _neutral(reduce: str, dtype: np.dtype[Any]) -> Scalar:
     return int(limits.min if reduce == "amax" else limits.max)
 
 
-def _ask_all(g: Emitter, base: Value, axis: int, index: Value, source: Value, reduce: str) -> Value:
+def _scatter_by_comparison(g: Emitter, base: Value, axis: int, index: Value, source: Value, reduce: str) -> Value:
     """Reduce by comparing every index with every place, for engines that cannot reduce while scattering."""
     size = base.shape[axis]
     wide = [1] * (base.rank + 1)
@@ -86,7 +86,7 @@ def _reduced(
     ones = g.fill(1, source.shape, base.dtype)
     count = how(g, zeros, axis, index, ones, "sum")
     count = g.add(count, 1) if include_self else g.max(count, 1)
-    return g.div(out, count) if base.dtype.kind == "f" else portable.floor_divide(g, out, count)
+    return g.div(out, count) if base.dtype.kind == "f" else formulas.floor_divide(g, out, count)
 
 
 # ------------------------------------------------------------------------------------------------------------- scatter
@@ -184,9 +184,9 @@ def _index_put(
     updates = g.reshape_to(wide, [count, *rows.shape[1:]])
     where = g.reshape_to(places.flat, [count, *[1] * (rows.rank - 1)])
     if accumulate:
-        return places.unrows(g, _reduced(g, how, rows, 0, where, updates, "sum", include_self=True))
+        return places.restore_rows(g, _reduced(g, how, rows, 0, where, updates, "sum", include_self=True))
     out = g.tract_core_scatter_elements(rows, g.expand(where, updates.shape), updates, axis=0)
-    return places.unrows(g, out)
+    return places.restore_rows(g, out)
 
 
 @op("aten::masked_scatter")
@@ -198,11 +198,11 @@ def masked_scatter(g: Emitter, self: Value, mask: Value, source: Value) -> Value
     counted = running(g, flat, 0, SUM)
     which = g.cast(g.max(g.sub(counted, 1.0), 0.0), INT64)
     pool = flattened(g, g.cast(source, self.dtype))
-    taken = g.pick(pool, g.min(which, as_last(g, pool)), axis=0)
+    taken = g.pick(pool, g.min(which, last_index(g, pool)), axis=0)
     return g.select(mask, g.reshape_to(taken, shape), self)
 
 
-def as_last(g: Emitter, value: Value) -> Value:
+def last_index(g: Emitter, value: Value) -> Value:
     """Return the last index of a vector."""
     return g.size(value.shape[0] - 1, INT64)
 
@@ -261,7 +261,7 @@ def _register(how: Reducer, since: str | None) -> None:
 
     @op("aten::put", target="tract", since=since)
     def put(g: Emitter, self: Value, index: Value, source: Value, accumulate: bool = False) -> Value:
-        """Into the flattened tensor."""
+        """Write `source`, or add it, at indices into the flattened tensor."""
         if _is_empty(index):
             return self
         flat = flattened(g, self)
@@ -274,5 +274,5 @@ def _register(how: Reducer, since: str | None) -> None:
         return g.reshape_to(out, self.shape)
 
 
-_register(_ask_all, None)
+_register(_scatter_by_comparison, None)
 _register(_reducing, "0.23.0")

@@ -26,7 +26,7 @@ def axis_of(value: Value, dim: int) -> int:
     implied=("size", "shape", "stride", "other", "start_dim", "end_dim", "dim", "sizes"),
 )  # fmt: skip
 def view(g: Emitter, self: Value, dtype: Any = None) -> Value:
-    """The elements keep their order: the captured shape says all."""
+    """Reshape to the captured shape; the elements keep their order."""
     if dtype is not None and self.dtype != g.output.dtype:
         raise g.fail(f"a view of {self.dtype} as {g.output.dtype} reads its bits, which NNEF cannot")
     return g.reshape_to(self, g.output.shape)

@@ -14,7 +14,7 @@ import numpy as np
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.sizes.dims import Dim
-from t2n_core.op import portable
+from t2n_core.op import formulas
 from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.promote import INT64, Tensorlike, as_numbers, result_type, tensor, wide_dtype
 from t2n_core.op.registry import op
@@ -30,7 +30,7 @@ def _places(g: Emitter, value: Value, axis: int, descending: bool) -> Value:
     before = g.gt(other, one) if descending else g.lt(other, one)
     equal = g.eq(other, one)
     if plain.dtype.kind == "f":
-        lost, other_lost = portable.is_nan(g, one), portable.is_nan(g, other)
+        lost, other_lost = formulas.is_nan(g, one), formulas.is_nan(g, other)
         sooner = g.and_(other_lost, g.not_(lost)) if descending else g.and_(lost, g.not_(other_lost))
         before, equal = g.or_(before, sooner), g.or_(equal, g.and_(lost, other_lost))
     size = value.shape[axis]
@@ -135,7 +135,7 @@ def searchsorted(
     side: str | None = None,
     sorter: Value | None = None,
 ) -> Value:
-    """Rows of the sequence belong to the rows of the values, or one row to all."""
+    """Index of each value in its sorted row; the sequence has a row for each row of the values, or one for all."""
     if sorter is not None:
         rank = sorted_sequence.rank
         sorted_sequence = g.tract_core_gather_elements(sorted_sequence, g.cast(sorter, INT64), axis=rank - 1)

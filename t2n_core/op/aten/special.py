@@ -9,7 +9,7 @@ import numpy as np
 
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
-from t2n_core.op import portable
+from t2n_core.op import formulas
 from t2n_core.op.promote import FLOAT64, tensor, wide_input
 from t2n_core.op.registry import op
 
@@ -22,7 +22,7 @@ _BERNOULLI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 5 / 660, -691 / 32760)
 
 def _turns(g: Emitter, x: Value) -> Value:
     """pi times the fraction of x: the angle of sin(pi x) up to its sign, exact near whole numbers."""
-    return g.mul(g.sub(x, portable.round_even(g, x)), math.pi)
+    return g.mul(g.sub(x, formulas.round_even(g, x)), math.pi)
 
 
 def _lgamma_positive(g: Emitter, x: Value) -> Value:
@@ -41,13 +41,13 @@ def _lgamma(g: Emitter, x: Value) -> Value:
     """log|gamma(x)|; below 0.5 by reflection, log(pi / |sin(pi x)|) - lgamma(1 - x)."""
     left = g.lt(x, 0.5)
     upper = _lgamma_positive(g, g.select(left, g.sub(1.0, x), x))
-    sine = portable.absolute(g, g.sin(_turns(g, x)))
+    sine = formulas.absolute(g, g.sin(_turns(g, x)))
     value = g.select(left, g.sub(g.log(g.div(math.pi, sine)), upper), upper)
-    return g.select(g.eq(portable.absolute(g, x), math.inf), math.inf, value)
+    return g.select(g.eq(formulas.absolute(g, x), math.inf), math.inf, value)
 
 
 def _digamma(g: Emitter, x: Value) -> Value:
-    """By recurrence to x + 10 and the asymptotic series; below 0 by reflection, psi(1 - x) - pi / tan(pi x)."""
+    """Digamma by recurrence to x + 10 and the asymptotic series; below 0 by psi(1 - x) - pi / tan(pi x)."""
     negative = g.lt(x, 0.0)
     start = g.select(negative, g.sub(1.0, x), x)
     high = g.add(start, 10.0)
@@ -82,4 +82,4 @@ def angle(g: Emitter, self: Value) -> Value:
     """pi for negative numbers, 0 for others; NaN stays."""
     x = wide_input(g, self)
     value = g.select(g.lt(x, 0.0), math.pi, g.constant(np.zeros((1,) * x.rank, x.dtype)))
-    return g.cast(g.select(portable.is_nan(g, x), x, value), g.output.dtype)
+    return g.cast(g.select(formulas.is_nan(g, x), x, value), g.output.dtype)

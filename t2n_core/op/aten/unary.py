@@ -9,7 +9,7 @@ import numpy as np
 
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
-from t2n_core.op import portable
+from t2n_core.op import formulas
 from t2n_core.op.promote import BOOL, wide_input
 from t2n_core.op.registry import op
 
@@ -39,7 +39,7 @@ def _times(factor: float) -> Formula:
 
 
 def _erfinv(g: Emitter, x: Value) -> Value:
-    """Giles' approximation by two polynomials, "Approximating the erfinv function" (GPU Computing Gems, 2011)."""
+    """Inverse of erf by Giles' two polynomials, "Approximating the erfinv function" (GPU Computing Gems, 2011)."""
     central = [2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
                -0.00417768164, 0.246640727, 1.50140941]  # fmt: skip
     tail = [-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
@@ -47,7 +47,7 @@ def _erfinv(g: Emitter, x: Value) -> Value:
     w = g.neg(g.log(g.mul(g.sub(1.0, x), g.add(x, 1.0))))
     inner, outer = g.sub(w, 2.5), g.sub(g.sqrt(w), 3.0)
     value = g.mul(g.select(g.lt(w, 5.0), polynomial(g, inner, central), polynomial(g, outer, tail)), x)
-    return g.select(g.eq(portable.absolute(g, x), 1.0), g.mul(x, math.inf), value)
+    return g.select(g.eq(formulas.absolute(g, x), 1.0), g.mul(x, math.inf), value)
 
 
 def polynomial(g: Emitter, x: Value, coefficients: list[float]) -> Value:
@@ -73,11 +73,11 @@ for _name in _NATIVE.split():
     _formula(_native(_name), *_keys)
 
 _formula(lambda g, x: g.recip(x), "aten::reciprocal", "prims::reciprocal")
-_formula(portable.sigmoid, "aten::sigmoid", "aten::special_expit")
-_formula(portable.erf, "aten::erf", "prims::erf", "aten::special_erf")
-_formula(lambda g, x: g.sub(1.0, portable.erf(g, x)), "aten::erfc", "prims::erfc", "aten::special_erfc")
-_formula(portable.log1p, "aten::log1p", "prims::log1p", "aten::special_log1p")
-_formula(portable.expm1, "aten::expm1", "prims::expm1", "aten::special_expm1")
+_formula(formulas.sigmoid, "aten::sigmoid", "aten::special_expit")
+_formula(formulas.erf, "aten::erf", "prims::erf", "aten::special_erf")
+_formula(lambda g, x: g.sub(1.0, formulas.erf(g, x)), "aten::erfc", "prims::erfc", "aten::special_erfc")
+_formula(formulas.log1p, "aten::log1p", "prims::log1p", "aten::special_log1p")
+_formula(formulas.expm1, "aten::expm1", "prims::expm1", "aten::special_expm1")
 _formula(lambda g, x: g.pow(2.0, x), "aten::exp2", "prims::exp2", "aten::special_exp2")
 _formula(_scaled_log(2.0), "aten::log2", "prims::log2")
 _formula(_scaled_log(10.0), "aten::log10", "prims::log10")
@@ -109,32 +109,32 @@ def _through_float32(formula: Formula) -> Formula:
 
 
 def _sign(g: Emitter, x: Value) -> Value:
-    return portable.sign(g, x)
+    return formulas.sign(g, x)
 
 
 def _square(g: Emitter, x: Value) -> Value:
-    return portable.product(g, x, x)
+    return formulas.product(g, x, x)
 
 
-_exact(portable.absolute, "aten::abs", "aten::absolute", "prims::abs")
-_exact(portable.negative, "aten::neg", "aten::negative", "prims::neg")
+_exact(formulas.absolute, "aten::abs", "aten::absolute", "prims::abs")
+_exact(formulas.negative, "aten::neg", "aten::negative", "prims::neg")
 _exact(_through_float32(_sign), "aten::sign", "aten::sgn", "prims::sign")
 _exact(_square, "aten::square")
 _exact(_through_float32(lambda g, x: g.floor(x)), "aten::floor", "prims::floor", integers=False)
 _exact(_through_float32(lambda g, x: g.ceil(x)), "aten::ceil", "prims::ceil", integers=False)
-_exact(_through_float32(portable.truncate), "aten::trunc", "aten::fix", "prims::trunc", integers=False)
-_exact(_through_float32(portable.round_even), "prims::round", integers=False)
+_exact(_through_float32(formulas.truncate), "aten::trunc", "aten::fix", "prims::trunc", integers=False)
+_exact(_through_float32(formulas.round_even), "prims::round", integers=False)
 
 
 @op("aten::frac")
 def frac(g: Emitter, self: Value) -> Value:
     """x - trunc(x)."""
-    return g.sub(self, _through_float32(portable.truncate)(g, self))
+    return g.sub(self, _through_float32(formulas.truncate)(g, self))
 
 
 @op("aten::round", "aten::special_round")
 def round(g: Emitter, self: Value, decimals: int = 0) -> Value:
-    """Halves to even; with `decimals`, as PyTorch: scaled, rounded, scaled back."""
+    """Round halves to even; with `decimals`, as PyTorch: scaled, rounded, scaled back."""
     if self.dtype.kind != "f":
         if decimals < 0:
             raise g.fail("rounding integers to tens has no form in NNEF yet")
@@ -142,11 +142,11 @@ def round(g: Emitter, self: Value, decimals: int = 0) -> Value:
     x = wide_input(g, self)
     scale = 10.0 ** abs(decimals)
     if decimals > 0:
-        x = g.div(portable.round_even(g, g.mul(x, scale)), scale)
+        x = g.div(formulas.round_even(g, g.mul(x, scale)), scale)
     elif decimals < 0:
-        x = g.mul(portable.round_even(g, g.div(x, scale)), scale)
+        x = g.mul(formulas.round_even(g, g.div(x, scale)), scale)
     else:
-        x = portable.round_even(g, x)
+        x = formulas.round_even(g, x)
     return g.cast(x, g.output.dtype)
 
 
@@ -171,11 +171,11 @@ def _is(number: float) -> Formula:
     return lambda g, x: g.eq(x, number)
 
 
-_test(portable.is_nan, "aten::isnan")
-_test(lambda g, x: g.eq(portable.absolute(g, x), math.inf), "aten::isinf")
+_test(formulas.is_nan, "aten::isnan")
+_test(lambda g, x: g.eq(formulas.absolute(g, x), math.inf), "aten::isinf")
 _test(_is(math.inf), "aten::isposinf")
 _test(_is(-math.inf), "aten::isneginf")
-_test(lambda g, x: g.lt(portable.absolute(g, x), math.inf), "aten::isfinite", "prims::isfinite", otherwise=True)
+_test(lambda g, x: g.lt(formulas.absolute(g, x), math.inf), "aten::isfinite", "prims::isfinite", otherwise=True)
 
 
 @op("aten::isreal")
@@ -185,7 +185,7 @@ def isreal(g: Emitter, self: Value) -> Value:
 
 @op("aten::signbit")
 def signbit(g: Emitter, self: Value) -> Value:
-    return portable.sign_bit(g, g.cast(self, np.dtype(np.float32)) if self.dtype == np.float16 else self)
+    return formulas.sign_bit(g, g.cast(self, np.dtype(np.float32)) if self.dtype == np.float16 else self)
 
 
 @op("aten::bitwise_not", "prims::bitwise_not")
@@ -212,7 +212,7 @@ def nan_to_num(
     x = g.cast(self, np.dtype(np.float32)) if self.dtype == np.float16 else self
     low = float(limits.min) if neginf is None else neginf
     high = float(limits.max) if posinf is None else posinf
-    y = g.select(portable.is_nan(g, x), nan or 0.0, x)
+    y = g.select(formulas.is_nan(g, x), nan or 0.0, x)
     y = g.select(g.eq(x, math.inf), high, y)
     return g.cast(g.select(g.eq(x, -math.inf), low, y), self.dtype)
 
@@ -222,7 +222,7 @@ def logit(g: Emitter, self: Value, eps: float | None = None) -> Value:
     """log(x / (1 - x)), x kept within [eps, 1 - eps] if eps is given."""
     x = wide_input(g, self)
     if eps is not None:
-        x = portable.minimum(g, portable.maximum(g, x, eps), 1 - eps)
+        x = formulas.minimum(g, formulas.maximum(g, x, eps), 1 - eps)
     return g.cast(g.log(g.div(x, g.sub(1.0, x))), g.output.dtype)
 
 

@@ -64,7 +64,7 @@ class ModuleInfoExtractor(ABC):
 
     @classmethod
     def unregister(cls) -> None:
-        """Forget this extractor; its module class may then have another. Does nothing if it is forgotten already."""
+        """Unregister this extractor, so that its module class may have another. Do nothing if it is not registered."""
         if type(cls._registered.get(cls.MODULE_CLASS)) is cls:
             del cls._registered[cls.MODULE_CLASS]
 
@@ -109,7 +109,7 @@ class ModuleInfoExtractor(ABC):
 
 
 def _other_arguments(g: Emitter, call: ModuleCall, node: WholeCall, inputs: list[Value]) -> dict[str, Any]:
-    """The arguments without a tensor in them that differ from forward's defaults."""
+    """Return the arguments without a tensor in them that differ from forward's defaults."""
     args, kwargs = node.filled(inputs)
     signature = inspect.signature(call.forward)
     others: dict[str, Any] = {}

@@ -1,18 +1,19 @@
 """NNEF fragments as readable files, one form per range of versions, dtype and batch.
 
-`lstm_step.nnef` is the portable form; variants follow the name after two underscores: `lstm_step__since_0.23.2.nnef` is
-the one from that release on, `lstm_step__batch_1.nnef` for a batch that is 1 at export. Comments in a file restrict it
-further: `# dtypes:` lists its dtypes, `# largest state: 384` is the largest state (batch times size), `# not for:` are
-releases that compute it wrongly. `${h}`, `${h2}` … are multiples of a size.
+The nets have a folder each. `lstm_step.nnef` is the portable form; variants follow the name after two underscores:
+`lstm_step__since_0.23.2.nnef` is the one from that release on, `lstm_step__batch_1.nnef` for a batch of 1 at export.
+Comments in a file restrict it further: `# dtypes:` lists its dtypes, `# largest state: 384` is the largest state (batch
+times size), `# not for:` are releases that compute it wrongly. `${h}`, `${h2}` … are multiples of a size.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from string import Template
 from typing import Any
 
@@ -48,11 +49,18 @@ class Form:
         )
 
 
+def fragment_files() -> Iterator[Traversable]:
+    """Yield the files of all fragments; each kind of net has a folder."""
+    for folder in files(__package__).iterdir():
+        if folder.is_dir():
+            yield from folder.iterdir()
+
+
 @functools.cache
 def forms(name: str) -> tuple[Form, ...]:
     """Return a fragment's forms, newest first, then those for a dtype, then those for a batch; empty for no file."""
     found = []
-    for file in files(__package__).iterdir():
+    for file in fragment_files():
         stem, ending, _ = file.name.rpartition(".nnef")
         base, *variants = stem.split("__")
         if ending and base == name:

@@ -39,7 +39,7 @@ def multilabel_margin_loss(
 
 
 def narrow(input: torch.Tensor, dim: int, start: Any, length: Any) -> torch.Tensor:
-    """A start that is a tensor would be a size that depends on data; as the index of rows it need not be."""
+    """Narrow by an index of rows if `start` is a tensor, which would be a size that depends on data."""
     if not isinstance(start, torch.Tensor):
         return torch.narrow(input, dim, start, length)
     first = torch.where(start < 0, start + input.shape[dim], start)
@@ -69,7 +69,7 @@ def move_pixels(operator: Callable[..., torch.Tensor], input: torch.Tensor, *arg
 def tensor_split(
     input: torch.Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None
 ) -> Sequence[torch.Tensor]:
-    """The sizes of so many pieces are decided while capturing, although a quotient says each of them."""
+    """Split into pieces whose sizes are quotients of the dynamic one, where capture would decide each of them."""
     count: Any = next((given for given in (indices_or_sections, indices, sections) if given is not None), None)
     legal = isinstance(count, int) and count > 0 and -input.dim() <= dim < input.dim()
     if not legal or not isinstance(input.shape[dim], torch.SymInt):
@@ -80,7 +80,7 @@ def tensor_split(
 
 
 def linspace(start: Any, end: Any, steps: Any, *, dtype: torch.dtype | None = None, **options: Any) -> torch.Tensor:
-    """`torch.linspace`, whose own `steps` is a number that cannot be a dynamic size: from both ends to the middle."""
+    """Compute `torch.linspace` from both ends to the middle; its own `steps` cannot be a dynamic size."""
     found = dtype or torch.get_default_dtype()
     if not isinstance(steps, torch.SymInt) or not found.is_floating_point:
         return torch.linspace(start, end, steps, dtype=dtype, **options)
@@ -108,7 +108,7 @@ AS_EAGER: dict[Any, Callable[..., Any]] = {
 
 
 @contextmanager
-def masks_unread() -> Iterator[None]:
+def skip_mask_checks() -> Iterator[None]:
     """Stop nn.Transformer from comparing a mask with the causal one: capture has no numbers of it.
 
     The answer is no, so that the given mask is used, which gives the same result.
@@ -123,7 +123,7 @@ def masks_unread() -> Iterator[None]:
 
 
 @contextmanager
-def padded_encoders(model: nn.Module) -> Iterator[None]:
+def eager_padding(model: nn.Module) -> Iterator[None]:
     """While active, nn.TransformerEncoder refuses a padding mask where eager PyTorch would use nested tensors."""
     guarded = [m for m in model.modules() if _nests(m)]
     try:
@@ -161,4 +161,4 @@ def _guarded(forward: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-__all__ = ["linspace", "masks_unread", "multilabel_margin_loss", "padded_encoders", "squeeze", "tensor_split"]
+__all__ = ["eager_padding", "linspace", "multilabel_margin_loss", "skip_mask_checks", "squeeze", "tensor_split"]

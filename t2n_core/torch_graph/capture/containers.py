@@ -10,7 +10,7 @@ import torch
 
 
 @contextmanager
-def containers_kept(model: torch.nn.Module) -> Iterator[None]:
+def preserve_containers(model: torch.nn.Module) -> Iterator[None]:
     """Restore every attribute that held a list, tuple, dict or set to that object and its contents after the block.
 
     A model that caches in a dict what it computes would otherwise keep the fake tensors of capture in it.

@@ -1,7 +1,7 @@
 """Replace functions of PyTorch while a model is captured: recurrent calls and packing go to stand-ins.
 
 Lengths of packed sequences must be numbers then, and fake tensors have none. So small integer tensors that the model
-makes from Python data are computed for real beside capture (their twins), and followed through sorting and indexing.
+makes from Python data get real values beside capture, which are followed through sorting and indexing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from t2n_core.torch_graph.stand_ins.window_functions import WINDOWS
 _MAKERS = ("tensor", "as_tensor", "arange")
 _FACTORIES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "new_zeros", "new_ones", "new_full"})
 """Take sizes, also as tensors of rank 0, which would make their results' shapes depend on data."""
-_LARGEST_TWIN = 1 << 16
+_LARGEST_REAL_VALUE = 1 << 16
 
 
 INSTEAD: dict[Any, Callable[..., Any]] = {
@@ -60,7 +60,7 @@ class CaptureMode(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self._twins: Any = WeakIdKeyDictionary()
+        self._real_values: Any = WeakIdKeyDictionary()
         self._sizes = SizeTensors()
         self._following = False
         """True once there was a tensor to follow. Most models never make one, and this is read at every call."""
@@ -112,16 +112,16 @@ class CaptureMode(TorchFunctionMode):
         padded = torch.ops.t2n_capture.pad(data, sizes, batch_first, float(padding_value), steps)
         return padded, self._constant([sum(size > row for size in sizes) for row in range(sizes[0])])
 
-    # --------------------------------------------------------------------------------------------------------- twins
+    # --------------------------------------------------------------------------------------------------- real values
     def _numbers(self, tensor: torch.Tensor) -> list[int]:
-        twin = self._twins.get(tensor)
-        if twin is None:
+        real = self._real_values.get(tensor)
+        if real is None:
             raise CaptureError(
                 "the lengths of a packed sequence are not known at export",
                 hint="make them in forward from a Python list; lengths that come in as an input cannot be exported",
             )
         with _disable_current_modes():
-            return [int(n) for n in twin.reshape(-1).tolist()]
+            return [int(n) for n in real.reshape(-1).tolist()]
 
     def _constant(self, numbers: Sequence[int]) -> torch.Tensor:
         tensor = torch.tensor(list(numbers), dtype=torch.int64)
@@ -129,11 +129,11 @@ class CaptureMode(TorchFunctionMode):
             self._keep(tensor, torch.tensor(list(numbers), dtype=torch.int64))
         return tensor
 
-    def _keep(self, fake: torch.Tensor, twin: torch.Tensor) -> None:
-        self._twins[fake], self._following = twin, True
+    def _keep(self, fake: torch.Tensor, real: torch.Tensor) -> None:
+        self._real_values[fake], self._following = real, True
 
     def _with_sizes(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """The call, with the numbers of tensors that are sizes followed, and used where a size is wanted."""
+        """Return the call, with the numbers of tensors that are sizes followed, and used where a size is wanted."""
         if name in ("item", "__int__", "__index__"):
             number = self._sizes.number(args[0])
             if isinstance(number, int) or (name == "item" and number is not None):
@@ -147,16 +147,16 @@ class CaptureMode(TorchFunctionMode):
 
     def _followed(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         given = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-        twins = self._twins
-        if (not given and name not in _MAKERS) or not all(t in twins for t in given):
+        real_values = self._real_values
+        if (not given and name not in _MAKERS) or not all(t in real_values for t in given):
             if given and (name.endswith("_") or name == "__setitem__"):
-                twins.pop(given[0], None)  # written to with what is not known
+                real_values.pop(given[0], None)  # written to with what is not known
             return func(*args, **kwargs)
         if name in _FACTORIES:
             kept = 1 if name.startswith("new_") else 0  # the tensor whose method it is
             sizes = (self._numbers(a)[0] if isinstance(a, torch.Tensor) else a for a in args[kept:])
             return func(*args[:kept], *sizes, **kwargs)
-        real_args, real_kwargs = pytree.tree_map_only(torch.Tensor, lambda t: twins[t], (args, kwargs))
+        real_args, real_kwargs = pytree.tree_map_only(torch.Tensor, lambda t: real_values[t], (args, kwargs))
         if any(isinstance(leaf, torch.SymInt) for leaf in pytree.tree_leaves((args, kwargs))):
             return func(*args, **kwargs)
         with _disable_current_modes():
@@ -164,8 +164,8 @@ class CaptureMode(TorchFunctionMode):
         if isinstance(real, bool | int | list):  # `int(lengths[0])`, `lengths.tolist()`: the number itself is wanted
             return real
         result = func(*args, **kwargs)
-        for fake, twin in zip(pytree.tree_leaves(result), pytree.tree_leaves(real), strict=True):
-            small = isinstance(twin, torch.Tensor) and twin.numel() <= _LARGEST_TWIN
-            if small and not twin.is_floating_point() and not twin.is_complex():
-                self._keep(fake, twin)
+        for fake, value in zip(pytree.tree_leaves(result), pytree.tree_leaves(real), strict=True):
+            small = isinstance(value, torch.Tensor) and value.numel() <= _LARGEST_REAL_VALUE
+            if small and not value.is_floating_point() and not value.is_complex():
+                self._keep(fake, value)
         return result

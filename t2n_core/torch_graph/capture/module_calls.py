@@ -49,7 +49,7 @@ class WholeCall:
     structure: pytree.TreeSpec
 
     def filled(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """(args, kwargs) with these in place of the tensors."""
+        """Return (args, kwargs) with these in place of the tensors."""
         leaves = list(self.leaves)
         for place, tensor in zip(self.places, tensors, strict=True):
             leaves[place] = tensor
@@ -72,7 +72,7 @@ class ModuleCall:
 
     @property
     def parameter_names(self) -> list[str]:
-        """Names of its parameters and buffers, in the order in which the node gets them."""
+        """Return the names of its parameters and buffers, in the order in which the node gets them."""
         return [n for n, _ in [*self.module.named_parameters(), *self.module.named_buffers()]]
 
     def as_one_node(self, *args: Any, **kwargs: Any) -> Any:

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """PyTorch's tracers warn of their own internals, and write each step as text for whoever listens to their log.
+    """Silence PyTorch's tracers, which warn of their own internals and write each step to their log.
 
     Somebody always does: pytest, which would show it, and a handler of PyTorch that throws it away. Only that of
     TORCH_TRACE, which writes to a folder, is wanted; without a handler no text is made. What they complain of before

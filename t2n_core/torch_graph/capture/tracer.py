@@ -16,8 +16,8 @@ from torch.utils import _pytree as pytree
 
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.ranges import LEAST, SizeRange
-from t2n_core.torch_graph.capture.as_eager import masks_unread, padded_encoders
-from t2n_core.torch_graph.capture.containers import containers_kept
+from t2n_core.torch_graph.capture.as_eager import eager_padding, skip_mask_checks
+from t2n_core.torch_graph.capture.containers import preserve_containers
 from t2n_core.torch_graph.capture.cost import cheaper_capture
 from t2n_core.torch_graph.capture.modes import CaptureMode
 from t2n_core.torch_graph.capture.module_calls import Extractor, whole_modules
@@ -98,7 +98,7 @@ class TorchModuleTracer:
             raise InputError(f"capture={self.capture!r} is none of {', '.join(CAPTURE_WAYS)}")
 
     def trace(self) -> CapturedModel:
-        """Raises InputError for axes that do not exist, CaptureError for what torch.export refuses."""
+        """Capture the model. Raises InputError for unknown axes, CaptureError for what torch.export refuses."""
         tensors = self.inputs.tensors
         shapes = {n: tuple(t.shape) for n, t in zip(self.inputs.names, tensors, strict=True)}
         self._declared = normalise(self.dynamic_axes, shapes)
@@ -116,7 +116,7 @@ class TorchModuleTracer:
         return attempt.captured
 
     def _at_free_sizes(self, axes: Axes) -> _Attempt | None:
-        """A capture where no input has a dynamic size of 0 or 1; None if the example has none, or if none fits it."""
+        """Return a capture without dynamic sizes of 0 or 1; None if the example has none of these, or no others fit."""
         names, tensors = self.inputs.names, self.inputs.tensors
         example = example_sizes(axes, names, tensors)
         failures, wrong = 0, list[SizeDecision]()
@@ -140,7 +140,7 @@ class TorchModuleTracer:
         return None
 
     def _freed(self, axes: Axes, attempt: _Attempt) -> _Attempt:
-        """The same capture, or one at larger sizes where a size that follows from those of the inputs is 0 or 1."""
+        """Return the same capture, or one at larger sizes if a size that follows from the inputs' is 0 or 1."""
         captured = attempt.captured
         extents = {extent for node in captured.graph.data_nodes for extent in node.shape if not isinstance(extent, int)}
         tensors = self.inputs.tensors
@@ -167,14 +167,14 @@ class TorchModuleTracer:
         return True
 
     def _at(self, axes: Axes, tensors: Sequence[torch.Tensor]) -> _Attempt:
-        """Captured with these tensors in place of the example's. Raises CaptureError."""
+        """Return a capture with these tensors in place of the example's. Raises CaptureError."""
         call = FlatCall(self.source, self.inputs)
         asked: torch.nn.Module = call
         """Computes what the model does."""
         frozen: Sequence[FrozenDecision] = ()
         decisions, modes, results = Decisions(), self.modes, call.results
         with ExitStack() as stack:
-            stack.enter_context(containers_kept(self.source.module))
+            stack.enter_context(preserve_containers(self.source.module))
             module: torch.nn.Module = call
             if self.source.is_script:
                 script: Any = self.source.module
@@ -240,7 +240,7 @@ class TorchModuleTracer:
         return CapturedModel(graph, example, result_names(paths), sizes, tuple(causes), captured_at)
 
     def _table(self, sizes: SizeRange, fakes: Sequence[torch.Tensor], axes: Axes) -> SymbolTable:
-        """The sizes of the inputs by name."""
+        """Return the sizes of the inputs by name."""
         table = SymbolTable(sizes)
         table.fake_mode = detect_fake_mode(fakes)
         every: list[tuple[Any, AxisSize, bool]] = []
@@ -257,7 +257,7 @@ class TorchModuleTracer:
     def _sizes(
         self, table: SymbolTable, fakes: Sequence[torch.Tensor], axes: Axes, tensors: Sequence[torch.Tensor]
     ) -> dict[str, int]:
-        """Symbol -> its size in these tensors."""
+        """Return symbol -> its size in these tensors."""
         found: dict[str, int] = {}
         for name, tensor, fake in zip(self.inputs.names, tensors, fakes, strict=True):
             for axis, size in enumerate(tensor.shape):
@@ -285,11 +285,11 @@ class TorchModuleTracer:
                     while_capturing.enter_context(short_stack_traces())
                     while_capturing.enter_context(cheaper_capture())
                     while_capturing.enter_context(decisions.recording())
-                    while_capturing.enter_context(masks_unread())
+                    while_capturing.enter_context(skip_mask_checks())
                     while_capturing.enter_context(numbers_of_sizes())
                     while_capturing.enter_context(numbers_as_indices())
                     while_capturing.enter_context(pools_of_any_size())
-                    while_capturing.enter_context(padded_encoders(self.source.module))
+                    while_capturing.enter_context(eager_padding(self.source.module))
                     for mode in (CaptureMode(), *modes):
                         while_capturing.enter_context(mode)
                     program = torch.export.export(
@@ -351,7 +351,7 @@ def _is_tied(size: int | torch.SymInt) -> bool:
 
 
 def _free_axes(name: str, fake: torch.Tensor, source: Source) -> dict[int, AxisSize]:
-    """The axes that an exported program leaves free, named as if they were declared without a name."""
+    """Return the axes that an exported program leaves free, named as if they were declared without a name."""
     if source.program is None:
         return {}
     free = [axis for axis, size in enumerate(fake.shape) if isinstance(size, torch.SymInt)]

@@ -14,7 +14,7 @@ from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, To
 def evaluate_graph(
     graph: TorchModuleIRGraph, inputs: Sequence[torch.Tensor], sizes: Mapping[str, int]
 ) -> Callable[[TensorVariable], torch.Tensor | None]:
-    """A function from a tensor of the graph to its value for these inputs.
+    """Return a function from a tensor of the graph to its value for these inputs.
 
     None for what cannot be computed here, and for what follows from that: stand-ins without a kernel of their own,
     such as packing. `sizes` gives every symbol its number.

@@ -88,7 +88,7 @@ def _cut_inputs(reader: NodeReader) -> None:
 
 
 def place_of(data: torch.Tensor) -> tuple[Any, ...]:
-    """Equal for two tensors that are the same memory read in the same way."""
+    """Return a key that is equal for two tensors that read the same memory in the same way."""
     return (data.untyped_storage().data_ptr(), data.storage_offset(), data.dtype, data.shape, data.stride())
 
 

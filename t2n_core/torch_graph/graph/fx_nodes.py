@@ -30,7 +30,7 @@ class NodeReader:
         self.ops: list[TorchOp] = []
 
     def read(self, node: torch.fx.Node) -> None:
-        """Raises CaptureError for a call that is no torch operator."""
+        """Add what a node computes to the graph. Raises CaptureError for a call that is no torch operator."""
         value, target = node.meta.get("val"), node.target
         if isinstance(value, SIZES):
             self.env[node.name] = value  # translated where it is used: what nobody uses may depend on data
@@ -94,7 +94,7 @@ class NodeReader:
         return TensorVariable(name, tuple(self.table.dim(s) for s in fake.shape), fake.dtype, fake=fake)
 
     def resolve(self, argument: Any) -> Any:
-        """An fx argument with nodes replaced by what they stand for."""
+        """Return an fx argument with nodes replaced by what they stand for."""
         if isinstance(argument, torch.fx.Node):
             argument = self.env[argument.name]
         if isinstance(argument, list | tuple):
@@ -122,7 +122,7 @@ def _is_useless(kind: str, arguments: dict[str, Any], value: Any) -> bool:
 
 
 def bind_schema(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of a call by the names of the operator's schema, defaults filled in."""
+    """Return the arguments of a call by the names of the operator's schema, defaults filled in."""
     bound: dict[str, Any] = {}
     for index, argument in enumerate(target._schema.arguments):
         if index < len(args) and not argument.kwarg_only:

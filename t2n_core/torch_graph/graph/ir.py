@@ -63,7 +63,7 @@ class TorchOp:
     """Name of the node, unique in the graph."""
     returns_list: bool = False
     refusal: str = ""
-    """Why the operator has no decomposition, where one looked at it and declined."""
+    """Reason why the operator has no decomposition, if one looked at it and declined."""
 
     @property
     def module_path(self) -> str:
@@ -71,7 +71,7 @@ class TorchOp:
 
     @property
     def inputs(self) -> tuple[TensorVariable, ...]:
-        """All tensors among the arguments, in order."""
+        """Return all tensors among the arguments, in order."""
         return tuple(tensors_in(list(self.arguments.values())))
 
     def call_op(self, *tensors: torch.Tensor) -> Any:
@@ -80,7 +80,7 @@ class TorchOp:
         return self.op_ref(**{k: replace_tensors(v, lambda _: next(supply)) for k, v in self.arguments.items()})
 
     def realise_output_type_and_size(self) -> tuple[tuple[torch.dtype, Shape] | None, ...]:
-        """dtype and shape of each result, as capture found them."""
+        """Return dtype and shape of each result, as capture found them."""
         return tuple(None if o is None else (o.dtype, o.shape) for o in self.outputs)
 
     def __str__(self) -> str:
@@ -104,7 +104,7 @@ class TorchModuleIRGraph:
     """Labels of the weights that may be stored in blocks; said of the whole model, before constants are folded."""
 
     def copy(self) -> TorchModuleIRGraph:
-        """The same tensors, with lists and operators of its own."""
+        """Return a graph of the same tensors, with lists and operators of its own."""
         ops = [replace(op, arguments=dict(op.arguments)) for op in self.op_nodes]
         return replace(
             self, inputs=list(self.inputs), outputs=list(self.outputs), op_nodes=ops, weights=list(self.weights)
@@ -112,7 +112,7 @@ class TorchModuleIRGraph:
 
     @property
     def data_nodes(self) -> list[TensorVariable]:
-        """Every tensor: inputs, weights, results."""
+        """Return every tensor: inputs, weights, results."""
         produced = [o for op in self.op_nodes for o in op.outputs if o is not None]
         return [*self.inputs, *self.weights, *produced]
 
@@ -122,7 +122,7 @@ class TorchModuleIRGraph:
             yield from _sizes_in(list(op.arguments.values()))
 
     def used_ops(self) -> list[TorchOp]:
-        """The operators that some output depends on, in order."""
+        """Return the operators that some output depends on, in order."""
         wanted = {id(v) for v in self.outputs}
         kept: list[TorchOp] = []
         for op in reversed(self.op_nodes):
@@ -155,7 +155,7 @@ def tensors_in(argument: Any) -> Iterator[TensorVariable]:
 
 
 def replace_tensors(argument: Any, swap: Any) -> Any:
-    """`argument` with every TensorVariable in it passed through `swap`; lists stay lists."""
+    """Return `argument` with every TensorVariable in it passed through `swap`; lists stay lists."""
     if isinstance(argument, TensorVariable):
         return swap(argument)
     if isinstance(argument, list | tuple):

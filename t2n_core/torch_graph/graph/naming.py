@@ -18,12 +18,12 @@ ORIGIN = "t2n_origin"
 
 
 def without_root(name: str) -> str:
-    """A name as the user's model has it."""
+    """Return a name as the user's model has it."""
     return "" if name == ROOT else name.removeprefix(f"{ROOT}.")
 
 
 def kind_of(target: Any) -> str:
-    """`aten::add.Tensor`; the overload `default` is left out."""
+    """Return the kind of an operator, `aten::add.Tensor`; the overload `default` is left out."""
     schema = target._schema
     return str(schema.name) + (f".{schema.overload_name}" if schema.overload_name else "")
 
@@ -35,7 +35,7 @@ def module_path_of(meta: dict[str, Any]) -> str:
 
 
 def source_line(file: str, line: int | str, function: str, code: str) -> str:
-    """A place in the model as users read it."""
+    """Return a place in the model as users read it."""
     return f"{file}:{line} in {function}" + (f": `{code}`" if code else "")
 
 
@@ -56,7 +56,7 @@ def origin_of(kind: str, meta: dict[str, Any]) -> Origin:
 
 
 def scope_name(kind: str, module_path: str) -> str:
-    """The stem of the names of a node's tensors: `encoder_conv1_conv1d`."""
+    """Return the stem of the names of a node's tensors: `encoder_conv1_conv1d`."""
     operator = kind.split("::")[-1].split(".")[0]
     stem = re.sub(r"\W+", "_", f"{module_path}_{operator}" if module_path else operator).strip("_")
     return stem if re.match(r"[A-Za-z]", stem) else f"m{stem}"

@@ -59,6 +59,6 @@ def overloads(key: str) -> list[OpOverload]:
 
 @cache
 def load_modules(package: str, *path: str) -> None:
-    """Imports every module of a package, once."""
-    for module in pkgutil.iter_modules(path):
-        importlib.import_module(f"{package}.{module.name}")
+    """Import every module of a package and of the packages in it, once."""
+    for module in pkgutil.walk_packages(path, f"{package}."):
+        importlib.import_module(module.name)

@@ -37,7 +37,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
 
 
 def decompose(op: TorchOp, table: SymbolTable, other_body: Callable[..., Any] | None = None) -> Expansion | None:
-    """The steps of `op` and the tensors that take the place of its results; None if there is no decomposition.
+    """Return the steps of `op` and the tensors that take the place of its results; None if there is no decomposition.
 
     `op.refusal` says why then, if there is more to say than that. `other_body` is taken before all decompositions, and
     may use the operator itself.
@@ -71,7 +71,7 @@ def expand(
     inputs: Sequence[TensorVariable],
     joined: Callable[[Iterable[torch.Tensor]], Iterable[Any]] = iter,
 ) -> Expansion | None:
-    """The steps of `body`, called with the arguments of `op`. None if it refuses; `op.refusal` says why then.
+    """Return the steps of `body`, called with the arguments of `op`. None if it refuses; `op.refusal` says why then.
 
     `joined` makes what stands for the tensors among the arguments out of `inputs`.
     """
@@ -79,10 +79,12 @@ def expand(
     fakes = [_fake(v, mode) for v in inputs]
     symbols = sorted(table.symints)
     # base symbols enter as the shape of an extra input: the tracer knows sizes only if it saw where they come from
-    bearer = mode.from_tensor(torch.empty(0)) if not symbols else _bearer(mode, [table.symints[s] for s in symbols])
+    size_source = (
+        mode.from_tensor(torch.empty(0)) if not symbols else _size_source(mode, [table.symints[s] for s in symbols])
+    )
 
-    def call(bearer: torch.Tensor, *tensors: torch.Tensor) -> Any:
-        sizes = dict(zip(symbols, bearer.shape, strict=False))
+    def call(size_source: torch.Tensor, *tensors: torch.Tensor) -> Any:
+        sizes = dict(zip(symbols, size_source.shape, strict=False))
         supply = iter(joined(tensors))
         arguments = {
             name: replace_sizes(replace_tensors(given, lambda _: next(supply)), lambda size: _symint(size, sizes))
@@ -94,12 +96,12 @@ def expand(
         return body(*positional, **keywords)
 
     try:
-        traced = _trace(call, bearer, *fakes)
+        traced = _trace(call, size_source, *fakes)
     except decompositions.Refusal as reason:
         op.refusal = str(reason)
         return None
     if any(isinstance(n.target, OpOverload) and n.target._schema.is_mutable for n in traced.graph.nodes):
-        traced = _trace(torch.func.functionalize(call), bearer, *fakes)
+        traced = _trace(torch.func.functionalize(call), size_source, *fakes)
     return _read(traced, op, inputs, table)
 
 
@@ -143,7 +145,7 @@ def _fake(variable: TensorVariable, mode: FakeTensorMode) -> torch.Tensor:
     return variable.fake
 
 
-def _bearer(mode: FakeTensorMode, sizes: list[torch.SymInt]) -> torch.Tensor:
+def _size_source(mode: FakeTensorMode, sizes: list[torch.SymInt]) -> torch.Tensor:
     with mode:
         return torch.empty(sizes)
 

@@ -18,7 +18,7 @@ FOLDED = frozenset({torch.float32, torch.float64})
 
 
 def fold_norms(graph: TorchModuleIRGraph, is_plain: Callable[[TorchOp], bool]) -> TorchModuleIRGraph:
-    """A graph in which (W x + b) * s + t is (W s) x + (b s + t), up to the rounding that every product has.
+    """Return a graph in which (W x + b) * s + t is (W s) x + (b s + t), up to the rounding that every product has.
 
     Only where nobody else reads the product, all numbers are known, and both operators are written as `is_plain` says:
     by our own rules. The given graph stays as it is.
@@ -79,7 +79,7 @@ def _is_stored(op: TorchOp, graph: TorchModuleIRGraph) -> bool:
 def _normed_weights(
     product: TorchOp, norm: TorchOp, made: dict[str, TensorVariable]
 ) -> tuple[TensorVariable, TensorVariable] | None:
-    """Filter and bias with the norm in them, or None if that cannot be; computed in float64 and rounded once."""
+    """Return filter and bias with the norm in them, or None if that cannot be; computed in float64 and rounded once."""
     weight, bias = product.arguments["weight"], product.arguments["bias"]
     mean, var = norm.arguments["running_mean"], norm.arguments["running_var"]
     sources = [weight, bias, mean, var, norm.arguments["weight"], norm.arguments["bias"]]
@@ -111,7 +111,7 @@ def _doubled(variable: TensorVariable | None) -> torch.Tensor | None:
 def _with_weights(
     product: TorchOp, norm: TorchOp, weight: TensorVariable, bias: TensorVariable, swaps: dict[int, TensorVariable]
 ) -> TorchOp:
-    """The product that gives what the norm gave; whoever reads that finds the new tensor in `swaps`."""
+    """Return the product that gives what the norm gave; whoever reads that finds the new tensor in `swaps`."""
     old = norm.outputs[0]
     assert old is not None
     new = replace(old)
@@ -121,7 +121,7 @@ def _with_weights(
 
 
 def _kept(made: dict[str, TensorVariable], source: TensorVariable, data: torch.Tensor) -> TensorVariable:
-    """A weight made from another, under that one's label and a word; never two under one label."""
+    """Return a weight made from another; its label is that one's and a word, and no other weight's."""
     label = f"{source.label or source.name}.normed"
     while label in made and not torch.equal(made[label].data, data):  # type: ignore[arg-type]
         label += "_"  # a weight that two layers share, each with a norm of its own

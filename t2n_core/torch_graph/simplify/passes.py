@@ -28,7 +28,7 @@ def simplify(
     has_rule: Callable[[TorchOp], bool],
     other_body: Callable[[TorchOp], tuple[object, Body] | None] = lambda _: None,
 ) -> TorchModuleIRGraph:
-    """A new graph in which every operator has a rule or no decomposition is left, with constants computed.
+    """Return a new graph in which every operator has a rule or no decomposition is left, with constants computed.
 
     `other_body` gives what a user wants computed in place of an operator, and a key; what comes out of a body is not
     given to the same one again. The given graph stays as it is, so that one capture serves several targets.
@@ -70,7 +70,7 @@ def simplify(
 
 
 def swapped(argument: Any, swaps: dict[int, TensorVariable]) -> Any:
-    """`argument` with replaced tensors followed to their last replacement."""
+    """Return `argument` with replaced tensors followed to their last replacement."""
     if isinstance(argument, TensorVariable):
         return _final(argument, swaps)
     if isinstance(argument, list | tuple):
@@ -85,7 +85,7 @@ def _final(value: TensorVariable, swaps: dict[int, TensorVariable]) -> TensorVar
 
 
 def _fold(op: TorchOp) -> bool:
-    """Computes an operator of constants with PyTorch itself. True if done: its results hold their data then."""
+    """Compute an operator of constants with PyTorch itself. Return True if done: its results hold their data then."""
     if all(o is None or o.data is not None for o in op.outputs):
         return True  # by an earlier export of the same capture
     if not is_constant(op) or torch.Tag.nondeterministic_seeded in op.op_ref.tags:
@@ -103,7 +103,7 @@ def _fold(op: TorchOp) -> bool:
 
 
 def _call(target: OpOverload, arguments: dict[str, Any]) -> Any:
-    """Schema names are not always Python keywords that the binding takes (`self`), so positional ones go by place."""
+    """Call an operator with arguments by schema name; positional ones go by place, since the binding has no `self=`."""
     schema = target._schema.arguments
     positional = [arguments[a.name] for a in schema if not a.kwarg_only]
     keywords = {a.name: arguments[a.name] for a in schema if a.kwarg_only}

@@ -29,7 +29,7 @@ _ATTEMPTS = 4
 
 
 def example_sizes(axes: Axes, names: Sequence[str], tensors: Sequence[torch.Tensor]) -> dict[str, int]:
-    """Symbol -> its size in the example; without those that have several there."""
+    """Return symbol -> its size in the example; without those that have several there."""
     found: dict[str, set[int | None]] = {}
     for name, tensor in zip(names, tensors, strict=True):
         for axis, size in axes.get(name, {}).items():
@@ -61,7 +61,7 @@ def capture_sizes(
 
 
 def _free(name: str, sizes: Iterable[AxisSize], limit: tuple[int | None, int | None]) -> tuple[int, int | None]:
-    """The limits of a symbol within which none of its axes has a size of 0 or 1."""
+    """Return the limits of a symbol within which none of its axes has a size of 0 or 1."""
     return max(limit[0] or 0, *(-((size.offset - 2) // size.factor) for size in sizes if size.name == name)), limit[1]
 
 
@@ -81,7 +81,7 @@ def _choices(wanted: Sequence[str], taken: set[int], limits: Limits) -> Iterator
 
 
 def _chosen(wanted: Sequence[str], numbers: Sequence[int], taken: set[int], limits: Limits) -> dict[str, int] | None:
-    """A number for each symbol; where the limits allow none of them, the next one that they do allow."""
+    """Return a number for each symbol; where the limits allow none of them, the next one that they do allow."""
     found: dict[str, int] = {}
     for symbol in wanted:
         low, high = limits.get(symbol, (None, None))
@@ -98,7 +98,7 @@ def _chosen(wanted: Sequence[str], numbers: Sequence[int], taken: set[int], limi
 def resized(
     axes: Axes, names: Sequence[str], tensors: Sequence[torch.Tensor], sizes: Mapping[str, int]
 ) -> list[torch.Tensor]:
-    """The example's tensors at other sizes of some symbols; the others as they are."""
+    """Return the example's tensors at other sizes of some symbols; the others as they are."""
     result = []
     for name, tensor in zip(names, tensors, strict=True):
         changed = {axis: size.at(sizes[size.name]) for axis, size in axes.get(name, {}).items() if size.name in sizes}
@@ -132,7 +132,7 @@ def _resized(tensor: torch.Tensor, sizes: Mapping[int, int]) -> torch.Tensor:
 def freeing_sizes(
     extents: Iterable[Dim], captured_at: Mapping[str, int], taken: set[int], held: SizeRange
 ) -> dict[str, int] | None:
-    """Larger sizes at which fewer of these extents are 0 or 1 than at those of a capture; None if there are none.
+    """Return larger sizes at which fewer of these extents are 0 or 1 than at a capture's; None if there are none.
 
     They lie in the range that is held, and differ from each other and from the sizes that are taken.
     """

@@ -45,7 +45,7 @@ class Decision:
     """True where the captured program is right on both sides, and only its translation is not."""
 
     def fixes(self) -> int | None:
-        """The number that the condition makes one size equal to, also as in `8 * T == 56`."""
+        """Return the number that the condition makes one size equal to, also as in `8 * T == 56`; else None."""
         symbols = self.condition.free_symbols
         if not isinstance(self.condition, sympy.Eq) or len(symbols) != 1:
             return None
@@ -129,7 +129,7 @@ def _asked(frame: FrameType | None) -> str | None:
 
 
 def _origin() -> Origin | None:
-    """The model's line that is being run, and the operator it called; None outside of any model."""
+    """Return the model's line that is being run, and the operator it called; None outside of any model."""
     frame: FrameType | None = sys._getframe(2)
     operator = ""
     while frame is not None:

@@ -59,7 +59,7 @@ class DeclaredAxes:
 
 
 def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) -> DeclaredAxes:
-    """The declared axes of inputs that have these shapes. A list of axes gets symbols of its own: `x_dim1`.
+    """Return the declared axes of inputs that have these shapes. A list of axes gets symbols of its own: `x_dim1`.
 
     A size of which no smallest one is said is at least 1, unless the example is empty there.
 
@@ -91,7 +91,7 @@ def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]])
 
 
 def _pairs(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int, Any]]:
-    """Input, axis from 0 on, and what is said of it; "" for nothing."""
+    """Yield input, axis from 0 on, and what is declared of it; "" for nothing."""
     for name, axes in (declared or {}).items():
         if name not in shapes:
             raise InputError(
@@ -106,7 +106,7 @@ def _pairs(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) ->
 
 
 def _size_of(wanted: Any, default: str) -> tuple[AxisSize | None, Bounds | None]:
-    """The size, None for a static one, and its symbol's bounds where some are said."""
+    """Return the size, None for a static one, and its symbol's bounds where some are said."""
     hint = getattr(wanted, "type", None)
     if wanted is None or getattr(hint, "name", "") == "STATIC":
         return None, None

@@ -70,7 +70,7 @@ class SymbolTable:
         return e.xreplace({s: self._forms[s.name] for s in e.free_symbols if s.name in self._forms})
 
     def decide(self, expression: Any, dim: Dim) -> None:
-        """Fix what an expression of PyTorch's is in this model; also a size that else would depend on data."""
+        """Fix the value of a PyTorch size expression for this capture, also of a size that would depend on data."""
         self._known.pop(expression, None)
         self._decided[expression] = dim
 
@@ -155,7 +155,7 @@ class SymbolTable:
         raise CaptureError(f"a size of this model is computed by {kind}, which has no form here ({e})")
 
     def _rounded(self, e: Any, up: bool) -> Any:
-        """`int(size * 1.5)`: exact where the factor is a small fraction of a power of two, as floats are."""
+        """Return `int(size * 1.5)` as a quotient: exact if the factor is a small fraction of a power of two."""
         factor, rest = e.as_coeff_Mul()
         over, under = sympy.Rational(float(factor)).as_numer_denom()
         if type(rest).__name__ == "ToFloat" and 0 < over <= 1 << 20 and under <= 64:

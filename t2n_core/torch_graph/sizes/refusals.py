@@ -22,7 +22,7 @@ _TENSORS = re.compile(r"inputs\['tensors'\]\[(\d+)\]")
 def refusal(
     cause: Exception, model: str, input_names: Sequence[str], fixing: Sequence[Decision], can_trace: bool
 ) -> CaptureError:
-    """The error for what torch.export raised; `fixing` are the decisions that fixed a dynamic size."""
+    """Return the error for what torch.export raised; `fixing` are the decisions that fixed a dynamic size."""
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
     frozen = 'capture="trace" freezes such decisions as the example inputs make them'
@@ -59,7 +59,7 @@ def fixed_axis(name: str, size: int, decisions: Sequence[SizeDecision]) -> Captu
 
 
 def located(refused: CaptureError) -> CaptureError:
-    """The error with the model's line that led to it, where it names none."""
+    """Return the error with the model's line that led to it, where it names none."""
     if refused.origin is None and refused.op is None:
         refused.origin = _origin("Python code", refused)
     return refused
@@ -84,13 +84,13 @@ def refuse_smaller_range(declared: DeclaredAxes, sizes: SizeRange, decisions: Se
 
 
 def refusal_to_trace(cause: Exception, model: str) -> CaptureError:
-    """The error for what torch.jit.trace raised."""
+    """Return the error for what torch.jit.trace raised."""
     problem = f"torch.jit.trace cannot capture {model}: {_first_lines(cause)}"
     return CaptureError(problem, origin=_origin(type(cause).__name__, cause))
 
 
 def _origin(what: str, cause: Exception) -> Origin | None:
-    """The model's innermost line among those that led to an exception."""
+    """Return the model's innermost line among those that led to an exception."""
     frames = [f for f in traceback.extract_tb(cause.__traceback__) if not f.filename.startswith(NOT_THE_MODELS)]
     if not frames:
         return None

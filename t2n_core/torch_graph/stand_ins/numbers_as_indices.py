@@ -75,7 +75,7 @@ def _items(index: Any) -> tuple[Any, ...]:
 
 
 def _split(x: torch.Tensor, index: Any) -> tuple[Picks, tuple[Any, ...]]:
-    """The axes with a number, and the index without these."""
+    """Return the axes with a number, and the index without these."""
     items = _items(index)
     if not any(map(_is_number, items)):
         return [], items

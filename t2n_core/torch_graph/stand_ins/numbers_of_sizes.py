@@ -55,7 +55,7 @@ def _either(plain: Callable[..., Any], symbolic: Callable[..., Any]) -> Callable
 
 
 def _of_two(plain: Callable[..., Any], symbolic: Callable[..., Any]) -> Callable[..., Any]:
-    """torch.export has such a function itself, for sizes alone; what it does not take comes here."""
+    """Return a function of two numbers: `symbolic` for floats made of sizes, else torch.export's own, `plain`."""
 
     def extreme(*args: Any, **options: Any) -> Any:
         floats = len(args) == 2 and not options and any(isinstance(a, torch.SymFloat) for a in args)

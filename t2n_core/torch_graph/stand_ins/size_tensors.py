@@ -59,12 +59,12 @@ class SizeTensors:
         return Line(0, 0, value) if known is None and is_whole_number(value) else known
 
     def number(self, value: Any) -> Any:
-        """The only number of a tensor without axes as an int or a SymInt, None where it is not known."""
+        """Return the only number of a tensor without axes as an int or a SymInt, None where it is not known."""
         line = self.line(value) if isinstance(value, torch.Tensor) and value.dim() == 0 else None
         return None if line is None or line.base is not None else line.start
 
     def plain(self, name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """The arguments with numbers in place of tensors where a function takes sizes."""
+        """Return the arguments with numbers in place of tensors where a function takes sizes."""
         kept = 0 if name in _OF_SIZES else 1 if name in _OF_TENSOR_AND_SIZES else len(args)
         if kept == len(args):
             return args, kwargs

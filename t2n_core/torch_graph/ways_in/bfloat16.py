@@ -14,7 +14,7 @@ from t2n_core.torch_graph.ways_in.structure import leaves, mapped
 
 
 def without_bfloat16(model: torch.nn.Module, calls: list[Any]) -> tuple[torch.nn.Module, list[Any]]:
-    """The model and the tensors among `calls` in float32 where they are bfloat16; both as they are if nothing is.
+    """Return the model and the tensors of `calls` with float32 for bfloat16, or both unchanged if nothing is bfloat16.
 
     The given model is not changed: a copy of it is. A UserWarning says what was converted. Raises InputError for a
     model that cannot be copied.

@@ -29,7 +29,7 @@ class ModelInputs:
         return [leaf for leaf in leaves((self.args, self.kwargs)) if isinstance(leaf, torch.Tensor)]
 
     def replaced(self, tensors: Sequence[torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """(args, kwargs) with these tensors in place of the example's."""
+        """Return (args, kwargs) with these tensors in place of the example's."""
         supply = iter(tensors)
         return mapped((self.args, self.kwargs), lambda leaf: next(supply) if isinstance(leaf, torch.Tensor) else leaf)  # type: ignore[no-any-return]
 
@@ -40,7 +40,7 @@ def bind_inputs(
     kwargs: Mapping[str, Any] | None = None,
     input_names: Sequence[str] | None = None,
 ) -> ModelInputs:
-    """The call that `args` means: a tensor, a sequence of arguments, or a dict of named tensors.
+    """Return the call that `args` means: a tensor, a sequence of arguments, or a dict of named tensors.
 
     A dict whose keys are parameters of the method is passed by keyword, any other dict in its order, its keys being
     the names of the inputs. `model` is a Source or what `source_of` takes. Without any arguments, those that an
@@ -94,7 +94,7 @@ def _example(source: Source, keywords: dict[str, Any]) -> tuple[tuple[Any, ...],
 def _by_place(
     source: Source, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments as a captured graph has them: a script by place, an exported program as it was made."""
+    """Return the arguments as a captured graph has them: a script by place, an exported program as it was made."""
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as wrong:
@@ -125,7 +125,7 @@ def _leaf_name(path: Path, by_position: Sequence[str]) -> str:
 
 
 def result_names(paths: Sequence[Path]) -> tuple[str, ...]:
-    """Names of a model's results: `output`, `output_0`, or their keys where the model names them."""
+    """Return the names of a model's results: `output`, `output_0`, or their keys where the model names them."""
     if len(paths) == 1 and not any(isinstance(key, str) for key in paths[0]):
         return ("output",)
     if not all(isinstance(path[0], str) for path in paths if path) or any(not path for path in paths):

@@ -38,7 +38,7 @@ class ScriptCall(torch.nn.Module):
         fn_name: str = "forward",
         arguments: Callable[[Sequence[torch.Tensor]], Sequence[Any]] = tuple,
     ) -> None:
-        """`arguments` gives those of the method, the tensors being known."""
+        """Take a method of a script; `arguments` turns tensors into the arguments of the method."""
         super().__init__()
         self.training = script.training
         graph = getattr(script, fn_name).graph.copy()
@@ -49,7 +49,7 @@ class ScriptCall(torch.nn.Module):
         self.add_module(ROOT, torch.nn.Module())
         named: Any = [*script.named_parameters(remove_duplicate=False), *script.named_buffers(remove_duplicate=False)]
         for name, tensor in named:
-            _hang(self.get_submodule(ROOT), without_root(name), tensor)
+            _attach_weight(self.get_submodule(ROOT), without_root(name), tensor)
 
     def forward(self, *tensors: torch.Tensor) -> tuple[Any, ...]:
         given = list(self.graph.inputs())
@@ -62,7 +62,7 @@ class ScriptCall(torch.nn.Module):
         return tuple(leaf for _, leaf in found if isinstance(leaf, torch.Tensor | torch.SymInt))
 
     def _weight(self, path: str) -> Any:
-        """The parameter or buffer of that name: capture has put its own tensors in their places."""
+        """Return the parameter or buffer of that name: capture has put its own tensors in their places."""
         found: Any = self.get_submodule(ROOT)
         for part in without_root(path).split("."):
             found = getattr(found, part, None)
@@ -180,7 +180,7 @@ def _convolution(
     input: torch.Tensor, weight: torch.Tensor, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int, *_: Any,
 ) -> Any:  # fmt: skip
-    """A trace writes every convolution as this; under their own names they are what torch.export gives."""
+    """Compute a convolution of a trace, which has one name for all, under the name that torch.export gives it."""
     rank = weight.dim() - 2
     if transposed:
         last: Any = getattr(torch, f"conv_transpose{rank}d")
@@ -234,7 +234,7 @@ def _line(file: str, number: int) -> str:
 
 
 def _origin(node: Any) -> tuple[str, str]:
-    """Module path and source line of a node."""
+    """Return the module path and source line of a node."""
     text = node.sourceRange()
     traced = list(_TRACED.finditer(text))
     frames: Sequence[re.Match[str]] = traced or list(_SCRIPTED.finditer(text))[::-1]
@@ -249,7 +249,7 @@ def _origin(node: Any) -> tuple[str, str]:
     return without_root(scope.removeprefix("__module").removeprefix(".")), source
 
 
-def _hang(root: torch.nn.Module, name: str, tensor: torch.Tensor) -> None:
+def _attach_weight(root: torch.nn.Module, name: str, tensor: torch.Tensor) -> None:
     *path, last = name.split(".")
     for part in path:
         if part not in root._modules:

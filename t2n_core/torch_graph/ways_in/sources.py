@@ -37,7 +37,7 @@ class Source:
 
     @property
     def example(self) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-        """The arguments that an exported program was made with."""
+        """Return the arguments that an exported program was made with."""
         return None if self.program is None else self.program.example_inputs
 
     def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -49,7 +49,7 @@ class Source:
 
     @property
     def weights(self) -> dict[str, torch.Tensor]:
-        """Parameters and buffers under all their names."""
+        """Return the parameters and buffers under all their names."""
         parameters = dict(self.module.named_parameters(remove_duplicate=False))
         return {**parameters, **dict(self.module.named_buffers(remove_duplicate=False))}
 
@@ -83,7 +83,7 @@ class _Called(torch.nn.Module):
 
 
 def source_of(model: Any, fn_name: str = "forward") -> Source:
-    """Reads a file if it is one. Raises InputError for what is no model, and for a method that it does not have."""
+    """Return the source of a model, or of a file with one. Raises InputError for no model, and for a missing method."""
     if isinstance(model, str | Path):
         model = _read(Path(model))
     if isinstance(model, torch.export.ExportedProgram):

@@ -13,7 +13,7 @@ Path = tuple[Any, ...]
 
 
 def leaves_with_path(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Everything that is no container, with its place."""
+    """Yield everything that is no container, with its place."""
     parts = _parts(value)
     if parts is None:
         yield path, value
@@ -27,7 +27,7 @@ def leaves(value: Any) -> list[Any]:
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """`value` with every leaf passed through `change`, in order."""
+    """Return `value` with every leaf passed through `change`, in order."""
     parts = _parts(value)
     if parts is None:
         return change(value)
@@ -36,7 +36,7 @@ def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _parts(value: Any) -> tuple[list[tuple[Any, Any]], Callable[[list[Any]], Any]] | None:
-    """The next inner level of a container, and how to build the container from new parts; None for a leaf."""
+    """Return the next inner level of a container, and how to build the container from new parts; None for a leaf."""
     if _is_dataclass(value):
         names = [f.name for f in dataclasses.fields(value) if f.init]
         return [(n, getattr(value, n)) for n in names], lambda parts: dataclasses.replace(

@@ -22,7 +22,7 @@ class FrozenDecision(UserWarning):
 def traced(
     call: FlatCall, tensors: Sequence[torch.Tensor], modes: Sequence[TorchFunctionMode]
 ) -> tuple[torch.jit.ScriptModule, list[FrozenDecision]]:
-    """The call as TorchScript, and what is to be warned of: each line where Python reads a tensor's number."""
+    """Return the call as TorchScript, and what is to be warned of: each line where Python reads a tensor's number."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", TracerWarning)
@@ -46,7 +46,7 @@ def _decisions(seen: Iterable[warnings.WarningMessage]) -> list[FrozenDecision]:
 
 
 def _is_own(file: str) -> bool:
-    """PyTorch's own layers only check their arguments."""
+    """Return whether a file is not PyTorch's own: its layers only check their arguments."""
     return not file.startswith(_TORCH)
 
 

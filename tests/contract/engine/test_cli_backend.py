@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from t2n_core.engine import engine_for, resolve_engines
-from t2n_core.engine.cli_backend import CliEngine
+from t2n_core.engine.tract.cli_backend import CliEngine
 from t2n_core.errors import EngineProvisionError, InputError
 
 SCRIPT = """

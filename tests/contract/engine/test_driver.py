@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from t2n_core.engine import ResolvedEngine
-from t2n_core.engine.driver import TractDriver
+from t2n_core.engine.tract.driver import TractDriver
 from t2n_core.errors import EngineLoadError, EngineRunError
 
 Resolve = Callable[[str], ResolvedEngine]

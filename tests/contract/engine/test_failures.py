@@ -12,7 +12,7 @@ import pytest
 from t2n_core.engine import ResolvedEngine
 from t2n_core.engine.pool import TractRunner
 from t2n_core.engine.protocol import Array, EngineReply
-from t2n_core.engine.tract import TractEngine
+from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import InputError
 
 Engines = Callable[[str], TractRunner]

@@ -22,7 +22,7 @@ def modules_after(statement: str) -> set[str]:
         ("import pytest_t2n.cli", {"torch", "numpy", "rich", "packaging"}),
         ("import pytest_t2n.cli.engines", {"torch", "numpy"}),
         ("from t2n_core.engine import engine_for, close_all", {"torch", "pytest"}),
-        ("import t2n_core.engine.worker", {"torch", "packaging", "msgspec", "subprocess", "pytest"}),
+        ("import t2n_core.engine.tract.worker", {"torch", "packaging", "msgspec", "subprocess", "pytest"}),
     ],
 )
 def test_imports_stay_cheap(statement: str, absent: set[str]) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2n_core.engine import khronos_child, khronos_file
-from t2n_core.engine.khronos import (
+from t2n_core.engine.khronos import child, nnef_file
+from t2n_core.engine.khronos.engine import (
     KhronosEngine,
     KhronosInterpreter,
     KhronosSession,
@@ -106,7 +106,7 @@ def test_session_failure_is_told_and_not_held_against_the_graph(engine: KhronosE
 
 
 def test_slow_session_is_no_judge(engine: KhronosEngine, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("t2n_core.engine.khronos.SESSION_TIMEOUT", 0.5)
+    monkeypatch.setattr("t2n_core.engine.khronos.engine.SESSION_TIMEOUT", 0.5)
     wide = "w = tile(x, repeats = [4, 40, 40]); f = reshape(w, shape = [1, 8, 120, 200]); "
     kernel = "k = constant(shape = [64, 8, 9, 9], value = [0.01]); "
     reply = engine.run(write(wide + kernel + "y = conv(f, k);"), [[X]])
@@ -239,12 +239,10 @@ def test_no_such_archive(engine: KhronosEngine, tmp_path: Path) -> None:
 def test_shapes_of_all_tensors_are_compared(write: Write) -> None:
     """Also of those inside: the inferred shape of one is changed here."""
     folder = write("t = sum_reduce(x, axes = [2]); y = add(x, t);")
-    graph = khronos_file.load(folder)
+    graph = nnef_file.load(folder)
     graph.tensors["t"] = graph.tensors["t"]._replace(shape=[2, 3, 4])
-    run = khronos_child.prepare_interpreter(folder, graph, {}, lambda *sent: None)
-    with pytest.raises(
-        khronos_child.Refused, match=r"t: its inferred shape is \[2, 3, 4\], its actual one \[2, 3, 1\]"
-    ):
+    run = child.prepare_interpreter(folder, graph, {}, lambda *sent: None)
+    with pytest.raises(child.Refused, match=r"t: its inferred shape is \[2, 3, 4\], its actual one \[2, 3, 1\]"):
         run([X])
 
 
@@ -331,7 +329,7 @@ def test_forked_process_has_its_own(write: Write) -> None:
     archive = write("y = neg(x);")
     code = f"""
 import os, sys, pathlib, numpy as np
-from t2n_core.engine.khronos import KhronosEngine
+from t2n_core.engine.khronos.engine import KhronosEngine
 x = np.ones((2, 3, 5), np.float32)
 run = lambda: KhronosEngine.shared().run(pathlib.Path({str(archive)!r}), [[x]])
 assert run().status == "ok"
@@ -349,5 +347,5 @@ assert run().status == "ok" and KhronosEngine.shared() is mine
 
 
 def test_parent_imports_neither_torch_nor_nnef() -> None:
-    code = "import sys, t2n_core.engine.khronos; assert not {'torch', 'nnef', 'nnef_tools'} & set(sys.modules)"
+    code = "import sys, t2n_core.engine.khronos.engine; assert not {'torch', 'nnef', 'nnef_tools'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

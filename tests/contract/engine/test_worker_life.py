@@ -18,7 +18,7 @@ import pytest
 
 import t2n_core
 from t2n_core.engine import ResolvedEngine, close_all, engine_for
-from t2n_core.engine.tract import TractEngine
+from t2n_core.engine.tract.engine import TractEngine
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -362,15 +362,15 @@ def test_files_in_the_current_folder_do_not_disturb(
 def test_only_frames_get_on_the_channel() -> None:
     script = """
         import os, sys
-        from t2n_core.engine.worker import _claim_channel
-        from t2n_core.engine.wire import read_frame, write_frame
+        from t2n_core.engine.tract.worker import _claim_channel
+        from t2n_core.engine.processes.wire import read_frame, write_frame
         requests, channel = _claim_channel()
         os.write(1, b"engine prints")
         print("python prints", flush=True)
         assert os.read(0, 1) == b""
         write_frame(channel, {"got": read_frame(requests).header["n"]})
     """
-    from t2n_core.engine.wire import encode_frame
+    from t2n_core.engine.processes.wire import encode_frame
 
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],

@@ -109,7 +109,7 @@ def test_collecting_writes_nothing_and_loads_neither_torch_nor_numpy(suite):
         from pathlib import Path
 
         import pytest_t2n.config.engines
-        from t2n_core.engine.resolved import ResolvedEngine
+        from t2n_core.engine.provision.resolved import ResolvedEngine
 
         def resolve(spec, **options):
             return [ResolvedEngine("wheel", spec, Path("/none"), "", spec)]
@@ -133,7 +133,8 @@ def test_help_and_an_unmarked_suite_load_nothing_and_resolve_nothing(suite):
         import pytest
 
         status = pytest.main(sys.argv[1:])
-        costly = {"torch", "numpy", "jinja2", "msgspec", "t2n_core.export.model", "t2n_core.engine.resolution"}
+        resolution = "t2n_core.engine.provision.resolution"
+        costly = {"torch", "numpy", "jinja2", "msgspec", "t2n_core.export.model", resolution}
         print("LOADED", sorted(costly & set(sys.modules)), "STATUS", int(status))
     """
     (suite.path / "conftest.py").unlink()

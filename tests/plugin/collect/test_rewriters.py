@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from t2n_core.engine.store import default_cache_dir
+from t2n_core.engine.provision.store import default_cache_dir
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
 

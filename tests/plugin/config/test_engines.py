@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from pytest_t2n.config.engines import engines_for, header_line, parse_versions
 from pytest_t2n.records.cell import SelectedEngine
-from t2n_core.engine.versions import choose_versions, parse_spec
+from t2n_core.engine.provision.versions import choose_versions, parse_spec
 from t2n_core.errors import EngineResolveError
 
 

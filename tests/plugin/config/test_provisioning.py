@@ -21,8 +21,8 @@ VERSION = "0.21.19"
 
 PIP = """
 import errno, hashlib, json, os, shutil, time
-import t2n_core.engine.index as index
-import t2n_core.engine.store as store
+import t2n_core.engine.provision.index as index
+import t2n_core.engine.provision.store as store
 
 WHEEL = Path({wheel!r})
 HERE = Path(__file__).parent

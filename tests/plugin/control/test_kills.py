@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from t2n_core.engine.store import default_cache_dir
+from t2n_core.engine.provision.store import default_cache_dir
 from tests.plugin.conftest import EVERYWHERE
 from tests.plugin.run.test_real import GRAPHS
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from t2n_core.engine.store import default_cache_dir
+from t2n_core.engine.provision.store import default_cache_dir
 from tests.plugin.conftest import MODES
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"

@@ -12,7 +12,7 @@ from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.file import read_records
 from pytest_t2n.records.schema import cells_of, graphs_of
 from pytest_t2n.run.bundles import read_manifest
-from t2n_core.engine.store import default_cache_dir
+from t2n_core.engine.provision.store import default_cache_dir
 from tests.plugin.run.test_real import GRAPHS
 
 CACHE = str(default_cache_dir())

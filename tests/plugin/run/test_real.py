@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from pytest_t2n.collect.markers import ELSEWHERE, OTHER_NAMES, OWN_ARGUMENTS, TARGET_OPTIONS
-from t2n_core.engine.store import default_cache_dir
+from t2n_core.engine.provision.store import default_cache_dir
 from t2n_core.export.options import marker_options
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from t2n_core.check.comparison import compare, compare_outputs
-from t2n_core.check.tolerance import LEVELS, bounds_of, tract_close_enough
+from t2n_core.check.tolerance import LEVELS, bounds_of
 from t2n_core.errors import InputError
+from tests.unit.check.tract_formula import tract_close_enough
 
 F16, F32, F64 = np.float16, np.float32, np.float64
 

@@ -7,46 +7,29 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from t2n_core.check.tolerance import LEVELS, Bounds, TractCheckTolerance, bounds_of, levels_of, tract_close_enough
+from t2n_core.check.tolerance import LEVELS, Bounds, TractCheckTolerance, bounds_of
 from t2n_core.errors import InputError
+from tests.unit.check.tract_formula import tract_close_enough
 
 F16, F32, F64, I64 = np.float16, np.float32, np.float64, np.int64
 
 
 @pytest.mark.parametrize(
-    ("level", "dtype", "version", "bounds"),
+    ("level", "dtype", "bounds"),
     [
-        ("exact", F32, None, Bounds(0, 0, 0)),
-        ("close", F32, "0.23.9", Bounds(1e-7, 1e-7, 0)),
-        ("close", F16, "0.23.9", Bounds(1e-3, 1e-3, 0)),
-        ("approximate", F32, "0.19.2", Bounds(1e-4, 5e-4, 0)),
-        ("approximate", F16, "0.23.9", Bounds(1e-3, 5e-3, 0)),
-        ("approximate", I64, None, Bounds(1e-4, 5e-4, 0)),
-        ("very", F16, "0.21.8", Bounds(5e-2, 1e-2, 0)),
-        ("super", F32, "0.21.7", Bounds(5e-2, 1e-2, 0)),
-        ("super", F32, "0.21.8", Bounds(0.1, 0.05, 1e-4)),
-        ("ultra", F64, None, Bounds(0.2, 0.1, 5e-4)),
+        ("exact", F32, Bounds(0, 0, 0)),
+        ("close", F32, Bounds(1e-7, 1e-7, 0)),
+        ("close", F16, Bounds(1e-3, 1e-3, 0)),
+        ("approximate", F32, Bounds(1e-4, 5e-4, 0)),
+        ("approximate", F16, Bounds(1e-3, 5e-3, 0)),
+        ("approximate", I64, Bounds(1e-4, 5e-4, 0)),
+        ("very", F16, Bounds(5e-2, 1e-2, 0)),
+        ("super", F32, Bounds(0.1, 0.05, 1e-4)),
+        ("ultra", F64, Bounds(0.2, 0.1, 5e-4)),
     ],
 )
-def test_bounds(level, dtype, version, bounds):
-    assert bounds_of(level, dtype, version) == bounds
-
-
-def test_a_quantized_scale_replaces_approximate_from_0_20_18():
-    assert bounds_of("approximate", np.uint8, "0.20.18", scale=0.25) == Bounds(0.25, 0)
-    assert bounds_of("approximate", np.uint8, "0.20.17", scale=0.25) == Bounds(1e-4, 5e-4)
-
-
-@pytest.mark.parametrize(
-    ("version", "count"), [("0.19.2", 1), ("0.21.6", 1), ("0.21.7", 4), ("0.21.8", 6), ("0.23.9", 6)]
-)
-def test_levels_by_version(version, count):
-    assert len(levels_of(version)) == count
-
-
-def test_a_level_the_version_does_not_have_is_named():
-    with pytest.raises(InputError, match=r"tract 0\.21\.7 has no tolerance level 'ultra'"):
-        bounds_of("ultra", F32, "0.21.7")
+def test_bounds(level, dtype, bounds):
+    assert bounds_of(level, dtype) == bounds
 
 
 def test_names_in_any_case():
@@ -107,7 +90,6 @@ def test_outliers_are_a_share():
     expected, actual = np.zeros(10_000, F32), np.zeros(10_000, F32)
     actual[:1] = 5
     assert tract_close_enough(expected, actual, "super")
-    assert not tract_close_enough(expected, actual, "super", "0.21.7")
     actual[:2] = 5
     assert not tract_close_enough(expected, actual, "super")
     assert tract_close_enough(expected, actual, "ultra")

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pytest_t2n.cli.command import FAMILIES, main
-from t2n_core.engine import index as index_module
-from t2n_core.engine import store as store_module
-from t2n_core.engine.store import EngineStore, FileEntry, Manifest
+from t2n_core.engine.provision import index as index_module
+from t2n_core.engine.provision import store as store_module
+from t2n_core.engine.provision.store import EngineStore, FileEntry, Manifest
 from t2n_core.errors import EngineProvisionError
 
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from t2n_core.engine.death import explain_death
-from t2n_core.engine.excerpt import HEAD, TAIL, Excerpt
+from t2n_core.engine.processes.death import explain_death
+from t2n_core.engine.processes.excerpt import HEAD, TAIL, Excerpt
 
 OLD = """thread '<unnamed>' panicked at 'index out of bounds: the len is 2', core/src/model/fact.rs:92:9
 note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from t2n_core.engine.khronos_ops import OPERATORS, picked
-from t2n_core.engine.khronos_window import Window, fold
+from t2n_core.engine.khronos.ops import OPERATORS, picked
+from t2n_core.engine.khronos.window import Window, fold
 
 INF = math.inf
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2n_core.engine.out_of_range import explained
 from t2n_core.engine.protocol import EngineReply
+from t2n_core.engine.tract.out_of_range import explained
 
 GRAPH = """version 1.0;
 

@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from t2n_core.engine.wire import PREFIX, WireError, encode_frame, read_frame, write_frame
+from t2n_core.engine.processes.wire import PREFIX, WireError, encode_frame, read_frame, write_frame
 
 RNG = np.random.default_rng(1)
 ARRAYS = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import re
-from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -15,11 +14,9 @@ from t2n_core import ModelExport, TractNNEF
 from t2n_core.nnef.dialects import emitter_for
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.nnef.spec import spec_for
-from t2n_core.op.fragment import add_fragment, find_fragment, forms
+from t2n_core.op.fragment import add_fragment, find_fragment, forms, fragment_files
 
-NAMES = sorted(
-    {f.name.split(".nnef")[0].split("__")[0] for f in files("t2n_core.op.fragment").iterdir() if ".nnef" in f.name}
-)
+NAMES = sorted({f.name.split(".nnef")[0].split("__")[0] for f in fragment_files() if ".nnef" in f.name})
 
 
 @pytest.mark.parametrize(

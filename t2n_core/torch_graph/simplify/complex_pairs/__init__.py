@@ -39,7 +39,7 @@ known_overloads = _TABLE.known
 
 
 def as_pair(operand: Operand) -> Pair:
-    """A real tensor or number with an imaginary part of zeros."""
+    """Return a real tensor or number with an imaginary part of zeros."""
     if isinstance(operand, Pair):
         return operand
     if isinstance(operand, Tensor):

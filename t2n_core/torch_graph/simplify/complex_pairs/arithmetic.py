@@ -79,7 +79,7 @@ def _scaled(operand: Operand, alpha: complex) -> Pair:
 
 
 def _bilinear(product: Callable[[Any, Any], Any]) -> Callable[[Operand, Operand], Pair]:
-    """A product of two: four real products, or two where one factor is real."""
+    """Return a product of two: four real products, or two where one factor is real."""
 
     def multiply(self: Operand, other: Operand) -> Pair:
         if not _is_complex(other):

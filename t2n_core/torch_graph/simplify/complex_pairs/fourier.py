@@ -51,7 +51,7 @@ def fft_c2c(self: Pair, dim: Sequence[int], normalization: int, forward: bool) -
 
 @on_pairs("aten::_fft_c2r")
 def fft_c2r(self: Pair, dim: Sequence[int], normalization: int, last_dim_size: int) -> Tensor:
-    """The half that is given says all: the other one is its conjugate."""
+    """Transform half of a spectrum back to real numbers; the other half is its conjugate."""
     *others, last = dim
     size = last_dim_size
     found = self
@@ -71,7 +71,7 @@ def fft_c2r(self: Pair, dim: Sequence[int], normalization: int, last_dim_size: i
 
 
 def waves(size: Any, count: Any, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """cos and sin of 2 pi t k / size, [size, count]; in the engine, and not in float64, if the size is dynamic.
+    """Return cos and sin of 2 pi t k / size, [size, count]; in the engine, and not in float64, if the size is dynamic.
 
     Half a circle has a sine of exactly 0: with what rounding leaves of it an angle would be pi or -pi by chance.
     """
@@ -118,7 +118,7 @@ def _is_direct(size: Any) -> bool:
 
 
 def _split(size: int) -> int:
-    """The divisor next to the square root, from below."""
+    """Return the divisor next to the square root, from below."""
     found = next(d for d in range(math.isqrt(size), 0, -1) if size % d == 0)
     if found == 1 and size > LONGEST_PRIME:
         raise Refusal(f"a Fourier transform of {size} cannot be split into shorter ones")

@@ -109,7 +109,7 @@ def full_like(self: Pair | Tensor, fill_value: complex, **_: Any) -> Pair:
 
 @on_pairs("aten::to.dtype", "aten::_to_copy", "aten::to.dtype_layout", "aten::to.other")
 def to(self: Operand, *_: Any, dtype: torch.dtype | None = None, **__: Any) -> Pair:
-    """Between complex dtypes, or from real numbers: the parts are converted with the result."""
+    """Convert a complex or a real tensor to a complex dtype: the parts are converted with the result."""
     return as_pair(self)
 
 

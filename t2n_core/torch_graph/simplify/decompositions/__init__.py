@@ -26,11 +26,11 @@ all_decompositions = _TABLE.known
 
 
 class Refusal(Exception):  # noqa: N818  it is no error of the program
-    """Why this call has no decomposition."""
+    """The reason why a call has no decomposition."""
 
 
 def static_size(size: Any, what: str) -> int:
-    """A size as a number. Raises Refusal if it varies or is too long to unroll."""
+    """Return a size as a number. Raises Refusal if it varies or is too long to unroll."""
     if not isinstance(size, int):
         raise Refusal(f"{what} needs a fixed size of its matrices")
     if size > UNROLLED:

@@ -38,7 +38,7 @@ def lu_factor(a: Tensor, what: str, *, pivot: bool = True) -> tuple[Tensor, Tens
 
 
 def order_of(pivots: Tensor, rows: int) -> Tensor:
-    """The order of the rows that a list of exchanges makes."""
+    """Return the order of the rows that a list of exchanges makes."""
     numbers = torch.arange(rows).expand(*pivots.shape[:-1], rows)
     order = numbers
     for j in range(static_size(pivots.shape[-1], "the exchanges of an LU factor")):

@@ -14,7 +14,7 @@ from t2n_core.torch_graph.simplify.decompositions import decomposition
 
 
 def _levels(x: Tensor, scale: Any, zero_point: Any, low: int, high: int) -> Tensor:
-    """The numbers of the grid's points, in floating point."""
+    """Return the numbers of the grid's points, in floating point."""
     found: Tensor = (torch.round(x * (1.0 / scale)) + zero_point).clamp(low, high)
     return found
 

@@ -46,7 +46,7 @@ def factor(a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _assembled(done: Sequence[_Step], rows: int, columns: int) -> Tensor:
-    """The packed matrix: column k below its diagonal from step k, row k right of it too."""
+    """Return the packed matrix: column k below its diagonal from step k, row k right of it too."""
     result = None
     for k, step in enumerate(done):
         if isinstance(step, Tensor):
@@ -62,7 +62,7 @@ def _assembled(done: Sequence[_Step], rows: int, columns: int) -> Tensor:
 
 
 def vectors(packed: Tensor, count: int) -> list[Tensor]:
-    """The vector of each reflection, as a column."""
+    """Return the vector of each reflection, as a column."""
     rows = packed.shape[-2]
     below = torch.arange(rows).unsqueeze(-1)
     return [torch.where(below > k, packed[..., :, k : k + 1], (below == k).to(packed.dtype)) for k in range(count)]

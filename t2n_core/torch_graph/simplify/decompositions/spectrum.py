@@ -46,7 +46,7 @@ def _rotate(left: Tensor, right: Tensor, rows: int) -> tuple[Tensor, Tensor]:
 
 
 def _rounds(size: int) -> list[list[tuple[int, int]]]:
-    """A tournament: every pair once, disjoint pairs together."""
+    """Return the rounds of a tournament: every pair once, disjoint pairs in one round."""
     seats: list[int | None] = [*range(size), *([None] if size % 2 else [])]
     rounds = []
     for _ in range(len(seats) - 1):
@@ -58,7 +58,7 @@ def _rounds(size: int) -> list[list[tuple[int, int]]]:
 
 
 def singular_values(a: Tensor) -> Tensor:
-    """Descending."""
+    """Return the singular values in descending order."""
     if a.shape[-2] < a.shape[-1]:
         a = a.mT
     found = orthogonal_columns(a, a.shape[-2]).square().sum(-2).sqrt()

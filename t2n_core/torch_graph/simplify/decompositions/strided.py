@@ -11,7 +11,7 @@ from t2n_core.torch_graph.simplify.decompositions import Refusal, decomposition
 
 
 def positions(self: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None) -> Tensor:
-    """Numbers of the elements in the flattened tensor. Raises Refusal where they are not all in it."""
+    """Return the numbers of the elements in the flattened tensor. Raises Refusal where they are not all in it."""
     if not all(isinstance(n, int) for n in stride):
         raise Refusal("a view by strides that depend on a dynamic size has no form")
     if not self.is_contiguous() or self.storage_offset() != 0:

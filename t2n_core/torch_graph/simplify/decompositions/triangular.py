@@ -40,7 +40,7 @@ def solve_upper(a: Tensor, b: Tensor, unit: bool, what: str = "a triangular syst
 
 
 def broadcast(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Two matrices with the same batch."""
+    """Return the two matrices broadcast to the same batch."""
     batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # type: ignore[no-untyped-call]
     return a.expand(*batch, *a.shape[-2:]), b.expand(*batch, *b.shape[-2:])
 

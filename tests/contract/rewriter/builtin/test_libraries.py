@@ -25,7 +25,7 @@ def library(name: str) -> Any:
     """The package, next to a CPU build of torch; the test is skipped without it."""
     if importlib.util.find_spec(name) is None:
         pytest.skip(f"{name} is not installed; `tox -e models` has it")
-    importlib.import_module("conformance.suites.model_libraries")
+    importlib.import_module("conformance.cases.models.libraries")
     return importlib.import_module(name)
 
 

@@ -1,0 +1,125 @@
+"""Times archives in one tract library, in a process that holds nothing else: `python -m … < job.json > answer.json`.
+
+Archives of one net are loaded once, checked on the same input against the same expected outputs, and then run in turns
+(AB BA AB …), so that what else the machine does hits all of them alike; each turn's figure is its fastest run, and
+ratios are taken between neighbours. Only the engine's run is timed; tensors are made before.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from conformance.benchmarks.engine import inventory
+from t2n_core.engine.tract.driver import TractDriver, TractRunnable
+from t2n_core.errors import EngineError, EngineRunError
+
+ROUNDS = 15
+TURN = 0.02
+"""Seconds that one archive runs before it is the next one's turn."""
+LEAST_RUNS = 2
+"""In one turn."""
+CLOSE = (1e-4, 5e-4)
+"""Absolute and relative error, as tract's level `approximate`."""
+
+
+class TimedArchive:
+    """A loaded archive with its inputs inside the engine."""
+
+    def __init__(self, driver: TractDriver, archive: Path, inputs: Sequence[np.ndarray[Any, Any]]) -> None:
+        started = time.perf_counter()
+        self.runnable: TractRunnable = inventory.load(driver, archive).into_runnable(optimise=True)
+        self.load_seconds = time.perf_counter() - started
+        self.operators = inventory.operators(driver, archive)
+        self.driver = driver
+        self.outputs = self.runnable.run(inputs)
+        tensors = [driver.make_tensor(array) for array in inputs]
+        self.given = (c.c_void_p * len(tensors))(*[tensor.value for tensor in tensors])
+        self.got = (c.c_void_p * self.runnable.outputs)()
+        self.call = driver.function("tract_runnable_run")
+        self.cpu: list[float] = []
+        self.turns: list[float] = []
+        self.wall: list[float] = []
+
+    def run_for(self, seconds: float) -> None:
+        end = time.perf_counter() + seconds
+        first = len(self.cpu)
+        while len(self.cpu) < first + LEAST_RUNS or time.perf_counter() < end:
+            wall, cpu = time.perf_counter(), time.process_time()  # of all threads: some operators start their own
+            failed = self.call(self.runnable._pointer, self.given, self.got)
+            self.cpu.append(time.process_time() - cpu)
+            self.wall.append(time.perf_counter() - wall)
+            self.driver.check(failed, EngineRunError)
+            self.driver.drop_tensors([c.c_void_p(value) for value in self.got])
+        self.turns.append(min(self.cpu[first:]))
+
+    def figures(self) -> dict[str, Any]:
+        self.cpu.sort()
+        return {
+            "cpu_ms": 1e3 * float(np.median(self.cpu)),
+            "wall_ms": 1e3 * float(np.median(self.wall)),
+            "least_cpu_ms": 1e3 * self.cpu[0],
+            "turns_ms": [round(1e3 * seconds, 4) for seconds in self.turns],
+            "runs": len(self.cpu),
+            "load_ms": 1e3 * self.load_seconds,
+            "operators": self.operators,
+        }
+
+
+def largest_excess(got: Sequence[np.ndarray[Any, Any]], wanted: Sequence[np.ndarray[Any, Any]]) -> float:
+    """How far the outputs are outside of the tolerance: at most 1 is right."""
+    if [a.shape for a in got] != [a.shape for a in wanted]:
+        return float("inf")
+    absolute, relative = CLOSE
+    excess = 0.0
+    for a, b in zip(got, wanted, strict=True):
+        error = np.abs(a.astype(np.float64) - b) / (absolute + relative * np.abs(b))
+        excess = max(excess, float(np.nan_to_num(error, nan=np.inf).max(initial=0.0)))
+    return excess
+
+
+def time_case(driver: TractDriver, case: dict[str, Any], rounds: int) -> dict[str, Any]:
+    """Figures or an error for each archive of one net."""
+    arrays = np.load(case["arrays"])
+    inputs = [arrays[key] for key in sorted(arrays.files) if key.startswith("input")]
+    wanted = [arrays[key] for key in sorted(arrays.files) if key.startswith("output")]
+    found: dict[str, Any] = {}
+    ready: dict[str, TimedArchive] = {}
+    for name, archive in case["archives"].items():
+        try:
+            timed = TimedArchive(driver, Path(archive), inputs)
+        except EngineError as cause:
+            found[name] = {"error": str(cause)[-400:]}
+            continue
+        excess = largest_excess(timed.outputs, wanted)
+        if excess > 1:
+            found[name] = {"error": f"wrong numbers: {excess:.3g} times the tolerance"}
+        else:
+            ready[name] = timed
+    for turn in range(rounds):
+        for timed in list(ready.values())[:: 1 if turn % 2 == 0 else -1]:
+            timed.run_for(TURN)
+    return {**found, **{name: timed.figures() for name, timed in ready.items()}}
+
+
+def main() -> None:
+    job = json.load(sys.stdin)
+    os.environ["RUST_BACKTRACE"] = "0"
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    driver = TractDriver(Path(job["library"]))
+    for case in job["cases"]:
+        answer = {"name": case["name"], "archives": time_case(driver, case, job.get("rounds", ROUNDS))}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

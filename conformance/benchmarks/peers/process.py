@@ -1,0 +1,60 @@
+"""Talks to the peer's process, with a budget of time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+from conformance.benchmarks.machine import ROOT
+from conformance.peers import make_environment
+
+NAME = "torch-to-nnef 0.24.12"
+MODULES = {
+    "torch-to-nnef": "conformance.benchmarks.peers.torch_to_nnef",
+    "torch-onnx": "conformance.benchmarks.peers.torch_onnx",
+}
+"""What runs in each peer's environment."""
+
+
+class Peer:
+    """One process in a peer's environment; after a job beyond its budget it is started anew."""
+
+    def __init__(self, folder: Path, name: str = "torch-to-nnef") -> None:
+        """Makes the environment under `folder` if it is not there."""
+        self.python, self.module = make_environment(name, folder), MODULES[name]
+        self.process: subprocess.Popen[str] | None = None
+
+    def ask(self, job: dict[str, Any], budget: float) -> dict[str, Any]:
+        """The answer, or {"error": …} when it takes longer than `budget` seconds."""
+        if self.process is None or self.process.poll() is not None:
+            environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+            self.process = subprocess.Popen(
+                [str(self.python), "-m", self.module],
+                cwd=ROOT, env=environment, text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        end = threading.Timer(budget, self.process.kill)
+        end.start()
+        try:
+            self.process.stdin.write(json.dumps(job) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        finally:
+            end.cancel()
+        if not line:  # until it is gone it would seem to be there for the next job
+            self.close()
+        found: dict[str, Any] = json.loads(line) if line else {"error": f"no answer within {budget:.0f} s"}
+        return found
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()

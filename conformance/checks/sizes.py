@@ -1,0 +1,87 @@
+"""How a cell of suite `sizes` is judged; what PyTorch computes is shared by its engines and traced sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from conformance.cases.sizes.patterns import NETS
+from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
+from t2n_core.check.reference import tensors_of
+from t2n_core.check.samples import Sample
+from t2n_core.check.sizes import check_sizes
+from t2n_core.export.model import ModelExport
+from t2n_core.nnef.sizes.ranges import SizeRange
+
+SECONDS_TO_RUN = 10.0
+RANGE = "range"
+"""The fact that says which sizes an archive is declared for."""
+
+NARROWED = "SmallerRange"
+"""Error class of an archive that is right, for fewer sizes than asked for."""
+
+
+@lru_cache(maxsize=1)
+def samples_of(name: str) -> list[Sample]:
+    """What PyTorch computes at all sizes at which it runs."""
+    net, found = NETS[name], []
+    module = net.module(name)
+    for sizes in [*net.traced, *net.judged()]:
+        if any(sizes == one.sizes for one in found[: len(net.at)]):
+            continue
+        try:
+            inputs = net.arguments(name, sizes)
+            with torch.no_grad():
+                outputs = tensors_of(module(*(x.clone() for x in inputs)))
+        except Exception:
+            continue
+        arrays = (tuple(t.numpy().copy() for t in group) for group in (inputs, outputs))
+        found.append(Sample(*arrays, dict(sizes)))
+    return found
+
+
+@lru_cache(maxsize=1)
+def export_of(name: str, traced: tuple[int, ...]) -> ModelExport:
+    """A pattern traced at these sizes; captured once for all engines, whose cells follow one another."""
+    net = NETS[name]
+    inputs = net.arguments(name, dict(zip(net.symbols, traced, strict=True)))
+    return ModelExport(net.module(name), dict(zip("xyz", inputs, strict=False)), dynamic_axes=net.axes)
+
+
+def check_result(result: Any, name: str, traced: Mapping[str, int], timeout: float) -> Outcome:
+    """The outcome of an archive at all sizes of its pattern, the traced ones first."""
+    samples = sorted(samples_of(name), key=lambda sample: sample.sizes != traced)
+    outcome = check_sizes(
+        result.target.engine(),
+        result.archive,
+        samples,
+        accepts=lambda sizes: accepts(result, sizes),
+        output_names=result.output_names,
+        timeout=timeout,
+    ).with_times(result.times)
+    outcome = replace(outcome, facts={**outcome.facts, RANGE: str(range_of(result))})
+    return outcome if NETS[name].decides or not outcome.passed else _complete(outcome, name, result)
+
+
+def _complete(outcome: Outcome, name: str, result: Any) -> Outcome:
+    """A range that leaves out sizes at which PyTorch runs is a refusal, unless the model itself decides by them."""
+    missing = tuple(s for s in outcome.sizes if NETS[name].declares(s) and not accepts(result, s))
+    if not missing:
+        return outcome
+    message = f"the archive holds for {range_of(result)} alone, at {len(outcome.sizes) - len(missing)} of these sizes"
+    error = ErrorInfo.of(Stage.LOWER, NARROWED, message)
+    return replace(outcome, status=Status.UNSUPPORTED, stage=Stage.LOWER, error=error, failed_sizes=missing)
+
+
+def accepts(result: Any, sizes: Mapping[str, int]) -> bool:
+    """Whether these sizes are of the range that the archive declares."""
+    return range_of(result).holds(sizes)
+
+
+def range_of(result: Any) -> SizeRange:
+    """The range of an archive, which its guard keeps."""
+    return result.graph.sizes

@@ -1,0 +1,1 @@
+"""The Khronos tools as engines for strict NNEF."""

@@ -1,0 +1,66 @@
+"""The events of one job in a worker, put together to a reply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from t2n_core.engine.processes.death import explain_death
+from t2n_core.engine.processes.wire import Frame
+from t2n_core.engine.protocol import Array, EngineReply, EngineStage, ReplyStatus
+
+
+class Answer:
+    """The events of one job, as they arrive."""
+
+    def __init__(self) -> None:
+        self.lost = False
+        """True if the worker ended by itself before it sent any event of the job."""
+        self.started = False
+        self._status: ReplyStatus | None = None
+        self._stage: EngineStage = "load"
+        self._message = ""
+        self._stderr = ""
+        self._outputs: list[tuple[Array, ...]] = []
+        self._refused: dict[int, str] = {}
+        self._times: Mapping[str, float] = {}
+        self._facts: Mapping[str, Any] = {}
+
+    def take(self, frame: Frame) -> None:
+        self.started = True
+        event, header = frame.header["event"], frame.header
+        if event == "stage":
+            self._stage = header["stage"]
+        elif event == "facts":
+            self._facts = header["facts"]
+        elif event == "outputs":
+            self._outputs.append(tuple(frame.arrays()))
+        elif event == "refused":
+            self._refused[len(self._outputs)] = header["message"]
+            self._outputs.append(())
+        else:
+            self._status = {"done": "ok", "oom": "oom"}.get(event, "error")  # type: ignore[assignment]
+            self._message = header.get("message", "")
+            self._times = header.get("times", {})
+
+    def take_end(self, frame: Frame) -> None:
+        header = frame.header
+        self._stderr = header["stderr"]
+        if self._status is None or header["exit"]:
+            self.take_death(header["exit"], header["stderr"], killed_by_us=header["killed"])
+
+    def take_death(self, exit_code: int | None, stderr: str, *, killed_by_us: bool) -> None:
+        death = explain_death(exit_code, stderr, killed_by_us=killed_by_us)
+        self._status, self._message, self._stderr = death.status, death.message, stderr
+
+    def reply(self) -> EngineReply:
+        return EngineReply(
+            status=self._status or "crash",
+            stage=self._stage,
+            message=self._message,
+            stderr=self._stderr,
+            outputs=tuple(self._outputs),
+            times=self._times,
+            facts=self._facts,
+            refused=self._refused,
+        )

@@ -1,0 +1,70 @@
+"""Reasons of a process that ended without an answer: its exit code and last words become a status and a reason."""
+
+from __future__ import annotations
+
+import re
+import signal
+from dataclasses import dataclass
+from typing import Literal
+
+_NEW_PANIC = re.compile(
+    r"thread '(?P<thread>[^']*)'[^\n]*? panicked at (?P<place>[^'\n]+?:\d+:\d+):\n(?P<message>.*?)"
+    r"(?=\n(?:note: |stack backtrace:|thread '|fatal runtime error)|\n*\Z)",
+    re.DOTALL,
+)
+_OLD_PANIC = re.compile(
+    r"thread '(?P<thread>[^']*)'[^\n]*? panicked at '(?P<message>.*?)', (?P<place>[^\s',]+:\d+:\d+)", re.DOTALL
+)
+_NO_MEMORY = re.compile(
+    r"memory allocation of \d+ bytes failed"  # Rust's own
+    r"|failed to allocate Layout \{[^\n]*"  # tract's, 0.21 and later
+    r"|assertion failed: !(?:ptr|self\.data)\.is_null\(\)"  # tract's, where it forgot the message
+)
+_LONGEST = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    status: Literal["crash", "timeout", "oom"]
+    message: str
+
+
+def explain_death(exit_code: int | None, stderr: str, *, killed_by_us: bool) -> Death:
+    """Return status and reason of a death. `exit_code` is negative for a signal, as in subprocess; None if unknown.
+
+    A panic counts before a kill of ours: no panic is survived, but a process can hang while it dies of one.
+    """
+    if found := _NO_MEMORY.search(stderr):
+        return Death("oom", found[0])
+    if panic := first_panic(stderr):
+        return Death("crash", panic)
+    if killed_by_us:
+        return Death("timeout", "killed, since it did not answer in time")
+    if exit_code is not None and exit_code < 0:
+        name = _signal_name(-exit_code)
+        if name == "SIGKILL":
+            return Death("oom", "killed by SIGKILL from outside, which is what the system does when memory runs out")
+        return Death("crash", f"died of {name}{_last_line(stderr)}")
+    return Death("crash", f"exited with status {exit_code} without an answer{_last_line(stderr)}")
+
+
+def first_panic(stderr: str) -> str:
+    """Return the first Rust panic as `thread '<unnamed>' panicked at FILE:LINE:COLUMN: message`, in every version."""
+    panics = [found for pattern in (_NEW_PANIC, _OLD_PANIC) if (found := pattern.search(stderr))]
+    if not panics:
+        return ""
+    first = min(panics, key=lambda found: found.start())
+    text = f"thread '{first['thread']}' panicked at {first['place']}: {first['message'].strip()}"
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + " […]"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _last_line(stderr: str) -> str:
+    lines = stderr.strip().splitlines()
+    return f": {lines[-1][:_LONGEST]}" if lines else ""

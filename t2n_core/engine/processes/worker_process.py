@@ -1,0 +1,197 @@
+"""The parent's side of a worker: start it, give it a job, never wait longer than promised, leave nothing behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, cast
+
+from t2n_core.engine.processes.excerpt import Excerpt
+from t2n_core.engine.processes.wire import Frame, WireError, read_frame, write_frame
+from t2n_core.engine.protocol import Array
+
+START_TIMEOUT = 120.0
+"""Seconds until a worker must be ready; it takes a tenth of one on an idle machine."""
+CLOSE_TIMEOUT = 5.0
+_SINGLE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+
+class WorkerDied(Exception):  # noqa: N818  the event, as the caller handles it
+    """The channel ended, or the watchdog ended the process; `exit_code` and `stderr` say how."""
+
+    def __init__(self, exit_code: int | None, stderr: str, *, killed_by_us: bool) -> None:
+        super().__init__(f"worker ended with {exit_code}")
+        self.exit_code = exit_code
+        self.stderr = stderr
+        self.killed_by_us = killed_by_us
+
+
+def single_threaded_environment() -> dict[str, str]:
+    """Return the environment of a process with one thread per engine and short panics."""
+    environment = {**os.environ, **dict.fromkeys(_SINGLE_THREAD, "1"), "RUST_BACKTRACE": "0"}
+    for name in ("RUST_LIB_BACKTRACE", "PYTHONFAULTHANDLER"):
+        environment.pop(name, None)  # they would write into the engine's last words
+    return environment
+
+
+def worker_environment() -> dict[str, str]:
+    """Return a single-threaded environment in which this package can be imported from where it lies."""
+    environment = single_threaded_environment()
+    home = str(Path(__file__).resolve().parents[3])
+    others = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
+    environment["PYTHONPATH"] = os.pathsep.join([home, *others])
+    return environment
+
+
+class WorkerProcess:
+    """A started worker. Every method may raise WorkerDied, after which the object is of no more use."""
+
+    def __init__(self, module: str, *arguments: str) -> None:
+        """Start that module of ours. Does not wait until it is ready: `wait_ready` does."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", module, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            env=worker_environment(),
+            start_new_session=True,  # Ctrl-C in the terminal does not reach it, and the group can be killed at once
+        )
+        self._owner = os.getpid()
+        self._killed = False
+        self._stderr = Excerpt()
+        self._drain = threading.Thread(target=self._drain_stderr, name="t2n engine stderr", daemon=True)
+        self._drain.start()
+
+    @property
+    def usable(self) -> bool:
+        """Return False once it has ended, and in a process forked from the one that started it."""
+        return self._owner == os.getpid() and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def wait_ready(self) -> Frame:
+        """Wait for the first frame and return it: `ready` or `failed`."""
+        with self._watched(START_TIMEOUT):
+            return self._read()
+
+    def converse(
+        self,
+        header: Mapping[str, Any],
+        arrays: Sequence[Array],
+        *,
+        timeout: float,
+        on_event: Callable[[Frame], None],
+    ) -> Frame:
+        """Send one job, hand its events to `on_event`, return its `end`; killed after `timeout` seconds."""
+        with self._watched(timeout):
+            try:
+                write_frame(self._stream(self._process.stdin), header, arrays)
+            except OSError as cause:
+                raise self._died() from cause
+            while (frame := self._read()).header["event"] != "end":
+                on_event(frame)
+            return frame
+
+    def kill(self) -> None:
+        """Kill it at once, with its children."""
+        if self._owner != os.getpid():
+            return
+        self._kill_group()
+        self._process.wait()
+        self._release()
+
+    def close(self) -> None:
+        """Ask it to end by closing its input; kill it if it does not."""
+        if self._owner != os.getpid():
+            return
+        with contextlib.suppress(OSError):
+            self._stream(self._process.stdin).close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(CLOSE_TIMEOUT)
+        self.kill()
+
+    def abandon(self) -> None:
+        """Close the pipes of a worker that is not usable, so that the owner's end is noticed in a forked process."""
+        if self._owner != os.getpid():
+            self._process.returncode = 0  # not ours to wait for
+        self._release()
+
+    def _read(self) -> Frame:
+        try:
+            frame = read_frame(self._stream(self._process.stdout))
+        except (WireError, ValueError, OSError) as cause:
+            raise self._died() from cause
+        if frame is None:
+            raise self._died()
+        return frame
+
+    def _died(self) -> WorkerDied:
+        """Release what is left of a worker with a broken channel, and return the error that says why it ended."""
+        give_up = time.monotonic() + CLOSE_TIMEOUT
+        while not self._has_ended() and time.monotonic() < give_up:
+            time.sleep(0.002)  # it may be on its way out, and then its own exit code counts
+        killed = self._killed
+        self._kill_group()
+        exit_code = self._process.wait()
+        self._drain.join(CLOSE_TIMEOUT)
+        self._release()
+        return WorkerDied(exit_code, self._stderr.text(), killed_by_us=killed)
+
+    @contextlib.contextmanager
+    def _watched(self, seconds: float) -> Iterator[None]:
+        """Kill the worker after `seconds`; that also ends a blocking read or write in the body."""
+        watchdog = threading.Timer(seconds, self._kill_group)
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            yield
+        except WorkerDied:
+            raise
+        except BaseException:  # such as KeyboardInterrupt: the rest of the answer is still in the pipe
+            self.kill()
+            raise
+        finally:
+            watchdog.cancel()
+
+    def _has_ended(self) -> bool:
+        """Return True if it has ended. Its exit code is not collected, so no other process gets its id yet."""
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except (AttributeError, ChildProcessError):  # not on every system; or collected already
+            return True
+
+    def _kill_group(self) -> None:
+        """Kill the process group, also when its worker has ended."""
+        if self._process.returncode is not None:
+            return
+        self._killed = True
+        if os.name == "posix":
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+
+    def _drain_stderr(self) -> None:
+        stream = self._stream(self._process.stderr)
+        with contextlib.suppress(OSError, ValueError):
+            while data := stream.read(65536):
+                self._stderr.add(data)
+
+    def _release(self) -> None:
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            with contextlib.suppress(OSError):
+                if stream:
+                    stream.close()
+
+    @staticmethod
+    def _stream(stream: IO[bytes] | None) -> Any:
+        return cast(IO[bytes], stream)

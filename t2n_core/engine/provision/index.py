@@ -1,0 +1,215 @@
+"""The package index, asked through pip's own client, so that a user's mirrors, proxies and certificates just work.
+
+A tract wheel is a plain shared library: any of its Python tags serves any interpreter. So pip is asked as if for
+CPython 3.11, for which every release has wheels, on the platform of this machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+from packaging.version import InvalidVersion, Version
+
+from t2n_core.errors import EngineError, EngineProvisionError, EngineResolveError
+from t2n_core.files import write_whole
+
+DISTRIBUTION = "tract"
+PIP_TIMEOUT = 600.0
+"""Seconds for one call of pip; its own retries and time limits, which the user may configure, come first."""
+
+_ANY_PYTHON = ("--only-binary=:all:", "--python-version=3.11", "--implementation=cp", "--abi=cp311")
+_JSON_SINCE = Version("25.1")
+_answers: dict[Path, tuple[Version, ...]] = {}
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """The content of `index.json`; `time` in seconds since the epoch."""
+
+    distribution: str
+    time: float
+    versions: tuple[str, ...]
+
+
+class EngineIndexWarning(UserWarning):
+    """The index did not answer; a remembered answer is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class WheelRecord:
+    """Name and hash of the wheel that fits this machine, as the index states them."""
+
+    filename: str
+    sha256: str
+
+
+def list_versions(cache_dir: Path, *, offline: bool = False) -> tuple[Version, ...]:
+    """Return all versions with a wheel for this platform, pre-releases included, ascending.
+
+    Asks the index once per process and remembers the answer in `cache_dir/index.json`. Offline, or with a warning when
+    the index does not answer, that file is used. Raises EngineResolveError when there is no answer at all.
+    """
+    memory = cache_dir / "index.json"
+    if offline:
+        return _recall(memory)
+    if memory not in _answers:
+        try:
+            answer = _ask()
+        except EngineResolveError as cause:
+            answer = _recall(memory)
+            if not answer:
+                raise
+            warnings.warn(
+                f"the package index did not answer, its versions as of {_age(memory)} are used ({cause.message})",
+                EngineIndexWarning,
+                stacklevel=2,
+            )
+        else:
+            _remember(memory, answer)
+        _answers[memory] = answer
+    return _answers[memory]
+
+
+def forget_answers() -> None:
+    """Ask the index again next time."""
+    _answers.clear()
+
+
+def wheel_record(version: Version, folder: Path) -> WheelRecord:
+    """Return name and hash of a wheel as the index states them; nothing is installed. Raises EngineProvisionError.
+
+    `folder` is only named, because pip before 23.3 takes a foreign Python version for a target folder alone.
+    """
+    dry = ("--dry-run", "--ignore-installed", "--no-deps", f"--target={folder}", "--report=-")
+    arguments = ["install", "--quiet", *dry, *_ANY_PYTHON]
+    text = run_pip([*arguments, f"{DISTRIBUTION}=={version}"], EngineProvisionError, f"tract {version} was not found")
+    try:
+        info = json.loads(text)["install"][0]["download_info"]
+        filename = unquote(urlsplit(info["url"]).path.rsplit("/", 1)[-1])
+        return WheelRecord(filename, info["archive_info"]["hashes"]["sha256"])
+    except (ValueError, LookupError, TypeError) as cause:
+        raise EngineProvisionError(
+            f"the index gives no sha256 for the wheel of tract {version}",
+            hint="use an index that serves hashes, as PyPI does",
+        ) from cause
+
+
+def download_wheel(version: Version, folder: Path) -> Path:
+    """Let pip download the wheel into the empty `folder`. Raises EngineProvisionError."""
+    arguments = ["download", "--quiet", "--no-deps", f"--dest={folder}", *_ANY_PYTHON]
+    run_pip(
+        [*arguments, f"{DISTRIBUTION}=={version}"], EngineProvisionError, f"tract {version} could not be downloaded"
+    )
+    wheels = sorted(folder.glob("*.whl"))
+    if len(wheels) != 1:
+        raise EngineProvisionError(f"pip left {len(wheels)} wheels for tract {version}, one was expected")
+    return wheels[0]
+
+
+def run_pip(arguments: Sequence[str], error: type[EngineError], problem: str) -> str:
+    """Return the standard output of one pip command. Raises `error`, with pip's message, if it fails."""
+    environment = {
+        **os.environ,
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_NO_INPUT": "1",
+        "PIP_NO_COLOR": "1",
+        "PIP_REQUIRE_VIRTUALENV": "0",  # nothing is installed, so a user's rules for where to install are not meant
+        "PIP_USER": "0",
+    }
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "pip", *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=environment,
+            timeout=PIP_TIMEOUT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as cause:
+        raise error(f"{problem}: pip did not finish in {PIP_TIMEOUT:.0f} s") from cause
+    except OSError as cause:
+        raise error(f"{problem}: pip could not be started ({cause})") from cause
+    if done.returncode:
+        raise error(f"{problem}: {_reason(done.stderr)}")
+    return done.stdout
+
+
+def _reason(stderr: str) -> str:
+    """Return why pip failed: the broken connection, else its error lines, else its last lines."""
+    if broken := re.findall(r"connection broken by '(.*)': \S*$", stderr, re.MULTILINE):
+        return f"the index cannot be reached: {broken[-1]}"  # pip itself then says "no matching distribution"
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    return "; ".join(errors or lines[-3:]) or "pip gave no reason"
+
+
+def _ask() -> tuple[Version, ...]:
+    arguments = ["index", "versions", DISTRIBUTION, "--pre", *_ANY_PYTHON]
+    structured = Version(metadata.version("pip")) >= _JSON_SINCE
+    if structured:
+        arguments.append("--json")
+    text = run_pip(arguments, EngineResolveError, "the package index gave no versions of tract for this platform")
+    versions = _parse_json(text) if structured else _parse_text(text)
+    if not versions:
+        raise EngineResolveError("the package index lists no version of tract for this platform")
+    return versions
+
+
+def _parse_json(text: str) -> tuple[Version, ...]:
+    try:
+        return _parse_versions(json.loads(text)["versions"])
+    except (ValueError, LookupError, TypeError) as cause:
+        raise EngineResolveError(f"pip's list of versions is not understood: {text[:200]!r}") from cause
+
+
+def _parse_text(text: str) -> tuple[Version, ...]:
+    found = re.search(r"^Available versions: (.+)$", text, re.MULTILINE)
+    if not found:
+        raise EngineResolveError(f"pip's list of versions is not understood: {text[:200]!r}")
+    return _parse_versions(found[1].split(","))
+
+
+def _parse_versions(texts: Sequence[str]) -> tuple[Version, ...]:
+    versions = set()
+    for text in texts:
+        try:
+            versions.add(Version(text.strip()))
+        except InvalidVersion:
+            continue  # a name that PEP 440 does not know cannot be asked for either
+    return tuple(sorted(versions))
+
+
+def _remember(memory: Path, answer: Sequence[Version]) -> None:
+    content = msgspec.json.encode(Memory(DISTRIBUTION, time.time(), tuple(map(str, answer))))
+    with contextlib.suppress(OSError):  # a read-only cache only loses the memory; provisioning says so if it matters
+        write_whole(memory, msgspec.json.format(content, indent=1) + b"\n")
+
+
+def _recall(memory: Path) -> tuple[Version, ...]:
+    """Return the remembered answer; empty if there is none or it is damaged."""
+    try:
+        return _parse_versions(_read_memory(memory).versions)
+    except (OSError, msgspec.DecodeError):
+        return ()
+
+
+def _read_memory(memory: Path) -> Memory:
+    return msgspec.json.decode(memory.read_bytes(), type=Memory)
+
+
+def _age(memory: Path) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(_read_memory(memory).time))

@@ -1,0 +1,71 @@
+"""Resolution of a version spec to engines whose files are on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from packaging.version import Version
+
+from t2n_core.engine.provision.index import list_versions
+from t2n_core.engine.provision.resolved import ResolvedEngine
+from t2n_core.engine.provision.store import EngineStore, Progress, StoredEngine
+from t2n_core.engine.provision.versions import Choice, SpecItem, choose_versions, parse_spec
+from t2n_core.errors import EngineResolveError
+
+
+def resolve_engines(
+    spec: str,
+    *,
+    offline: bool = False,
+    cache_dir: Path | None = None,
+    progress: Progress | None = None,
+) -> list[ResolvedEngine]:
+    """Resolve `spec` (grammar: `versions.py`) and provision every engine it names: ascending, binaries last.
+
+    The index is asked once per process, and not at all if every item is an exact version that the cache has. With
+    `offline` only the cache is used. Raises EngineResolveError for a bad spec, an unknown version, or offline without
+    anything remembered; EngineProvisionError when an engine cannot be fetched or is damaged.
+    """
+    items = parse_spec(spec)
+    store = EngineStore(cache_dir)
+    binaries = {item.path.absolute(): item for item in items if item.kind == "path"}
+    choices = choose_versions(items, _available(items, spec, store, offline))
+    from_paths = [_resolved_binary(path, item) for path, item in binaries.items()]
+    stored = store.fetch_many((choice.version for choice in choices), offline=offline, progress=progress)
+    wheels = [_resolved(engine, choice) for engine, choice in zip(stored, choices, strict=True)]
+    return [*wheels, *sorted(from_paths, key=lambda binary: Version(binary.version))]
+
+
+def _available(items: tuple[SpecItem, ...], spec: str, store: EngineStore, offline: bool) -> list[Version]:
+    """Return the versions to choose from."""
+    wanted = [item for item in items if item.kind != "path"]
+    if all(item.kind == "exact" and store.has(Version(item.text)) for item in wanted):
+        return [Version(item.text) for item in wanted]
+    cached = [Version(engine.manifest.version) for engine in store.list_stored()]
+    listed = list_versions(store.cache_dir, offline=offline)
+    if not listed and not cached:
+        raise EngineResolveError(
+            f"offline, and nothing is remembered in {store.cache_dir}",
+            hint=f"run `t2n engines fetch {_quoted(spec)}` with a network first",
+        )
+    return sorted({*listed, *cached})
+
+
+def _quoted(spec: str) -> str:
+    return f"'{spec}'" if any(character in spec for character in "<>!~ ") else spec
+
+
+def _resolved_binary(path: Path, item: SpecItem) -> ResolvedEngine:
+    from t2n_core.engine.tract.cli_backend import resolve_binary  # needs numpy, which resolving wheels does not
+
+    return resolve_binary(path, item.text)
+
+
+def _resolved(engine: StoredEngine, choice: Choice) -> ResolvedEngine:
+    return ResolvedEngine(
+        kind="wheel",
+        version=str(choice.version),
+        library=engine.library,
+        sha256=engine.manifest.library_sha256,
+        requested=choice.requested,
+    )

@@ -1,0 +1,243 @@
+"""`path:/to/tract`: a tract command-line binary behind the same protocol as a wheel.
+
+Flags, log lines and npz rules are those of the command line's source, 0.19.2 to 0.23.5; no released wheel carries a
+binary, so this is tested with a script that answers like one. What differs from a wheel: each batch is a process of its
+own that loads the archive again, float16 goes in and comes out as float32 (the reply says so), and there are no facts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from packaging.version import InvalidVersion, Version
+
+from t2n_core.engine.processes.death import explain_death, first_panic
+from t2n_core.engine.processes.excerpt import Excerpt
+from t2n_core.engine.processes.wire import plain_array
+from t2n_core.engine.processes.worker_process import single_threaded_environment
+from t2n_core.engine.protocol import Array, EngineReply, EngineStage
+from t2n_core.engine.provision.resolved import ResolvedEngine
+from t2n_core.engine.tract.engine import MEMORY_LIMIT, GraphStage
+from t2n_core.engine.tract.out_of_range import explained, graph_text
+from t2n_core.errors import EngineProvisionError, InputError
+
+_PASSES: Mapping[GraphStage, tuple[str, ...]] = {
+    "raw": ("--pass", "load"),
+    "declutter": ("--pass", "declutter"),
+    "optimise": ("-O",),
+}
+_REGISTRIES = ("--nnef-tract-core", "--nnef-tract-onnx", "--nnef-tract-pulse", "--nnef-extended-identifier")
+_LATER_REGISTRIES = ("--nnef-tract-extra", "--nnef-tract-transformers")
+_PARAMETERS = re.compile(r"^\s*graph\s+[^(]*\(([^)]*)\)", re.MULTILINE)
+_ASK_TIMEOUT = 30.0
+
+
+def resolve_binary(path: Path, requested: str) -> ResolvedEngine:
+    """Ask the binary for its version. Raises EngineProvisionError if it is not a tract command line."""
+    hint = "path: names a tract command-line binary that runs on this machine"
+    try:
+        content = path.read_bytes()
+    except OSError as cause:
+        raise EngineProvisionError(f"{path} cannot be read: {cause.strerror}", hint=hint) from cause
+    said = _ask(path, "--version")
+    found = re.search(r"\btract\S*\s+v?(\d\S*)", said)
+    try:
+        version = Version(found[1]) if found else None
+    except InvalidVersion:
+        version = None
+    if version is None:
+        raise EngineProvisionError(f"{path} --version says {said.strip()[:200]!r}, not tract and a version", hint=hint)
+    return ResolvedEngine("cli", str(version), path.absolute(), hashlib.sha256(content).hexdigest(), requested)
+
+
+def _ask(path: Path, question: str) -> str:
+    try:
+        done = subprocess.run(
+            [path.absolute(), question],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_ASK_TIMEOUT,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as cause:
+        raise EngineProvisionError(f"{path} {question} does not work: {cause}") from cause
+    return done.stdout
+
+
+class CliEngine:
+    """A tract binary; implements `Engine`. Nothing runs between two jobs."""
+
+    name = "tract"
+
+    def __init__(self, resolved: ResolvedEngine) -> None:
+        self.resolved = resolved
+        self._registries: tuple[str, ...] | None = None
+
+    @property
+    def version(self) -> str:
+        return self.resolved.version
+
+    def __repr__(self) -> str:
+        return f"CliEngine({self.resolved.library})"
+
+    def close(self) -> None:
+        """Do nothing: no process is left between two jobs."""
+
+    def run(
+        self,
+        archive: Path,
+        batches: Sequence[Sequence[Array]],
+        *,
+        timeout: float = 60.0,
+        memory_limit: int | None = None,
+        symbols: Mapping[str, int] | None = None,
+        stage: GraphStage = "optimise",
+        keep_going: bool = False,
+    ) -> EngineReply:
+        """Run as `TractEngine.run` does, one process per batch within `timeout` seconds in all; `times` has only `run`.
+
+        At least one batch is needed. The memory limit, in bytes, is enforced on Linux only.
+        """
+        if not batches:
+            raise InputError("the tract command line needs at least one batch of inputs")
+        try:
+            flags = [*self._accepted_registries(), *_PASSES[stage]]
+            names = _input_names(archive)
+        except (EngineProvisionError, OSError, tarfile.TarError, ValueError) as error:
+            return EngineReply("error", "load", f"{archive} cannot be read: {error}")
+        for name, value in (symbols or {}).items():
+            flags += ["--set", f"{name}={value}"]
+        start = time.monotonic()
+        outputs: list[tuple[Array, ...]] = []
+        refused: dict[int, str] = {}
+        limit = MEMORY_LIMIT if memory_limit is None else memory_limit
+        for batch in batches:
+            if len(batch) != len(names):
+                message = f"{len(batch)} inputs given, the model takes {len(names)}"
+                reply = EngineReply("error", "run", message)
+            else:
+                left = timeout - (time.monotonic() - start)
+                reply = self._run_once(archive, flags, dict(zip(names, batch, strict=True)), left, limit)
+            if keep_going and (reply.status, reply.stage) == ("error", "run"):
+                refused[len(outputs)] = reply.message
+                outputs.append(())
+                continue
+            outputs += reply.outputs
+            if reply.status != "ok":
+                reply = replace(reply, outputs=tuple(outputs), refused=refused, widened=False)
+                return explained(reply, archive, batches)
+        times = {"run": time.monotonic() - start}
+        reply = EngineReply("ok", "run", outputs=tuple(outputs), refused=refused, times=times, widened=True)
+        return explained(reply, archive, batches)
+
+    def _accepted_registries(self) -> tuple[str, ...]:
+        if self._registries is None:
+            text = _ask(self.resolved.library, "--help")
+            self._registries = (*_REGISTRIES, *(flag for flag in _LATER_REGISTRIES if flag in text))
+        return self._registries
+
+    def _run_once(
+        self, archive: Path, flags: Sequence[str], inputs: Mapping[str, Array], timeout: float, memory: int
+    ) -> EngineReply:
+        with tempfile.TemporaryDirectory(prefix="t2n-cli-") as scratch:
+            given, got = Path(scratch, "in.npz"), Path(scratch, "out.npz")
+            float16 = any(array.dtype == np.float16 for array in inputs.values())
+            _save_npz(given, inputs)
+            command = [str(self.resolved.library), str(archive.absolute()), "-f", "nnef", *flags]
+            command += ["run", f"--input-from-bundle={given}", f"--save-outputs={got}"]
+            command += ["--allow-float-casts"] if float16 else []
+            exit_code, stderr, killed = _execute(command, timeout, memory)
+            reached = _reached(stderr)
+            if exit_code == 1:  # an error that the command line reports; a panic exits with 101
+                return EngineReply("error", reached, _error_text(stderr), stderr)
+            if exit_code or killed:
+                death = explain_death(exit_code, stderr, killed_by_us=killed)
+                return EngineReply(death.status, reached, death.message, stderr)
+            if panic := first_panic(stderr):  # whatever its status says
+                return EngineReply("crash", reached, f"it ended with status 0 after a panic: {panic}", stderr)
+            try:
+                with np.load(got, allow_pickle=False) as bundle:
+                    outputs = tuple(bundle[name] for name in bundle.files)
+            except (OSError, ValueError, EOFError, zipfile.BadZipFile) as cause:
+                return EngineReply("crash", "run", f"it ended well but left no outputs: {cause}", stderr)
+            return EngineReply("ok", "run", outputs=(outputs,))
+
+
+def _save_npz(path: Path, inputs: Mapping[str, Array]) -> None:
+    """Write an .npz file with any identifiers as names, also `file`, which `np.savez` reserves; float16 as float32."""
+    with zipfile.ZipFile(path, "w") as bundle:
+        for name, array in inputs.items():
+            with bundle.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                plain = plain_array(array.astype(np.float32) if array.dtype == np.float16 else array)
+                np.lib.format.write_array(entry, plain, allow_pickle=False)
+
+
+def _execute(command: Sequence[str], timeout: float, memory: int) -> tuple[int, str, bool]:
+    """Run a command and return its exit code, its stderr, and True if it was killed here."""
+    killed = False
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={**single_threaded_environment(), "TRACT_LOG": "cli=info,tract=info"},  # these lines tell the stage
+        start_new_session=True,
+    )
+    if sys.platform == "linux":
+        import resource
+
+        with contextlib.suppress(ProcessLookupError, ValueError):
+            resource.prlimit(process.pid, resource.RLIMIT_AS, (memory, memory))
+            resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, 0))
+    try:
+        _, noise = process.communicate(timeout=max(timeout, 0.0))
+    except BaseException as reason:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL) if os.name == "posix" else process.kill()
+        _, noise = process.communicate()
+        if not isinstance(reason, subprocess.TimeoutExpired):
+            raise
+        killed = True
+    stderr = Excerpt()
+    stderr.add(noise)
+    return process.returncode, stderr.text(), killed
+
+
+def _input_names(archive: Path) -> list[str]:
+    """Return the parameters of the graph, which are the names that the npz must have. Raises OSError or ValueError."""
+    text = graph_text(archive)
+    found = _PARAMETERS.search(text)
+    if not found:
+        raise ValueError("graph.nnef declares no graph")
+    names = (name.strip() for name in found[1].split(","))
+    return [name.removeprefix('i"').removesuffix('"') for name in names if name]
+
+
+def _reached(stderr: str) -> EngineStage:
+    if "Model ready" in stderr:
+        return "run"
+    return "optimise" if re.search(r"Model .*loaded", stderr) else "load"
+
+
+def _error_text(stderr: str) -> str:
+    """Return the output from the first line with an error on; the causes follow that line."""
+    found = re.search(r"^.*(?:\bERROR\b|\bError:).*", stderr, re.MULTILINE | re.DOTALL)
+    if found:
+        return found[0].strip()[-4000:]
+    return f"it ended with status 1 and no message of an error\n{stderr[-4000:]}".strip()

@@ -1,0 +1,288 @@
+"""One ctypes driver for the shared library of every tract wheel, 0.19.2 to 0.23.9.
+
+    driver = TractDriver(library)
+    model = driver.load(archive)
+    runnable = model.into_runnable(optimise=True)
+    outputs = runnable.run([array, ...])
+
+The library references no Python symbol, so any Python can load any of them. The Python code of the wheels is not used:
+up to 0.22.4 it reads every output as float32. A Rust panic aborts the process: only a child that may die calls this.
+Set RUST_BACKTRACE=0 before the first call, or backtraces end up in the messages.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from t2n_core.engine.protocol import Array
+from t2n_core.errors import EngineError, EngineLoadError, EngineOptimiseError, EngineRunError
+
+REGISTRIES = ("tract_core", "tract_extra", "tract_transformers", "onnx", "pulse")
+
+_CODES = {
+    "?": 0x01,
+    "u1": 0x11,
+    "u2": 0x12,
+    "u4": 0x14,
+    "u8": 0x18,
+    "i1": 0x21,
+    "i2": 0x22,
+    "i4": 0x24,
+    "i8": 0x28,
+    "f2": 0x32,
+    "f4": 0x34,
+    "f8": 0x38,
+}
+_COMPLEX_CODES = {"c8": 0x54, "c16": 0x58}
+"""Codes for wheels of 0.19 only: later ones are built without complex numbers and crash on these codes."""
+
+
+class TractDriver:
+    """One loaded library, with every registry that it has switched on."""
+
+    def __init__(self, library: Path) -> None:
+        """Load the library. Raises EngineLoadError if this system cannot load the file or it is not tract."""
+        try:
+            self.lib = c.CDLL(str(library))  # local symbols: several versions do not see each other
+            self.lib.tract_version.restype = c.c_char_p
+            self.lib.tract_get_last_error.restype = c.c_char_p
+            version = self.lib.tract_version()
+        except (OSError, AttributeError) as cause:
+            raise EngineLoadError(f"{library} cannot be used as a tract library: {cause}") from cause
+        self.says_version: str = version.decode("utf-8", "replace")
+        """The version that the library reports, which is wrong in some wheels."""
+        codes = {**_CODES, **(_COMPLEX_CODES if self.says_version.startswith("0.19.") else {})}
+        self._code_of = {np.dtype(name): code for name, code in codes.items()}
+        self._dtype_of = {code: dtype for dtype, code in self._code_of.items()}
+        self._make = self.function("tract_tensor_from_bytes", "tract_value_from_bytes", "tract_value_create")
+        self._read = self.function("tract_tensor_as_bytes", "tract_value_as_bytes", "tract_value_inspect")
+        self._drop = self.function("tract_tensor_destroy", "tract_value_destroy")
+        self._nnef = c.c_void_p()
+        self.check(self.function("tract_nnef_create")(c.byref(self._nnef)), EngineLoadError)
+        self.registries = tuple(name for name in REGISTRIES if self._enable(name))
+        if extended := self.find(
+            "tract_nnef_enable_extended_identifier_syntax", "tract_nnef_allow_extended_identifier_syntax"
+        ):
+            self.check(extended(self._nnef, c.c_bool(True)), EngineLoadError)
+
+    def _enable(self, registry: str) -> bool:
+        if enable := self.find(f"tract_nnef_enable_{registry}"):
+            self.check(enable(self._nnef), EngineLoadError)
+            return True
+        # since 0.23 tract_core is on, and can only be switched off
+        return self.find(f"tract_nnef_disable_{registry}") is not None
+
+    def find(self, *names: str) -> Any:
+        """Return the first of these functions that this version exports, or None."""
+        return next((getattr(self.lib, name) for name in names if hasattr(self.lib, name)), None)
+
+    def function(self, *names: str) -> Any:
+        """Return the first of these functions that this version exports. Raises EngineLoadError if it has none."""
+        found = self.find(*names)
+        if found is None:
+            raise EngineLoadError(f"tract {self.says_version} has none of the functions {', '.join(names)}")
+        return found
+
+    def check(self, failed: int, error: type[EngineError]) -> None:
+        """Raise `error` with the engine's chain of causes, which belongs to the calling thread."""
+        if failed:
+            text = self.lib.tract_get_last_error()
+            raise error(text.decode("utf-8", "replace") if text else "the engine failed without a message")
+
+    def text(self, function: Any, *arguments: Any) -> str:
+        """Call a function whose last argument receives a C string, which is freed."""
+        out = c.c_void_p()
+        self.check(function(*arguments, c.byref(out)), EngineLoadError)
+        text = c.string_at(out.value or 0).decode("utf-8", "replace") if out.value else ""
+        if free := self.find("tract_free_cstring"):
+            free.restype = None
+            free(out)
+        return text
+
+    def counts(self, kind: str, pointer: c.c_void_p) -> tuple[int, int]:
+        """Return the numbers of inputs and outputs; `kind` is `model` or `runnable`."""
+        inputs, outputs = c.c_size_t(), c.c_size_t()
+        if both := self.find(f"tract_{kind}_nbio"):
+            self.check(both(pointer, c.byref(inputs), c.byref(outputs)), EngineLoadError)
+        else:
+            self.check(self.function(f"tract_{kind}_input_count")(pointer, c.byref(inputs)), EngineLoadError)
+            self.check(self.function(f"tract_{kind}_output_count")(pointer, c.byref(outputs)), EngineLoadError)
+        return inputs.value, outputs.value
+
+    def load(self, archive: Path) -> TractModel:
+        """Load an archive: a directory, .tar or .tgz. Raises EngineLoadError with the chain of causes."""
+        pointer = c.c_void_p()
+        load = self.function("tract_nnef_load", "tract_nnef_model_for_path")
+        self.check(load(self._nnef, os.fsencode(archive), c.byref(pointer)), EngineLoadError)
+        return TractModel(self, pointer)
+
+    def make_tensor(self, array: Array) -> c.c_void_p:
+        """Copy an array into the engine; raises EngineRunError for a dtype that this version does not have."""
+        native = array.dtype.newbyteorder("=")  # the engine takes swapped bytes for native ones
+        if native not in self._code_of:
+            raise EngineRunError(f"tract {self.says_version} takes no input of dtype {array.dtype}")
+        plain = np.ascontiguousarray(array, native).reshape(array.shape)  # ascontiguousarray alone loses rank 0
+        shape = (c.c_size_t * plain.ndim)(*plain.shape)
+        out = c.c_void_p()
+        failed = self._make(
+            c.c_uint32(self._code_of[native]),
+            c.c_size_t(plain.ndim),
+            shape,
+            c.c_void_p(plain.ctypes.data),
+            c.byref(out),
+        )
+        self.check(failed, EngineRunError)
+        return out
+
+    def read_tensor(self, tensor: c.c_void_p) -> Array:
+        """Copy a tensor out; EngineRunError for types without a NumPy form: symbolic sizes, strings, quantized."""
+        code, rank = c.c_uint32(0), c.c_size_t()
+        extents, data = c.POINTER(c.c_size_t)(), c.c_void_p()
+        self.check(
+            self._read(tensor, c.byref(code), c.byref(rank), c.byref(extents), c.byref(data)),
+            EngineRunError,
+        )
+        if code.value not in self._dtype_of:
+            raise EngineRunError(
+                f"an output has tract's datum type {code.value:#x}, which has no NumPy form",
+                hint="cast this output to a number type in the graph",
+            )
+        dtype = self._dtype_of[code.value]
+        shape = tuple(extents[axis] for axis in range(rank.value))
+        array = np.empty(shape, dtype)
+        if size := math.prod(shape) * dtype.itemsize:
+            c.memmove(array.ctypes.data, data, size)
+        return array
+
+    def drop_tensors(self, tensors: Sequence[c.c_void_p]) -> None:
+        for tensor in tensors:
+            self._drop(c.byref(tensor))
+
+
+class TractModel:
+    """A loaded graph. From 0.23 on it is decluttered already."""
+
+    def __init__(self, driver: TractDriver, pointer: c.c_void_p) -> None:
+        self._driver = driver
+        self._pointer = pointer
+
+    def __del__(self) -> None:
+        if self._pointer:
+            self._driver.lib.tract_model_destroy(c.byref(self._pointer))
+
+    def facts(self) -> dict[str, list[tuple[str, str]]]:
+        """Return node name and fact (`3,8,F32`) of each `input` and `output`, in graph order."""
+        driver = self._driver
+        found: dict[str, list[tuple[str, str]]] = {}
+        for kind, count in zip(("input", "output"), driver.counts("model", self._pointer), strict=True):
+            found[kind] = []
+            for index in range(count):
+                name = driver.text(driver.function(f"tract_model_{kind}_name"), self._pointer, c.c_size_t(index))
+                fact = c.c_void_p()
+                get = driver.function(f"tract_model_{kind}_fact")
+                driver.check(get(self._pointer, c.c_size_t(index), c.byref(fact)), EngineLoadError)
+                found[kind].append((name, driver.text(driver.function("tract_fact_dump"), fact)))
+                driver.lib.tract_fact_destroy(c.byref(fact))
+        return found
+
+    def set_symbols(self, values: Mapping[str, int]) -> None:
+        """Give symbolic sizes a value. Raises EngineOptimiseError."""
+        driver = self._driver
+        if concretize := driver.find("tract_model_concretize_symbols"):
+            names = (c.c_char_p * len(values))(*[name.encode() for name in values])
+            sizes = (c.c_int64 * len(values))(*values.values())
+            failed = concretize(self._pointer, c.c_size_t(len(values)), names, sizes)
+        else:
+            transform = json.dumps({"name": "set_symbols", "values": dict(values)})
+            failed = driver.function("tract_model_transform")(self._pointer, transform.encode())
+        driver.check(failed, EngineOptimiseError)
+
+    def declutter(self) -> None:
+        """Declutter the model in place. Raises EngineOptimiseError."""
+        if declutter := self._driver.find("tract_model_declutter"):
+            self._driver.check(declutter(self._pointer), EngineOptimiseError)
+
+    def pulse(self, symbol: str, size: int) -> None:
+        """Make the graph take `size` steps of the streamed axis `symbol` at a time. Raises EngineOptimiseError."""
+        driver = self._driver
+        if simple := driver.find("tract_model_pulse_simple"):
+            failed = simple(c.byref(self._pointer), symbol.encode(), str(size).encode())
+        else:
+            transform = json.dumps({"name": "pulse", "symbol": symbol, "pulse": str(size)})
+            failed = driver.function("tract_model_transform")(self._pointer, transform.encode())
+        driver.check(failed, EngineOptimiseError)
+
+    def numbers(self, name: str) -> list[int]:
+        """Return a number per input or output for a property such as `pulse.delay`. Raises EngineOptimiseError."""
+        driver, tensor = self._driver, c.c_void_p()
+        get = driver.function("tract_model_property")
+        driver.check(get(self._pointer, name.encode(), c.byref(tensor)), EngineOptimiseError)
+        try:
+            return [int(number) for number in driver.read_tensor(tensor).reshape(-1)]
+        finally:
+            driver.drop_tensors([tensor])
+
+    def into_runnable(self, *, optimise: bool) -> TractRunnable:
+        """Consumes the model. Raises EngineOptimiseError; also when `optimise` is off and this version always does."""
+        driver = self._driver
+        step = driver.find("tract_model_optimize")
+        if optimise and step:
+            driver.check(step(self._pointer), EngineOptimiseError)
+        elif not optimise and not step:
+            raise EngineOptimiseError(
+                f"tract {driver.says_version} runs optimised graphs only",
+                hint="the stages raw and declutter can be run up to tract 0.22",
+            )
+        out = c.c_void_p()
+        convert = driver.function("tract_model_into_runnable")
+        driver.check(convert(c.byref(self._pointer), c.byref(out)), EngineOptimiseError)
+        return TractRunnable(driver, out)
+
+
+class TractRunnable:
+    """A graph ready to run, as often as wanted."""
+
+    def __init__(self, driver: TractDriver, pointer: c.c_void_p) -> None:
+        self._driver = driver
+        self._pointer = pointer
+        self.inputs, self.outputs = driver.counts("runnable", pointer)
+
+    def __del__(self) -> None:
+        self._driver.lib.tract_runnable_release(c.byref(self._pointer))
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]:
+        """Inputs and outputs in graph order. Raises EngineRunError."""
+        return self._call("tract_runnable_run", self._pointer, arrays)
+
+    def run_steps(self, steps: Sequence[Sequence[Array]]) -> list[list[Array]]:
+        """One run after the other with the state that each leaves. Raises EngineRunError."""
+        driver, state = self._driver, c.c_void_p()
+        driver.check(driver.function("tract_runnable_spawn_state")(self._pointer, c.byref(state)), EngineRunError)
+        try:
+            return [self._call("tract_state_run", state, arrays) for arrays in steps]
+        finally:
+            driver.function("tract_state_destroy")(c.byref(state))
+
+    def _call(self, function: str, pointer: c.c_void_p, arrays: Sequence[Array]) -> list[Array]:
+        driver = self._driver
+        if len(arrays) != self.inputs:  # the C side reads as many pointers as it wants, whatever is given
+            raise EngineRunError(f"{len(arrays)} inputs given, the model takes {self.inputs}")
+        tensors: list[c.c_void_p] = []
+        try:
+            tensors.extend(map(driver.make_tensor, arrays))  # those made before a failure are dropped below
+            given = (c.c_void_p * self.inputs)(*[tensor.value for tensor in tensors])
+            got = (c.c_void_p * self.outputs)()
+            driver.check(driver.function(function)(pointer, given, got), EngineRunError)
+            results = [c.c_void_p(value) for value in got]
+            tensors += results
+            return [driver.read_tensor(result) for result in results]
+        finally:
+            driver.drop_tensors(tensors)

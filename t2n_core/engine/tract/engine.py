@@ -1,0 +1,82 @@
+"""A tract library from a wheel, as an engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from packaging.version import Version
+
+from t2n_core.engine.processes.worker_engine import WorkerEngine
+from t2n_core.engine.protocol import Array, EngineReply
+from t2n_core.engine.provision.resolved import ResolvedEngine
+from t2n_core.engine.tract.out_of_range import explained
+
+GraphStage = Literal["raw", "declutter", "optimise"]
+
+MEMORY_LIMIT = 8 << 30
+"""Bytes that one job may map on top of its worker, unless told otherwise."""
+_OPTIMISED_ONLY = Version("0.23")
+_WORKER = "t2n_core.engine.tract.worker"
+_GRACE = 10.0
+"""Seconds that a forking worker gets beyond the job's own time to report that it killed the job."""
+
+
+class TractEngine(WorkerEngine):
+    """One version of tract in a worker of its own; implements `Engine`."""
+
+    name = "tract"
+
+    def __init__(self, resolved: ResolvedEngine, *, fork: bool = hasattr(os, "fork")) -> None:
+        """Take an engine. Without `fork` its jobs run in the worker itself, which is replaced if one kills it."""
+        inline = [] if fork else ["--inline"]
+        super().__init__(_WORKER, str(resolved.library), *inline, grace=_GRACE if fork else 0.0)
+        self.resolved = resolved
+
+    @property
+    def version(self) -> str:
+        return self.resolved.version
+
+    @property
+    def runs_stages(self) -> bool:
+        """Return True if a graph can run before the optimiser has changed it."""
+        return Version(self.version) < _OPTIMISED_ONLY
+
+    def __repr__(self) -> str:
+        return f"TractEngine({self.version})"
+
+    def run(
+        self,
+        archive: Path,
+        batches: Sequence[Sequence[Array]],
+        *,
+        timeout: float = 60.0,
+        memory_limit: int | None = None,
+        symbols: Mapping[str, int] | None = None,
+        stage: GraphStage = "optimise",
+        pulse: tuple[str, int] | None = None,
+        keep_going: bool = False,
+    ) -> EngineReply:
+        """Load `archive` (directory, .tar or .tgz) once and run each batch, inputs in graph order.
+
+        `timeout` is in seconds for the whole job, `memory_limit` in bytes beyond the worker's own size (default
+        MEMORY_LIMIT; not enforced where jobs are not forked, nor on macOS). `symbols` gives symbolic sizes a value
+        before optimising. The stages `raw` and `declutter` run the graph before later steps, up to tract 0.22; newer
+        versions answer with an error. No batches: only load and optimise. `pulse` gives the symbol of the time axis and
+        how many steps the graph then takes at a time; batches are whole sequences of such pulses, and outputs what is
+        known of them at the end. With `keep_going` a batch that the engine answers with an error does not end the job:
+        the reply is `ok`, and says which ones were refused; a crash still ends it.
+
+        Whatever the engine does is in the reply. Raises InputError for arrays that cannot be sent to any engine.
+        """
+        options = {
+            "timeout": timeout,
+            "memory_limit": MEMORY_LIMIT if memory_limit is None else memory_limit,
+            "symbols": dict(symbols or {}),
+            "stage": stage,
+            "pulse": None if pulse is None else {"symbol": pulse[0], "size": pulse[1]},
+            "keep_going": keep_going,
+        }
+        return explained(self._work(archive, batches, options, timeout), archive, batches)

@@ -1,0 +1,75 @@
+"""The work for one job, in the process that the job may kill.
+
+Each stage is announced before it is entered, so that a death is attributed to the right one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from t2n_core.engine.processes.wire import Frame
+from t2n_core.engine.protocol import Array
+from t2n_core.engine.tract.driver import TractDriver
+from t2n_core.engine.tract.stream import Stream
+from t2n_core.errors import EngineError, EngineRunError
+
+
+class Send(Protocol):
+    def __call__(self, header: Mapping[str, Any], arrays: Sequence[Array] = (), /) -> None: ...
+
+
+def perform(driver: TractDriver, job: Frame, send: Send) -> None:
+    """Send the events of one job: `stage`…, `outputs` per batch, and at last `done`, `error` or `oom`.
+
+    A job that keeps going sends `refused` for a batch that the engine rejects, and runs the next one.
+    """
+    times: dict[str, float] = {}
+    try:
+        _run(driver, job, send, lambda stage: _entered(stage, times, send))
+    except EngineError as error:
+        send({"event": "error", "message": str(error), "times": times})
+    except MemoryError:
+        send({"event": "oom", "message": "an array of inputs or outputs does not fit", "times": times})
+    else:
+        send({"event": "done", "times": times})
+
+
+@contextmanager
+def _entered(stage: str, times: dict[str, float], send: Send) -> Iterator[None]:
+    send({"event": "stage", "stage": stage})
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        times[stage] = time.perf_counter() - start
+
+
+def _run(driver: TractDriver, job: Frame, send: Send, entered: Callable[[str], Any]) -> None:
+    header = job.header
+    with entered("load"):
+        model = driver.load(Path(header["archive"]))
+        send({"event": "facts", "facts": {**model.facts(), "registries": driver.registries}})
+    with entered("optimise"):
+        if header["symbols"]:
+            model.set_symbols(header["symbols"])
+        if header["stage"] == "declutter" or header["pulse"]:
+            model.declutter()
+        if header["pulse"]:
+            stream = Stream.of(model, header["pulse"])
+        runnable = model.into_runnable(optimise=header["stage"] == "optimise")
+    arrays = iter(job.arrays())
+    with entered("run"):
+        for size in header["batches"]:
+            batch = [next(arrays) for _ in range(size)]
+            try:
+                outputs = stream.run(runnable, batch) if header["pulse"] else runnable.run(batch)
+            except EngineRunError as error:
+                if not header["keep_going"]:
+                    raise
+                send({"event": "refused", "message": str(error)})
+            else:
+                send({"event": "outputs"}, outputs)

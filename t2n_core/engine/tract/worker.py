@@ -1,0 +1,232 @@
+"""The process that holds one tract library:  python -m t2n_core.engine.tract.worker LIBRARY [--inline]
+
+Frames of `wire.py` come on descriptor 0 and go to what was descriptor 1; nothing else can write there, since an
+engine's own prints are sent to descriptor 2. After a first `ready` (or `failed`), every job is answered by the events
+of `job.py` and an `end` that says how the job's process ended.
+
+Where the system can fork, each job runs in a child of its own, so that a panic, a hang or too much memory ends only
+that child, while the loaded library stays warm here. With `--inline` the job runs here, and dies with the worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import io
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from t2n_core.engine.processes.excerpt import Excerpt
+from t2n_core.engine.processes.wire import PREFIX, Frame, frame_size, read_frame, widen_pipe, write_all, write_frame
+from t2n_core.engine.protocol import Array
+from t2n_core.engine.tract.driver import TractDriver
+from t2n_core.engine.tract.job import perform
+from t2n_core.errors import EngineLoadError
+
+_CHUNK = 1 << 20
+_PR_SET_PDEATHSIG = 1
+_DYING = 2.0
+"""Seconds that a child gets to die of its panic: out of memory, it can hang while it writes the backtrace."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    requests, channel = _claim_channel()
+    if hasattr(signal, "SIGINT"):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes this process
+    try:
+        driver = TractDriver(Path(arguments[0]))
+    except EngineLoadError as error:
+        write_frame(channel, {"event": "failed", "message": str(error)})
+        return 1
+    write_frame(channel, {"event": "ready", "says_version": driver.says_version})
+    serve = serve_inline if "--inline" in arguments[1:] else serve_forking
+    with contextlib.suppress(BrokenPipeError):  # the parent is gone, and nobody is left to tell
+        serve(driver, requests, channel)
+    return 0
+
+
+def _claim_channel() -> tuple[io.FileIO, io.FileIO]:
+    """Take descriptors 0 and 1 away from everything else in this process."""
+    requests = os.fdopen(os.dup(0), "rb", buffering=0)
+    channel = os.fdopen(os.dup(1), "wb", buffering=0)
+    for pipe in (requests, channel):
+        widen_pipe(pipe.fileno())
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return requests, channel
+
+
+def serve_inline(driver: TractDriver, requests: io.FileIO, channel: io.FileIO) -> None:
+    while (job := read_frame(requests)) is not None:
+
+        def send(header: Mapping[str, Any], arrays: Sequence[Array] = (), /) -> None:
+            write_frame(channel, header, arrays)
+
+        perform(driver, job, send)
+        write_frame(channel, {"event": "end", "exit": 0, "killed": False, "stderr": ""})
+
+
+def serve_forking(driver: TractDriver, requests: io.FileIO, channel: io.FileIO) -> None:
+    import resource  # noqa: F401  here once, and not in every child
+
+    gc.freeze()  # a collection in a child would touch, and so copy, every page of this heap
+    parent = os.getppid()
+    while _wait_for_job(requests, parent) and (job := read_frame(requests)) is not None:
+        if not JobChild(driver, job, requests, channel).attend():
+            return
+
+
+def _wait_for_job(requests: io.FileIO, parent: int) -> bool:
+    """Wait for a job; return False if the parent died and a process forked from it holds the pipe open."""
+    while not select.select([requests], [], [], 2.0)[0]:
+        if os.getppid() != parent:
+            return False
+    return True
+
+
+class JobChild:
+    """One forked child: its output is passed on frame by frame, its stderr kept, its end reported."""
+
+    def __init__(self, driver: TractDriver, job: Frame, requests: io.FileIO, channel: io.FileIO) -> None:
+        self._deadline = time.monotonic() + job.header["timeout"]
+        self._requests, self._channel = requests, channel
+        self._data, data_end = os.pipe()
+        widen_pipe(data_end)
+        self._noise, noise_end = os.pipe()
+        worker = os.getpid()
+        self._pid = os.fork()
+        if self._pid == 0:
+            foreign = [self._data, self._noise, requests.fileno(), channel.fileno()]
+            _live_as_child(driver, job, data_end, noise_end, foreign, worker)
+        os.close(data_end)
+        os.close(noise_end)
+        self._killed = False
+        self._stderr = Excerpt()
+        self._buffer = bytearray()
+
+    def attend(self) -> bool:
+        """Wait until the child has ended; return False if the parent went away meanwhile."""
+        try:
+            parent_is_there = self._relay()
+        except BaseException:
+            self._kill()
+            raise
+        finally:
+            os.close(self._data)
+            os.close(self._noise)
+            exit_code = self._reap()
+        if parent_is_there:
+            end = {"event": "end", "exit": exit_code, "killed": self._killed, "stderr": self._stderr.text()}
+            write_frame(self._channel, end)
+        return parent_is_there
+
+    def _relay(self) -> bool:
+        opened = {self._data, self._noise}
+        while opened:
+            left = self._deadline - time.monotonic()
+            ready = select.select([*opened, self._requests.fileno()], [], [], max(left, 0.0))[0]
+            if (
+                self._requests.fileno() in ready
+            ):  # the parent sends nothing while a job runs: this is the end of the stream
+                self._kill()
+                return False
+            if not ready:
+                self._killed = True
+                self._kill()
+                return True
+            for end in opened.intersection(ready):
+                if not (data := os.read(end, _CHUNK)):
+                    opened.discard(end)
+                elif end == self._data:
+                    self._pass_on(data)
+                else:
+                    self._stderr.add(data)
+                    if self._stderr.begins_with_panic():
+                        self._deadline = min(self._deadline, time.monotonic() + _DYING)
+        return True
+
+    def _pass_on(self, data: bytes) -> None:
+        """Pass on whole frames only: a child that dies inside one must not spoil the channel."""
+        self._buffer += data
+        while len(self._buffer) >= PREFIX.size:
+            size = PREFIX.size + sum(frame_size(self._buffer[: PREFIX.size]))
+            if len(self._buffer) < size:
+                return
+            with memoryview(self._buffer) as whole:
+                write_all(self._channel, whole[:size])
+            del self._buffer[:size]
+
+    def _reap(self) -> int:
+        """Return the exit code, negative for a signal. A child that lives on without pipes has until the deadline."""
+        pause = 0.0005
+        while True:
+            pid, status = os.waitpid(self._pid, os.WNOHANG)
+            if pid:
+                return os.waitstatus_to_exitcode(status)
+            if time.monotonic() > self._deadline:
+                self._killed = True
+                self._kill()
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+
+    def _kill(self) -> None:
+        os.kill(self._pid, signal.SIGKILL)  # not reaped yet, so the number is still this child's
+
+
+def _live_as_child(
+    driver: TractDriver, job: Frame, data_end: int, noise_end: int, foreign: Sequence[int], worker: int
+) -> None:
+    """Run the job in a forked child. Never returns; exits without the exit handlers of the worker."""
+    code = 70
+    try:
+        for descriptor in foreign:
+            os.close(descriptor)
+        os.dup2(noise_end, 1)
+        os.dup2(noise_end, 2)
+        _bind_to(worker)
+        _limit(job.header["memory_limit"])
+        with os.fdopen(data_end, "wb", buffering=0) as pipe:
+
+            def send(header: Mapping[str, Any], arrays: Sequence[Array] = (), /) -> None:
+                write_frame(pipe, header, arrays)
+
+            perform(driver, job, send)
+        code = 0
+    except BaseException as error:
+        os.write(2, f"{type(error).__name__}: {error}\n".encode(errors="replace"))
+    finally:
+        os._exit(code)
+
+
+def _bind_to(worker: int) -> None:
+    """End this child with the worker on Linux; elsewhere the parent kills the process group."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != worker:
+        raise ProcessLookupError("the worker ended while it forked this child")
+
+
+def _limit(memory: int) -> None:
+    import resource  # POSIX only, as forking is; loaded already by `serve_forking`
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a panic is expected, and must not litter the folder
+    with contextlib.suppress(OSError, ValueError):  # macOS refuses; the job then runs without a limit
+        own = 0
+        if sys.platform == "linux":
+            own = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        wanted = own + memory
+        resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,71 @@
+"""Files and folders that are complete or as they were before."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Open a draft that takes the place of `path` when the block ends; after an error `path` is as it was.
+
+    Processes that write the same file at once each have a draft of their own. Raises OSError.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with draft_of(path) as draft:
+        with draft.open("ab") as sink:
+            yield sink
+        os.replace(draft, path)
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file, complete or not at all. Raises OSError."""
+    with replacing(path) as sink:
+        sink.write(content.encode() if isinstance(content, str) else content)
+
+
+def put_in_place(target: Path, write: Callable[[Path], None], *, folder: bool = False) -> None:
+    """Let `write` fill a draft beside `target`, then give it that name; after an error `target` is as it was.
+
+    A folder takes the place of another one as a whole. Raises OSError.
+    """
+    with draft_of(target, folder=folder) as draft:
+        write(draft)
+        if not folder or not target.exists():
+            draft.replace(target)
+            return
+        with draft_of(target, folder=True) as old:  # a folder cannot be renamed onto another
+            moved = old / target.name
+            target.rename(moved)
+            try:
+                draft.rename(target)
+            except BaseException:
+                moved.rename(target)
+                raise
+
+
+@contextmanager
+def draft_of(target: Path, *, folder: bool = False) -> Iterator[Path]:
+    """Make an empty file or folder beside `target`; it is removed at the end if it is still there."""
+    draft = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.part")
+    if folder:
+        draft.mkdir()
+    else:
+        draft.open("xb").close()
+    try:
+        yield draft
+    finally:
+        if folder:
+            shutil.rmtree(draft, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+
+
+__all__ = ["draft_of", "put_in_place", "replacing", "write_whole"]

@@ -1,0 +1,1 @@
+"""Decompositions of special functions, computed in float64."""

@@ -1,0 +1,125 @@
+"""Options that choose the engine, on real engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from t2n_core import KhronosNNEF, ModelExport, TractNNEF, export_model_to_nnef
+from t2n_core.engine import ResolvedEngine
+from t2n_core.errors import EngineRunError, InputError, LowerError, ParityError, SpecError, UnsupportedOpsError
+from tests.contract.options.exports import Attention, Two, every_line, exported, operators, own_relu, text_of
+from tests.tract_cli import make_cli
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [("0.21.13", "0.21.13"), ("0.21", "0.21.19"), (">=0.20.4,<0.21", "0.20.22"), ("~=0.22.1", "0.22.4")],
+)
+def test_version(wanted: str, found: str, tmp_path: Path) -> None:
+    target = TractNNEF(wanted)
+    assert target.version == found
+    outcome = exported(nn.Linear(4, 3), torch.randn(2, 4), target, tmp_path).assert_parity()
+    assert outcome.engine == f"tract {found}"
+
+
+def test_feature_flags(tmp_path: Path) -> None:
+    """Attention is its own operator where the product has `transformers`, and a formula of `tract_core` elsewhere."""
+    args = tuple(torch.randn(2, 3, 5, 4) for _ in range(3))
+    for flags, own in ((["transformers"], True), ("default", True), (["extra", "pulse"], False), ([], False)):
+        target = TractNNEF("0.22.4", feature_flags=flags, reify_sdpa_operator=True)
+        result = exported(Attention(), args, target, tmp_path)
+        assert ("tract_transformers_sdpa" in operators(result)) == own
+        assert ("tract_registry tract_transformers" in text_of(result.archive)) == own
+        result.assert_parity()
+
+
+def test_feature_flags_are_kept_by_own_rules_and_extensions(tmp_path: Path) -> None:
+    rules = own_relu(lambda g, x: g.tract_transformers_silu(x))
+    with pytest.raises(UnsupportedOpsError, match="add 'transformers' to feature_flags"):
+        exported(nn.ReLU(), torch.randn(2, 3), TractNNEF("0.21.19", feature_flags=[]), tmp_path, rules=rules)
+    target = TractNNEF("0.21.19", feature_flags=[], custom_extensions=["tract_registry tract_onnx"])
+    with pytest.raises(SpecError, match="feature_flags leave out"):
+        exported(nn.ReLU(), torch.randn(2, 3), target, tmp_path)
+    for wrong, message in (("complex", "no complex tensors"), (["transformer"], "one or more of default, onnx")):
+        with pytest.raises(InputError, match=message):
+            TractNNEF("0.21.19", feature_flags=wrong)
+
+
+@every_line
+def test_specific_tract_binary_path(
+    version: str, resolved_engine: Callable[[str], ResolvedEngine], tmp_path: Path
+) -> None:
+    """No wheel holds the command line: the program of `tests/tract_cli.py` stands for it, over the real library."""
+    program = make_cli(tmp_path, resolved_engine(version))
+    target = TractNNEF(specific_tract_binary_path=program, dynamic_axes={"x": {1: "T"}, "y": {1: "T"}})
+    assert target.version == version
+    args = (torch.randn(2, 5, 3), torch.randn(2, 5, 3))
+    outcome = exported(Two(), args, target, tmp_path).assert_parity()
+    assert len(outcome.sizes) >= 4
+    halves = nn.Linear(4, 3).half()
+    target = TractNNEF(specific_tract_binary_path=program, check_io_tolerance="approximate")
+    exported(halves, torch.randn(2, 4).half(), target, tmp_path).assert_parity()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error", "message"),
+    [
+        ("outputs[0].reshape(-1)[3] += 1", ParityError, "1 of 1 outputs differ"),
+        ("outputs[0] = outputs[0].astype('f8')", ParityError, "dtype float64, expected float32"),
+        ("sys.exit(1)", EngineRunError, "status 1"),
+    ],
+)
+def test_a_wrong_tract_binary_is_caught(
+    spoil: str, error: type[Exception], message: str, resolved_engine: Any, tmp_path: Path
+) -> None:
+    """Its output is compared by us, and its exit status is read."""
+    target = TractNNEF(specific_tract_binary_path=make_cli(tmp_path, resolved_engine("0.23.9"), spoil=spoil))
+    with pytest.raises(error, match=message):
+        exported(nn.Tanh(), torch.randn(2, 4), target, tmp_path).assert_parity()
+
+
+def test_a_tract_binary_of_another_version_is_refused(resolved_engine: Any, tmp_path: Path) -> None:
+    program = make_cli(tmp_path, resolved_engine("0.23.9"))
+    assert TractNNEF("0.23", specific_tract_binary_path=program).version == "0.23.9"
+    with pytest.raises(InputError, match=r"is tract 0\.23\.9, not the version 0\.21\.19"):
+        _ = TractNNEF("0.21.19", specific_tract_binary_path=program).version
+
+
+def test_engine_and_offline(resolved_engine: Callable[[str], ResolvedEngine], tmp_path: Path) -> None:
+    model, x = nn.Linear(4, 3), torch.randn(2, 4)
+    engine = resolved_engine("0.21.19")
+    target = TractNNEF(engine=engine)
+    assert exported(model, x, target, tmp_path).assert_parity().engine == f"tract {engine.version}"
+    exported(model, x, TractNNEF("0.21.19", offline=True), tmp_path).assert_parity()
+    with pytest.raises(InputError, match="either an engine or"):
+        TractNNEF(engine=engine, specific_tract_binary_path="tract")
+
+
+def test_version_of_khronos(tmp_path: Path) -> None:
+    target = KhronosNNEF(version="1.0.5")
+    outcome = ModelExport(nn.Softplus(), torch.randn(2, 4)).to(target, tmp_path / "m.tgz").assert_parity()
+    assert outcome.engine == "khronos 1.0.5"
+    for version in ("2.0", "0.9"):
+        with pytest.raises(SpecError, match=r"khronos (2\.0|0\.9)"):
+            ModelExport(nn.ReLU(), torch.randn(2, 4)).to(KhronosNNEF(version), tmp_path / "n.tgz")
+
+
+def test_check_io_of_khronos(tmp_path: Path) -> None:
+    model, args, path = nn.LayerNorm(300).eval(), torch.randn(3, 300) * 100, tmp_path / "model.nnef.tgz"
+    with pytest.raises(ParityError, match="beyond `exact`"):
+        export_model_to_nnef(model, args, path, KhronosNNEF(check_io_tolerance="exact"))
+    assert not path.exists()
+    export_model_to_nnef(model, args, path, KhronosNNEF(check_io=False, check_io_tolerance="exact"))
+    export_model_to_nnef(model, args, path, KhronosNNEF())
+
+
+def test_khronos_has_no_dynamic_axes(tmp_path: Path) -> None:
+    target = KhronosNNEF(dynamic_axes={"input": {0: "B"}})
+    with pytest.raises(LowerError, match=r"NNEF 1\.0 has fixed sizes only"):
+        ModelExport(nn.ReLU(), torch.randn(2, 4)).to(target, tmp_path / "m.tgz")

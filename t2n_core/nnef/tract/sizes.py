@@ -103,22 +103,22 @@ def _gathered(total: sympy.Expr) -> sympy.Expr:
 
 
 def is_uncertain(size: Dim) -> bool:
-    """Return whether a comparison written as a quotient contains another such comparison, a remainder, or a quotient
-    beside a term that is subtracted.
+    """Return whether a comparison written as a quotient contains another such comparison, or a remainder, or is of a
+    difference of anything but two sizes as they are, such as `2 * H - W`.
 
     Releases without maxima simplify these wrongly, or never finish loading.
     """
     if isinstance(size, int):
         return False
-    compared = [q.args[0] for q in size.atoms(FloorDiv) if q.args[1] == _WIDE]
-    return any(
-        _is_uncertain_dividend(sympy.expand(dividend)) for dividend in compared if dividend.has(FloorDiv, Modulo)
-    )
+    return any(_is_uncertain_dividend(sympy.expand(q.args[0])) for q in size.atoms(FloorDiv) if q.args[1] == _WIDE)
 
 
 def _is_uncertain_dividend(dividend: sympy.Expr) -> bool:
-    falls = any(n < 0 and not term.is_number for term, n in dividend.as_coefficients_dict().items())
-    return falls or dividend.has(Modulo) or any(q.args[1] == _WIDE for q in dividend.atoms(FloorDiv))
+    terms = {term: n for term, n in dividend.as_coefficients_dict().items() if not term.is_number}
+    if dividend.has(Modulo) or any(q.args[1] == _WIDE for q in dividend.atoms(FloorDiv)):
+        return True
+    plain = all(term.is_Symbol and abs(n) == 1 for term, n in terms.items())
+    return not plain and any(n < 0 for n in terms.values())
 
 
 def without_nesting(size: Dim) -> Dim:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GraphFacts:
-    """What is remembered of the values of one graph, so that each is looked at once."""
+    """Properties of the values of one graph; each value is looked at once."""
 
     is_known: Inherited = field(default_factory=known)
     is_folded: Inherited = field(default_factory=folded)

@@ -1,0 +1,140 @@
+"""Every quirk of a release, in both directions: a net that shows it is right with the repair and not without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from packaging.version import Version
+from torch import Tensor, nn
+from torch.export import Dim
+
+from t2n_core import ModelExport, TractNNEF
+from t2n_core.nnef import legality
+from t2n_core.nnef.tract.quirks import table
+from t2n_core.nnef.tract.quirks.quirk import Quirk
+from t2n_core.nnef.tract.quirks.table import QUIRKS, quirks_of
+
+NUMBERS = torch.Generator().manual_seed(5)
+
+
+def randn(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=NUMBERS)
+
+
+class Net(nn.Module):
+    """A function of the inputs, with some weights at hand."""
+
+    def __init__(self, function: Callable[..., Tensor]) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.function = function
+        self.rnn = nn.RNN(5, 7, 2)
+        self.strided = nn.Conv1d(3, 4, 3, stride=2)
+        self.pointwise = nn.Conv1d(3, 4, 1, stride=2)
+        self.wide = nn.Conv2d(2, 3, (1, 5), padding=(0, 2))
+        for name, shape in {"batches": (2, 5, 4, 6), "column": (1, 1, 33, 1), "dense": (7, 28), "few": (4, 3)}.items():
+            self.register_buffer(name, randn(*shape).abs() + 0.5)
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        return self.function(self, *inputs)
+
+
+class Shown(NamedTuple):
+    """A net that shows a quirk, on releases at both ends of its range."""
+
+    releases: tuple[str, ...]
+    function: Callable[..., Tensor]
+    inputs: tuple[Tensor, ...]
+    axes: Mapping[int, Any] | None = None
+    """Axis -> symbol, of the first input."""
+
+
+def _halves(m: Net, x: Tensor) -> Tensor:
+    """Multiply over an axis whose size is `(T + 1) // 2` in one operand and `(2 * T + 3) // 4` in the other."""
+    return x.chunk(2, 2)[0] @ torch.cat([x, x], 2).tensor_split(4, 2)[0].mT
+
+
+def _full(m: Net, x: Tensor) -> Tensor:
+    return x.abs().pow(torch.full((3, 4), 2.0))
+
+
+SHOWN: dict[str, Shown] = {
+    "swapped_sub": Shown(("0.21.8", "0.21.10"), lambda m, x: x.mean() - x, (randn(2, 12, 40),)),
+    "mixed_second_operand": Shown(("0.21.6",), lambda m, x: x * m.column, (randn(2, 7, 33, 65),)),
+    "uniform_tensor": Shown(
+        ("0.23.0", "0.23.9"),
+        lambda m, x: torch.ones(x.shape[0], dtype=torch.bool)[:, None] & (x[:1] > 0),
+        (randn(6, 4),),
+        {0: "T"},
+    ),
+    "full_second_operand": Shown(("0.19.15", "0.21.19", "0.23.9"), _full, (randn(3, 1),)),
+    "misread_unit_axis": Shown(
+        ("0.21.8", "0.22.4"), lambda m, x: x[None] * x.sin()[None], (randn(2, 4, 36),), {0: "B"}
+    ),
+    "empty_sum": Shown(
+        ("0.19.15", "0.21.5", "0.23.5", "0.23.9"),
+        lambda m, x: x.sum(-1),
+        (randn(4, 6),),
+        {1: Dim("T", min=0, max=99)},
+    ),
+    "batched_constant": Shown(("0.19.15",), lambda m, x: x @ m.batches, (randn(1, 1, 3, 4),)),
+    "inner_size": Shown(("0.21.5", "0.21.7"), _halves, (randn(2, 3, 9),), {2: "T"}),
+    "tiled_operand": Shown(
+        ("0.23.0", "0.23.9"), lambda m, x: x[:1].expand(x.shape[0], -1) @ m.few, (randn(6, 4),), {0: "T"}
+    ),
+    "folded_batch": Shown(
+        ("0.23.0", "0.23.9"), lambda m, x, y: x.flatten(0, 1) @ y, (randn(2, 3, 4, 5), randn(1, 5, 7))
+    ),
+    "overrun_row": Shown(("0.19.15", "0.22.4"), lambda m, x: m.wide(x), (randn(1, 2, 40, 1),)),
+    "rounded_up_windows": Shown(("0.20.19", "0.20.22"), lambda m, x: m.strided(x), (randn(2, 3, 18),), {2: "T"}),
+    "moved_stride": Shown(("0.23.0", "0.23.9"), lambda m, x: m.pointwise(x.softmax(2)), (randn(2, 3, 6),), {2: "T"}),
+    "reshape_of_scan": Shown(("0.23.0", "0.23.8"), lambda m, x: m.rnn(x)[0].flatten(0, 1), (randn(6, 4, 5),), {0: "T"}),
+    "reshape_of_sum": Shown(
+        ("0.20.3", "0.20.18"), lambda m, x, y: (x @ m.dense + y).view(4, 1, 7), (randn(1, 1, 7), randn(1, 1, 28))
+    ),
+}
+CELLS = [(name, release) for name, shown in SHOWN.items() for release in shown.releases]
+
+
+def passes(name: str, release: str, folder: Path) -> bool:
+    """Return whether the engine computes the net that shows a quirk right."""
+    shown = SHOWN[name]
+    names = [f"x{i}" for i in range(len(shown.inputs))]
+    axes = None if shown.axes is None else {"x0": dict(shown.axes)}
+    export = ModelExport(Net(shown.function).eval(), shown.inputs, input_names=names, dynamic_axes=axes)
+    result = export.to(TractNNEF(release, check_io=False), folder / "model.nnef.tar")
+    return result.check_parity("approximate").passed
+
+
+@pytest.mark.parametrize(("name", "release"), CELLS)
+def test_the_repair_is_right_and_needed(
+    name: str, release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert passes(name, release, tmp_path)
+
+    def others(version: Version) -> Mapping[str, tuple[Quirk, ...]]:
+        found = quirks_of(version)
+        return {operator: tuple(q for q in quirks if q.name != name) for operator, quirks in found.items()}
+
+    for module in (table, legality):
+        monkeypatch.setattr(module, "quirks_of", others)
+    assert not passes(name, release, tmp_path)
+
+
+def test_every_quirk_is_shown() -> None:
+    assert {one.name for one in QUIRKS} == SHOWN.keys()
+
+
+@pytest.mark.parametrize(("name", "release"), CELLS)
+def test_a_statement_that_was_not_repaired_is_refused(
+    name: str, release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (quirk,) = (one for one in QUIRKS if one.name == name)
+    monkeypatch.setattr("t2n_core.nnef.tract.emitter.repaired", lambda g, statement: statement)
+    with pytest.raises(Exception, match="must not be given this") as refused:
+        passes(name, release, tmp_path)
+    assert quirk.reason in str(refused.value)

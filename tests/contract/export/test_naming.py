@@ -11,6 +11,7 @@ from torch import nn
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import InputError
+from tests.nets import Attention
 
 TARGET = TractNNEF("0.23.9", check_io=False)
 

@@ -18,6 +18,7 @@ from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.graph import Graph, Value
 from t2n_core.torch_graph.ways_in.traces import FrozenDecision
+from tests.nets import Attention
 
 TARGET = TractNNEF("0.23.9", check_io=False)
 
@@ -69,16 +70,6 @@ class Branching(nn.Module):
         if self.doubled:
             x = x * 2
         return x[:, : x.shape[1] // 2]
-
-
-class Attention(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.qkv = nn.Linear(8, 24)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        q, k, v = self.qkv(x).chunk(3, -1)
-        return functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(x.shape[0], -1)
 
 
 class Written(nn.Module):

@@ -69,9 +69,9 @@ class Quirk:
     applies: Predicate
     repair: Repair
     reason: str
-    """What the engine does, as the end of a sentence."""
+    """The end of a sentence that says what the engine does."""
     safe: str
-    """What to write instead, for people who write statements themselves."""
+    """The statement to write instead, for people who write them by hand."""
 
     def concerns(self, version: Version) -> bool:
         """Return whether this release has the quirk."""

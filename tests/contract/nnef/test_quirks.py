@@ -138,3 +138,18 @@ def test_a_statement_that_was_not_repaired_is_refused(
     with pytest.raises(Exception, match="must not be given this") as refused:
         passes(name, release, tmp_path)
     assert quirk.reason in str(refused.value)
+
+
+def _half_of_a_size(m: Net, x: Tensor) -> Tensor:
+    return x * (torch.tensor(x.shape[0]) * 0.5 - torch.tensor(x.shape[0] // 2))
+
+
+@pytest.mark.parametrize("release", ["0.23.0", "0.23.9"])
+def test_a_formula_that_is_not_hidden_is_followed(
+    release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The releases take half of 5 for 2 where they see that 5 is a size."""
+    monkeypatch.setitem(SHOWN, "half", Shown((release,), _half_of_a_size, (randn(5, 3),), {0: "B"}))
+    assert passes("half", release, tmp_path)
+    monkeypatch.setattr("t2n_core.nnef.tract.size_values.hide_formula", lambda g, value, never_negative: value)
+    assert not passes("half", release, tmp_path)

@@ -45,6 +45,48 @@ def test_every_word_is_known(path: Path, known: set[str]) -> None:
     assert not words
 
 
+VERSIONS = ("0.19.2", "0.20.22", "0.21.5", "0.21.19", "0.22.4", "0.23.9")
+
+
+@pytest.fixture(scope="module")
+def attributes() -> dict[str, set[str]]:
+    """Return the names of the arguments of each operator, in any release of tract or in the standard."""
+    found: dict[str, set[str]] = {}
+    specs = [*(spec_for("tract", version) for version in VERSIONS), spec_for("khronos", "1.0.5")]
+    for spec in specs:
+        for name in spec.names():
+            found.setdefault(name, {"out"}).update(p.name for p in spec.operator(name).parameters)
+    return found
+
+
+def keywords_of(tree: ast.AST) -> Iterator[tuple[int, str, str]]:
+    """Yield the line, the operator and the name of each argument by name of a call such as `g.conv(x, w, stride=2)`."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        word, first = node.func.attr, node.args[0] if node.args else None
+        if word in ("one", "call") and isinstance(first, ast.Constant):
+            word = str(first.value)
+        if isinstance(node.func.value, ast.Name) and node.func.value.id == "g":
+            yield from ((node.lineno, word.rstrip("_"), one.arg) for one in node.keywords if one.arg)
+
+
+def test_the_search_finds_keywords() -> None:
+    tree = ast.parse("g.add(x, y, out=a)\ng.one('neg', x, **more)\ng.call('conv', x, stride=2)")
+    assert list(keywords_of(tree)) == [(1, "add", "out"), (3, "conv", "stride")]
+
+
+@pytest.mark.parametrize("path", RULES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_attribute_is_known(path: Path, attributes: dict[str, set[str]]) -> None:
+    wrong = [
+        f"line {line}: {operator}({keyword}=)"
+        for line, operator, keyword in keywords_of(ast.parse(path.read_text("utf-8")))
+        if operator in attributes and not hasattr(Emitter, operator)
+        if keyword not in attributes[operator] | {"outs"}
+    ]
+    assert not wrong
+
+
 @pytest.mark.parametrize("word", ["streching", "slize", "_is_know"])
 def test_a_misspelt_word_is_no_operator(word: str) -> None:
     g: Emitter = emitter_for(spec_for("tract", "0.23.9"))

@@ -46,6 +46,6 @@ def test_neither_capture_nor_export_grows_with_the_length(kind: str) -> None:
     target = TractNNEF("0.23.9", check_io=False)
     short, long = export_of(kind, 10), export_of(kind, 1000)
     counts = [calls(lambda of=of: of.captured) for of in (short, long)]  # type: ignore[misc]
-    assert counts[1] == pytest.approx(counts[0], rel=0.02)
+    assert counts[1] <= 1.02 * counts[0]  # what the second capture finds in caches makes it cheaper
     assert len(short.captured.graph.op_nodes) == len(long.captured.graph.op_nodes)
     assert len(short.lower(target).operations) == len(long.lower(target).operations)

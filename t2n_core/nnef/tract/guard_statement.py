@@ -55,10 +55,16 @@ def guard(g: TractEmitter) -> None:
 
 
 def _is_empty_at_zero(graph: Graph) -> bool:
-    """Return whether no output has an element where any of the sizes is 0, so that none can be wrong there."""
+    """Return whether no output has an element where any of the sizes is 0, so that none can be wrong there.
+
+    An extent that is divided by a size has no value there.
+    """
     at_one = dict.fromkeys(graph.sizes.names, 1)
     points = [{**at_one, name: 0} for name in graph.sizes.names]
-    return all(evaluate(product(output.shape), point) == 0 for output in graph.outputs for point in points)
+    try:
+        return all(evaluate(product(output.shape), point) == 0 for output in graph.outputs for point in points)
+    except ZeroDivisionError:
+        return False
 
 
 def _need_solved(g: TractEmitter) -> None:

@@ -11,9 +11,9 @@ from t2n_core.errors import LowerError
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.sizes import dims
-from t2n_core.nnef.sizes.dims import Dim, at_most, solved, symbols_of
+from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Modulo, at_most, solved, symbols_of
 from t2n_core.nnef.tract.barriers import hide_formula
-from t2n_core.nnef.tract.sizes import negated
+from t2n_core.nnef.tract.sizes import negated, signed_parts
 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract.emitter import TractEmitter
@@ -67,10 +67,19 @@ class SizeValues:
         return value, axis
 
     def scalar(self, dim: Dim, dtype: np.dtype[Any]) -> Value:
-        """Return a size as a tensor of rank 0."""
+        """Return a size as a tensor of rank 0.
+
+        A difference of a quotient and another size is subtracted as a tensor where it may be negative: the engine would
+        make it one quotient, which it rounds towards zero.
+        """
         if isinstance(dim, int):
             return self._g.constant(np.asarray(dim, dtype=dtype))
-        arguments = {"input": negated(dim), "to": self._g.type_name(dtype)}
+        size = negated(dim)
+        added, taken = signed_parts(size)
+        if taken != 0 and not at_most(0, size) and isinstance(added, sympy.Expr) and added.has(FloorDiv, Modulo):
+            difference = self._g.sub(self.scalar(added, _INT64), self.scalar(taken, _INT64))
+            return self._g.cast(difference, dtype)
+        arguments = {"input": size, "to": self._g.type_name(dtype)}
         (size,) = self._g.write("tract_core_cast", arguments, [Expected((), dtype)])
         return hide_formula(self._g, size, never_negative=at_most(0, dim))
 

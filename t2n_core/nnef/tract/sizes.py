@@ -8,7 +8,7 @@ from typing import Any
 import sympy
 
 from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, Modulo, Size, as_dim, compiled, has_extremes, same
-from t2n_core.nnef.sizes.size_functions import greatest, least
+from t2n_core.nnef.sizes.size_functions import greatest, least, never_negative
 from t2n_core.nnef.tract.traits import TractTraits, first_release
 
 _MOST_BENT = 4096
@@ -75,6 +75,23 @@ def argument_for(traits: TractTraits, argument: Any) -> Any:
                 first = first_release("has_extremes")
                 raise ValueError(f"{argument} has no form that this release works out right; {first} has one")
     return gathered(without_differences(size)) if traits.merges_quotients else size
+
+
+def signed_parts(size: Dim) -> tuple[Dim, Dim]:
+    """Return two sizes of which the difference is this one, without a subtraction in them where it could be negative.
+
+    `(B - H) // 8` is `(B + 7 * H) // 8` minus `H`.
+    """
+    added, taken = sympy.Integer(0), sympy.Integer(0)
+    for term, n in sympy.expand(size).as_coefficients_dict().items():
+        whole, rest = term, sympy.Integer(0)
+        if isinstance(term, FloorDiv) and term.args[1].is_Integer and not never_negative(term.args[0]):
+            dividend, divisor = term.args
+            plus, rest = map(sympy.sympify, signed_parts(as_dim(dividend)))
+            whole = FloorDiv(sympy.expand(plus + (divisor - 1) * rest), divisor)
+        more, less = (whole, rest) if n > 0 else (rest, whole)
+        added, taken = added + abs(n) * more, taken + abs(n) * less
+    return as_dim(added), as_dim(taken)
 
 
 def gathered(size: Dim) -> Dim:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
+from torch.export import Dim
 
 from tests.contract.cases import bools, case, randint, randn, tensor
 
@@ -146,6 +147,11 @@ CASES = [
     case("roll dynamic", lambda x: x.roll(1, 1).roll(-2, 1), randn(2, 5)).dynamic({0: {0: "B"}}),
     case("roll half a dynamic axis", lambda x: x.roll(x.shape[1] // 2, 1), randn(2, 5)).dynamic(BT),
     case("roll by more than an axis", lambda x: x.roll(7, 1).roll(-3, 0), randn(2, 5)).dynamic(BT),
+    case(
+        "reshape of what is empty in the whole range",
+        lambda x: F.pad(x, (0, 4 - x.shape[1])).mean() + x[:, : x.shape[1] // 5 * 5].unflatten(1, (-1, 5)),
+        randn(2, 3),
+    ).dynamic({0: {1: Dim("T", max=4)}}),
     case("reshape of nothing", lambda x: x[:0].reshape(-1, 8), randn(5)).dynamic({0: {0: "T"}}),
     case(
         "half of a size and what is less of it",

@@ -160,7 +160,10 @@ def test_help_and_an_unmarked_suite_load_nothing_and_resolve_nothing(suite):
             config.engines config.settings config.shard records records.cell records.nodeids
             """,
             # a marker of this suite has versions
-            "engine engine.versions errors export export.options torch_graph torch_graph.choices",
+            """
+            engine engine.provision engine.provision.versions errors export export.options
+            torch_graph torch_graph.choices
+            """,
         ),
     ],
     ids=["help", "a plain suite", "collection of a marked suite"],

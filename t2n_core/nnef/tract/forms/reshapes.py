@@ -10,7 +10,7 @@ import sympy
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.shapes import infer
-from t2n_core.nnef.sizes.dims import Dim, as_dim, is_static
+from t2n_core.nnef.sizes.dims import Dim, as_dim, at_most, is_static
 from t2n_core.nnef.sizes.reshapes import ReshapePart, factors, joined, reshape_parts
 from t2n_core.nnef.tract.empty import without_empty
 
@@ -25,7 +25,7 @@ def reshape(g: TractEmitter, input: Value, *, shape: Sequence[Dim]) -> Value:
     engine compares the numbers of elements as expressions, and does not see that `(B*T)*U` is `(U*B)*T`.
     """
     wanted = tuple(as_dim(d) for d in shape)
-    if g.traits.fails_on_empty_reshapes and 0 in input.shape:
+    if g.traits.fails_on_empty_reshapes and any(at_most(extent, 0) for extent in input.shape):
         return g.fill(0, wanted, input.dtype)
     if g.traits.fails_on_empty_reshapes:
         g.graph.sizes = without_empty(g.graph.sizes, input.shape)

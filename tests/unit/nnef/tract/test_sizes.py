@@ -15,6 +15,7 @@ from t2n_core.nnef.tract.sizes import (
     hinged,
     is_seen_within,
     negated,
+    signed_parts,
     without_differences,
     without_extremes,
     without_nesting,
@@ -133,6 +134,16 @@ def test_the_difference_that_is_compared_grows(size: Dim) -> None:
     values = [[evaluate(dividend, {"T": length}) for length in range(1, 60)] for dividend in compared]
     assert compared
     assert all(one == sorted(one) for one in values)
+
+
+@pytest.mark.parametrize("size", [T - 3, B - HALF, FloorDiv(B - HALF, 8), 2 * B - 3 * FloorDiv(7 - 2 * T, 4), T - 1])
+def test_a_size_is_the_difference_of_two_that_are_never_negative(size: Dim) -> None:
+    added, taken = signed_parts(as_dim(size))
+    for length, batch in itertools.product(range(1, 40), (1, 3, 20)):
+        sizes = {"T": length, "B": batch}
+        parts = [evaluate(added, sizes), evaluate(taken, sizes)]
+        assert min(parts) >= 0
+        assert parts[0] - parts[1] == evaluate(as_dim(size), sizes)
 
 
 def test_the_form_depends_on_the_release() -> None:

@@ -120,8 +120,8 @@ def _gathered(total: sympy.Expr) -> sympy.Expr:
 
 
 def is_uncertain(size: Dim) -> bool:
-    """Return whether a comparison written as a quotient contains another such comparison, or a remainder, or is of a
-    difference of anything but two sizes as they are, such as `2 * H - W`.
+    """Return whether a comparison written as a quotient contains another such comparison, or is of a difference of
+    anything but two sizes as they are, such as `2 * H - W`.
 
     Releases without maxima simplify these wrongly, or never finish loading.
     """
@@ -131,11 +131,17 @@ def is_uncertain(size: Dim) -> bool:
 
 
 def _is_uncertain_dividend(dividend: sympy.Expr) -> bool:
+    dividend = sympy.expand(dividend.replace(Modulo, _of_quotient))
     terms = {term: n for term, n in dividend.as_coefficients_dict().items() if not term.is_number}
-    if dividend.has(Modulo) or any(q.args[1] == _WIDE for q in dividend.atoms(FloorDiv)):
+    if any(q.args[1] == _WIDE for q in dividend.atoms(FloorDiv)):
         return True
     plain = all(term.is_Symbol and abs(n) == 1 for term, n in terms.items())
     return not plain and any(n < 0 for n in terms.values())
+
+
+def _of_quotient(a: sympy.Expr, b: sympy.Expr) -> sympy.Expr:
+    """Return a remainder as it is written: `-T % 4` as `4 * ((T + 3) // 4) - T`."""
+    return a + b * FloorDiv(b - 1 - a, b) if a.could_extract_minus_sign() else a - b * FloorDiv(a, b)
 
 
 def without_nesting(size: Dim) -> Dim:
@@ -225,7 +231,8 @@ def _of_quotients(extreme: sympy.Expr) -> sympy.Expr:
     found, *rest = extreme.args
     for other in rest:
         growing, falling = (found, other) if _grows(sympy.expand(found - other)) else (other, found)
-        more = sympy.sympify(without_differences(sympy.expand(growing - falling)))
+        more = sympy.expand((growing - falling).replace(Modulo, _of_quotient))
+        more = sympy.sympify(without_differences(more))
         excess = more * _quotient(more + _WIDE)  # of the growing one over the other, never negative
         found = falling + excess if isinstance(extreme, Max) else growing - excess
     return found

@@ -126,6 +126,13 @@ def test_a_remainder_that_is_compared_has_no_form_without_extremes() -> None:
     assert argument_for(traits_of(Version("0.23.9")), Min(T, Modulo(-T, 8))) == Min(T, Modulo(-T, 8))
 
 
+def test_a_multiple_that_is_compared_has_a_form_without_extremes() -> None:
+    size = Max(T + Modulo(-T, 4) - 3, 0)
+    found = argument_for(traits_of(Version("0.20.22")), size)
+    assert not has_extremes(found)
+    _assert_same_number(found, size)
+
+
 @pytest.mark.parametrize("size", [Min(T, HALF + 17), Max(T - 8, HALF), FloorDiv(T + Min(T, 33) + 1, 2)])
 def test_the_difference_that_is_compared_grows(size: Dim) -> None:
     """The engine simplifies a quotient wrongly whose dividend falls with a size and has another quotient in it."""

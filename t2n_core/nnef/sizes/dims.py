@@ -115,12 +115,12 @@ def _points(*dims: Dim) -> list[dict[str, int]]:
     pairs = itertools.combinations_with_replacement(numbers, 2)
     edges = {*numbers, *itertools.chain.from_iterable((a * b, a + b) for a, b in pairs)}
     tried = sorted({edge + step for edge in edges for step in (-1, 0, 1) if 0 <= edge + step <= 4096})
-    values = {s: _in_range(s, [*range(9), *tried]) for s in sizes}
     if len(sizes) == 1:
         (only,) = sizes
-        return [{only.name: n} for n in (*values[only], *_in_range(only, _RANDOM))]
+        return [{only.name: n} for n in _in_range(only, [*range(9), *tried, *_RANDOM])]
+    values = {s: _in_range(s, [*range(9), *tried]) for s in sizes}
     chance = random.Random(len(sizes))
-    wide = {s: _in_range(s, _RANDOM) or values[s] for s in sizes}
+    wide = {s: _in_range(s, _RANDOM) for s in sizes}
     return [
         {s.name: chance.choice(values[s] if chance.random() < 0.5 else wide[s]) for s in sizes} for _ in range(_POINTS)
     ]

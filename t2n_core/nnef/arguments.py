@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import sympy
@@ -31,3 +31,10 @@ def expressions_in(arguments: Iterable[Any]) -> Iterable[sympy.Expr]:
 
 
 __all__ = ["expressions_in", "key_of"]
+
+
+def replace_values(argument: Any, swap: Callable[[Value], Value]) -> Any:
+    """Return `argument` with every value in it, also in lists, passed through `swap`."""
+    if isinstance(argument, list | tuple):
+        return type(argument)(replace_values(item, swap) for item in argument)
+    return swap(argument) if isinstance(argument, Value) else argument

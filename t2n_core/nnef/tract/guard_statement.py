@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from t2n_core.errors import LowerError
+from t2n_core.nnef.arguments import replace_values
 from t2n_core.nnef.graph import ArrayWeight, Graph, Operation, Value
 from t2n_core.nnef.sizes.dims import as_dim, evaluate, product, symbols_of, text
 from t2n_core.nnef.sizes.range_names import NODE
@@ -143,17 +144,13 @@ def _multiplied(g: TractEmitter, place: Value, one: Value) -> Value:
 def _stand_in(g: TractEmitter, place: Value, guarded: Value) -> None:
     """`guarded` for `place` wherever that is read, or given out."""
     for operation in g.graph.operations:
-        operation.arguments = {name: _replaced(a, place, guarded) for name, a in operation.arguments.items()}
+        operation.arguments = {
+            name: replace_values(a, lambda v: guarded if v is place else v) for name, a in operation.arguments.items()
+        }
     for index, output in enumerate(g.graph.outputs):
         if output is place:
             guarded.name, place.name = place.name, g.unique(f"{place.name}_unguarded")
             g.graph.outputs[index] = guarded
-
-
-def _replaced(argument: Any, old: Value, new: Value) -> Any:
-    if isinstance(argument, list | tuple):
-        return type(argument)(_replaced(item, old, new) for item in argument)
-    return new if argument is old else argument
 
 
 __all__ = ["guard"]

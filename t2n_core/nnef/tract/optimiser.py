@@ -65,15 +65,18 @@ def is_tiled(value: Value) -> bool:
     return False
 
 
-def _origins(*values: Value) -> Iterator[tuple[Value, Operation]]:
-    """Yield the values that a `reshape` of these can be moved directly after, each with the operation that makes it."""
+def _origins(*values: Value, stops: frozenset[str] = _HELD) -> Iterator[tuple[Value, Operation]]:
+    """Yield the values that what follows these can be moved directly after, each with the operation that makes it.
+
+    Nothing is moved beyond the operators in `stops`; by default those that hold a `reshape`.
+    """
     pending, seen = list(values), set(map(id, values))
     while pending:
         value = pending.pop()
         if value.producer is None:
             continue
         yield value, value.producer
-        if value.producer.name not in _HELD:
+        if value.producer.name not in stops:
             sources = [v for v in value.producer.inputs() if id(v) not in seen]
             pending += sources
             seen.update(map(id, sources))
@@ -84,17 +87,7 @@ def passes_strides_wrongly(value: Value) -> bool:
 
     The engine moves it over whatever is computed from one value, up to another convolution.
     """
-    pending, seen = [value], {id(value)}
-    while pending:
-        made = pending.pop().producer
-        if made is None or made.name in _STRIDE_STOPS:
-            continue
-        if made.name in _MIXES_STRIDES:
-            return True
-        sources = [v for v in made.inputs() if id(v) not in seen]
-        pending += sources
-        seen.update(map(id, sources))
-    return False
+    return any(made.name in _MIXES_STRIDES for _, made in _origins(value, stops=_STRIDE_STOPS))
 
 
 def may_be_misread(x: Value, y: Operand) -> bool:

@@ -11,9 +11,8 @@ from t2n_core.nnef.emitter import Expected, Operand
 from t2n_core.nnef.graph import Value, is_full
 from t2n_core.nnef.shapes import broadcast, is_mixed, is_stretched
 from t2n_core.nnef.sizes.dims import is_static
-from t2n_core.nnef.tract.barriers import fence
 from t2n_core.nnef.tract.optimiser import IN_PLACE, may_be_misread
-from t2n_core.nnef.tract.quirks.quirk import Statement, quirk
+from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, Statement, fenced, quirk
 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract.emitter import TractEmitter
@@ -95,11 +94,11 @@ def _uniform(statement: Statement) -> list[str]:
     ("0.23.0", None),
     when=lambda statement: bool(_uniform(statement)),
     reason="a tensor of symbolic size that is all 0 or all 1 becomes one element, although the result takes its shape",
-    safe="`tract_core_trilu` of that tensor before, with a diagonal that keeps all",
+    safe=BARRIER_BEFORE,
 )
 def uniform_tensor(g: TractEmitter, statement: Statement) -> Statement:
     """Put the tensor behind a barrier, since the engine would undo a `tile` of the other operands."""
-    return statement.with_arguments(**{name: fence(g, statement.get(name)) for name in _uniform(statement)})
+    return fenced(g, statement, [statement.get(name) for name in _uniform(statement)])
 
 
 def _is_full_second(statement: Statement) -> bool:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import Value, values_in
 from t2n_core.nnef.shapes import broadcast, is_stretched
 from t2n_core.nnef.sizes.dims import Dim
-from t2n_core.nnef.tract.barriers import fence
 from t2n_core.nnef.tract.optimiser import folds_batch, is_tiled
-from t2n_core.nnef.tract.quirks.quirk import Statement, quirk
+from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, Statement, fenced, quirk
 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract.emitter import TractEmitter
@@ -94,37 +93,30 @@ def inner_size(g: TractEmitter, statement: Statement) -> Statement:
 
 
 # ---------------------------------------------------------------------------------- operands that the optimiser moves
-def _operands(statement: Statement) -> dict[str, Value]:
-    """Return the operands of a product by their names; those of an `einsum` have none, and count as one list."""
-    names = {"matmul": ("A", "B"), "conv": ("input",)}
-    return {name: statement.get(name) for name in names[statement.operator]}
+_MOVED = {"matmul": ("A", "B"), "conv": ("input",), "tract_core_einsum": ("inputs",)}
+"""The arguments that hold the operands of a product that the optimiser moves a `tile` through."""
 
 
-def _is_tiled(statement: Statement) -> bool:
-    if statement.operator == "tract_core_einsum":
-        return any(map(is_tiled, statement.get("inputs")))
-    return any(map(is_tiled, _operands(statement).values()))
+def _tiled(statement: Statement) -> list[Value]:
+    operands = [value for name in _MOVED[statement.operator] for value in values_in(statement.get(name))]
+    return [value for value in operands if is_tiled(value)]
 
 
 @quirk(
     "matmul conv tract_core_einsum",
     ("0.21.12", None),
-    when=_is_tiled,
+    when=lambda statement: bool(_tiled(statement)),
     reason="a `tile` is taken off an operand, although the result then lacks the size",
-    safe="`tract_core_trilu` of that operand before, with a diagonal that keeps all",
+    safe=BARRIER_BEFORE,
 )
 def tiled_operand(g: TractEmitter, statement: Statement) -> Statement:
     """Put the operand behind a barrier."""
-    if statement.operator == "tract_core_einsum":
-        inputs = [fence(g, value) if is_tiled(value) else value for value in statement.get("inputs")]
-        return statement.with_arguments(inputs=inputs)
-    tiled = {name: fence(g, value) for name, value in _operands(statement).items() if is_tiled(value)}
-    return statement.with_arguments(**tiled)
+    return fenced(g, statement, _tiled(statement))
 
 
-def _folding(statement: Statement) -> list[str]:
+def _folding(statement: Statement) -> list[Value]:
     a, b = statement.get("A"), statement.get("B")
-    return [name for name, value, other in (("A", a, b), ("B", b, a)) if value.rank > 2 and folds_batch(value, other)]
+    return [value for value, other in ((a, b), (b, a)) if value.rank > 2 and folds_batch(value, other)]
 
 
 @quirk(
@@ -132,11 +124,11 @@ def _folding(statement: Statement) -> list[str]:
     ("0.21.12", None),
     when=lambda statement: bool(_folding(statement)),
     reason="a `reshape` of one operand's batch is folded into the other operand, although that has one element there",
-    safe="`tract_core_trilu` of that operand before, with a diagonal that keeps all",
+    safe=BARRIER_BEFORE,
 )
 def folded_batch(g: TractEmitter, statement: Statement) -> Statement:
     """Put the operand behind a barrier."""
-    return statement.with_arguments(**{name: fence(g, statement.get(name)) for name in _folding(statement)})
+    return fenced(g, statement, _folding(statement))
 
 
 __all__ = ["batched_constant", "folded_batch", "inner_size", "tiled_operand"]

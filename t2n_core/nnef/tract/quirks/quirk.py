@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from packaging.version import Version
 
+from t2n_core.nnef.arguments import replace_values
 from t2n_core.nnef.emitter import Expected
-from t2n_core.nnef.graph import Operation
+from t2n_core.nnef.graph import Operation, Value
 from t2n_core.nnef.releases import ALL_RELEASES, Releases
+from t2n_core.nnef.tract.barriers import fence
 from t2n_core.nnef.tract.optimiser import unit_axis
 from t2n_core.nnef.tract.propagated import Inherited, folded, known
 
@@ -78,6 +80,17 @@ class Quirk:
         return any(version in one for one in self.releases)
 
 
+BARRIER_BEFORE = "`tract_core_trilu` of that operand before, with a diagonal that keeps all"
+"""The `safe` of all quirks whose repair is a barrier."""
+
+
+def fenced(g: TractEmitter, statement: Statement, operands: Sequence[Value]) -> Statement:
+    """Return the statement with some of its operands, also those in lists, put behind a barrier."""
+    behind = {operand: fence(g, operand) for operand in operands}
+    arguments = {name: replace_values(a, lambda v: behind.get(v, v)) for name, a in statement.arguments.items()}
+    return statement.with_arguments(**arguments)
+
+
 def quirk(
     operators: str,
     *releases: tuple[str | None, str | None],
@@ -98,4 +111,4 @@ def quirk(
     return decorate
 
 
-__all__ = ["GraphFacts", "Quirk", "Statement", "quirk"]
+__all__ = ["BARRIER_BEFORE", "GraphFacts", "Quirk", "Statement", "fenced", "quirk"]

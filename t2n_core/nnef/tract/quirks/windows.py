@@ -9,9 +9,8 @@ import sympy
 
 from t2n_core.nnef.shapes import overruns_row
 from t2n_core.nnef.sizes.dims import as_dim, floor_div
-from t2n_core.nnef.tract.barriers import fence
 from t2n_core.nnef.tract.optimiser import passes_strides_wrongly
-from t2n_core.nnef.tract.quirks.quirk import Statement, quirk
+from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, Statement, fenced, quirk
 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract.emitter import TractEmitter
@@ -110,11 +109,11 @@ def _has_moved_stride(statement: Statement) -> bool:
     when=_has_moved_stride,
     reason="the stride of a window of one element is moved to before the `softmax`, product or `reshape` that computes "
     "the input: wrong numbers after a `softmax`, a graph that does not load after the others",
-    safe="`tract_core_trilu` of the input before, with a diagonal that keeps all",
+    safe=BARRIER_BEFORE,
 )
 def moved_stride(g: TractEmitter, statement: Statement) -> Statement:
     """Put the input behind a barrier."""
-    return statement.with_arguments(input=fence(g, statement.get("input")))
+    return fenced(g, statement, [statement.get("input")])
 
 
 __all__ = ["moved_stride", "overrun_row", "rounded_up_windows"]

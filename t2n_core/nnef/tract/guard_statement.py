@@ -13,7 +13,7 @@ from t2n_core.nnef.graph import ArrayWeight, Graph, Operation, Value
 from t2n_core.nnef.sizes.dims import as_dim, evaluate, product, symbols_of, text
 from t2n_core.nnef.sizes.range_names import NODE
 from t2n_core.nnef.tract.guards import excess
-from t2n_core.nnef.tract.sizes import is_uncertain, without_extremes
+from t2n_core.nnef.tract.sizes import without_extremes
 from t2n_core.nnef.tract.traits import first_release
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def guard(g: TractEmitter) -> None:
         return
     _need_solved(g)
     place, first = _place(graph), len(graph.operations)
-    guarded = _multiplied(g, place, _one(g, max(place.rank, 1)))
+    guarded = _added(g, place, _nothing(g, max(place.rank, 1)))
     written = graph.operations[first:]
     del graph.operations[first:]
     _stand_in(g, place, guarded)
@@ -106,19 +106,21 @@ def _write(g: TractEmitter, operator: str, arguments: dict[str, Any], dtype: Any
     return value
 
 
-def _one(g: TractEmitter, rank: int) -> Value:
-    """A tensor of one 1, or an error at run time."""
-    number = g.variable("one_in_range", ArrayWeight(np.ones((1,) * rank, np.float32)))
+def _nothing(g: TractEmitter, rank: int) -> Value:
+    """Return a tensor of one -0.0, which the engine cannot compute for sizes out of the range.
+
+    Adding it keeps every number as it is, +0.0 would turn -0.0 to 0.0.
+    """
+    number = g.variable("nothing_in_range", ArrayWeight(np.full((1,) * rank, -0.0, np.float32)))
     try:
         end = as_dim(1 + excess(g.graph.sizes))
         text(end)
+        if not g.traits.has_extremes:
+            end = without_extremes(end)
     except ValueError as wrong:
-        raise LowerError(f"{g.spec} cannot check that sizes are in the range {g.graph.sizes}: {wrong}") from wrong
-    if not g.traits.has_extremes:
-        end = without_extremes(end)
-        if is_uncertain(end):
-            first = first_release("has_extremes")
-            raise LowerError(f"{g.spec} cannot check that sizes are in the range {g.graph.sizes}", hint=f"{first} can")
+        raise LowerError(
+            f"{g.spec} cannot check that sizes are in the range {g.graph.sizes}", hint=str(wrong)
+        ) from wrong
     if g.traits.reads_size_bounds:  # `slice` ends where the axis does, there
         arguments = {"input": number, "start": 0, "end": end, "len": 1, "axis": 0}
         return _write(g, "tract_core_dyn_slice", arguments, np.float32, rank)
@@ -126,17 +128,21 @@ def _one(g: TractEmitter, rank: int) -> Value:
     return _write(g, "max_reduce", {"input": part, "axes": [0]}, np.float32, rank)
 
 
-def _multiplied(g: TractEmitter, place: Value, one: Value) -> Value:
-    """The same numbers of any type: a product with 1 keeps zeros, infinities and NaN as they are."""
+def _added(g: TractEmitter, place: Value, nothing: Value) -> Value:
+    """Return the same numbers, of any type.
+
+    A sum has no number that swallows the other. Of a product with a constant 0 the engine would drop the other factor,
+    and the guard with it.
+    """
     rank, dtype = place.rank, place.dtype
     if rank == 0:
-        one = _write(g, "squeeze", {"input": one, "axes": [0]}, np.float32, 0)
+        nothing = _write(g, "squeeze", {"input": nothing, "axes": [0]}, np.float32, 0)
     if dtype.kind == "b":
-        one = _write(g, "gt", {"x": one, "y": 0.5}, np.bool_, rank)
+        nothing = _write(g, "gt", {"x": nothing, "y": 0.5}, np.bool_, rank)
     elif dtype != _FLOAT32:
-        one = _write(g, "tract_core_cast", {"input": one, "to": g.type_name(dtype)}, dtype, rank)
-    x, y = (one, place) if g.traits.wants_small_first else (place, one)
-    guarded = _write(g, "and" if dtype.kind == "b" else "mul", {"x": x, "y": y}, dtype, rank)
+        nothing = _write(g, "tract_core_cast", {"input": nothing, "to": g.type_name(dtype)}, dtype, rank)
+    x, y = (nothing, place) if g.traits.wants_small_first else (place, nothing)
+    guarded = _write(g, "or" if dtype.kind == "b" else "add", {"x": x, "y": y}, dtype, rank)
     guarded.shape = place.shape
     return guarded
 

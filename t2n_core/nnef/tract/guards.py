@@ -5,7 +5,7 @@ value, the engine checks that one of its scenarios still holds. It stops checkin
 ones never are. A plain assertion is believed and never checked, so it states only what always holds or is guarded.
 
 Before, the range is written as a statement: it slices a tensor of one element, with bounds that exceed it outside of
-the range, and so fails there. Its result is 1, and is multiplied with a tensor that an output depends on.
+the range, and so fails there. Its result is -0.0, and is added to a tensor that an output depends on.
 """
 
 from __future__ import annotations

@@ -67,13 +67,7 @@ def argument_for(traits: TractTraits, argument: Any) -> Any:
         return argument
     size: Dim = argument
     if has_extremes(size):
-        if traits.has_extremes:
-            size = without_nesting(size)
-        else:
-            size = without_extremes(hinged(without_differences(size)))
-            if is_uncertain(size):
-                first = first_release("has_extremes")
-                raise ValueError(f"{argument} has no form that this release works out right; {first} has one")
+        size = without_nesting(size) if traits.has_extremes else without_extremes(hinged(without_differences(size)))
     return gathered(without_differences(size)) if traits.merges_quotients else size
 
 
@@ -102,7 +96,9 @@ def gathered(size: Dim) -> Dim:
     """
     if isinstance(size, int) or not size.has(FloorDiv):
         return size
-    return as_dim(sympy.expand(size).replace(lambda e: e.is_Add, _gathered))
+    plain = sympy.expand(size)
+    found = plain.replace(lambda e: e.is_Add, _gathered)
+    return size if found == plain else as_dim(found)
 
 
 def _gathered(total: sympy.Expr) -> sympy.Expr:
@@ -119,22 +115,14 @@ def _gathered(total: sympy.Expr) -> sympy.Expr:
     return number * FloorDiv(sympy.expand(dividend + more), divisor) + terms.get(sympy.Integer(1), 0)
 
 
-def is_uncertain(size: Dim) -> bool:
-    """Return whether a comparison written as a quotient contains another such comparison, or is of a difference of
-    anything but two sizes as they are, such as `2 * H - W`.
+def _is_uncertain(dividend: sympy.Expr) -> bool:
+    """Return whether a comparison written as a quotient is of a difference of anything but two sizes as they are, such
+    as `2 * H - W`.
 
     Releases without maxima simplify these wrongly, or never finish loading.
     """
-    if isinstance(size, int):
-        return False
-    return any(_is_uncertain_dividend(sympy.expand(q.args[0])) for q in size.atoms(FloorDiv) if q.args[1] == _WIDE)
-
-
-def _is_uncertain_dividend(dividend: sympy.Expr) -> bool:
     dividend = sympy.expand(dividend.replace(Modulo, _of_quotient))
     terms = {term: n for term, n in dividend.as_coefficients_dict().items() if not term.is_number}
-    if any(q.args[1] == _WIDE for q in dividend.atoms(FloorDiv)):
-        return True
     plain = all(term.is_Symbol and abs(n) == 1 for term, n in terms.items())
     return not plain and any(n < 0 for n in terms.values())
 
@@ -221,10 +209,15 @@ def without_extremes(size: Dim) -> Dim:
 
     `[a >= b]` is `(a - b + M) // M`, which is right as long as both differ by less than M. The dividend must not fall
     with a size, which all releases simplify wrongly, so that the difference is taken of the one that grows.
+
+    Raises ValueError where that is no form that releases without maxima work out right: for one comparison inside of
+    another, and for those of some differences.
     """
-    if not has_extremes(size):
+    if isinstance(size, int) or not has_extremes(size):
         return size
-    return as_dim(sympy.sympify(size).replace(lambda e: isinstance(e, Max | Min), _of_quotients))
+    if any(inner is not outer for outer in size.atoms(Max, Min) for inner in outer.atoms(Max, Min)):
+        raise _no_form(size)
+    return as_dim(size.replace(lambda e: isinstance(e, Max | Min), _of_quotients))
 
 
 def _of_quotients(extreme: sympy.Expr) -> sympy.Expr:
@@ -233,9 +226,16 @@ def _of_quotients(extreme: sympy.Expr) -> sympy.Expr:
         growing, falling = (found, other) if _grows(sympy.expand(found - other)) else (other, found)
         more = sympy.expand((growing - falling).replace(Modulo, _of_quotient))
         more = sympy.sympify(without_differences(more))
+        if _is_uncertain(more):
+            raise _no_form(extreme)
         excess = more * _quotient(more + _WIDE)  # of the growing one over the other, never negative
         found = falling + excess if isinstance(extreme, Max) else growing - excess
     return found
+
+
+def _no_form(size: sympy.Expr) -> ValueError:
+    first = first_release("has_extremes")
+    return ValueError(f"{size} has no form that this release works out right; {first} has one")
 
 
 def _grows(difference: sympy.Expr) -> bool:

@@ -60,6 +60,13 @@ class Two(nn.Module):
         return -x, z + z
 
 
+class Zeros(nn.Module):
+    """A model whose numbers are all 0, which an engine sees."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x[:1, :1] * torch.zeros(1, 1)).reshape(1)
+
+
 def drawn(dtype: torch.dtype, *shape: int) -> Tensor:
     """Random numbers; zeros of both signs, infinities and NaN among those that can be."""
     torch.manual_seed(sum(shape))
@@ -110,6 +117,15 @@ def check(case: Case, dtype: torch.dtype, version: str, folder: Path) -> None:
     for index, sizes in enumerate(case.outside, len(case.inside)):
         said = ", ".join(f"{name} = {size}" for name, size in zip("BTS", sizes, strict=True))
         assert reply.refused[index].startswith(f"{said} are outside of the range that this archive holds for")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_output_of_zeros_is_guarded_too(version: str, tmp_path: Path) -> None:
+    export = ModelExport(Zeros(), {"x": torch.ones(5, 4)}, dynamic_axes={"x": {0: Dim("T", min=2, max=16)}})
+    result = export.to(TractNNEF(version), tmp_path / "model.nnef.tar")
+    reply = run(result, [[torch.ones(length, 4)] for length in (2, 16, 17, 40, 1)])
+    assert reply.status == "ok", reply.message
+    assert sorted(reply.refused) == [2, 3, 4]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -79,6 +79,15 @@ def tensor_split(
     return torch.split_with_sizes(input, [*sizes, size - sum(sizes)], dim)
 
 
+def split_at(operator: Callable[..., Any], axis: int, input: torch.Tensor, *given: Any, **named: Any) -> Any:
+    """Split as `hsplit`, `vsplit` and `dsplit` do along their axis; capture would decide where each index lies."""
+    indices = next(iter((*given, *named.values())), None)
+    place = 0 if operator is torch.hsplit and input.dim() == 1 else axis
+    if isinstance(indices, list | tuple) and input.dim() > place:
+        return torch.tensor_split(input, indices, place)
+    return operator(input, *given, **named)
+
+
 def linspace(start: Any, end: Any, steps: Any, *, dtype: torch.dtype | None = None, **options: Any) -> torch.Tensor:
     """Compute `torch.linspace` from both ends to the middle; its own `steps` cannot be a dynamic size."""
     found = dtype or torch.get_default_dtype()
@@ -103,6 +112,11 @@ AS_EAGER: dict[Any, Callable[..., Any]] = {
     **dict.fromkeys((torch.squeeze, torch.Tensor.squeeze, torch.squeeze_copy, *_SQUEEZES), squeeze),
     **{one: functools.partial(move_pixels, one) for one in (torch.pixel_shuffle, torch.pixel_unshuffle)},
     **dict.fromkeys((torch.tensor_split, torch.Tensor.tensor_split), tensor_split),
+    **{
+        operator: functools.partial(split_at, getattr(torch, name), axis)
+        for name, axis in (("hsplit", 1), ("vsplit", 0), ("dsplit", 2))
+        for operator in (getattr(torch, name), getattr(torch.Tensor, name))
+    },
     torch.linspace: linspace,
 }
 

@@ -39,7 +39,7 @@ _TITLES = {"operator": "operators", "inplace": "operators in place", "module": "
 
 
 def summarise(lines: Sequence[CaseLine]) -> list[dict[str, Any]]:
-    """One entry per engine, kind and dtype; the counts add up to the usable operators and samples."""
+    """Return one entry per engine, kind and dtype; the counts add up to the usable operators and samples."""
     groups: dict[tuple[str, str, str], list[CaseLine]] = defaultdict(list)
     for line in lines:
         groups[line.engine, line.kind, line.dtype].append(line)
@@ -71,7 +71,7 @@ def _summary(key: tuple[str, str, str], group: Sequence[CaseLine]) -> dict[str, 
 
 
 def print_summary(entry: Mapping[str, Any]) -> None:
-    """The numbers of one engine, kind and dtype, and every silently wrong sample."""
+    """Print the numbers of one engine, kind and dtype, and every silently wrong sample."""
     operators, samples = entry["operators"], entry["samples"]
     usable = max(operators["usable"], 1)
     print(f"\n{entry['engine']}: {_TITLES[entry['kind']]}, {entry['dtype']} ({entry['seconds']} s of work)")
@@ -88,7 +88,7 @@ def print_summary(entry: Mapping[str, Any]) -> None:
 
 
 def run_suite(engines: str, outcomes: Path, arguments: argparse.Namespace) -> None:
-    """The suite in a pytest of its own; failing cells are what is measured, so its exit status says nothing."""
+    """Run the suite in a pytest of its own; failing cells are measured, so its exit status says nothing."""
     chosen = [] if arguments.all_dtypes else ["-k", "float32 and not inplace"]
     flags = ["--complete"] if arguments.complete else []
     selection = ["--t2n-khronos"] if engines == "khronos" else [f"--t2n-tract={engines}"]

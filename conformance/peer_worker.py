@@ -115,7 +115,7 @@ def check_sample(peer: Any, sample: AtenSample, answer: Connection) -> Outcome:
 
 
 def run_case(peer: Any, case: AtenCase, most: int | None, done: int, answer: Connection) -> None:
-    """All samples behind the first `done`, in a process that may die."""
+    """Run the samples behind the first `done`, in a process that may die."""
     source = SampleSource(case)
     for index, sample in enumerate(source.usable(most)):
         if index < done:
@@ -129,7 +129,7 @@ def run_case(peer: Any, case: AtenCase, most: int | None, done: int, answer: Con
 
 
 def measure_case(peer: Any, case: AtenCase, most: int | None, engine: str) -> found.CaseLine:
-    """One operator; a process that dies or hangs costs one sample, and the next takes the rest."""
+    """Measure one operator; a process that dies or hangs costs one sample, and another takes the rest."""
     start, lines = time.perf_counter(), []
     left_out: dict[str, int] | None = None
     while left_out is None:

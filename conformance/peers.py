@@ -45,7 +45,7 @@ def make_environment(peer: str, folder: Path) -> Path:
 
 
 def measure(peer: str, python: Path, outcomes: list[Path], most: int) -> None:
-    """One process per file of outcomes, each with its share of the operators."""
+    """Measure in one process per file of outcomes, each with its share of the operators."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     running = []
     for index, path in enumerate(outcomes):

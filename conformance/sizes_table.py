@@ -30,7 +30,7 @@ _EXPORTING = ("setup", "capture", "lower", "spec", "write")
 
 
 def word_of(fields: Mapping[str, Any]) -> tuple[str, str]:
-    """What a cell came to, and where or why, from the fields of its record."""
+    """Return the outcome of a cell in words, and where or why, from the fields of its record."""
     facts, error = fields.get("facts") or {}, fields.get("error") or {}
     if fields["status"] == "pass":
         out = facts.get("refused_sizes") or []
@@ -113,7 +113,7 @@ def run(words: list[str], versions: list[str]) -> Iterator[tuple[str, str, tuple
 
 
 def read(path: Path) -> Iterator[tuple[str, str, tuple[str, str]]]:
-    """As `run`, from the records of a session."""
+    """Return what `run` does, from the records of a session."""
     import msgspec
 
     from pytest_t2n.records.file import read_records

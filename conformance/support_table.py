@@ -48,7 +48,7 @@ Rows = Mapping[tuple[str, str], Mapping[str, CaseLine]]
 
 
 def support_page(lines: Iterable[CaseLine]) -> str:
-    """The page as Markdown; the same for the same outcomes in any order."""
+    """Return the page as Markdown; the same for the same outcomes in any order."""
     known = sorted(lines, key=lambda line: (line.operator, line.dtype, line.engine))
     engines = sorted({line.engine for line in known}, key=_engine_order)
     parts = [_HEAD, _totals(known, engines)]
@@ -63,7 +63,7 @@ def support_page(lines: Iterable[CaseLine]) -> str:
 
 
 def entry_of(line: CaseLine | None) -> str:
-    """What a cell of the table says."""
+    """Return what a cell of the table says."""
     if line is None:
         return ""
     if any(sample.result == WRONG for sample in line.samples):
@@ -102,7 +102,7 @@ def _totals(lines: Sequence[CaseLine], engines: Sequence[str]) -> str:
 
 
 def _engine_order(title: str) -> tuple[bool, Version, str]:
-    """tract ascending, khronos behind it."""
+    """Return the key by which engines are sorted: releases of tract ascending, khronos behind them."""
     name, _, version = title.partition(" ")
     try:
         return name != "tract", Version(version), title

@@ -103,7 +103,7 @@ class SessionStart:
 
 @pytest.fixture
 def t2n_engine(request: pytest.FixtureRequest) -> SelectedEngine | None:
-    """The engine of this test; None in a test that has none."""
+    """Return the engine of this test; None in a test that has none."""
     return getattr(request, "param", None)
 
 

@@ -59,7 +59,7 @@ def export_times(folder: Path, peer: Peer | None, longest: int) -> dict[str, Any
 
 
 def _seconds(peer: Peer, job: dict[str, Any], budget: float = BUDGET) -> float | str:
-    """The median, or why there is none."""
+    """Return the median, or why there is none."""
     answer = peer.ask({**job, "version": "0.23.9"}, budget)
     return (
         str(answer["error"]) if answer.get("error") else float(sorted(answer["seconds"])[len(answer["seconds"]) // 2])

@@ -52,7 +52,7 @@ def _export(name: str) -> ModelExport:
 
 
 def _rate(name: str, folder: Path) -> dict[str, float]:
-    """Of the check alone: load, optimise and run in a process of its own, compare."""
+    """Return the checks per second: load, optimise and run in a process of its own, and compare."""
     result = _export(name).to(TractNNEF(VERSIONS[-1], check_io=False), folder / "checked.tar")
     result.assert_parity("approximate")  # starts the worker, computes the reference
     started, cpu = time.perf_counter(), time.process_time()

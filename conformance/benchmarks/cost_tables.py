@@ -12,7 +12,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def growth_table(curves: dict[str, dict[Any, dict[str, float]]]) -> str:
-    """A table per curve: CPU time, and time per piece, which is constant where the curve is a line."""
+    """Return a table per curve: CPU time, and time per piece, which is constant where the curve is a line."""
     parts = []
     for what, points in curves.items():
         rows = []
@@ -84,7 +84,7 @@ def _added(before: dict[str, float], one: dict[str, float], kind: str, floor: st
 
 
 def markdown(results: dict[str, Any]) -> list[str]:
-    """The sections of what was measured."""
+    """Return the sections of what was measured."""
     parts = []
     if "growth" in results:
         how = "CPU time in one process, in turns; `each` is per node, weight or axis."

@@ -75,7 +75,7 @@ def run(form: str, gigabytes: float, folder: Path) -> dict[str, Any]:
 
 
 def _write_plain(path: Path, layers: list[Any]) -> None:
-    """The same bytes by the system's own call, as large pieces as it takes."""
+    """Write the same bytes by the system's own call, in pieces as large as it takes."""
     with path.open("wb", buffering=0) as out:
         for layer in layers:
             rest = memoryview(layer.weight.detach().numpy()).cast("B")
@@ -84,7 +84,7 @@ def _write_plain(path: Path, layers: list[Any]) -> None:
 
 
 def _clear(path: Path) -> None:
-    """The file is gone, and what was waiting for the disk is written: each turn begins alike."""
+    """Remove the file and write all that waits for the disk, so that each turn begins alike."""
     if path.is_dir():
         shutil.rmtree(path)
     path.unlink(missing_ok=True)

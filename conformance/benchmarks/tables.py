@@ -23,7 +23,7 @@ _HOW = (
 
 
 def growth(times: dict[int, float]) -> float:
-    """The exponent k of time ~ n^k, by least squares over the logarithms."""
+    """Return the exponent k of time ~ n^k, by least squares over the logarithms."""
     xs, ys = [math.log(n) for n in times], [math.log(t) for t in times.values()]
     mean_x, mean_y = statistics.fmean(xs), statistics.fmean(ys)
     return sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)) / sum((x - mean_x) ** 2 for x in xs)
@@ -38,7 +38,7 @@ def machine_line(machine: dict[str, Any]) -> str:
 
 
 def export_table(export: dict[str, dict[str, Any]]) -> str:
-    """n × (Linear + ReLU), seconds: medians."""
+    """Return the median seconds of an export of n × (Linear + ReLU)."""
     ours = {int(n): float(s) for n, s in export["ours"].items()}
     floor = {int(n): float(s) for n, s in export["torch.export"].items()}
     peer = {int(n): s for n, s in export.get("peer", {}).items()}
@@ -95,7 +95,7 @@ EXPORTERS = {"peer": "torch-to-nnef", "onnx": "torch.onnx"}
 
 
 def engine_table(entries: list[dict[str, Any]]) -> str:
-    """One table per engine."""
+    """Return the speeds as a table per engine."""
     parts = []
     others = [who for who in EXPORTERS if any(who in e for e in entries)]
     for engine in dict.fromkeys(e["engine"] for e in entries):

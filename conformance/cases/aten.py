@@ -78,7 +78,7 @@ class SampleSource:
     """Reason -> samples that are not usable."""
 
     def usable(self, most: int | None = None) -> Iterator[AtenSample]:
-        """The first `most` usable samples; ids count all samples, so that they stay when a definition changes."""
+        """Yield the first `most` usable samples; ids count all samples, so that they stay when others become usable."""
         found = 0
         # PyTorch's generators switch gradients off and on when they end: not in the middle of some later capture
         with closing(self._calls()) as calls:
@@ -222,7 +222,7 @@ class _RandomStates:
 
     @staticmethod
     def _swap(change: Callable[[], Any]) -> tuple[Any, ...]:
-        """The states after `change`; those before it are put back."""
+        """Return the states after `change`, and put back those before it."""
         before = torch.get_rng_state(), np.random.get_state(), random.getstate()
         change()
         after = torch.get_rng_state(), np.random.get_state(), random.getstate()
@@ -293,7 +293,7 @@ def _modules() -> dict[str, Any]:
 
 @cache
 def all_aten_cases() -> tuple[AtenCase, ...]:
-    """Every operator and module in each of DTYPES that it has, in the order of the databases; in place in float32."""
+    """Return the cases of all operators and modules in each of DTYPES that they have; in place in float32."""
     cases = []
     for name, info in _operators().items():
         known = set(getattr(info, "dtypes", ()))

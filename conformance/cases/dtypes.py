@@ -66,7 +66,7 @@ def function(of: Callable[..., Any]) -> Callable[[torch.dtype], nn.Module]:
 def layer(
     make: Callable[[], nn.Module], call: Callable[[Any, Tensor], Any] | None = None
 ) -> Callable[[Any], nn.Module]:
-    """A layer in the dtype; `call` says what is done with it."""
+    """Return a layer in the dtype; `call` says what is done with it."""
 
     return lambda dtype: Layered(make().to(dtype), call)
 

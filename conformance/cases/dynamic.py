@@ -50,13 +50,13 @@ def _ints(high: int, *shape: int) -> Callable[[], Tensor]:
 def of(
     function: Callable[..., Any], x: Callable[[], Tensor], axes: Axes, y: Callable[[], Tensor] | None = None
 ) -> DynamicNet:
-    """A net that is a function, of one input or two."""
+    """Return a net that is a function, of one input or two."""
     inputs = {"x": x} if y is None else {"x": x, "y": y}
     return DynamicNet(lambda: Function(function, len(inputs)), lambda: {n: make() for n, make in inputs.items()}, axes)
 
 
 def layer(make: Callable[[], nn.Module], x: Callable[[], Tensor], axes: Axes) -> DynamicNet:
-    """A net that is a layer whose forward takes `x` or `input`."""
+    """Return a net that is a layer whose forward takes `x` or `input`."""
 
     def build() -> nn.Module:
         made = make().eval()
@@ -121,7 +121,7 @@ def _written(x: Tensor, steps: slice) -> Tensor:
 
 
 def _frames_by_strides(x: Tensor) -> Tensor:
-    """As torchaudio.compliance.kaldi does it; there is a frame at least."""
+    """Return overlapping frames as torchaudio.compliance.kaldi makes them; there is at least one."""
     frames = x.as_strided((x.shape[0] // 4, 3), (4, 1))
     return frames.square().sum(1) - frames.amax(0).sum()
 
@@ -135,7 +135,7 @@ def _relative(m: Layer, x: Tensor) -> Tensor:
 
 
 def _masked_mean(x: Tensor, y: Tensor) -> Tensor:
-    """The mean over the first y[b] steps."""
+    """Return the mean over the first y[b] steps."""
     inside = torch.arange(x.shape[1])[None, :] < y[:, None]
     return (x * inside[:, :, None]).sum(1) / inside.sum(1, keepdim=True).clamp(min=1)
 

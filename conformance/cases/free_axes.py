@@ -39,7 +39,7 @@ def free_axes(model: Callable[..., Any], inputs: Sequence[Tensor]) -> list[list[
 
 
 def named(groups: Iterable[Sequence[Axis]], names: Sequence[str]) -> dict[str, dict[int, str]]:
-    """As `dynamic_axes` takes them, with one symbol for each group."""
+    """Return the axes as `dynamic_axes` takes them, with one symbol for each group."""
     axes: dict[str, dict[int, str]] = {}
     for symbol, group in zip(ascii_uppercase, groups, strict=False):
         for i, axis in group:
@@ -48,13 +48,13 @@ def named(groups: Iterable[Sequence[Axis]], names: Sequence[str]) -> dict[str, d
 
 
 def _choices(axes: Sequence[Axis]) -> Iterable[list[Axis]]:
-    """All of them first, single ones last."""
+    """Return the subsets of axes to try, all of them first, single ones last."""
     counts = range(len(axes), 0, -1) if len(axes) <= _MOST else (len(axes), 1)
     return (list(chosen) for count in counts for chosen in itertools.combinations(axes, count))
 
 
 def _runs(model: Callable[..., Any], inputs: Sequence[Tensor], axes: Sequence[Axis], length: int) -> bool:
-    """True if PyTorch takes these axes in some other length; 1 is none, since it would be broadcast."""
+    """Return whether PyTorch takes these axes in another length; not 1, which would be broadcast."""
     sizes = (length + 1, length + 2, length + 3, length + 4, 2 * length, 3 * length, length - 1)
     return any(_runs_at(model, inputs, axes, size) for size in sizes if size > 1)
 

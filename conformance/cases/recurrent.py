@@ -187,12 +187,12 @@ _MODELS = {"none": Plain, "given": WithState, "from_encoder": FromEncoder, "same
 
 
 def all_cases() -> list[RecurrentCase]:
-    """The whole product, without what PyTorch does not have."""
+    """Return the cases of all settings together, without those that PyTorch does not have."""
     return [case for values in itertools.product(*CHOICES.values()) if (case := RecurrentCase(*values)).possible]
 
 
 def representative_cases(cases: Sequence[RecurrentCase]) -> list[RecurrentCase]:
-    """A small selection in which every pair of settings occurs."""
+    """Return a small selection of cases in which every pair of settings occurs."""
     return list(_pairwise(cases))
 
 

@@ -17,7 +17,7 @@ Axes = Mapping[str, Mapping[int, str]]
 
 
 def cut_to_one(inputs: Mapping[str, Any], axes: Axes, symbols: Sequence[str]) -> dict[str, Any]:
-    """The inputs with only the first element along every axis of these symbols."""
+    """Return the inputs with only the first element along every axis of these symbols."""
     cut: dict[str, Any] = {}
     for name, value in inputs.items():
         for axis, symbol in axes.get(name, {}).items():
@@ -28,7 +28,7 @@ def cut_to_one(inputs: Mapping[str, Any], axes: Axes, symbols: Sequence[str]) ->
 
 
 def symbols_at_one(model: nn.Module, inputs: Mapping[str, Any], axes: Axes) -> list[str]:
-    """As many symbols as can be 1 together in PyTorch, in the order in which they are declared."""
+    """Return as many symbols as can be 1 together in PyTorch, in the order in which they are declared."""
     source = source_of(model)
     found: list[str] = []
     for symbol in dict.fromkeys(symbol for of in axes.values() for symbol in of.values()):
@@ -61,7 +61,7 @@ def export_at_one(model: nn.Module, inputs: Mapping[str, Any], axes: Axes, **opt
 
 
 def in_rows(inputs: Mapping[str, Any], axes: Axes, symbols: Sequence[str], count: int) -> dict[str, Any]:
-    """The inputs with `count` elements along every axis of these symbols: their own repeated, floats varied."""
+    """Return the inputs with `count` elements along every axis of these symbols: their own repeated, floats varied."""
     random = torch.Generator().manual_seed(count)
     found: dict[str, Any] = {}
     for name, value in inputs.items():

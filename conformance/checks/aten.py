@@ -15,7 +15,7 @@ SECONDS_TO_RUN = 30
 
 
 def check_sample(sample_id: str, nnef_export: Callable[[ModelExport], ExportResult], export: ModelExport) -> SampleLine:
-    """What becomes of one sample: no error leaves this."""
+    """Return the outcome of one sample; an error is one too."""
     try:
         with limited(SECONDS_TO_EXPORT):
             result = nnef_export(export)

@@ -88,13 +88,13 @@ class CaseLine:
 
 
 def read_lines(path: Path) -> list[CaseLine]:
-    """The lines of a file, the last of each case and engine."""
+    """Return the lines of a file, the last of each case and engine."""
     found = (CaseLine.from_json(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
     return list({(line.case, line.engine): line for line in found}.values())
 
 
 def sample_line(sample_id: str, outcome: Outcome) -> SampleLine:
-    """The line of an outcome."""
+    """Return an outcome as a line of JSON."""
     error = outcome.error
     if outcome.passed or error is None:
         level = outcome.level.value if outcome.level else ""
@@ -112,7 +112,7 @@ def sample_line(sample_id: str, outcome: Outcome) -> SampleLine:
 
 
 def result_of(outcome: Outcome) -> str:
-    """One of RESULTS."""
+    """Return which of RESULTS an outcome is."""
     match outcome.status:
         case Status.PASS:
             return PASS

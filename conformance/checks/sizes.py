@@ -27,7 +27,7 @@ NARROWED = "SmallerRange"
 
 @lru_cache(maxsize=1)
 def samples_of(name: str) -> list[Sample]:
-    """What PyTorch computes at all sizes at which it runs."""
+    """Return what PyTorch computes at all sizes at which it runs."""
     net, found = NETS[name], []
     module = net.module(name)
     for sizes in [*net.traced, *net.judged()]:
@@ -46,14 +46,14 @@ def samples_of(name: str) -> list[Sample]:
 
 @lru_cache(maxsize=1)
 def export_of(name: str, traced: tuple[int, ...]) -> ModelExport:
-    """A pattern traced at these sizes; captured once for all engines, whose cells follow one another."""
+    """Return the export of a pattern traced at these sizes, which the cells of all engines share."""
     net = NETS[name]
     inputs = net.arguments(name, dict(zip(net.symbols, traced, strict=True)))
     return ModelExport(net.module(name), dict(zip("xyz", inputs, strict=False)), dynamic_axes=net.axes)
 
 
 def check_result(result: Any, name: str, traced: Mapping[str, int], timeout: float) -> Outcome:
-    """The outcome of an archive at all sizes of its pattern, the traced ones first."""
+    """Return the outcome of an archive at all sizes of its pattern, the traced ones first."""
     samples = sorted(samples_of(name), key=lambda sample: sample.sizes != traced)
     outcome = check_sizes(
         result.target.engine(),
@@ -68,7 +68,7 @@ def check_result(result: Any, name: str, traced: Mapping[str, int], timeout: flo
 
 
 def _complete(outcome: Outcome, name: str, result: Any) -> Outcome:
-    """A range that leaves out sizes at which PyTorch runs is a refusal, unless the model itself decides by them."""
+    """Return a refusal if the range leaves out sizes at which PyTorch runs and by which the model does not decide."""
     missing = tuple(s for s in outcome.sizes if NETS[name].declares(s) and not accepts(result, s))
     if not missing:
         return outcome
@@ -78,10 +78,10 @@ def _complete(outcome: Outcome, name: str, result: Any) -> Outcome:
 
 
 def accepts(result: Any, sizes: Mapping[str, int]) -> bool:
-    """Whether these sizes are of the range that the archive declares."""
+    """Return whether these sizes are of the range that the archive declares."""
     return range_of(result).holds(sizes)
 
 
 def range_of(result: Any) -> SizeRange:
-    """The range of an archive, which its guard keeps."""
+    """Return the range of an archive, which its guard keeps."""
     return result.graph.sizes

@@ -100,7 +100,7 @@ class Draft:
         return name
 
     def _learn_lengths(self, step: Step, results: Sequence[Any]) -> None:
-        """How many computations lie between the inputs' sizes and a new one. Raises Rejected for too many."""
+        """Note how many computations lie between the inputs' sizes and a new one. Raises Rejected for too many."""
         if step.is_size:
             found = {tuple(-1 if value is None else int(value) for value in results)}
         else:
@@ -174,16 +174,16 @@ class Draft:
         return self.example(name).dim()
 
     def extents(self, name: str, axis: int) -> tuple[int, ...]:
-        """The sizes of one axis, over all runs."""
+        """Return the sizes of one axis, over all runs."""
         return tuple(int(value.shape[axis]) for value in self.values(name))
 
     def fixed(self, name: str, axis: int) -> int | None:
-        """The size of an axis that is the same in all runs."""
+        """Return the size of an axis that is the same in all runs."""
         found = set(self.extents(name, axis))
         return found.pop() if len(found) == 1 else None
 
     def moving(self, name: str) -> list[int]:
-        """The axes whose size varies."""
+        """Return the axes whose size varies."""
         return [axis for axis in range(self.rank(name)) if self.fixed(name, axis) is None]
 
     def tensors(self, wanted: Callable[[str], bool] = lambda _: True, kind: str = "f") -> list[str]:
@@ -204,7 +204,7 @@ class Draft:
         return self.rng.randint(low, high)
 
     def pick(self, wanted: Callable[[str], bool] = lambda _: True, kind: str = "f") -> str:
-        """A tensor, mostly a late one and one with an axis that varies. Raises Rejected if there is none."""
+        """Return a tensor, mostly a late one and one with an axis that varies. Raises Rejected if there is none."""
         found = self.tensors(wanted, kind)
         if self.chance(0.8):
             found = [name for name in found if self.moving(name)] or found
@@ -216,12 +216,12 @@ class Draft:
         return str(self.one_of(found[-4:] if self.chance(0.6) else found))
 
     def axis(self, name: str, moving: float = 0.8) -> int:
-        """One of its axes, with that probability one whose size varies."""
+        """Return an axis of a tensor, with that probability one whose size varies."""
         found = self.moving(name)
         return int(self.one_of(found if found and self.chance(moving) else range(self.rank(name))))
 
     def extent(self, name: str, axis: int) -> str:
-        """The size of an axis as text: a number if it is fixed, mostly, else a step `n… = v….shape[…]`."""
+        """Return the size of an axis as text: a number if it is fixed, mostly, else a step `n… = v….shape[…]`."""
         fixed = self.fixed(name, axis)
         if fixed is not None and self.chance(0.9):
             return str(fixed)

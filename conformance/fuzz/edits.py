@@ -10,14 +10,14 @@ from conformance.fuzz.program import Program, Step
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
-    """The expression with other variables, or numbers, in place of these."""
+    """Return the expression with other variables, or numbers, in place of these."""
     if not names:
         return text
     return re.sub(rf"\b({'|'.join(names)})\b", lambda found: names[found[0]], text)
 
 
 def operands(program: Program, step: Step) -> list[str]:
-    """What may stand in for a step: what it reads of its own kind; for a size also a small number."""
+    """Return the values that may replace a step: those of its kind that it reads, for a size also a small number."""
     sizes = {one.name for one in program.steps if one.is_size}
     known = {one.name for one in program.steps} | {one.name for one in program.inputs}
     read = sorted(step.reads & known)
@@ -34,7 +34,7 @@ def bypassed(program: Program, step: Step, operand: str) -> Program:
 
 
 def without(program: Program, step: Step) -> Iterator[Program]:
-    """All ways to do without a step; the last one also gives up every output that needs it."""
+    """Yield the programs without a step; the last one also gives up every output that needs it."""
     for operand in operands(program, step):
         yield bypassed(program, step, operand)
     lost = {step.name}
@@ -48,7 +48,7 @@ def without(program: Program, step: Step) -> Iterator[Program]:
 
 
 def renumbered(program: Program) -> Program:
-    """The steps named in their order, without gaps."""
+    """Return the steps named in their order, without gaps."""
     names = {step.name: f"{step.name[0]}{index}" for index, step in enumerate(program.steps)}
     steps = tuple(replace(s, name=names[s.name], text=renamed(s.text, names)) for s in program.steps)
     return replace(program, steps=steps, outputs=tuple(names.get(name, name) for name in program.outputs))

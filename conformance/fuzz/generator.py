@@ -21,7 +21,7 @@ _TRIED = ((1, 1, 1), (2, 2, 2), (2, 7, 5), (3, 16, 12), (1, 33, 3), (4, 10, 9), 
 
 
 def generate(seed: int) -> Program:
-    """The model of this seed: the same one on every machine and in every run."""
+    """Return the model of this seed: the same one on every machine and in every run."""
     rng = random.Random(f"inputs {seed}")
     inputs = _inputs(rng)
     symbols = list(dict.fromkeys(d for one in inputs for d in one.dims if isinstance(d, str)))
@@ -81,7 +81,7 @@ def _add_one(draft: Draft) -> bool:
 
 
 def _outputs(draft: Draft) -> list[str]:
-    """What nothing reads, the last ones first; integers and masks stay inside of the model."""
+    """Return the values that no step reads, the last ones first; integers and masks are no outputs."""
     read = {name for step in draft.steps for name in step.reads}
     made = [step.name for step in draft.steps if not step.is_size]
     unread = [name for name in made if name not in read and draft.example(name).is_floating_point()]

@@ -108,7 +108,7 @@ def _is_usual(value: Tensor) -> bool:
 
 
 def judge(program: Program, targets: Sequence[TractNNEF], sizes: Sequence[Sizes] | None = None) -> list[Verdict]:
-    """One verdict per target. The model is captured once."""
+    """Return one verdict per target. The model is captured once."""
     known = references(program, sizes)
     if not known or known[0].sizes != dict(program.example):
         return [
@@ -146,7 +146,7 @@ def judge_one(program: Program, export: ModelExport, target: TractNNEF, known: S
 
 
 def run_all(program: Program, result: ExportResult, engine: KeepsGoing, known: Sequence[Reference]) -> list[Finding]:
-    """What the engine does at every size; where its process ends at one, the others run in a further one."""
+    """Return what the engine does at every size; where its process ends at one, the others run in a further one."""
     names = result.input_names
     findings: list[Finding] = []
     rest = list(known)
@@ -188,7 +188,7 @@ def _difference(one: OutputComparison) -> str:
 
 
 def _is_rounding(program: Program, reference: Reference, outputs: Sequence[Array]) -> bool:
-    """True if the engine is no further from PyTorch in float64 than PyTorch itself with a little noise in each step."""
+    """Return whether the engine is as near to PyTorch in float64 as PyTorch with a little noise in each step."""
     wide = {name: value.double() for name, value in reference.inputs.items()}
     try:
         exact = [o.double().numpy() for o in _outputs(program.model().double(), wide)]
@@ -210,13 +210,13 @@ def _runner(target: TractNNEF) -> KeepsGoing:
 
 
 def outside(finding: Finding) -> Finding:
-    """What was found at sizes outside of the archive's range: an error of the engine is right there."""
+    """Return the finding as one outside of the archive's range, where an error of the engine is right."""
     status = {ENGINE_ERROR: OUTSIDE, WRONG: UNGUARDED}.get(finding.status, finding.status)
     return Finding(finding.sizes, status, finding.message)
 
 
 def summed_up(engine: str, findings: Sequence[Finding], seconds: float) -> Verdict:
-    """The worst of what was found."""
+    """Return the verdict of all findings: the worst of them, with how often each was met."""
     counts = Counter(one.status for one in findings)
     worst = min(counts, key=STATUSES.index, default=NO_SIZE)
     if worst in (RIGHT, OUTSIDE):

@@ -18,7 +18,7 @@ _LINE = re.compile(r"fuzz_\w+\.py:(\d+)")
 def judge_mended(
     program: Program, targets: Sequence[TractNNEF], rounds: int
 ) -> Iterator[tuple[Program, list[Verdict]]]:
-    """The model as it is; then, up to so many times, without the steps that every target refuses."""
+    """Yield the model and its verdicts; then, up to so many times, without the steps that every target refuses."""
     for mended in range(rounds + 1):
         verdicts = judge(program, targets)
         yield program, verdicts
@@ -31,7 +31,7 @@ def judge_mended(
 
 
 def without_refused(program: Program, message: str) -> Program | None:
-    """The program without the steps whose lines an error names; None if it names none, or nothing is left that runs."""
+    """Return the program without the steps whose lines an error names; None without such lines, or if none is left."""
     lines = sorted({int(line) for line in _LINE.findall(message)}, reverse=True)
     steps = [step for step in map(program.step_at, lines) if step is not None]
     changed = program

@@ -91,7 +91,7 @@ class Program:
         return "\n".join(lines) + "\n"
 
     def model(self) -> nn.Module:
-        """The module in evaluation mode; equal programs have equal weights."""
+        """Return the module in evaluation mode; equal programs have equal weights."""
         place = f"fuzz_{zlib.crc32(self.source.encode()):x}.py"
         linecache.cache[place] = (len(self.source), None, self.source.splitlines(keepends=True), place)
         namespace = {**NAMESPACE, "add_noise": add_noise}
@@ -118,7 +118,7 @@ class Program:
         return replace(self, inputs=inputs, steps=tuple(reversed(kept)), example=example)
 
     def step_at(self, line: int) -> Step | None:
-        """The step that stands in this line of the source, counted from 1."""
+        """Return the step that stands in this line of the source, counted from 1."""
         first = self.source.splitlines().index(self._head) + 2
         return self.steps[line - first] if 0 <= line - first < len(self.steps) else None
 
@@ -127,24 +127,24 @@ class Program:
         return f"    def forward(self, {', '.join(one.name for one in self.inputs)}):"
 
     def with_noise(self) -> Program:
-        """Every tensor is slightly off, to learn how much of that comes out at the end."""
+        """Return the program with noise in every tensor, to learn how much of it comes out at the end."""
         noisy = (s if s.is_size else replace(s, text=f"add_noise({s.text})") for s in self.steps)
         return replace(self, steps=tuple(noisy))
 
     def with_all_values(self) -> Program:
-        """Every tensor of the model is an output, to look at what is inside."""
+        """Return the program with every tensor as an output."""
         return replace(self, outputs=tuple(step.name for step in self.steps if not step.is_size))
 
 
 def add_noise(value: Any) -> Any:
-    """Numbers that are off by what a chain of roundings in float32 may make of them."""
+    """Return numbers that are off by what a chain of roundings in float32 may make of them."""
     if isinstance(value, Tensor) and value.is_floating_point():
         return value * (1 + _NOISE * torch.randn_like(value))
     return value
 
 
 def with_weights(module: nn.Module) -> nn.Module:
-    """With signed weights everywhere, also where a fresh layer has zeros and ones, which hide mistakes."""
+    """Return the module with signed weights, also where a new layer has zeros and ones, which hide mistakes."""
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.copy_(torch.randn_like(parameter) * 0.4)
@@ -153,13 +153,13 @@ def with_weights(module: nn.Module) -> nn.Module:
 
 @lru_cache(maxsize=4096)
 def names_in(text: str) -> frozenset[str]:
-    """The variables that an expression reads."""
+    """Return the variables that an expression reads."""
     tree = ast.walk(ast.parse(text, mode="eval"))
     return frozenset(n.id for n in tree if isinstance(n, ast.Name)) - NAMESPACE.keys() - {"self", "add_noise"}
 
 
 def numbers_in(steps: Sequence[Step]) -> list[int]:
-    """The integers that the steps are written with, ascending: where a slice or a decision may turn."""
+    """Return the integers that the steps are written with, ascending: where a slice or a decision may turn."""
     found: set[int] = set()
     for step in steps:
         for node in ast.walk(ast.parse(step.text, mode="eval")):

@@ -55,7 +55,7 @@ def _one_output(program: Program) -> Iterator[Program]:
 
 
 def _prefixes(program: Program) -> Iterator[Program]:
-    """An earlier value as the only output: the shortest that fails."""
+    """Yield programs with an earlier value as their only output."""
     for step in program.steps[:-1]:
         if not step.is_size:
             yield replace(program, outputs=(step.name,))
@@ -87,7 +87,7 @@ def _without_steps(program: Program) -> Iterator[Program]:
 
 
 def _fewer_axes(program: Program) -> Iterator[Program]:
-    """One symbol becomes the number that it was traced at."""
+    """Yield programs in which one symbol is the number that it was traced at."""
     if len(program.symbols) < 2:
         return
     for symbol in program.symbols:

@@ -15,7 +15,7 @@ _LARGEST_IMAGE = 16
 
 
 def judged_sizes(program: Program) -> list[Sizes]:
-    """The example's sizes first, then others: each symbol runs through its own, the symbols differ from each other."""
+    """Return the sizes to judge, the example's first; each symbol runs through its own, all differ from each other."""
     symbols = program.symbols
     rng = random.Random(program.seed)
     found: list[Sizes] = [dict(program.example)]
@@ -48,6 +48,6 @@ def _candidates(program: Program, symbol: str, rng: random.Random) -> list[int]:
 
 
 def _near_thresholds(program: Program, traced: int) -> list[int]:
-    """The numbers in the model and both their neighbours; those where a decision may turn the other way."""
+    """Return the numbers in the model and both their neighbours; those where a decision may turn the other way."""
     numbers: Sequence[int] = [n for n in numbers_in(program.steps) if 2 <= n <= 64]
     return [n for number in numbers for n in (number - 1, number, number + 1) if n != traced]

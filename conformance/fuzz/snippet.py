@@ -18,7 +18,7 @@ from t2n_core.check.parity import check_parity
 
 
 def snippet(program: Program, verdict: Verdict) -> str:
-    """The model, its example, and a test at the sizes where it fails."""
+    """Return the model, its example, and a test at the sizes where it fails."""
     shapes = ", ".join(f'"{i.name}": torch.randn({_numbers(i.shape(program.example))})' for i in program.inputs)
     failing = list(verdict.failing)[:6] or [program.example]
     sizes = ", ".join(str(dict(one)) for one in failing)

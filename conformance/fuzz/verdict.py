@@ -21,7 +21,7 @@ FAILURES = (WRONG, UNGUARDED, EXCEPTION, CRASH, TIMEOUT, HANG, ENGINE_ERROR)
 
 
 def _word(found: re.Match[str]) -> str:
-    """What comes before an expression of sizes, and its outermost operator."""
+    """Return the text before an expression of sizes, and the expression's outermost operator."""
     rest = found[0][len(found[1]) :]
     return found[1] + next((w for w in ("Max", "Min", "Modulo", "FloorDiv") if w in rest), "sizes")
 
@@ -74,7 +74,7 @@ class Verdict:
 
 
 def cause_of(message: str) -> str:
-    """A message without names, numbers and places."""
+    """Return a message without names, numbers and places."""
     for pattern, stand_in in _UNSTABLE:
         message = pattern.sub(stand_in, message)
     return message.strip()[:300]

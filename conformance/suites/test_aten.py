@@ -56,7 +56,7 @@ def test_aten(
 
 @lru_cache(maxsize=1)
 def _exports(case: Any, complete: bool) -> tuple[list[tuple[str, ModelExport]], dict[str, int]]:
-    """The samples of a case, each captured once for all engines, whose cells follow one another."""
+    """Return the samples of a case; the cells of all engines, which follow each other, share their captures."""
     from conformance.cases.aten import SampleSource
 
     plain = case.dtype == "float32" and case.kind != "inplace"

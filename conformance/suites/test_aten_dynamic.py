@@ -38,7 +38,7 @@ def test_aten_dynamic(case: Any, nnef_export: Any, request: pytest.FixtureReques
 
 @lru_cache(maxsize=1)
 def _exports(case: Any, complete: bool) -> tuple[list[tuple[str, ModelExport]], dict[str, int]]:
-    """The samples of a case, each captured once for all engines, whose cells follow one another."""
+    """Return the samples of a case; the cells of all engines, which follow each other, share their captures."""
     from conformance.cases.aten import SampleSource
 
     source = SampleSource(case)

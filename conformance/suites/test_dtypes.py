@@ -51,7 +51,7 @@ def test_halves_summed_in_float32(name: str, nnef_export: Any) -> None:
 @pytest.mark.nnef_export(target="tract")
 @pytest.mark.parametrize("name", ["linear", "conv", "layer_norm", "lstm", "embedding"])
 def test_bfloat16_weights(name: str, nnef_export: Any) -> None:
-    """The engine has no bfloat16: weights and inputs become float32, and a warning says so."""
+    """Check that weights and inputs become float32 with a warning, since the engine has no bfloat16."""
     torch.manual_seed(sum(map(ord, name)))
     net = NETS[name]
     model, x = net.make(torch.bfloat16).eval(), sample(torch.bfloat16, net.shape)

@@ -127,5 +127,5 @@ def test_layer_traced_at_1(name: str, nnef_export: Any) -> None:
 @pytest.mark.nnef_export(target="khronos")
 @pytest.mark.parametrize("name", list(LAYERS))
 def test_layer_in_the_standard(name: str, nnef_export: Any) -> None:
-    """With fixed sizes, in operators of the standard alone."""
+    """Check a layer with fixed sizes, in operators of the standard alone."""
     nnef_export(export_of(name, fixed=True)).assert_parity("approximate")

@@ -81,7 +81,7 @@ def one_sequence_export(kind: str, hidden: int) -> ModelExport:
     [*((k, HIDDEN) for k in ("lstm", "lstm_proj", "gru", "rnn_tanh", "rnn_relu")), ("lstm", 64), ("gru", 64)],
 )
 def test_one_sequence(kind: str, hidden: int, nnef_export: Any) -> None:
-    """A batch of 1, known at export, for which versions have forms of their own."""
+    """Check a batch of 1, known at export, for which releases have forms of their own."""
     nnef_export(one_sequence_export(kind, hidden)).assert_parity("approximate")
 
 
@@ -94,7 +94,7 @@ def dynamic_export_at_one(kind: str, state: str) -> ModelExport:
 @pytest.mark.parametrize("state", ["none", "given"])
 @pytest.mark.parametrize("kind", ["lstm", "lstm_proj", "gru", "rnn_tanh", "rnn_relu"])
 def test_dynamic_traced_at_1(kind: str, state: str, nnef_export: Any) -> None:
-    """One step of one sequence as the example, where both axes are dynamic."""
+    """Check the example of one step of one sequence, where both axes are dynamic."""
     nnef_export(dynamic_export_at_one(kind, state)).assert_parity("approximate")
 
 

@@ -89,7 +89,7 @@ class Emitter(ABC):
         return self.node.outputs[0]
 
     def unique(self, wanted: str) -> str:
-        """An identifier that is not taken, nor the name of an operator."""
+        """Return an identifier that is not taken, nor the name of an operator."""
         base = re.sub(r"\W", "_", wanted)
         if identifier_problem(base):
             base = f"v_{base}"
@@ -160,7 +160,7 @@ class Emitter(ABC):
     def _call_in_f32(
         self, operator: str, args: Sequence[Any], outs: Sequence[Expected] | None, attributes: dict[str, Any]
     ) -> tuple[Value, ...]:
-        """The statement on halves made wider, its results rounded back once."""
+        """Write a statement on halves in float32, and round its results back once."""
 
         def wide(argument: Any) -> Any:
             is_half = isinstance(argument, Value) and argument.dtype == FLOAT16
@@ -195,11 +195,11 @@ class Emitter(ABC):
         )
 
     def fail(self, message: str, hint: str | None = None) -> LowerError:
-        """The error to raise when this operator cannot be written with these arguments."""
+        """Return the error to raise when this operator cannot be written with these arguments."""
         return LowerError(message, origin=self.node.origin, target=str(self.spec), hint=hint)
 
     def _operands(self, signature: Signature, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Numbers at tensor parameters become literals or constants; ranks are aligned where operands broadcast."""
+        """Return the arguments, with numbers as literals or constants, and ranks aligned where operands broadcast."""
         tensors = [p.name for p in signature.parameters if p.is_tensor and p.name in arguments]
         values = [v for n in tensors if isinstance(v := arguments[n], Value)]
         if not values:
@@ -218,7 +218,7 @@ class Emitter(ABC):
         return arguments
 
     def literal(self, number: Scalar, dtype: np.dtype[Any], rank: int = 0) -> Value | float:
-        """A float literal where that is exact for the dtype, else a constant with `rank` axes of size 1."""
+        """Return a float literal where that is exact for the dtype, else a constant with `rank` axes of size 1."""
         with np.errstate(over="ignore"):
             if dtype == FLOAT32 and math.isfinite(np.float32(number)):
                 return float(np.float32(number))
@@ -252,7 +252,7 @@ class Emitter(ABC):
 
     @abstractmethod
     def size(self, dim: Dim, dtype: np.dtype[Any]) -> Value:
-        """A size as a tensor of rank 0."""
+        """Return a size as a tensor of rank 0."""
 
     @abstractmethod
     def positions(self, count: Dim) -> Value:
@@ -275,11 +275,11 @@ class Emitter(ABC):
         return False
 
     def mean_of(self, value: Value, axes: Sequence[int]) -> Value:
-        """The mean over axes, which become 1; in the form that is fast."""
+        """Return the mean over axes, which become 1; in the form that is fast."""
         return self.mean_reduce(value, axes=list(axes))
 
     def mean_of_squares(self, value: Value, axes: Sequence[int]) -> Value:
-        """As `mean_of`, in the form in which the engine recognises the norm that this is a part of."""
+        """Return the mean of squares, in the form in which the engine recognises the norm that this is a part of."""
         return self.mean_of(self.mul(value, value), axes)
 
     def accumulator(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -288,11 +288,11 @@ class Emitter(ABC):
 
     # ---------------------------------------------------------------------------------------------------- constants
     def block_layout(self) -> BlockLayout:
-        """How weights in blocks of 4 bits are stored. Raises LowerError where they cannot be read."""
+        """Return how weights in blocks of 4 bits are stored. Raises LowerError where they cannot be read."""
         raise self.fail("weights in blocks of 4 bits have no form in NNEF")
 
     def variable(self, label: str, weight: WeightSource, *, form: str = "") -> Value:
-        """A weight under its label; the same label, in the same form, gives the same value."""
+        """Return the variable of a weight; the same label, in the same form, gives the same value."""
         known = self._variables.get(label + form)
         if known is not None:
             return known
@@ -311,7 +311,7 @@ class Emitter(ABC):
         return kinds[dtype.kind]
 
     def constant(self, array: NDArray[Any] | Scalar, dtype: np.dtype[Any] | None = None) -> Value:
-        """A tensor known at export. Equal ones share one variable."""
+        """Return the variable of a tensor that is known at export. Equal ones share one variable."""
         plain = np.asarray(array, dtype=dtype)
         key = (plain.dtype.str, plain.shape, plain.tobytes())
         if key not in self._constants:
@@ -353,12 +353,12 @@ class Emitter(ABC):
         return self.unsqueeze(value, axes=axes)
 
     def twin(self, value: Value) -> Value:
-        """The same numbers as another value, for a second output."""
+        """Return the same numbers as another value, for a second output."""
         self._written.clear()
         return self.squeeze(self.unsqueeze(value, axes=[0]), axes=[0])
 
     def reshape_to(self, value: Value, shape: Sequence[Dim]) -> Value:
-        """The same elements in another shape; of what was only reshaped before, the shape between is left out."""
+        """Return the same elements in another shape, without the shapes between that no other statement reads."""
         wanted = tuple(as_dim(d) for d in shape)
         while value.producer is not None and value.producer.name == "reshape":
             value = next(value.producer.inputs())
@@ -383,7 +383,7 @@ class Emitter(ABC):
         return self.slice(value, axes=[axis], begin=[begin], end=[end])
 
     def fill(self, number: Scalar, shape: Shape, dtype: np.dtype[Any]) -> Value:
-        """A tensor full of one number; sizes may be symbolic."""
+        """Return a tensor full of one number; sizes may be symbolic."""
         one = self.constant(np.full((1,) * len(shape), number, dtype=dtype))
         return self.expand(one, shape)
 

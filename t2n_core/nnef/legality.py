@@ -276,7 +276,7 @@ def _kinds(text: str) -> str:
 
 
 def _fits(argument: Any, kind: str, strict: bool) -> bool:
-    """True if `argument` is of the declared kind. `strict` is the Khronos reading; tract types nothing but syntax."""
+    """Return whether `argument` is of the declared kind; `strict` is the standard's reading, tract's is looser."""
     if kind.endswith("[]"):
         items = argument if isinstance(argument, list | tuple) else None
         return items is not None and all(_fits(item, kind[:-2], strict) for item in items)

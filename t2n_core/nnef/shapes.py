@@ -269,7 +269,7 @@ def infer(name: str, arguments: Arguments) -> Result:
 
 
 def check_shape(got: Sequence[Dim], wanted: Sequence[Dim]) -> bool:
-    """True if a rule's result has the captured shape."""
+    """Return whether a rule's result has the captured shape."""
     return len(got) == len(wanted) and all(same(a, b) for a, b in zip(got, wanted, strict=True))
 
 

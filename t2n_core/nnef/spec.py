@@ -81,7 +81,7 @@ class Spec:
         raise SpecError(f"{self} has no operator `{name}`; {self._elsewhere(name)}", op=name, target=str(self))
 
     def has(self, name: str, attribute: str | None = None) -> bool:
-        """True if the operator works in this version and, if asked, has that argument."""
+        """Return whether the operator works in this version and, if asked, has that argument."""
         row = self._rows.get(name)
         if row is None or row.absent or row.signature.broken or self._is_switched_off(row):
             return False

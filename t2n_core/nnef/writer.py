@@ -143,7 +143,7 @@ def _string_text(value: str) -> str:
 
 
 def _properties(properties: Mapping[str, str]) -> Iterator[str]:
-    """tract's own fragment of texts about the model; an escape before a character is read as that character."""
+    """Return tract's fragment of texts about the model, in which an escaped character is read as that character."""
     pairs = ", ".join(f"({_escaped(key)}, {_escaped(properties[key])})" for key in sorted(properties))
     yield f"{_PROPERTIES}{{\n  properties = [{pairs}];\n}}"
     yield ""

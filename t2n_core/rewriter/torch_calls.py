@@ -49,7 +49,7 @@ def is_torch_function(subject: Any) -> bool:
 
 
 def spellings(subject: Any) -> Iterator[tuple[Any, bool]]:
-    """All callables that are the same function with the same arguments; True where two operands are exchanged."""
+    """Yield the callables that are the same function, each with whether its two operands are exchanged."""
     yield subject, False
     for name in _SAME.get(subject.__name__, (subject.__name__,)):
         for home in (torch, torch.Tensor, *(getattr(torch._C, part) for part in ("_nn", "_linalg", "_special"))):

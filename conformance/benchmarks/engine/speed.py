@@ -28,7 +28,7 @@ ENDINGS = {"peer": ".nnef.tgz", "onnx": ".onnx"}
 
 
 def save_arrays(net: Net, folder: Path) -> Path:
-    """The input and what PyTorch computes."""
+    """Save the input and what PyTorch computes, and return the file."""
     model, x = net.build()
     with torch.inference_mode():
         outputs = tensors_of(model(x))
@@ -86,7 +86,7 @@ def time_engine(engine: ResolvedEngine, cases: list[dict[str, Any]], rounds: int
 def measure(
     group: str, spec: str, folder: Path, peers: Mapping[str, Peer], rounds: int, say: Callable[[str], None]
 ) -> Iterator[list[dict[str, Any]]]:
-    """Of one engine after the other, an entry per net: figures of `ours`, of the `peers` and of `torch`, and sizes."""
+    """Yield for one engine after the other an entry per net: figures of ours, the peers' and torch's, and sizes."""
     nets = GROUPS[group]
     child = subprocess.run(
         [sys.executable, "-m", "conformance.benchmarks.engine.torch_timing", group],

@@ -75,7 +75,7 @@ class TimedArchive:
 
 
 def largest_excess(got: Sequence[np.ndarray[Any, Any]], wanted: Sequence[np.ndarray[Any, Any]]) -> float:
-    """How far the outputs are outside of the tolerance: at most 1 is right."""
+    """Return the largest error as a share of the tolerance: at most 1 is right."""
     if [a.shape for a in got] != [a.shape for a in wanted]:
         return float("inf")
     absolute, relative = CLOSE

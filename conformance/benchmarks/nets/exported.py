@@ -78,7 +78,7 @@ EXPORTED: dict[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {
 
 
 def build(name: str) -> tuple[nn.Module, torch.Tensor]:
-    """One of EXPORTED, with the same weights each time."""
+    """Return the net of this name and its input, with the same weights each time."""
     torch.manual_seed(0)
     model, x = EXPORTED[name]()
     return model.eval(), x

@@ -27,11 +27,11 @@ class LayerNet:
         return ["y"]
 
     def dynamic_axes(self, name: str) -> dict[str, dict[int, str]]:
-        """Of the input under that name."""
+        """Return the dynamic axes of the input under that name."""
         return {name: dict(self.dynamic)} if self.dynamic else {}
 
     def build(self) -> tuple[nn.Module, torch.Tensor]:
-        """The same numbers each time; those of norms are not a new layer's, which do nothing."""
+        """Return the net and its input, the same each time; norms have weights, where a new layer's do nothing."""
         torch.manual_seed(0)
         model = self.make().eval()
         for name, tensor in model.named_parameters():

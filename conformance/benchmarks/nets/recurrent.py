@@ -33,7 +33,7 @@ class RecurrentNet:
         return ["y", "h", "c"] if self.kind == "lstm" else ["y", "h"]
 
     def dynamic_axes(self, name: str) -> dict[str, dict[int, str]]:
-        """Of the input under that name."""
+        """Return the dynamic axes of the input under that name."""
         return {name: {0: "T"}} if self.dynamic else {}
 
     def build(self) -> tuple[nn.Module, torch.Tensor]:

@@ -29,7 +29,7 @@ class Peer:
         self.process: subprocess.Popen[str] | None = None
 
     def ask(self, job: dict[str, Any], budget: float) -> dict[str, Any]:
-        """The answer, or {"error": …} when it takes longer than `budget` seconds."""
+        """Return the answer, or {"error": …} when it takes longer than `budget` seconds."""
         if self.process is None or self.process.poll() is not None:
             environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
             self.process = subprocess.Popen(

@@ -23,7 +23,7 @@ from conformance.benchmarks.peers.jobs import answer_jobs
 
 
 def target(version: str, folder: Path, **options: Any) -> TractNNEF:
-    """The constructor insists on a binary that says its version, and would download one."""
+    """Return a target of the exporter without its constructor's download of a binary."""
     shim = folder / f"tract-{version}"
     shim.write_text(f"#!/bin/sh\necho tract {version}\n", encoding="utf-8")
     shim.chmod(0o755)

@@ -25,7 +25,7 @@ class ModelCase:
         return weathered(self.make().eval()), self.inputs()
 
     def axes_with_batch(self, inputs: Inputs) -> dict[str, dict[int, str]]:
-        """The dynamic axes, and the batch, which is the first axis of every tensor."""
+        """Return the dynamic axes, and the batch, which is the first axis of every tensor."""
         declared = self.dynamic_axes or {}
         tensors = [name for name, value in inputs.items() if isinstance(value, torch.Tensor)]
         return {name: {0: "B", **declared.get(name, {})} for name in tensors}

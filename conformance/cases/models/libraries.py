@@ -15,7 +15,7 @@ import torch
 
 
 def _declare_box_selection() -> torch.library.Library:
-    """The signatures only: no model of the suite selects boxes."""
+    """Declare the signatures of box selection only: no model of the suite runs it."""
     library = torch.library.Library("torchvision", "DEF")
     for name in ("nms", "qnms"):
         library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")  # type: ignore[no-untyped-call]

@@ -18,12 +18,12 @@ def _up(*sizes: int, **more: object) -> Make:
 
 
 def _u_net(m: Function, x: Tensor) -> Tensor:
-    """What is upsampled is cut to the length of what skips."""
+    """Return a net down and up again; the upsampled branch is cut to the length of the skipped one."""
     return m.up(m.down(x).relu())[..., : x.shape[2]] + x
 
 
 def _u_net_padded(m: Function, x: Tensor) -> Tensor:
-    """What is upsampled is padded to the length of what skips."""
+    """Return a net down and up again; the upsampled branch is padded to the length of the skipped one."""
     y = m.up(m.down(x).relu())
     return F.pad(y, (0, x.shape[2] - y.shape[2])) + x
 
@@ -33,7 +33,7 @@ def _resized_back(m: Function, x: Tensor) -> Tensor:
 
 
 def _two_rates(m: Function, x: Tensor) -> Tensor:
-    """A fine and a coarse branch."""
+    """Return the sum of a fine and a coarse branch."""
     coarse = m.coarse(F.avg_pool1d(x, 2, ceil_mode=True)).repeat_interleave(2, 2)
     return m.fine(x) + coarse[..., : x.shape[2]]
 
@@ -53,7 +53,7 @@ def _dense(m: Function, x: Tensor) -> Tensor:
 
 
 def _per_frame(m: Function, x: Tensor) -> Tensor:
-    """A recurrent net over the features of each step: the batch is B * T."""
+    """Run a recurrent net over the features of each step, with a batch of B * T."""
     steps = x.flatten(0, 1)[:, :, None]
     return m.rnn(steps)[0][:, -1].unflatten(0, (x.shape[0], -1))
 

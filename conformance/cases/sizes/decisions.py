@@ -39,7 +39,7 @@ def _table_or_zeros(m: Function, x: Tensor) -> Tensor:
 
 
 def _squeezed(x: Tensor) -> Tensor:
-    """Of another rank where there is one step."""
+    """Return a tensor of another rank where there is one step."""
     return x.squeeze(1) * 2
 
 
@@ -81,7 +81,7 @@ def _windows_of_image(x: Tensor) -> Tensor:
 
 
 def _shifted_windows(x: Tensor) -> Tensor:
-    """As Swin: rolled, cut into windows, and back; [B, H, W, C] of even sizes."""
+    """Roll, cut into windows and put back as Swin does; [B, H, W, C] of even sizes."""
     y = x.permute(0, 2, 3, 1)
     height, width = y.shape[1] // 2 * 2, y.shape[2] // 2 * 2
     y = y[:, :height, :width].roll((-1, -1), (1, 2))
@@ -106,7 +106,7 @@ def _image_pyramid(x: Tensor) -> list[Tensor]:
 
 
 def _laplacian(x: Tensor) -> Tensor:
-    """What a reduced image loses."""
+    """Return the difference of an image and its reduced form."""
     small = F.avg_pool2d(x, 2, ceil_mode=True)
     return x - small.repeat_interleave(2, 2).repeat_interleave(2, 3)[:, :, : x.shape[2], : x.shape[3]]
 
@@ -121,13 +121,13 @@ def _attention_over_pixels(x: Tensor) -> Tensor:
 
 
 def _unshuffled(x: Tensor) -> Tensor:
-    """Where no pixel is left PyTorch leaves the channels as they are."""
+    """Unshuffle pixels; without a pixel PyTorch leaves the channels as they are."""
     even = x[:, :, : x.shape[2] // 2 * 2, : x.shape[3] // 2 * 2]
     return F.pixel_unshuffle(even, 2)
 
 
 def _u_net(m: Function, x: Tensor) -> Tensor:
-    """What is upsampled is padded to what skips."""
+    """Return a net down and up again; the upsampled branch is padded to the skipped one."""
     y = m.up(F.max_pool2d(x, 2))
     rows, columns = x.shape[2] - y.shape[2], x.shape[3] - y.shape[3]
     return torch.cat([x, F.pad(y, (columns // 2, columns - columns // 2, rows // 2, rows - rows // 2))], 1)

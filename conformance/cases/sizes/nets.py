@@ -50,7 +50,7 @@ def lengths(symbol: str, *shape: Extent) -> Input:
 
 
 def flags(*shape: Extent) -> Input:
-    """True and False."""
+    """Return booleans of both values."""
     return Input(shape, lambda shape, _: torch.rand(shape) > 0.4)
 
 
@@ -109,12 +109,12 @@ class SizesNet:
         return [dict(zip(self.symbols, sizes, strict=True)) for sizes in tuples]
 
     def declares(self, sizes: Mapping[str, int]) -> bool:
-        """Whether the user asks for these sizes: from 1 on where nothing else is said."""
+        """Return whether the pattern asks for these sizes: from 1 on where it declares nothing else."""
         bounds = {symbol: self.bounds.get(symbol, (1, None)) for symbol in sizes}
         return all(low <= sizes[name] and (high is None or sizes[name] <= high) for name, (low, high) in bounds.items())
 
     def judged(self) -> Iterator[dict[str, int]]:
-        """All sizes; of several symbols one varies while the others have each of OTHERS. Empty axes come last."""
+        """Yield the sizes to judge; one symbol varies while the others have each of OTHERS. Empty axes come last."""
         symbols = self.symbols
         seen: dict[tuple[int, ...], dict[str, int]] = {}
         for symbol in symbols:
@@ -125,7 +125,7 @@ class SizesNet:
         yield from sorted(seen.values(), key=lambda sizes: 0 in sizes.values())
 
     def module(self, name: str) -> nn.Module:
-        """The net, with weights that its name decides."""
+        """Return the module of the pattern; its name is the seed of the weights."""
         with seeded(name):
             made = Function(self.function, {label: make() for label, make in self.layers.items()})
             return trained(made)
@@ -166,7 +166,7 @@ def of(
     bounds: Mapping[str, tuple[int, int | None]] | None = None,
     **layers: Make,
 ) -> SizesNet:
-    """A net that is a function of its inputs, and before them of the module with these layers, if there are some."""
+    """Return a net that calls a function of its inputs, and first of a module with these layers if there are some."""
     return SizesNet(function, inputs, tuple(at), decides, layers, bounds or {})
 
 

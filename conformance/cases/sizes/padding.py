@@ -60,7 +60,7 @@ def _windows_of_a_multiple(x: Tensor) -> Tensor:
 
 
 def _same_padding(m: Function, x: Tensor) -> Tensor:
-    """As TensorFlow pads a convolution of kernel 5 and stride 2."""
+    """Pad as TensorFlow does for a convolution of kernel 5 and stride 2."""
     size = x.shape[2]
     wanted = max((-(-size // 2) - 1) * 2 + 5 - size, 0)
     return m.conv(F.pad(x, (wanted // 2, wanted - wanted // 2)))

@@ -38,7 +38,7 @@ def _relative(m: Function, x: Tensor) -> Tensor:
 
 
 def _buckets(m: Function, x: Tensor) -> Tensor:
-    """As T5: small distances each, larger ones by their logarithm."""
+    """Return the buckets of T5: one for each small distance, larger ones by their logarithm."""
     place = torch.arange(x.shape[1])
     distance = (place[:, None] - place[None, :]).clamp(min=0)
     large = 4 + (torch.log(distance.clamp(min=1) / 4) / math.log(8) * 4).long().clamp(max=3)
@@ -46,7 +46,7 @@ def _buckets(m: Function, x: Tensor) -> Tensor:
 
 
 def _relative_shift(x: Tensor) -> Tensor:
-    """As Transformer-XL: [B, T, 2 T - 1] to [B, T, T]."""
+    """Shift as Transformer-XL does, from [B, T, 2 T - 1] to [B, T, T]."""
     size = x.shape[1]
     scores = x @ torch.cat([x, x[:, 1:].flip(1)], 1).mT
     padded = F.pad(scores, (1, 0)).reshape(x.shape[0], 2 * size, size)
@@ -67,7 +67,7 @@ def _band(x: Tensor) -> Tensor:
 
 
 def _chunked(x: Tensor) -> Tensor:
-    """Each step sees its own chunk of 4 and all before."""
+    """Return a mask in which each step sees its own chunk of 4 and all before."""
     chunk = torch.arange(x.shape[1]) // 4
     return _attend(x, chunk[None, :] <= chunk[:, None])
 
@@ -123,13 +123,13 @@ def _cached_window(past: Tensor, x: Tensor) -> Tensor:
 
 
 def _ring(x: Tensor, buffer: Tensor) -> tuple[Tensor, Tensor]:
-    """The last 10 steps, whatever comes."""
+    """Return the last 10 steps of a past and the input."""
     kept = torch.cat([buffer, x], 1)[:, -10:]
     return kept, kept.mean(1)
 
 
 def _ring_rolled(x: Tensor, buffer: Tensor) -> Tensor:
-    """A ring buffer of 12 steps, of which at most 5 are written."""
+    """Write at most 5 steps into a ring buffer of 12, and return it."""
     count = min(x.shape[1], 5)
     return torch.cat([buffer[:, count:], x[:, :count]], 1)
 

@@ -26,13 +26,13 @@ def _last_of_min(x: Tensor) -> Tensor:
 
 
 def _centre(x: Tensor) -> Tensor:
-    """The middle 8 steps, all of them where there are fewer."""
+    """Return the middle 8 steps, all of them where there are fewer."""
     start = max(0, (x.shape[1] - 8) // 2)
     return x[:, start : start + 8] * 2
 
 
 def _smoothed(x: Tensor) -> Tensor:
-    """A running mean over 4 steps from the running sum."""
+    """Return a running mean over 4 steps from the running sum."""
     total = F.pad(x.cumsum(1), (0, 0, 4, 0))
     return (total[:, 4:] - total[:, :-4]) / 4
 
@@ -42,7 +42,7 @@ def _ends(x: Tensor) -> Tensor:
 
 
 def _shifted_right(m: Function, x: Tensor) -> Tensor:
-    """What a decoder is given while it learns: a start token, and all but the last step."""
+    """Return the input of a decoder in training: a start token, and all but the last step."""
     return torch.cat([m.start.weight.expand(x.shape[0], 1, 4), x[:, :-1]], 1)
 
 

@@ -12,7 +12,7 @@ MOST_CHANNELS = 40
 
 
 def channels_at(d: Draft, axis: int, *ranks: int) -> tuple[str, int]:
-    """A tensor of one of these ranks whose `axis` has a fixed size, and that size; transposed if need be."""
+    """Return a tensor of one of these ranks whose `axis` has a fixed size, and that size; transposed if need be."""
 
     def fits(name: str) -> bool:
         fixed = d.fixed(name, axis) if d.rank(name) in ranks else None

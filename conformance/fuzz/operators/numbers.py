@@ -53,13 +53,13 @@ def binary(d: Draft) -> str:
 
 
 def outer(d: Draft) -> str:
-    """All pairs along one axis."""
+    """Combine all pairs of elements along one axis."""
     v = d.pick(lambda one: d.rank(one) in (1, 2, 3))
     return d.tensor(f"{v}.unsqueeze(1) - {v}.unsqueeze({0 if d.rank(v) == 1 else 2})")
 
 
 def with_size(d: Draft) -> str:
-    """A number made of sizes."""
+    """Return a number made of sizes."""
     v = d.pick()
     n = any_size(d) if d.chance(0.6) else computed(d)
     c = d.one_of(BOUNDS)

@@ -10,7 +10,7 @@ from conformance.fuzz.operators.slices import at
 
 
 def indices(d: Draft, n: str) -> str:
-    """The text of indices into an axis of `n` elements."""
+    """Return the text of indices into an axis of `n` elements."""
     k = d.one_of(SMALL)
     return str(
         d.rng.choices(
@@ -51,7 +51,7 @@ def gather(d: Draft) -> str:
 
 
 def one_place(d: Draft) -> str:
-    """The step whose place is computed as a tensor."""
+    """Return the step whose place is computed as a tensor."""
     v = d.pick(lambda one: d.rank(one) > 1)
     axis = d.axis(v, 1.0)
     n = d.extent(v, axis)
@@ -60,7 +60,7 @@ def one_place(d: Draft) -> str:
 
 
 def mask_by_position(d: Draft) -> str:
-    """A mask over one axis of a tensor, and what it hides."""
+    """Return a mask over one axis of a tensor, and what it hides."""
     v = d.pick()
     axis = d.axis(v, 1.0)
     n = d.extent(v, axis)
@@ -90,7 +90,7 @@ def hidden(d: Draft, v: str, mask: str) -> str:
 
 
 def mask_of_pairs(d: Draft) -> str:
-    """A mask over the last two axes: causal, a band, everything."""
+    """Return a mask over the last two axes: causal, a band, everything."""
     v = d.pick(lambda one: d.rank(one) > 1)
     n, m = d.extent(v, -2), d.extent(v, -1)
     k = d.whole(-3, 3)
@@ -112,7 +112,7 @@ def triangle(d: Draft) -> str:
 
 
 def embedding(d: Draft) -> str:
-    """A table of positions, looked up at computed ones."""
+    """Return a table of positions, looked up at computed ones."""
     length, width = d.one_of((8, 16, 40, 64)), d.one_of((4, 6, 8))
     n = never_negative(d, any_size(d))
     place = d.one_of((f"% {length}", f".clamp(max={length - 1})", f"// {d.one_of((2, 3))} % {length}"))
@@ -121,7 +121,7 @@ def embedding(d: Draft) -> str:
 
 
 def table(d: Draft) -> str:
-    """The first rows of a table of numbers, as positions are added."""
+    """Return the first rows of a table of numbers, as positions are added."""
     v = d.pick(lambda one: d.rank(one) > 1 and d.fixed(one, -1) is not None)
     axis = d.rank(v) - 2
     n, width = d.extent(v, axis), d.fixed(v, -1)

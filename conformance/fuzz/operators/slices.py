@@ -115,7 +115,7 @@ def same_shape(d: Draft, v: str) -> Callable[[str], bool]:
 
 
 def in_the_middle(d: Draft) -> str:
-    """A crop around the middle."""
+    """Return a crop around the middle."""
     v = d.pick()
     axis = d.axis(v, 1.0)
     n, c = d.extent(v, axis), d.one_of(SMALL)
@@ -124,7 +124,7 @@ def in_the_middle(d: Draft) -> str:
 
 
 def pads(d: Draft, v: str, axis: int, before: str, after: str) -> str:
-    """The arguments of F.pad for one axis."""
+    """Return the arguments of F.pad for one axis."""
     return f"({'0, 0, ' * (d.rank(v) - 1 - axis)}{before}, {after})"
 
 
@@ -159,7 +159,7 @@ def differences(d: Draft) -> str:
 
 
 def with_neighbour(d: Draft) -> str:
-    """Each step with the one before it."""
+    """Combine each step with the one before it."""
     v = d.pick()
     axis = d.axis(v, 1.0)
     shifted = f"F.pad({v}, {pads(d, v, axis, '1', '0')}){at(axis, ':-1')}"
@@ -175,7 +175,7 @@ def written_part(d: Draft) -> str:
 
 
 def decided(d: Draft) -> str:
-    """A decision of the model's Python on a size."""
+    """Add a decision of the model's Python on a size."""
     v = d.pick()
     axis = d.axis(v, 1.0)
     n, c = d.extent(v, axis), d.one_of(BOUNDS)

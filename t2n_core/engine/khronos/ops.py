@@ -26,7 +26,7 @@ def aligned(*tensors: Tensor) -> list[Tensor]:
 
 # --------------------------------------------------------------------------------------------------------------- shapes
 def picked(first: int, last: int, step: int, extent: int) -> range:
-    """The indices that `slice` keeps on one axis."""
+    """Return the indices that `slice` keeps on one axis."""
     if step == 1 and last == 0:  # the historical spelling of 'to the end'
         last = extent
     first, last = (v + extent if v < 0 else v for v in (first, last))
@@ -55,7 +55,7 @@ def box(
     dilation: Sequence[int] = (),
     normalize: bool = False,
 ) -> Tensor:
-    """The sum, or with `normalize` the mean, of the window; with border `ignore` of the part inside the tensor."""
+    """Return the sum of each window, or with `normalize` the mean; border `ignore` leaves the padding out."""
     window = Window(input.shape, size, padding, stride, dilation)
     total = window.taps(input, border).sum(-1)
     if not normalize:
@@ -77,14 +77,14 @@ def rms_pool(input: Tensor, **window: Any) -> Tensor:
 def max_pool_with_index(
     input: Tensor, size: Sequence[int], border: str = "constant", **geometry: Any
 ) -> tuple[Tensor, Tensor]:
-    """The largest tap and its index inside the window, row by row; with border `ignore` the padding never wins."""
+    """Return the largest tap and its index in the window, row by row; with border `ignore` the padding never wins."""
     outside = -math.inf if border == "ignore" else 0.0
     values, index = Window(input.shape, size, **geometry).taps(input, border, outside).max(-1)
     return values, index
 
 
 def sample(input: Tensor, index: Tensor, size: Sequence[int], border: str = "constant", **geometry: Any) -> Tensor:
-    """The tap that the index names."""
+    """Return the tap that the index names."""
     return Window(input.shape, size, **geometry).taps(input, border).take_along_dim(index[..., None], -1)[..., 0]
 
 
@@ -217,7 +217,7 @@ def cast(input: Tensor, dtype: Any) -> Tensor:
 
 
 def arg_reduce(pick: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The position, row by row, over all of the axes together."""
+    """Return the position, row by row, over all of the axes together."""
 
     def reduce(input: Tensor, axes: Sequence[int]) -> Tensor:
         axes = sorted(axes)

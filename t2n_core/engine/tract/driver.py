@@ -263,7 +263,7 @@ class TractRunnable:
         return self._call("tract_runnable_run", self._pointer, arrays)
 
     def run_steps(self, steps: Sequence[Sequence[Array]]) -> list[list[Array]]:
-        """One run after the other with the state that each leaves. Raises EngineRunError."""
+        """Run once per step, each with the state that the step before leaves. Raises EngineRunError."""
         driver, state = self._driver, c.c_void_p()
         driver.check(driver.function("tract_runnable_spawn_state")(self._pointer, c.byref(state)), EngineRunError)
         try:

@@ -87,7 +87,7 @@ class SizeRange:
         return [*found, *self.conditions]
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
-        """True if these sizes, of all symbols, are in the range."""
+        """Return whether these sizes, of all symbols, are in the range."""
         return not self.broken(sizes)
 
     def broken(self, sizes: Mapping[str, int]) -> list[str]:
@@ -169,7 +169,7 @@ class SizeRange:
 
 
 def relation_holds(relation: Relational, sizes: Mapping[str, int]) -> bool:
-    """True if a relation holds at these sizes; not where it divides by 0."""
+    """Return whether a relation holds at these sizes; False where it divides by 0."""
     try:
         left, right = (compiled(side)(sizes) for side in relation.args)
     except ZeroDivisionError:

@@ -164,7 +164,7 @@ class Min(_Extreme):
 
 
 def never_negative(e: Any) -> bool:
-    """True if an expression is proven to be at least 0 at all sizes in range; False if nothing is known."""
+    """Return whether an expression is proven to be at least 0 at all sizes in range; False if nothing is known."""
     bound = least(sympy.sympify(e))
     return bound is not None and bound >= 0
 
@@ -252,8 +252,10 @@ def _interval(factor: sympy.Expr) -> tuple[int | None, int | None]:
 
 
 def folded(total: sympy.Expr) -> sympy.Expr:
-    """A sum with one maximum or minimum in it, with the rest inside, where sizes cancel out: `T - Max(0, T - 3)` is
-    `Min(T, 3)`; with a maximum and a minimum, without both where they make up a whole."""
+    """Return a sum with the rest moved into its maximum or minimum, where sizes cancel out there.
+
+    `T - Max(0, T - 3)` is `Min(T, 3)`. A maximum and a minimum that make up a whole cancel each other.
+    """
     if not total.is_Add:
         return total
     terms = sympy.expand(total).as_coefficients_dict()

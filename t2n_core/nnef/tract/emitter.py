@@ -77,7 +77,7 @@ class TractEmitter(Emitter):
         self.graph.extensions += [f"tract_symbol {name}" for name in sizes.names]
 
     def guard_sizes(self) -> None:
-        """A stream has its own sizes, so that an archive for streams says nothing of them."""
+        """State the range of sizes; an archive for streams says nothing of them, since a stream has its own."""
         if self.options.streaming:
             return
         sizes = self.graph.sizes
@@ -102,7 +102,7 @@ class TractEmitter(Emitter):
         return value
 
     def type_name(self, dtype: np.dtype[Any]) -> str:
-        """tract's word for a dtype: `f32`, `i64`."""
+        """Return tract's name of a dtype, such as `f32` or `i64`."""
         if dtype.name not in TRACT_TYPES:
             raise self.fail(f"tract has no dtype {dtype}")
         return TRACT_TYPES[dtype.name]

@@ -26,7 +26,7 @@ _REDUCED = frozenset({"sum_reduce", "mean_reduce", "max_reduce", "min_reduce"})
 
 
 def guard(g: TractEmitter) -> None:
-    """Makes the finished graph fail for sizes out of its range, where the release has no other way.
+    """Make the finished graph fail for sizes out of its range, where the release has no other way.
 
     The statement stands on one way to an output: what fails there fails the whole run. Raises LowerError for a range
     that this release cannot check.
@@ -69,7 +69,7 @@ def _is_empty_at_zero(graph: Graph) -> bool:
 
 
 def _need_solved(g: TractEmitter) -> None:
-    """Raises LowerError where the engine does not find out what a symbol is."""
+    """Raise LowerError where the engine does not find out what a symbol is."""
     if g.traits.solves_sums:
         return
     extents = [extent for value in g.graph.inputs for extent in value.shape if not isinstance(extent, int)]
@@ -84,7 +84,7 @@ def _need_solved(g: TractEmitter) -> None:
 
 
 def _place(graph: Graph) -> Value:
-    """The smallest of the outputs and of the sums and means on the way to them, best of float32."""
+    """Return the smallest of the outputs and of the sums and means on the way to them, best of float32."""
     sizes = dict.fromkeys(graph.sizes.names, _TYPICAL)
 
     def cost(value: Value) -> tuple[bool, int]:
@@ -99,7 +99,7 @@ def _place(graph: Graph) -> Value:
 
 
 def _write(g: TractEmitter, operator: str, arguments: dict[str, Any], dtype: Any, rank: int) -> Value:
-    """Appends a statement as it is: nothing may be simplified in it, nor written in another form."""
+    """Append a statement as it is: nothing may be simplified in it, nor written in another form."""
     value = Value(g.unique(f"{NODE}_{operator}"), np.dtype(dtype), (1,) * rank)
     value.producer = Operation(operator, arguments, (value,))
     g.graph.operations.append(value.producer)
@@ -148,7 +148,7 @@ def _added(g: TractEmitter, place: Value, nothing: Value) -> Value:
 
 
 def _stand_in(g: TractEmitter, place: Value, guarded: Value) -> None:
-    """`guarded` for `place` wherever that is read, or given out."""
+    """Replace `place` by `guarded` in all statements and outputs."""
     for operation in g.graph.operations:
         operation.arguments = {
             name: replace_values(a, lambda v: guarded if v is place else v) for name, a in operation.arguments.items()

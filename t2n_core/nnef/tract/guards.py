@@ -43,7 +43,7 @@ def assertions(sizes: SizeRange, traits: TractTraits) -> list[str]:
 
 
 def _scenarios(sizes: SizeRange) -> Iterator[str]:
-    """The range under two names, or under those of a user's scenarios and one more for each."""
+    """Yield the lines of the range under two names, or under those of a user's scenarios and one more for each."""
     names = [name for own in sizes.scenarios for name in (own, f"{own}_again")] or SCENARIOS
     for name in names:
         own = sizes.scenarios.get(name.removesuffix("_again"), ())
@@ -52,7 +52,7 @@ def _scenarios(sizes: SizeRange) -> Iterator[str]:
 
 
 def assertion(relation: Relational) -> str:
-    """A condition as the engine reads it: `(S+T) <= 20`.
+    """Return a condition as the engine reads it: `(S+T) <= 20`.
 
     It puts in the right side of `T == …` for T, without end if T stands there as well.
     """
@@ -117,8 +117,8 @@ def excess(sizes: SizeRange) -> sympy.Expr:
 
 
 def _parts(relation: Relational) -> Iterator[Relational]:
-    """The relations that say the same as one together, without an extreme that can be taken apart: `max(S, T) <= 9` as
-    `S <= 9` and `T <= 9`."""
+    """Yield relations that together say the same, with extremes taken apart: `S <= 9` and `T <= 9` for
+    `max(S, T) <= 9`."""
     over = sympy.expand(relation.lhs - relation.rhs)
     if isinstance(relation, sympy.Ge | sympy.Gt):
         over = -over

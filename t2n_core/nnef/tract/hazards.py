@@ -28,7 +28,7 @@ class Call:
     signature: Signature
 
     def get(self, name: str) -> Any:
-        """The argument, else its default, else None."""
+        """Return the argument, else its default, else None."""
         if name in self.operation.arguments:
             return self.operation.arguments[name]
         parameter = self.signature.parameter(name)
@@ -68,7 +68,7 @@ class Hazard:
 
 @functools.cache
 def hazards_for(spec: Spec) -> Mapping[str, tuple[Hazard, ...]]:
-    """The hazards of this target version, by operator."""
+    """Return the hazards of this target version, by operator."""
     found: dict[str, list[Hazard]] = {}
     for hazard in all_hazards() if spec.target == "tract" else ():
         if hazard.versions.contains(spec.version, prereleases=True):
@@ -119,7 +119,7 @@ def _wide(size: Any) -> bool:
 
 
 def _window_off_space(call: Call, argument: str, values: Sequence[Any]) -> bool:
-    """The window covers, steps or is padded on the first two axes."""
+    """Return whether the window covers, steps or is padded on the first two axes."""
     trivial = {"size": 1, "stride": 1, "dilation": 1, "padding": 0}
     return any(
         number != neutral for name, neutral in trivial.items() for number in _numbers(list(call.get(name) or ())[:2])
@@ -155,7 +155,7 @@ def _khronos_deconv_filter(call: Call, argument: str, values: Sequence[Any]) -> 
 
 
 def _numbers(argument: Any) -> Iterator[Any]:
-    """The plain numbers inside nested lists; sizes that are expressions are positive and do not count."""
+    """Yield the plain numbers inside nested lists; sizes that are expressions are positive and do not count."""
     if isinstance(argument, list | tuple):
         for item in argument:
             yield from _numbers(item)

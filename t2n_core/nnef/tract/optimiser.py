@@ -33,7 +33,7 @@ _RENEWED = _PRODUCTS | {"conv", "deconv", "box", "max_pool", "select", "tract_co
 
 
 def is_smaller(value: Operand, other: Operand) -> bool:
-    """True for a number, or a tensor that is stretched to the other's shape, beside a tensor of float32."""
+    """Return whether this is a number, or a tensor that is broadcast to the other's shape, beside a float32 tensor."""
     if not isinstance(other, Value) or other.dtype != FLOAT32:
         return False
     if not isinstance(value, Value):
@@ -45,7 +45,7 @@ def is_smaller(value: Operand, other: Operand) -> bool:
 
 
 def is_tiled(value: Value) -> bool:
-    """True if a `tile` can come to stand right before whatever reads `value`."""
+    """Return whether a `tile` can come to stand right before whatever reads `value`."""
     pending, seen = [value], {id(value)}
     while pending:
         operation = pending.pop().producer
@@ -83,7 +83,7 @@ def _origins(*values: Value, stops: frozenset[str] = _HELD) -> Iterator[tuple[Va
 
 
 def passes_strides_wrongly(value: Value) -> bool:
-    """True if a stride at the input of a convolution can be moved to before an operator that it does not commute with.
+    """Return whether a stride at a convolution's input can be moved before an operator with which it does not commute.
 
     The engine moves it over whatever is computed from one value, up to another convolution.
     """
@@ -91,7 +91,7 @@ def passes_strides_wrongly(value: Value) -> bool:
 
 
 def may_be_misread(x: Value, y: Operand) -> bool:
-    """True if an inserted axis of one element gives `x` a wrong stride in an elementwise operator with `y`.
+    """Return whether an inserted axis of one element gives `x` a wrong stride in an elementwise operator with `y`.
 
     It can if both shapes agree after the leading axes of one element, and such a leading axis may be an inserted one.
     """
@@ -140,7 +140,7 @@ def _of_same_axes(value: Value) -> list[Value]:
 
 
 def _may_be_one(extent: Dim) -> bool:
-    """True unless the extent is a number other than 1, or a multiple of a number above 1."""
+    """Return False if the extent is a number other than 1, or a multiple of a number above 1."""
     if isinstance(extent, int):
         return extent == 1
     factor = extent.as_coeff_Mul()[0]
@@ -148,7 +148,7 @@ def _may_be_one(extent: Dim) -> bool:
 
 
 def _inserts(source: Shape, shape: Shape) -> bool:
-    """True if this `reshape` may be one that inserts an axis of one element, also at some sizes only."""
+    """Return whether this `reshape` may be one that inserts an axis of one element, also at some sizes only."""
     before, after = list(source), list(shape)
     while before and after and same(before[0], after[0]):
         before, after = before[1:], after[1:]
@@ -158,18 +158,18 @@ def _inserts(source: Shape, shape: Shape) -> bool:
 
 
 def is_sequence(value: Value) -> bool:
-    """True if a `reshape` of `value` can be moved directly after the sequence output of a scan."""
+    """Return whether a `reshape` of `value` can be moved directly after the sequence output of a scan."""
     return any(made.name == "tract_core_scan" and found is made.outputs[0] for found, made in _origins(value))
 
 
 def is_sum_of_product(value: Value) -> bool:
-    """True if a `reshape` of `value` can be moved directly after a sum in which a product is an operand."""
+    """Return whether a `reshape` of `value` can be moved directly after a sum in which a product is an operand."""
     sums = (made for _, made in _origins(value) if made.name in ("add", "sub"))
     return any(made.name in _PRODUCTS for one in sums for _, made in _origins(*one.inputs()))
 
 
 def folds_batch(value: Value, other: Value) -> bool:
-    """True if `value` comes from a reshape that merges several axes into a batch axis on which `other` has extent 1."""
+    """Return whether `value` is reshaped by merging axes into a batch axis on which `other` has extent 1."""
     operation = value.producer
     if operation is None or operation.name != "reshape":
         return False

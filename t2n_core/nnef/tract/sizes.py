@@ -23,7 +23,7 @@ def is_quotient(bound: Dim) -> bool:
 
 
 def is_seen_within(bound: Dim, size: Dim) -> bool:
-    """True if the engine, which knows of all sizes that they are at least 1, sees that `bound` is at most `size`."""
+    """Return whether the engine sees that `bound` is at most `size`; it knows that all sizes are at least 1."""
     rest = sympy.expand(size - bound)
     least = 0
     for term, number in rest.as_coefficients_dict().items():
@@ -35,7 +35,7 @@ def is_seen_within(bound: Dim, size: Dim) -> bool:
 
 
 def _least(term: sympy.Expr) -> int | None:
-    """The least value of a size, as far as the engine knows it."""
+    """Return the least value of a size, as far as the engine knows it."""
     if term.is_number or term.is_Symbol:
         return 1
     if isinstance(term, FloorDiv) and term.args[0].is_Symbol and term.args[1].is_Integer:

@@ -17,7 +17,7 @@ _ASSERT = "tract_assert "
 
 
 def with_assertions(sizes: SizeRange, lines: Iterable[str]) -> SizeRange:
-    """The part of a range in which the assertions among these lines hold: plain ones all, and of scenarios one.
+    """Return the part of a range in which the assertions among these lines hold: plain ones all, and of scenarios one.
 
     Raises InputError for an assertion that is no condition on the dynamic axes, or leaves no size.
     """

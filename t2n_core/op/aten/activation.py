@@ -200,7 +200,7 @@ def threshold(g: Emitter, self: Value, threshold: Tensorlike, value: Tensorlike)
 
 @op("aten::glu")
 def glu(g: Emitter, self: Value, dim: int = -1) -> Value:
-    """The first half times the sigmoid of the second."""
+    """Return the first half times the sigmoid of the second."""
     axis = dim % self.rank
     x, half = wide_input(g, self), g.output.shape[axis]
     first, second = g.take(x, axis, 0, half), g.take(x, axis, half, self.shape[axis])

@@ -108,7 +108,7 @@ def _float64(g: Emitter, value: Tensorlike) -> Value:
 
 @op("aten::fmod", "prims::fmod")
 def fmod(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
-    """The remainder with the sign of the dividend."""
+    """Return the remainder with the sign of the dividend."""
     if g.output.dtype.kind == "f":
         return g.cast(_fmod_float64(g, self, other)[2], g.output.dtype)
     a, b = _pair(g, self, other)
@@ -117,7 +117,7 @@ def fmod(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
 
 @op("aten::remainder", "prims::remainder")
 def remainder(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
-    """The remainder with the sign of the divisor, Python's `%`."""
+    """Return the remainder with the sign of the divisor, Python's `%`."""
     if g.output.dtype.kind == "f":
         _, b, rest = _fmod_float64(g, self, other)
         return g.cast(g.select(_signs_differ(g, rest, b), g.add(rest, b), rest), g.output.dtype)
@@ -132,7 +132,7 @@ def _signs_differ(g: Emitter, rest: Value, b: Value) -> Value:
 
 @op("aten::floor_divide")
 def floor_divide(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
-    """The quotient rounded towards minus infinity; floats use the exact remainder as Python does: 1 // 0.1 is 9."""
+    """Return the quotient rounded down; floats use the exact remainder as Python does: 1 // 0.1 is 9."""
     if g.output.dtype.kind != "f":
         return formulas.floor_divide(g, *_pair(g, self, other))
     a, b, rest = _fmod_float64(g, self, other)
@@ -245,7 +245,7 @@ def clamp_max(g: Emitter, self: Value, max: Tensorlike) -> Value:
 
 @op("aten::atan2", "aten::arctan2", "prims::atan2")
 def atan2(g: Emitter, self: Value, other: Tensorlike) -> Value:
-    """The angle of the point (other, self), in every quadrant, on the axes, for zeros of both signs and infinities."""
+    """Return the angle of the point (other, self), also on the axes, for zeros of both signs and infinities."""
     y, x = wide_input(g, self), wide_input(g, other)
     tall, wide = formulas.absolute(g, y), formulas.absolute(g, x)
     steep = g.gt(tall, wide)

@@ -22,7 +22,7 @@ def _blocks(g: Emitter, weight: Value) -> Value | None:
 
 @op("aten::linear", target="tract", option="weight_compression", needs=("tract_core_einsum",))
 def linear(g: Emitter, input: Value, weight: Value, bias: Value | None = None) -> Value:
-    """A product with the weight as first operand, which every version takes; float16 is computed in float32."""
+    """Return the product with the weight as first operand, which all releases take; float16 is computed in float32."""
     blocks = _blocks(g, weight)
     if blocks is None:
         return matmul.linear(g, input, weight, bias)

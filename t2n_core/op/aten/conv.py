@@ -20,7 +20,7 @@ MOST_SHIFTS = 64
 
 
 def per_axis(given: int | Sequence[int], count: int) -> list[int]:
-    """One number per spatial axis: `3`, `[3]` and `[3, 3]` mean the same."""
+    """Return one number per spatial axis: `3`, `[3]` and `[3, 3]` mean the same."""
     numbers = [given] if isinstance(given, int) else list(given)
     return numbers * count if len(numbers) == 1 else numbers
 

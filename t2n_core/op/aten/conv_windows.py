@@ -19,7 +19,7 @@ def by_windows(
     groups: int,
     flip: bool = False,
 ) -> Value:
-    """One matrix product per group over the windows, for a filter [out, in/groups, k…] that the graph computes."""
+    """Return a convolution with a filter [out, in/groups, k…] that the graph computes, as a product per group."""
     places = [
         as_dim(floor_div(as_dim(extent - e * (k - 1) - 1), s) + 1)
         for extent, k, s, e in zip(value.shape[2:], weight.shape[2:], stride, dilation, strict=True)

@@ -39,7 +39,7 @@ def tril(g: Emitter, self: Value, diagonal: int = 0) -> Value:
 
 @op("aten::diagonal", "aten::diagonal_copy")
 def diagonal(g: Emitter, self: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
-    """The diagonal of two axes, which becomes the last axis."""
+    """Return the diagonal of two axes, which becomes the last axis."""
     first, second = axis_of(self, dim1), axis_of(self, dim2)
     rest = [a for a in range(self.rank) if a not in (first, second)]
     x = g.permute(self, [*rest, first, second])
@@ -93,7 +93,7 @@ def _chosen(g: Emitter, x: Value, src: Value, offset: int) -> Value:
 
 @op("aten::diag_embed")
 def diag_embed(g: Emitter, self: Value, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Value:
-    """A matrix with the last axis on its diagonal, zero elsewhere."""
+    """Return a matrix with the last axis on its diagonal, zero elsewhere."""
     rank = self.rank + 1
     padded = self
     if offset:  # as long as a side of the matrix

@@ -35,7 +35,7 @@ def grid_sampler(
 
 
 def _wider(g: Emitter, image: Value, grid: Value, align_corners: bool) -> tuple[Value, Value]:
-    """The edges repeated as far as four neighbours reach, and the same places in that.
+    """Return the image with its edges repeated as far as four neighbours reach, and the same places in that.
 
     The engine moves a place to the border before it looks for neighbours, PyTorch each neighbour.
     """

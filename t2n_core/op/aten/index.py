@@ -80,7 +80,7 @@ def flattened(g: Emitter, value: Value) -> Value:
 
 @op("aten::take")
 def take(g: Emitter, self: Value, index: Value) -> Value:
-    """The elements at indices into the flattened tensor."""
+    """Return the elements at indices into the flattened tensor."""
     flat = flattened(g, self)
     return g.pick(flat, whole_index(g, index, flat.shape[0]), axis=0)
 

@@ -24,7 +24,7 @@ def linear(g: Emitter, input: Value, weight: Value, bias: Value | None = None) -
 @op("aten::matmul", "aten::mm", "aten::bmm", "aten::mv", "aten::dot", "aten::vdot")
 def matmul(g: Emitter, self: Value, other: Value | None = None, mat2: Value | None = None, vec: Value | None = None,
            tensor: Value | None = None) -> Value:  # fmt: skip
-    """The product of matrices or vectors; a vector becomes a matrix for it, and its axis is dropped afterwards."""
+    """Return the product of matrices or vectors; the axis that makes a vector a matrix is dropped afterwards."""
     right = next(v for v in (other, mat2, vec, tensor) if v is not None)
     left, drop = self, []
     if left.rank == 1:
@@ -58,7 +58,7 @@ def addbmm(g: Emitter, self: Value, batch1: Value, batch2: Value, beta: Tensorli
 
 @op("aten::bilinear")
 def bilinear(g: Emitter, input1: Value, input2: Value, weight: Value, bias: Value | None = None) -> Value:
-    """The sum over i and j of input1[i] * weight[o, i, j] * input2[j], for each output o."""
+    """Return the sum over i and j of input1[i] * weight[o, i, j] * input2[j], for each output o."""
     left = g.unsqueeze(input1, axes=[input1.rank - 1, input1.rank])  # [… 1, 1, i]
     halfway = g.matmul(left, g.lift(weight, left.rank))  # [… o, 1, j]
     right = g.unsqueeze(input2, axes=[input2.rank - 1])  # [… 1, j]

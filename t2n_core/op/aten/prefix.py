@@ -88,7 +88,7 @@ _rule("aten::cumprod", PRODUCT)
 
 @op("aten::cumsum", target="tract", since="0.23.9")
 def cumsum(g: Emitter, self: Value, dim: int, dtype: Any = None) -> Value:
-    """The running sum by the engine's own operator."""
+    """Return the running sum by the engine's own operator."""
     x = wide_input(g, self)
     if x.rank == 0:
         return g.cast(x, g.output.dtype)

@@ -52,7 +52,7 @@ def _rules(name: str, skip_nan: bool) -> None:
 
     @op(f"aten::{name}.dim")
     def along(g: Emitter, self: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
-        """The lower of two middle elements."""
+        """Return the median and its index: the lower one of two middle elements."""
         if not self.rank:
             return self, g.constant(np.zeros((), np.int64))
         axis = axis_of(self, dim)

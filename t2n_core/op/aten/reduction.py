@@ -61,7 +61,7 @@ def sum(g: Emitter, self: Value, dim: Axes = None, keepdim: bool = False, dtype:
 
 @op("aten::nansum")
 def nansum(g: Emitter, self: Value, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> Value:
-    """The sum, in which NaN counts as 0."""
+    """Return the sum, in which NaN counts as 0."""
     if self.dtype.kind != "f":
         return sum(g, self, dim, keepdim)
     return _reduction(g, self, dim, keepdim, lambda g, x, a: formulas.sum_of(g, _without_nan(g, x), a))
@@ -82,7 +82,7 @@ def mean(g: Emitter, self: Value, dim: Axes = None, keepdim: bool = False, dtype
 
 @op("aten::nanmean")
 def nanmean(g: Emitter, self: Value, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> Value:
-    """The mean of the elements that are not NaN."""
+    """Return the mean of the elements that are not NaN."""
 
     def formula(g: Emitter, x: Value, axes: list[int]) -> Value:
         numbers = formulas.sum_of(g, g.cast(g.eq(x, x), x.dtype), axes)
@@ -301,7 +301,7 @@ def norm(
 
 @op("aten::dist")
 def dist(g: Emitter, self: Value, other: Value, p: float = 2) -> Value:
-    """The norm of the difference."""
+    """Return the norm of the difference."""
     difference = g.sub(wide_input(g, self), wide_input(g, other))
     return _reduction(g, difference, None, False, lambda g, x, axes: norm_of(g, x, axes, float(p)))
 

@@ -137,7 +137,7 @@ def _arithmetic(g: Emitter, axis: Axis) -> Any:
 
 # ------------------------------------------------------------------------------------------------------------- one axis
 def _nearest(g: Emitter, value: Value, axis: Axis, exact: bool) -> Value:
-    """The element at floor(i * step), or at floor((i + 1/2) * step)."""
+    """Return the element at floor(i * step), or at floor((i + 1/2) * step)."""
     times = axis.factor
     if times == 1:
         return value
@@ -161,7 +161,7 @@ def _source(g: Emitter, do: Any, axis: Axis, align_corners: bool) -> Any:
 
 
 def _weighted(g: Emitter, value: Value, axis: Axis, parts: list[tuple[Any, Value]]) -> Value:
-    """The sum over (index, weight) of elements along an axis."""
+    """Return the sum over (index, weight) of elements along an axis."""
     total: Value | None = None
     for index, weight in parts:
         shape: list[Dim] = [1] * value.rank

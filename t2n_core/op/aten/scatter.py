@@ -191,7 +191,7 @@ def _index_put(
 
 @op("aten::masked_scatter")
 def masked_scatter(g: Emitter, self: Value, mask: Value, source: Value) -> Value:
-    """The elements of `source` one after the other where the mask is true: the n-th true takes the n-th element."""
+    """Return `self` with the elements of `source` where the mask is true: the n-th true takes the n-th element."""
     shape = g.output.shape
     mask = g.expand(g.lift(mask, len(shape)), shape)
     flat = g.cast(flattened(g, mask), np.dtype(np.float32))

@@ -64,13 +64,13 @@ def swapaxes(g: Emitter, self: Value, axis0: int, axis1: int) -> Value:
 
 @op("aten::t", "aten::numpy_T", "aten::t_copy")
 def t(g: Emitter, self: Value) -> Value:
-    """All axes the other way round."""
+    """Return the tensor with its axes in reverse order."""
     return g.permute(self, list(range(self.rank))[::-1])
 
 
 @op("aten::mT", "aten::adjoint", "aten::matrix_H", "aten::mH")
 def matrix_transpose(g: Emitter, self: Value) -> Value:
-    """The last two axes swapped; all tensors here are real."""
+    """Return the tensor with its last two axes swapped; all tensors here are real."""
     return swap(g, self, -2, -1) if self.rank > 1 else self
 
 
@@ -139,7 +139,7 @@ def tiled(g: Emitter, value: Value, repeats: Sequence[Dim]) -> Value:
 def repeat_interleave(
     g: Emitter, self: Value, repeats: Dim, dim: int | None = None, output_size: Dim | None = None
 ) -> Value:
-    """Every element `repeats` times in a row."""
+    """Return each element `repeats` times in a row."""
     x = g.reshape_to(self, [product(self.shape)]) if dim is None else self
     axis = 0 if dim is None else axis_of(x, dim)
     wide = g.unsqueeze(x, axes=[axis + 1])
@@ -174,7 +174,7 @@ def reverse(g: Emitter, value: Value, axis: int) -> Value:
 
 @op("aten::roll")
 def roll(g: Emitter, self: Value, shifts: Sequence[Dim], dims: Sequence[int] = ()) -> Value:
-    """The last `shift` elements of an axis come first; without `dims`, of the flattened tensor."""
+    """Return the tensor with the last `shift` elements of an axis first; without `dims`, of the flattened tensor."""
     if not self.rank:
         return self
     x = self if dims else g.reshape_to(self, [product(self.shape)])

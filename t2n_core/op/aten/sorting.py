@@ -88,7 +88,7 @@ def _register(order: Order, since: str | None) -> None:
 
     @op("aten::kthvalue", target="tract", since=since)
     def kthvalue(g: Emitter, self: Value, k: Dim, dim: int = -1, keepdim: bool = False) -> tuple[Value, Value]:
-        """The k-th smallest, counted from 1."""
+        """Return the k-th smallest element and its index, counted from 1."""
         values, indices = _of_rank_one(g, self, dim, False, k)
         shape, at = g.output.shape, max(self.rank, 1) - 1
         axis = dim % (at + 1)
@@ -122,7 +122,7 @@ def _rank_in(g: Emitter, edges: Value, values: Value, right: bool, dtype: np.dty
 
 @op("aten::bucketize", implied=("out_int32",))
 def bucketize(g: Emitter, self: Tensorlike, boundaries: Value, right: bool = False) -> Value:
-    """The index of the bucket of each element; the boundaries have rank 1."""
+    """Return the index of the bucket of each element; the boundaries have rank 1."""
     return _rank_in(g, boundaries, tensor(g, self, _dtype_of(self, boundaries)), right, g.output.dtype)
 
 

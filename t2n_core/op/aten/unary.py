@@ -190,7 +190,7 @@ def signbit(g: Emitter, self: Value) -> Value:
 
 @op("aten::bitwise_not", "prims::bitwise_not")
 def bitwise_not(g: Emitter, self: Value) -> Value:
-    """The logical not for booleans, the bitwise not for integers."""
+    """Return the logical not for booleans, the bitwise not for integers."""
     if self.dtype == BOOL:
         return g.not_(self)
     return g.tract_core_bitnot(self)

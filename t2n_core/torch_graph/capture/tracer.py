@@ -346,7 +346,7 @@ def _functional(program: torch.export.ExportedProgram) -> torch.export.ExportedP
 
 
 def _is_tied(size: int | torch.SymInt) -> bool:
-    """True for a size that the model computes from other sizes, which have to be known first."""
+    """Return whether the model computes a size from other sizes, which have to be known first."""
     return isinstance(size, torch.SymInt) and not size.node.expr.is_Symbol
 
 
@@ -379,7 +379,7 @@ def _user_fakes(program: torch.export.ExportedProgram) -> list[torch.Tensor]:
 
 
 def _mutates(program: torch.export.ExportedProgram) -> bool:
-    """True if some operator writes into its argument: only then is functionalisation worth a second trace."""
+    """Return whether an operator writes into its argument: only then is functionalisation worth a second trace."""
     return any(
         isinstance(n.target, torch._ops.OpOverload) and n.target._schema.is_mutable
         for n in program.graph.nodes

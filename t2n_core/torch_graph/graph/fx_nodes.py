@@ -111,7 +111,7 @@ _DROPOUTS = frozenset(f"aten::{name}dropout" for name in ("", "feature_", "alpha
 
 
 def _is_useless(kind: str, arguments: dict[str, Any], value: Any) -> bool:
-    """True for what gives its argument back: copies (that keep the strides, which views read) and dropout at rest."""
+    """Return whether a node gives its argument back: copies that keep the strides, and dropout in evaluation."""
     if kind in _DROPOUTS:
         return not arguments["train"] or arguments["p"] == 0
     if kind in _COPIES:

@@ -173,7 +173,7 @@ def replace_sizes(argument: Any, swap: Callable[[sympy.Expr], Any]) -> Any:
 
 
 def is_constant(op: TorchOp) -> bool:
-    """True if every tensor argument is known and no size is symbolic."""
+    """Return whether every tensor argument is known and no size is symbolic."""
     return (
         all(v.data is not None for v in op.inputs)
         and all(o is None or is_static(o.shape) for o in op.outputs)

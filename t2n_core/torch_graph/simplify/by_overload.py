@@ -19,7 +19,7 @@ class ByOverload:
     since they exist only once that package is imported."""
 
     def __init__(self, package: str, path: Iterable[str]) -> None:
-        """The functions are registered by the modules of the package at `path`."""
+        """Create an empty registry, which the modules of the package at `path` fill."""
         self._package, self._path = package, list(path)
         self._found: dict[OpOverload, Callable[..., Any]] = {}
         self._of_libraries: dict[str, Callable[..., Any]] = {}
@@ -43,7 +43,7 @@ class ByOverload:
         return self._found.get(target) or self._of_libraries.get(target._schema.name)
 
     def known(self) -> Iterator[OpOverload]:
-        """Every overload of torch's own operators that has a function; for the test that each has a case."""
+        """Return every overload of torch's own operators that has a function; for the test that each has a case."""
         load_modules(self._package, *self._path)
         return iter(self._found)
 

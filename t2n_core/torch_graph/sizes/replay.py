@@ -55,7 +55,7 @@ def replay(
 
 
 def agree(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    """True if two lists of results hold the same tensors, up to rounding."""
+    """Return whether two lists of results hold the same tensors, up to rounding."""
     if len(one) != len(other):
         return False
     return all(_same(a, b) for a, b in zip(one, other, strict=True))

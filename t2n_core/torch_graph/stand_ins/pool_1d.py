@@ -36,7 +36,7 @@ POOLS = (torch.max_pool1d, functional.max_pool1d, torch.ops.aten.max_pool1d.defa
 
 
 def max_pool1d(pool: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """One of POOLS, whose length may stay symbolic."""
+    """Return what one of POOLS computes; the length may stay symbolic."""
     if _is_free(*args, **kwargs) and not _wants_indices(*args, **kwargs):
         return _by_two_axes(*args, **kwargs)
     return pool(*args, **kwargs)

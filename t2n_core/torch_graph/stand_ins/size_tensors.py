@@ -29,7 +29,7 @@ INTEGERS = (torch.int64, torch.int32)
 
 
 def is_whole_number(value: Any) -> bool:
-    """True for a tensor of integers without axes."""
+    """Return whether a tensor holds integers and has no axes."""
     return isinstance(value, torch.Tensor) and value.dtype in INTEGERS and value.dim() == 0
 
 

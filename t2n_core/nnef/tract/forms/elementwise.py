@@ -71,7 +71,7 @@ def _small_first(g: TractEmitter, x: Operand, y: Operand) -> tuple[Operand, Oper
 
 
 def _may_be_shifted(g: TractEmitter, y: Operand) -> bool:
-    """True if the engine may make this divisor a shift, which rounds down."""
+    """Return whether the engine may make this divisor a shift, which rounds down."""
     if not g.traits.shifts_for_powers:
         return False
     if isinstance(y, Value) and y.weight is None:

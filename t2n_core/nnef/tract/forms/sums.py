@@ -31,7 +31,7 @@ def sum_reduce(g: TractEmitter, input: Value, *, axes: Sequence[int], out: Expec
 
 
 def _fits(value: Value, axes: Sequence[int]) -> bool:
-    """True if no sum along these axes can leave 32 bits: of conditions, and of few small integers."""
+    """Return whether no sum along these axes can leave 32 bits: of conditions, and of few small integers."""
     cast = value.producer
     source = cast.arguments.get("input") if cast is not None and cast.name == "tract_core_cast" else None
     if not isinstance(source, Value) or source.dtype.kind == "f":

@@ -35,7 +35,7 @@ def diff(
 
 @decomposition("aten::mode")
 def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The smallest of the most frequent values, and where it stands last."""
+    """Return the smallest of the most frequent values, and where it stands last."""
     if self.ndim == 0:
         return self.clone(), torch.zeros((), dtype=torch.int64)
     if self.dtype == torch.bool:

@@ -24,7 +24,19 @@ from numpy.typing import NDArray
 from t2n_core.errors import LowerError, Origin, SpecError
 from t2n_core.nnef import shapes
 from t2n_core.nnef.arguments import expressions_in, key_of
-from t2n_core.nnef.graph import ArrayWeight, BlockLayout, Fragment, Graph, Operation, Value, WeightSource, values_in
+from t2n_core.nnef.graph import (
+    BOOL,
+    FLOAT16,
+    FLOAT32,
+    ArrayWeight,
+    BlockLayout,
+    Fragment,
+    Graph,
+    Operation,
+    Value,
+    WeightSource,
+    values_in,
+)
 from t2n_core.nnef.identifiers import identifier_problem
 from t2n_core.nnef.signatures import fragment_signature
 from t2n_core.nnef.sizes.dims import Dim, Shape, as_dim, same, shape_text, symbols_of
@@ -34,8 +46,6 @@ from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 Scalar: TypeAlias = bool | int | float
 Operand: TypeAlias = Value | Scalar
-FLOAT16 = np.dtype(np.float16)
-FLOAT32 = np.dtype(np.float32)
 PRODUCTS = frozenset(["matmul", "linear", "conv", "separable_conv", "deconv", "separable_deconv"])
 """Operators that sum products; where halves are accumulated in float32 they never see halves."""
 
@@ -59,9 +69,9 @@ class NodeContext:
 
 
 class Emitter(ABC):
-    """Builds one graph for one target version. Subclasses hold what differs between NNEF dialects."""
+    """Builds one graph for one target version; subclasses hold the differences between the dialects of NNEF."""
 
-    truths: np.dtype[Any] = np.dtype(np.uint8)
+    truth_dtype: np.dtype[Any] = np.dtype(np.uint8)
     """The dtype that booleans are cast to before they are compared or added up."""
 
     def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
@@ -78,7 +88,7 @@ class Emitter(ABC):
         self._constants: dict[tuple[str, tuple[int, ...], bytes], Value] = {}
         self._variables: dict[str, Value] = {}
 
-    # ---------------------------------------------------------------------------------------------- the node at hand
+    # ---------------------------------------------------------------------------------------------- the torch operator
     def begin(self, name: str, origin: Origin | None, outputs: Iterable[Expected]) -> None:
         """Begin a torch operator: all statements that are written from here on belong to it."""
         self.node = NodeContext(name, origin, tuple(outputs))
@@ -102,12 +112,12 @@ class Emitter(ABC):
         return name
 
     def rename(self, value: Value, wanted: str) -> None:
-        """Gives a value written just now the name that users know."""
+        """Give a value that was just written the name that users know."""
         if value.name != wanted:
             value.name = self.unique(wanted)
 
     def reserve(self, names: Iterable[str]) -> None:
-        """Keeps names for inputs, outputs and symbols."""
+        """Reserve names for inputs, outputs and symbols."""
         self._names.update(names)
 
     # ------------------------------------------------------------------------------------------------------ statements
@@ -121,15 +131,15 @@ class Emitter(ABC):
         return functools.partial(self.one, operator)
 
     def one(self, operator: str, *args: Any, out: Expected | None = None, **attributes: Any) -> Value:
-        """Writes one statement; returns its only, or first, result. `out` as in `call`."""
+        """Write one statement and return its only, or first, result; `out` is its shape where it cannot be inferred."""
         return self.call(operator, *args, outs=None if out is None else [out], **attributes)[0]
 
     def call(
         self, operator: str, *args: Any, outs: Sequence[Expected] | None = None, **attributes: Any
     ) -> tuple[Value, ...]:
-        """Writes one statement; returns all its results. `outs` gives their shapes where they cannot be inferred.
+        """Write one statement and return all its results; `outs` are their shapes where they cannot be inferred.
 
-        An operator of the target, or a fragment that is in the graph already, whose results `outs` must give.
+        `operator` is one of the target, or a fragment that is in the graph already, which needs `outs`.
         """
         if operator in PRODUCTS and self.accumulator(FLOAT16) == FLOAT32:
             halves = [v for v in values_in([*args, *attributes.values()]) if v.dtype == FLOAT16]
@@ -173,7 +183,7 @@ class Emitter(ABC):
     def write(
         self, operator: str, arguments: dict[str, Any], results: Sequence[Expected], dtype: str = ""
     ) -> tuple[Value, ...]:
-        """Appends a statement whose arguments are complete already, or gives the results of an equal one.
+        """Append a statement whose arguments are complete, unless there is an equal one, and return its results.
 
         Some engines join equal statements themselves, and from 0.21 on fail over it where they hold integers.
         """
@@ -206,11 +216,11 @@ class Emitter(ABC):
             return arguments
         rank = max(v.rank for v in values)
         align = signature.name in shapes.BROADCASTING
-        dtype = next((v.dtype for v in values if v.dtype != shapes.BOOL), values[0].dtype)
+        dtype = next((v.dtype for v in values if v.dtype != BOOL), values[0].dtype)
         for name in tensors:
             argument = arguments[name]
             if isinstance(argument, bool | int | float):
-                if dtype == shapes.BOOL and not isinstance(argument, bool):
+                if dtype == BOOL and not isinstance(argument, bool):
                     raise self.fail(f"`{signature.name}` of a condition and numbers only: nothing says their dtype")
                 arguments[name] = self.literal(argument, dtype, rank if align else 0)
             elif align and isinstance(argument, Value) and argument.rank < rank:
@@ -232,23 +242,23 @@ class Emitter(ABC):
 
     @abstractmethod
     def need_sizes(self, names: set[str]) -> None:
-        """Makes the sizes of these symbols readable by the statements that follow."""
+        """Make the sizes of these symbols readable by the statements that follow."""
 
     # -------------------------------------------------------------------------------------------------- what differs
     @abstractmethod
     def declare_symbols(self, sizes: SizeRange) -> None:
-        """Says what the sizes of dynamic axes are called, and which the graph holds for."""
+        """Declare the symbols of dynamic axes, and the range of sizes that the graph holds for."""
 
     def guard_sizes(self) -> None:  # noqa: B027
-        """Makes the finished graph fail for other sizes than declared, where no declaration does that."""
+        """Make the finished graph fail for sizes out of the range, where no declaration does that."""
 
     @abstractmethod
     def external(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Value:
-        """Declares the next input of the graph."""
+        """Declare the next input of the graph, and return its value."""
 
     @abstractmethod
     def cast(self, value: Value, dtype: np.dtype[Any]) -> Value:
-        """`value` in another dtype, with the rounding of PyTorch; `value` itself if it has it already."""
+        """Return `value` in another dtype, rounded as by PyTorch; `value` itself if it has that dtype."""
 
     @abstractmethod
     def size(self, dim: Dim, dtype: np.dtype[Any]) -> Value:
@@ -256,18 +266,18 @@ class Emitter(ABC):
 
     @abstractmethod
     def positions(self, count: Dim) -> Value:
-        """0, 1, …, count - 1 as int64."""
+        """Return 0, 1, …, count - 1 as int64."""
 
     @abstractmethod
     def expand(self, value: Value, shape: Shape) -> Value:
-        """`value`, of the same rank, with its axes of size 1 repeated to `shape`."""
+        """Return `value` with its axes of size 1 repeated to `shape`, which has the same rank."""
 
     @abstractmethod
     def pick(self, value: Value, indices: Value, axis: int) -> Value:
-        """`value` at these non-negative indices along one axis; their axes take its place."""
+        """Return `value` at these non-negative indices along one axis, which their axes replace."""
 
     def stacked_product(self, x: Value, w: Value) -> Value:
-        """`x` [..., I] times `w` [O, I], which is the same for all: [..., O]."""
+        """Return the product [..., O] of `x` [..., I] and the rows of `w` [O, I]."""
         return self.matmul(x, self.lift(w, x.rank), transposeB=True)
 
     def sums_rows(self, lead: Shape) -> bool:
@@ -320,13 +330,13 @@ class Emitter(ABC):
         return self._constants[key]
 
     def fragment(self, fragment: Fragment) -> str:
-        """Adds a fragment once; returns its name."""
+        """Add a fragment unless it is there, and return its name."""
         known = self.graph.fragments.setdefault(fragment.name, fragment)
         if known.text != fragment.text:
             raise self.fail(f"two fragments are called {fragment.name}")
         return fragment.name
 
-    # ----------------------------------------------------------------------------------------- small words for rules
+    # ----------------------------------------------------------------------------------------- short forms for rules
     def repeats(self, value: Value, shape: Shape) -> list[Dim]:
         """Return how often each axis of `value` is repeated for `shape`.
 
@@ -352,8 +362,8 @@ class Emitter(ABC):
             return next(made.inputs())
         return self.unsqueeze(value, axes=axes)
 
-    def twin(self, value: Value) -> Value:
-        """Return the same numbers as another value, for a second output."""
+    def copied(self, value: Value) -> Value:
+        """Return the same numbers under another name, for a second output."""
         self._written.clear()
         return self.squeeze(self.unsqueeze(value, axes=[0]), axes=[0])
 
@@ -377,7 +387,7 @@ class Emitter(ABC):
         return self.transpose(value, axes=list(axes))
 
     def take(self, value: Value, axis: int, begin: Dim, end: Dim) -> Value:
-        """`value[begin:end]` along one axis; bounds are true and non-negative, as every version wants them."""
+        """Return `value[begin:end]` along one axis; bounds within the axis, not negative, as all releases want them."""
         if isinstance(begin, int) and begin == 0 and same(end, value.shape[axis]):
             return value
         return self.slice(value, axes=[axis], begin=[begin], end=[end])
@@ -386,12 +396,3 @@ class Emitter(ABC):
         """Return a tensor full of one number; sizes may be symbolic."""
         one = self.constant(np.full((1,) * len(shape), number, dtype=dtype))
         return self.expand(one, shape)
-
-    def expect(self, value: Value, expected: Expected, what: str = "result") -> None:
-        """Raises LowerError if a rule's result is not what capture promised: the last guard against a wrong graph."""
-        if value.dtype != expected.dtype or not shapes.check_shape(value.shape, expected.shape):
-            raise self.fail(
-                f"the rule gives {value.dtype}{shape_text(value.shape)} as {what}, "
-                f"PyTorch says {expected.dtype}{shape_text(expected.shape)}",
-                hint="this is a bug of the exporter, please report it with the model",
-            )

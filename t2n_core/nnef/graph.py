@@ -14,6 +14,8 @@ from t2n_core.errors import Origin
 from t2n_core.nnef.sizes.dims import Dim, Shape
 from t2n_core.nnef.sizes.ranges import SizeRange
 
+BOOL, INT64 = np.dtype(np.bool_), np.dtype(np.int64)
+FLOAT16, FLOAT32, FLOAT64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 BLOCK_ELEMENTS = 32
 BLOCK_BYTES = 18
 """Bytes of a block of 4-bit numbers with its scale."""

@@ -11,13 +11,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from t2n_core.errors import LowerError
-from t2n_core.nnef.graph import Value, values_in
+from t2n_core.nnef.graph import BOOL, Value, values_in
 from t2n_core.nnef.sizes.dims import Dim, Shape, as_dim, floor_div, is_static, product, same, shape_text
 
 Result: TypeAlias = tuple[Shape, np.dtype[Any]]
 Arguments: TypeAlias = Mapping[str, Any]
-
-BOOL = np.dtype(np.bool_)
 
 
 def broadcast(*shapes: Shape) -> Shape:
@@ -36,15 +34,15 @@ def broadcast(*shapes: Shape) -> Shape:
     return tuple(result)
 
 
-def is_stretched(shape: Shape, other: Shape) -> bool:
-    """Return whether `shape` has extent 1 or no axis where `other` has more; the shapes are aligned at the end."""
+def is_broadcast(shape: Shape, other: Shape) -> bool:
+    """Return whether a tensor of `shape` is broadcast in an operation with one of `other`; aligned at the end."""
     rank = max(len(shape), len(other))
     aligned = ((1,) * (rank - len(s)) + tuple(s) for s in (shape, other))
     return any(same(a, 1) and not same(b, 1) for a, b in zip(*aligned, strict=True))
 
 
-def is_mixed(shape: Shape, other: Shape) -> bool:
-    """Return whether the axes along which `other` is stretched to `shape` are neither all leading nor all trailing."""
+def broadcasts_mixed_axes(shape: Shape, other: Shape) -> bool:
+    """Return whether the axes along which `other` is broadcast to `shape` are neither all leading nor all trailing."""
     kept = [same(a, b) for a, b in zip(shape, other, strict=True)]
     ones = [same(b, 1) for b in other]
     behind = next((i for i, equal in enumerate(kept) if not equal), len(kept))

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.nnef.emitter import FLOAT32, Emitter, Operand
-from t2n_core.nnef.graph import Value
-from t2n_core.op.promote import BOOL, FLOAT64
+from t2n_core.nnef.emitter import Emitter, Operand
+from t2n_core.nnef.graph import BOOL, FLOAT32, FLOAT64, Value
 
 
 def absolute(g: Emitter, x: Value) -> Value:

@@ -13,7 +13,8 @@ from t2n_core.nnef.arguments import expressions_in
 from t2n_core.nnef.dialects import emitter_for
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Fragment, Graph, Operation, Value
-from t2n_core.nnef.sizes.dims import symbols_of
+from t2n_core.nnef.shapes import check_shape
+from t2n_core.nnef.sizes.dims import shape_text, symbols_of
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
@@ -132,8 +133,17 @@ class _Lowering:
             if value is None:
                 self.lost.add(id(variable))  # a result that NNEF cannot give; an error only if somebody reads it
                 continue
-            self.g.expect(value, wanted, f"result {index}" if len(results) > 1 else "result")
+            self._check(value, wanted, f"result {index}" if len(results) > 1 else "result")
             self.values[id(variable)] = value
+
+    def _check(self, value: Value, expected: Expected, place: str) -> None:
+        """Raise LowerError if a rule's result has another shape or dtype than the captured one."""
+        if value.dtype != expected.dtype or not check_shape(value.shape, expected.shape):
+            raise self.g.fail(
+                f"the rule gives {value.dtype}{shape_text(value.shape)} as {place}, "
+                f"PyTorch says {expected.dtype}{shape_text(expected.shape)}",
+                hint="this is a bug of the exporter, please report it with the model",
+            )
 
     def _name_as_torch(self, op: TorchOp, operations: Sequence[Operation]) -> None:
         """Give the results of the last statements the names of the torch graph."""
@@ -182,7 +192,7 @@ class _Lowering:
             self.g.begin(name, None, ())
             value = self._value(variable)
             if id(value) in taken or value.weight is not None:
-                value = self.g.twin(value)
+                value = self.g.copied(value)
             taken.add(id(value))
             value.name = name
             self.g.graph.outputs.append(value)

@@ -9,17 +9,12 @@ import numpy as np
 import sympy
 import torch
 
-from t2n_core.nnef.emitter import FLOAT32, Emitter, Operand
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.emitter import Emitter, Operand
+from t2n_core.nnef.graph import BOOL, FLOAT16, FLOAT32, Value
 from t2n_core.op.dtypes import numpy_dtype, torch_dtype
 
 Tensorlike: TypeAlias = "Value | bool | int | float | sympy.Expr"
 """An argument of type `Tensor` or `Scalar` in a torch schema."""
-
-BOOL = np.dtype(np.bool_)
-INT64 = np.dtype(np.int64)
-FLOAT16 = np.dtype(np.float16)
-FLOAT64 = np.dtype(np.float64)
 
 
 def operand(g: Emitter, value: Tensorlike, dtype: np.dtype[Any]) -> Operand:
@@ -64,7 +59,7 @@ def widened(g: Emitter, value: Value) -> Value:
 
 def as_numbers(g: Emitter, value: Value) -> Value:
     """Return booleans as numbers, which all versions can compare and add up, and float16 as float32."""
-    return g.cast(value, g.truths) if value.dtype == BOOL else widened(g, value)
+    return g.cast(value, g.truth_dtype) if value.dtype == BOOL else widened(g, value)
 
 
 def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -88,5 +83,5 @@ def comparable(g: Emitter, *operands: Tensorlike) -> list[Operand]:
 
 def widened_bool(g: Emitter, value: Operand) -> Operand:
     if isinstance(value, Value):
-        return g.cast(value, g.truths) if value.dtype == BOOL else value
+        return g.cast(value, g.truth_dtype) if value.dtype == BOOL else value
     return int(value) if isinstance(value, bool) else value

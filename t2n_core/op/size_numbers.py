@@ -10,9 +10,8 @@ import numpy as np
 import sympy
 import torch
 
-from t2n_core.nnef.emitter import FLOAT32, Emitter
-from t2n_core.nnef.graph import Value
-from t2n_core.op.promote import FLOAT64
+from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.graph import FLOAT32, FLOAT64, Value
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 
 _INTEGERS = frozenset({"FloorDiv", "CleanDiv", "Mod", "PythonMod", "TruncToInt", "FloorToInt", "CeilToInt"})

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from t2n_core.errors import LowerError
-from t2n_core.nnef.emitter import FLOAT32, Emitter, Expected
-from t2n_core.nnef.graph import Operation, Value
+from t2n_core.nnef.emitter import Emitter, Expected
+from t2n_core.nnef.graph import FLOAT32, Operation, Value
 from t2n_core.nnef.sizes.dims import Dim, Shape, is_static
 from t2n_core.nnef.sizes.ranges import SizeRange
 
@@ -16,7 +16,7 @@ from t2n_core.nnef.sizes.ranges import SizeRange
 class KhronosEmitter(Emitter):
     """Flat NNEF 1.0: standard operators, fixed sizes, scalar (float32), integer and logical tensors."""
 
-    truths = FLOAT32  # there is no arithmetic of integers
+    truth_dtype = FLOAT32  # there is no arithmetic of integers
 
     def declare_symbols(self, sizes: SizeRange) -> None:
         """Declare nothing: `external` refuses an input with a symbol."""

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from t2n_core.errors import LowerError
-from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter, Expected
-from t2n_core.nnef.graph import BlockLayout, Operation, Value
+from t2n_core.nnef.emitter import Emitter, Expected
+from t2n_core.nnef.graph import FLOAT16, FLOAT32, INT64, BlockLayout, Operation, Value
 from t2n_core.nnef.sizes.dims import Dim, Shape, is_static
 from t2n_core.nnef.sizes.range_names import PROPERTY
 from t2n_core.nnef.sizes.ranges import SizeRange
@@ -35,7 +35,6 @@ TRACT_TYPES = {
     **{f"{kind}{bits}": f"{kind[0]}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
     **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
 }
-INT64 = np.dtype(np.int64)
 WHOLE = (np.dtype(np.int32), INT64)
 """Integer dtypes that floats are cast to directly; out of their range PyTorch's own results depend on the processor."""
 FORMS: dict[str, Callable[..., Value]] = {

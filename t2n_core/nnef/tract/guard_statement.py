@@ -9,7 +9,7 @@ import numpy as np
 
 from t2n_core.errors import LowerError
 from t2n_core.nnef.arguments import replace_values
-from t2n_core.nnef.graph import ArrayWeight, Graph, Operation, Value
+from t2n_core.nnef.graph import FLOAT32, ArrayWeight, Graph, Operation, Value
 from t2n_core.nnef.sizes.dims import as_dim, evaluate, product, symbols_of, text
 from t2n_core.nnef.sizes.range_names import NODE
 from t2n_core.nnef.tract.guards import excess
@@ -19,7 +19,6 @@ from t2n_core.nnef.tract.traits import first_release
 if TYPE_CHECKING:
     from t2n_core.nnef.tract.emitter import TractEmitter
 
-_FLOAT32 = np.dtype(np.float32)
 _TYPICAL = 64
 """The size of a dynamic axis for which the smallest tensor is looked for."""
 _REDUCED = frozenset({"sum_reduce", "mean_reduce", "max_reduce", "min_reduce"})
@@ -88,12 +87,12 @@ def _place(graph: Graph) -> Value:
     sizes = dict.fromkeys(graph.sizes.names, _TYPICAL)
 
     def cost(value: Value) -> tuple[bool, int]:
-        return value.dtype != _FLOAT32, math.prod(evaluate(extent, sizes) for extent in value.shape)
+        return value.dtype != FLOAT32, math.prod(evaluate(extent, sizes) for extent in value.shape)
 
     sums = [
         operation.outputs[0]
         for operation in graph.operations
-        if operation.name in _REDUCED and operation.outputs[0].dtype == _FLOAT32
+        if operation.name in _REDUCED and operation.outputs[0].dtype == FLOAT32
     ]
     return min([*graph.outputs, *sums], key=cost)
 
@@ -139,7 +138,7 @@ def _added(g: TractEmitter, place: Value, nothing: Value) -> Value:
         nothing = _write(g, "squeeze", {"input": nothing, "axes": [0]}, np.float32, 0)
     if dtype.kind == "b":
         nothing = _write(g, "gt", {"x": nothing, "y": 0.5}, np.bool_, rank)
-    elif dtype != _FLOAT32:
+    elif dtype != FLOAT32:
         nothing = _write(g, "tract_core_cast", {"input": nothing, "to": g.type_name(dtype)}, dtype, rank)
     x, y = (nothing, place) if g.traits.wants_small_first else (place, nothing)
     guarded = _write(g, "or" if dtype.kind == "b" else "add", {"x": x, "y": y}, dtype, rank)

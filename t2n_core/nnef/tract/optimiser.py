@@ -5,20 +5,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from t2n_core.nnef.emitter import FLOAT16, FLOAT32, PRODUCTS, Operand
-from t2n_core.nnef.graph import Operation, Value
-from t2n_core.nnef.shapes import BROADCASTING, UNARY, is_stretched
+from t2n_core.nnef.emitter import PRODUCTS, Operand
+from t2n_core.nnef.graph import FLOAT16, FLOAT32, Operation, Value
+from t2n_core.nnef.shapes import BROADCASTING, UNARY, is_broadcast
 from t2n_core.nnef.sizes.dims import Dim, Shape, is_static, product, same
-from t2n_core.nnef.tract.propagated import Inherited
+from t2n_core.nnef.tract.propagated import Propagated
 
-_PASSED = frozenset({"reshape", "transpose", "squeeze", "unsqueeze", "concat", "slice", "tract_core_cast"}) | (
+_PASS_TILES = frozenset({"reshape", "transpose", "squeeze", "unsqueeze", "concat", "slice", "tract_core_cast"}) | (
     UNARY - {"tract_core_trilu"}
 )
 """Operators that the engine moves a `tile` through, besides elementwise operators of one tensor and one number."""
 
 
 _PRODUCTS = PRODUCTS | {"tract_core_einsum"}
-_HELD = _PRODUCTS | {"tract_core_scan", "tract_core_gather", "tract_core_trilu"}
+_STOP_RESHAPES = _PRODUCTS | {"tract_core_scan", "tract_core_gather", "tract_core_trilu"}
 """Operators that the engine moves no `reshape` through."""
 
 _MIXES_STRIDES = frozenset({"softmax", "matmul", "linear", "reshape", "tract_core_einsum"})
@@ -28,7 +28,7 @@ _STRIDE_STOPS = frozenset({"conv", "deconv", "tract_core_scan", "tract_core_tril
 
 IN_PLACE = frozenset("add sub mul div max min clamp".split())
 """Operators that the engine computes in the memory of the first operand, many elements at a time."""
-_RENEWED = _PRODUCTS | {"conv", "deconv", "box", "max_pool", "select", "tract_core_cast", "tract_core_scan"}
+_OWN_MEMORY = _PRODUCTS | {"conv", "deconv", "box", "max_pool", "select", "tract_core_cast", "tract_core_scan"}
 """Operators whose result has its own memory, whatever the optimiser does."""
 
 
@@ -41,7 +41,7 @@ def is_smaller(value: Operand, other: Operand) -> bool:
     if value.rank > other.rank:
         return False
     shape = (1,) * (other.rank - value.rank) + value.shape
-    return is_stretched(shape, other.shape) and not is_stretched(other.shape, shape)
+    return is_broadcast(shape, other.shape) and not is_broadcast(other.shape, shape)
 
 
 def is_tiled(value: Value) -> bool:
@@ -58,14 +58,14 @@ def is_tiled(value: Value) -> bool:
             sources = [v for v in sources if product(v.shape) != 1]
             passed = len(sources) == 1
         else:
-            passed = operation.name in _PASSED
+            passed = operation.name in _PASS_TILES
         if passed:
             pending += [v for v in sources if id(v) not in seen]
             seen.update(map(id, sources))
     return False
 
 
-def _origins(*values: Value, stops: frozenset[str] = _HELD) -> Iterator[tuple[Value, Operation]]:
+def _origins(*values: Value, stops: frozenset[str] = _STOP_RESHAPES) -> Iterator[tuple[Value, Operation]]:
     """Yield the values that what follows these can be moved directly after, each with the operation that makes it.
 
     Nothing is moved beyond the operators in `stops`; by default those that hold a `reshape`.
@@ -105,12 +105,12 @@ def may_be_misread(x: Value, y: Operand) -> bool:
     return any(_may_be_one(extent) for extent, _ in in_front)
 
 
-def unit_axis() -> Inherited:
+def unit_axis() -> Propagated:
     """Return the property that the engine may hold a value with an inserted axis of one element and a wrong stride.
 
     The stride is right if all extents are static, except after a sum over a dynamic axis.
     """
-    return Inherited(_of_same_axes, lambda value, found: _gets_unit_axis(value) or any(found))
+    return Propagated(_of_same_axes, lambda value, found: _gets_unit_axis(value) or any(found))
 
 
 def _gets_unit_axis(value: Value) -> bool:
@@ -129,13 +129,13 @@ def _gets_unit_axis(value: Value) -> bool:
 def _of_same_axes(value: Value) -> list[Value]:
     """Return the operands whose axes, as the engine holds them, `value` may have taken over."""
     made = value.producer
-    if made is None or made.name in _RENEWED or _gets_unit_axis(value):
+    if made is None or made.name in _OWN_MEMORY or _gets_unit_axis(value):
         return []
     sources = list(made.inputs())
     if made.name == "tract_core_gather":  # of one element the engine makes a slice, which it moves in front of axes
         return sources[:1]
     if made.name in IN_PLACE:
-        return [v for v in sources if not is_stretched(v.shape, value.shape)][:1]
+        return [v for v in sources if not is_broadcast(v.shape, value.shape)][:1]
     return sources
 
 

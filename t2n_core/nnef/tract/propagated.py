@@ -10,7 +10,7 @@ BARRIER = "tract_core_trilu"
 """The operator that no rewriting of the engine passes."""
 
 
-class Inherited:
+class Propagated:
     """A property of values; each value is visited once, however many others are computed from it.
 
     `sources` returns the values that decide, `rule` the property of a value from the properties of these. There is no
@@ -39,19 +39,19 @@ class Inherited:
         return self._known[value]
 
 
-def known() -> Inherited:
+def known() -> Propagated:
     """Return the property of being a weight, or computed from weights alone, which the engine folds into a weight."""
-    return Inherited(_made_of, lambda value, found: value.weight is not None or (bool(found) and all(found)))
+    return Propagated(_made_of, lambda value, found: value.weight is not None or (bool(found) and all(found)))
 
 
-def folded() -> Inherited:
+def folded() -> Propagated:
     """Return the property of `known` for values whose dynamic shape the engine may drop: not beyond a barrier."""
 
     def is_folded(value: Value, found: Sequence[bool]) -> bool:
         is_barrier = value.producer is not None and value.producer.name == BARRIER
         return not is_barrier and (value.weight is not None or (bool(found) and all(found)))
 
-    return Inherited(_made_of, is_folded)
+    return Propagated(_made_of, is_folded)
 
 
 def _made_of(value: Value) -> list[Value]:

@@ -9,7 +9,7 @@ import sympy
 
 from t2n_core.errors import LowerError
 from t2n_core.nnef.emitter import Expected
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import INT64, Value
 from t2n_core.nnef.sizes import dims
 from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Modulo, at_most, solved, symbols_of
 from t2n_core.nnef.tract.barriers import hide_formula
@@ -17,8 +17,6 @@ from t2n_core.nnef.tract.sizes import negated, signed_parts
 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract.emitter import TractEmitter
-
-_INT64 = np.dtype(np.int64)
 
 
 class SizeValues:
@@ -40,7 +38,7 @@ class SizeValues:
             self._readable.add(name)
             source, axis = self._bearer(name)
             node, g.node = g.node, type(g.node)(f"size_of_{name}", None, ())
-            sizes = g.tract_core_shape_of(source, out=Expected((source.rank,), _INT64))
+            sizes = g.tract_core_shape_of(source, out=Expected((source.rank,), INT64))
             size = g.squeeze(g.slice(sizes, axes=[0], begin=[axis], end=[axis + 1]), axes=[0])
             extent = source.shape[axis]
             if isinstance(extent, sympy.Symbol):
@@ -48,7 +46,7 @@ class SizeValues:
             else:
                 self._readable.add(size.name)
                 wanted = solved(extent, dims.symbol(size.name))
-                results = [Expected((), _INT64)]
+                results = [Expected((), INT64)]
                 (part,) = g.write("tract_core_cast", {"input": wanted, "to": "tdim"}, results)
                 part.name = name
             g.node = node
@@ -77,7 +75,7 @@ class SizeValues:
         size = negated(dim)
         added, taken = signed_parts(size)
         if taken != 0 and not at_most(0, size) and isinstance(added, sympy.Expr) and added.has(FloorDiv, Modulo):
-            difference = self._g.sub(self.scalar(added, _INT64), self.scalar(taken, _INT64))
+            difference = self._g.sub(self.scalar(added, INT64), self.scalar(taken, INT64))
             return self._g.cast(difference, dtype)
         arguments = {"input": size, "to": self._g.type_name(dtype)}
         (size,) = self._g.write("tract_core_cast", arguments, [Expected((), dtype)])
@@ -87,7 +85,7 @@ class SizeValues:
         """Return 0, 1, …, count - 1 as int64."""
         if isinstance(count, int):
             return self._g.constant(np.arange(count, dtype=np.int64))
-        counted = Expected((count,), _INT64)
+        counted = Expected((count,), INT64)
         sizes = self._g.tract_core_range(0, count, 1, out=counted)  # of the engine's own type for sizes
         return hide_formula(self._g, self._g.tract_core_cast(sizes, to="i64", out=counted), never_negative=True)
 

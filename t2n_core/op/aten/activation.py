@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from t2n_core.nnef.emitter import FLOAT32, Emitter
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.graph import FLOAT32, Value
 from t2n_core.nnef.sizes.dims import Dim
 from t2n_core.op import formulas
 from t2n_core.op.promote import Tensorlike, operand, wide_input

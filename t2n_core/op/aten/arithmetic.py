@@ -6,18 +6,9 @@ import math
 from collections.abc import Callable
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import BOOL, FLOAT64, INT64, Value
 from t2n_core.op import formulas
-from t2n_core.op.promote import (
-    BOOL,
-    FLOAT64,
-    INT64,
-    Tensorlike,
-    operand,
-    tensor,
-    wide_dtype,
-    wide_input,
-)
+from t2n_core.op.promote import Tensorlike, operand, tensor, wide_dtype, wide_input
 from t2n_core.op.registry import op
 
 

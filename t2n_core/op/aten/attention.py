@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter, Expected
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.emitter import Emitter, Expected
+from t2n_core.nnef.graph import BOOL, FLOAT16, FLOAT32, Value
 from t2n_core.nnef.sizes.dims import Dim, floor_div, same
 from t2n_core.op import formulas
 from t2n_core.op.aten.matmul import linear
@@ -16,7 +16,6 @@ from t2n_core.op.promote import widened
 from t2n_core.op.registry import op
 from t2n_core.op.weights import known
 
-BOOL = np.dtype(np.bool_)
 LOWEST = float(np.finfo(np.float32).min)
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import BOOL, Value
 from t2n_core.op import formulas
-from t2n_core.op.promote import BOOL, Tensorlike, comparable, operand, tensor
+from t2n_core.op.promote import Tensorlike, comparable, operand, tensor
 from t2n_core.op.registry import op
 
 _COMPARISONS = {

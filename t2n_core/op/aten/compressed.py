@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from t2n_core.nnef.emitter import FLOAT32, Emitter, Expected
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.emitter import Emitter, Expected
+from t2n_core.nnef.graph import FLOAT32, INT64, Value
 from t2n_core.op.aten import index, matmul
 from t2n_core.op.compression import Q40Weight
-from t2n_core.op.promote import INT64
 from t2n_core.op.registry import op
 from t2n_core.op.weights import TensorWeight
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import BOOL, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, as_dim, at_most, is_static, product
 from t2n_core.op.aten.shape import axis_of
-from t2n_core.op.promote import BOOL, INT64
 from t2n_core.op.registry import op
 
 

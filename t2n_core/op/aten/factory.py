@@ -5,9 +5,9 @@ from __future__ import annotations
 import sympy
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import FLOAT64, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim
-from t2n_core.op.promote import FLOAT64, INT64, Tensorlike, operand, tensor
+from t2n_core.op.promote import Tensorlike, operand, tensor
 from t2n_core.op.registry import op
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from t2n_core.nnef.emitter import FLOAT32, Emitter, Expected
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.emitter import Emitter, Expected
+from t2n_core.nnef.graph import FLOAT32, Value
 from t2n_core.op.registry import op
 
 MODES = ("bilinear", "nearest", "bicubic")

@@ -8,10 +8,9 @@ import numpy as np
 
 from t2n_core.nnef import shapes
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import BOOL, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, Shape, product
 from t2n_core.op.aten.shape import axis_of
-from t2n_core.op.promote import BOOL, INT64
 from t2n_core.op.registry import op
 from t2n_core.op.weights import known
 

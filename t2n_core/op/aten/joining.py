@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter, Expected
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, as_dim, has_extremes, is_static, same, within
 from t2n_core.op.aten.shape import axis_of
-from t2n_core.op.promote import INT64
 from t2n_core.op.registry import op
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.graph import FLOAT16, FLOAT32, Value
 from t2n_core.nnef.sizes.dims import Dim, floor_div, product
 from t2n_core.op.registry import op
 from t2n_core.op.weights import derived, known, row

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import BOOL, Value
 from t2n_core.nnef.sizes.dims import Dim, as_dim, at_most, maximum
-from t2n_core.op.promote import BOOL, Tensorlike, tensor
+from t2n_core.op.promote import Tensorlike, tensor
 from t2n_core.op.registry import op
 
 REFLECTION = [f"aten::reflection_pad{count}d" for count in (1, 2, 3)]
@@ -48,7 +48,7 @@ def _statement(g: Emitter, value: Value, amounts: Amounts, border: str, number: 
     if not amounts:
         return value
     if value.dtype == BOOL:
-        return g.cast(_statement(g, g.cast(value, g.truths), amounts, border, number), BOOL)
+        return g.cast(_statement(g, g.cast(value, g.truth_dtype), amounts, border, number), BOOL)
     padding = [amounts.get(axis, (0, 0)) for axis in range(value.rank)]
     if not all(isinstance(amount, int) for pair in padding for amount in pair):
         raise g.fail(f"padding with border {border} by an amount that depends on a dynamic size has no form in NNEF")

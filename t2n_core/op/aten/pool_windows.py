@@ -9,11 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter, Expected
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, as_dim, floor_div, is_static, product
 from t2n_core.op.aten.conv import per_axis
 from t2n_core.op.aten.pad import padded
-from t2n_core.op.promote import INT64
 
 Sizes = int | Sequence[int]
 LOWEST = float(np.finfo(np.float32).min)

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import INT64, Value
 from t2n_core.op import formulas
 from t2n_core.op.aten.diagonal import mask
 from t2n_core.op.aten.reduction import log_sum_exp
 from t2n_core.op.aten.shape import axis_of
-from t2n_core.op.promote import INT64, as_numbers, wide_input
+from t2n_core.op.promote import as_numbers, wide_input
 from t2n_core.op.registry import op
 
 _SQUARE = 64

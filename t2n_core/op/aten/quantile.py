@@ -7,12 +7,12 @@ import math
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, as_dim, floor_div, product
 from t2n_core.op import formulas
 from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.aten.sorting import ordered
-from t2n_core.op.promote import INT64, Tensorlike, tensor, wide_input
+from t2n_core.op.promote import Tensorlike, tensor, wide_input
 from t2n_core.op.registry import op
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import BOOL, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, product
 from t2n_core.op import formulas
-from t2n_core.op.promote import BOOL, INT64, as_numbers, wide_dtype, wide_input, widened
+from t2n_core.op.promote import as_numbers, wide_dtype, wide_input, widened
 from t2n_core.op.registry import op
 
 Axes = int | Sequence[int] | None
@@ -162,7 +162,7 @@ def _first_index(g: Emitter, x: Value, axis: int, operator: str) -> Value:
     found = g.call(operator, x, axes=[axis])[0]
     if x.dtype.kind != "f":
         return found
-    holes = g.cast(formulas.is_nan(g, x), g.truths)
+    holes = g.cast(formulas.is_nan(g, x), g.truth_dtype)
     return g.select(g.ne(g.max_reduce(holes, axes=[axis]), 0), g.argmax_reduce(holes, axes=[axis]), found)
 
 

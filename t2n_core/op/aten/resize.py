@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from t2n_core.nnef.emitter import FLOAT32, Emitter, Expected, Operand
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.emitter import Emitter, Expected, Operand
+from t2n_core.nnef.graph import FLOAT32, FLOAT64, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, as_dim, same
 from t2n_core.op.aten.index import gathered
-from t2n_core.op.promote import INT64, widened
+from t2n_core.op.promote import widened
 from t2n_core.op.registry import op
 
 SINGLE = np.float32
-FLOAT64 = np.dtype(np.float64)
 CUBIC = -0.75
 """The `A` of the cubic convolution that PyTorch uses."""
 

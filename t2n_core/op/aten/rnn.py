@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from t2n_core.nnef.emitter import FLOAT16, FLOAT32, Emitter, Expected
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.emitter import Emitter, Expected
+from t2n_core.nnef.graph import FLOAT16, FLOAT32, Value
 from t2n_core.nnef.sizes.dims import Dim
 from t2n_core.op.fragment import add_fragment, find_fragment
 from t2n_core.op.recurrent import CellWeights, EmitNet, Net, emit_layers, register_recurrent

@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter, Scalar
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import BOOL, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, product, same
 from t2n_core.op import formulas
 from t2n_core.op.aten.index import Places, flattened, whole_index
 from t2n_core.op.aten.prefix import SUM, running
 from t2n_core.op.aten.shape import axis_of
-from t2n_core.op.promote import BOOL, INT64, Tensorlike, tensor
+from t2n_core.op.promote import Tensorlike, tensor
 from t2n_core.op.registry import op
 
 Reducer: TypeAlias = Callable[[Emitter, Value, int, Value, Value, str], Value]
@@ -73,7 +73,7 @@ def _reduced(
     """Return `base` with `source` reduced into it; without `include_self`, the replaced elements do not count."""
     if base.dtype == BOOL:  # a sum of conditions is whether any holds
         kind = {"sum": "amax", "prod": "amin"}.get(reduce, reduce)
-        numbers = g.cast(base, g.truths), axis, index, g.cast(source, g.truths)
+        numbers = g.cast(base, g.truth_dtype), axis, index, g.cast(source, g.truth_dtype)
         return g.cast(_reduced(g, how, *numbers, kind, include_self), BOOL)
     start, kind = base, reduce if reduce != "mean" else "sum"
     if not include_self:

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, as_dim, at_most, floor_div, maximum, product, same
-from t2n_core.op.promote import INT64
 from t2n_core.op.registry import op
 
 

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter, Expected
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import INT64, Value
 from t2n_core.nnef.sizes.dims import Dim
 from t2n_core.op import formulas
 from t2n_core.op.aten.shape import axis_of
-from t2n_core.op.promote import INT64, Tensorlike, as_numbers, result_type, tensor, wide_dtype
+from t2n_core.op.promote import Tensorlike, as_numbers, result_type, tensor, wide_dtype
 from t2n_core.op.registry import op
 
 COUNTED = 128

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import FLOAT64, Value
 from t2n_core.op import formulas
-from t2n_core.op.promote import FLOAT64, tensor, wide_input
+from t2n_core.op.promote import tensor, wide_input
 from t2n_core.op.registry import op
 
 _LANCZOS = (0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.61502916214059,

@@ -28,7 +28,7 @@ from t2n_core.torch_graph.stand_ins.free_of_sizes import FREE
 from t2n_core.torch_graph.stand_ins.numbers_as_indices import getitem, select, setitem
 from t2n_core.torch_graph.stand_ins.pool_1d import POOLS, max_pool1d
 from t2n_core.torch_graph.stand_ins.recurrent import NAMES, NAMESPACE
-from t2n_core.torch_graph.stand_ins.size_tensors import SizeTensors, is_whole_number
+from t2n_core.torch_graph.stand_ins.size_tensors import SizeTensors, computes_a_size
 from t2n_core.torch_graph.stand_ins.window_functions import WINDOWS
 
 _MAKERS = ("tensor", "as_tensor", "arange")
@@ -82,7 +82,7 @@ class CaptureMode(TorchFunctionMode):
             return self._pack(*args, **kwargs)
         if name == "_pad_packed_sequence":
             return self._pad(*args, **kwargs)
-        if name in _MAKERS or (args and is_whole_number(args[0])):
+        if name in _MAKERS or computes_a_size(name, args):
             self._following = True
         if self._following:
             return self._with_sizes(func, name, args, kwargs)

@@ -33,6 +33,11 @@ def is_whole_number(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.dtype in INTEGERS and value.dim() == 0
 
 
+def computes_a_size(name: str, args: Any) -> bool:
+    """Return whether a function of this name computes with a tensor of one integer, which may become a size."""
+    return name.strip("_") in _FORMULAS and bool(args) and is_whole_number(args[0])
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """base + start + step * i for the elements i of a tensor; a tensor without axes has one, and step 0."""

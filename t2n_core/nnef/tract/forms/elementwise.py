@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from t2n_core.nnef.emitter import FLOAT32, Expected, Operand
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.emitter import Expected, Operand
+from t2n_core.nnef.graph import FLOAT32, Value
 from t2n_core.nnef.tract.optimiser import is_smaller
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def scatter_elements(g: TractEmitter, input: Value, indices: Value, updates: Val
     """Write `tract_core_scatter_elements`; booleans as numbers, which all releases scatter."""
     if input.dtype.kind != "b":
         return g.one("tract_core_scatter_elements", input, indices, updates, **attributes)
-    numbers = [g.cast(v, g.truths) for v in (input, updates)]
+    numbers = [g.cast(v, g.truth_dtype) for v in (input, updates)]
     out = g.one("tract_core_scatter_elements", numbers[0], indices, numbers[1], **attributes)
     return g.cast(out, input.dtype)
 

@@ -9,14 +9,12 @@ import numpy as np
 import sympy
 
 from t2n_core.nnef.emitter import Expected
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, FloorDiv, as_dim, floor_div, has_extremes, is_static, product
 from t2n_core.nnef.tract.sizes import is_quotient, is_seen_within, without_differences
 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract.emitter import TractEmitter
-
-_INT64 = np.dtype(np.int64)
 
 
 def slice_(
@@ -152,7 +150,7 @@ def _pick_range(g: TractEmitter, value: Value, axis: int, begin: Dim, end: Dim, 
     if step != 1:
         indices = g.mul(indices, step)
     if begin != 0:
-        indices = g.add(indices, g.size(begin, _INT64))
+        indices = g.add(indices, g.size(begin, INT64))
     shape = (*value.shape[:axis], count, *value.shape[axis + 1 :])
     return g.tract_core_gather(value, indices, axis=axis, out=Expected(shape, value.dtype))
 

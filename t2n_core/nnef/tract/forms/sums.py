@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from t2n_core.nnef.emitter import Expected
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import FLOAT64, INT64, Value
 from t2n_core.nnef.sizes.dims import Shape, product, same
 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract.emitter import TractEmitter
-
-_FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
 
 
 def sum_reduce(g: TractEmitter, input: Value, *, axes: Sequence[int], out: Expected | None = None) -> Value:
@@ -22,11 +20,11 @@ def sum_reduce(g: TractEmitter, input: Value, *, axes: Sequence[int], out: Expec
 
     Each of the two is exact up to 2^21 elements, and so is their sum modulo 2^64.
     """
-    if input.dtype != _INT64 or _fits(input, axes):
+    if input.dtype != INT64 or _fits(input, axes):
         return g.one("sum_reduce", input, axes=axes, out=out)
     high = g.one("div", input, 1 << 32)  # rounded either way
     parts = high, g.sub(input, g.mul(high, 1 << 32))
-    upper, lower = (g.cast(g.one("sum_reduce", g.cast(part, _FLOAT64), axes=axes), _INT64) for part in parts)
+    upper, lower = (g.cast(g.one("sum_reduce", g.cast(part, FLOAT64), axes=axes), INT64) for part in parts)
     return g.add(g.mul(upper, 1 << 32), lower)
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from t2n_core.nnef.emitter import Expected, Operand
-from t2n_core.nnef.graph import Value, is_full
-from t2n_core.nnef.shapes import broadcast, is_mixed, is_stretched
+from t2n_core.nnef.graph import FLOAT64, Value, is_full
+from t2n_core.nnef.shapes import broadcast, broadcasts_mixed_axes, is_broadcast
 from t2n_core.nnef.sizes.dims import is_static
 from t2n_core.nnef.tract.optimiser import IN_PLACE, may_be_misread
 from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, Statement, fenced, quirk
@@ -17,7 +15,6 @@ from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, Statement, fenced, 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract.emitter import TractEmitter
 
-_FLOAT64 = np.dtype(np.float64)
 _COMMUTATIVE = frozenset("add mul max min".split())
 _TENSORS = {
     **dict.fromkeys(("mul", "div", "pow", "and"), ("x", "y")),
@@ -27,15 +24,15 @@ _TENSORS = {
 
 
 # ------------------------------------------------------------------------------------------- few elements minus many
-def _is_stretched_minuend(statement: Statement) -> bool:
+def _is_broadcast_minuend(statement: Statement) -> bool:
     minuend, other = statement.get("x"), statement.get("y")
-    return isinstance(other, Value) and is_stretched(minuend.shape if isinstance(minuend, Value) else (), other.shape)
+    return isinstance(other, Value) and is_broadcast(minuend.shape if isinstance(minuend, Value) else (), other.shape)
 
 
 @quirk(
     "sub",
     ("0.21.8", "0.21.11"),
-    when=_is_stretched_minuend,
+    when=_is_broadcast_minuend,
     reason="fewer elements minus more are computed as the more minus the fewer",
     safe="`add` of the negated second operand",
 )
@@ -48,17 +45,17 @@ def swapped_sub(g: TractEmitter, statement: Statement) -> Statement:
 
 
 # ------------------------------------------------------------------------------- a second operand repeated in between
-def _is_mixed_second(statement: Statement) -> bool:
+def _broadcasts_mixed_axes(statement: Statement) -> bool:
     second, result = statement.get("y"), statement.results[0]
     if not isinstance(statement.get("x"), Value) or not isinstance(second, Value):
         return False
-    return result.dtype.kind == "f" and is_mixed(result.shape, second.shape)
+    return result.dtype.kind == "f" and broadcasts_mixed_axes(result.shape, second.shape)
 
 
 @quirk(
     "mul div",
     ("0.21.6", "0.21.7"),
-    when=_is_mixed_second,
+    when=_broadcasts_mixed_axes,
     reason="a second operand that is repeated along axes neither all leading nor all trailing is misread",
     safe="`tile` of that operand before",
 )
@@ -73,7 +70,7 @@ def _shaping(statement: Statement) -> Iterator[str]:
     names = _TENSORS[statement.operator]
     for name in names:
         others = [v for other in names if other != name and isinstance(v := statement.get(other), Value)]
-        lacking = not others or is_stretched(broadcast(*(v.shape for v in others)), statement.results[0].shape)
+        lacking = not others or is_broadcast(broadcast(*(v.shape for v in others)), statement.results[0].shape)
         if isinstance(statement.get(name), Value) and lacking:
             yield name
 
@@ -128,7 +125,7 @@ def _repeated(g: TractEmitter, operand: Operand, result: Expected) -> Value:
 def _in_place(statement: Statement) -> tuple[str, str] | None:
     """Return the operand that the engine writes the result over and reads with a wrong stride, and the other one."""
     (of_x, x), (of_y, y), *bounds = statement.arguments.items()
-    if isinstance(y, Value) and (not isinstance(x, Value) or is_stretched(x.shape, y.shape)):
+    if isinstance(y, Value) and (not isinstance(x, Value) or is_broadcast(x.shape, y.shape)):
         (of_x, x), (of_y, y) = (of_y, y), (of_x, x)  # as the engine does
     is_square = statement.operator == "mul" and x is y  # which the engine has an operator for
     if is_square or not isinstance(x, Value):
@@ -151,10 +148,10 @@ def misread_unit_axis(g: TractEmitter, statement: Statement) -> Statement:
     assert place is not None
     of_x, of_y = place
     x, y = statement.get(of_x), statement.get(of_y)
-    turns = statement.operator in _COMMUTATIVE and isinstance(y, Value) and not is_stretched(y.shape, x.shape)
+    turns = statement.operator in _COMMUTATIVE and isinstance(y, Value) and not is_broadcast(y.shape, x.shape)
     if turns and not statement.facts.has_unit_axis(y):
         return statement.with_arguments(**{of_x: y, of_y: x})
-    return statement.with_arguments(**{of_x: g.cast(g.cast(x, _FLOAT64), x.dtype)})
+    return statement.with_arguments(**{of_x: g.cast(g.cast(x, FLOAT64), x.dtype)})
 
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from t2n_core.nnef.graph import Value, values_in
-from t2n_core.nnef.shapes import broadcast, is_stretched
+from t2n_core.nnef.shapes import broadcast, is_broadcast
 from t2n_core.nnef.sizes.dims import Dim
 from t2n_core.nnef.tract.optimiser import folds_batch, is_tiled
 from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, Statement, fenced, quirk
@@ -25,7 +25,7 @@ def _overread(statement: Statement) -> list[str]:
         name
         for name, constant in pairs
         if statement.facts.is_known(statement.get(constant))
-        and is_stretched(statement.get(name).shape[:-2], statement.get(constant).shape[:-2])
+        and is_broadcast(statement.get(name).shape[:-2], statement.get(constant).shape[:-2])
     ]
 
 

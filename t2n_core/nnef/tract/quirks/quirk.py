@@ -14,7 +14,7 @@ from t2n_core.nnef.graph import Operation, Value
 from t2n_core.nnef.releases import ALL_RELEASES, Releases
 from t2n_core.nnef.tract.barriers import fence
 from t2n_core.nnef.tract.optimiser import unit_axis
-from t2n_core.nnef.tract.propagated import Inherited, folded, known
+from t2n_core.nnef.tract.propagated import Propagated, folded, known
 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract.emitter import TractEmitter
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class GraphFacts:
     """Properties of the values of one graph; each value is looked at once."""
 
-    is_known: Inherited = field(default_factory=known)
-    is_folded: Inherited = field(default_factory=folded)
-    has_unit_axis: Inherited = field(default_factory=unit_axis)
+    is_known: Propagated = field(default_factory=known)
+    is_folded: Propagated = field(default_factory=folded)
+    has_unit_axis: Propagated = field(default_factory=unit_axis)
 
 
 @dataclass(frozen=True, slots=True)

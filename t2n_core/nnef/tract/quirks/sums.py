@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from t2n_core.nnef.graph import INT64
 from t2n_core.nnef.sizes.dims import at_most
 from t2n_core.nnef.tract.quirks.quirk import Statement, quirk
 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract.emitter import TractEmitter
 
-_INT64 = np.dtype(np.int64)
-
 
 def _empty_axes(statement: Statement) -> list[int]:
     """Return the summed axes that may be empty, of numbers that the engine sums up as floats."""
     value = statement.get("input")
-    if value.dtype.kind != "f" and value.dtype != _INT64:
+    if value.dtype.kind != "f" and value.dtype != INT64:
         return []
     return [axis for axis in statement.get("axes") if not at_most(1, value.shape[axis])]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from t2n_core.nnef.graph import ArrayWeight, Operation, Value
-from t2n_core.nnef.tract.propagated import Inherited, known
+from t2n_core.nnef.tract.propagated import Propagated, known
 
 
 def made_of(*sources: Value) -> Value:
@@ -25,7 +25,7 @@ def test_each_value_is_looked_at_once_in_a_graph_deeper_than_the_stack() -> None
     for _ in range(3000):
         value = made_of(value, value)
         values.append(value)
-    starts = Inherited(
+    starts = Propagated(
         lambda v: list(v.producer.inputs()) if v.producer else [],
         lambda v, found: (looked.append(v), v is first or any(found))[1],  # type: ignore[func-returns-value]
     )

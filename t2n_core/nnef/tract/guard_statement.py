@@ -112,19 +112,19 @@ def _nothing(g: TractEmitter, rank: int) -> Value:
     """
     number = g.variable("nothing_in_range", ArrayWeight(np.full((1,) * rank, -0.0, np.float32)))
     try:
-        end = as_dim(1 + excess(g.graph.sizes))
-        text(end)
+        begin = as_dim(excess(g.graph.sizes))
+        text(begin)
         if not g.traits.has_extremes:
-            end = without_extremes(end)
+            begin = without_extremes(begin)
     except ValueError as wrong:
         raise LowerError(
             f"{g.spec} cannot check that sizes are in the range {g.graph.sizes}", hint=str(wrong)
         ) from wrong
+    end = as_dim(begin + 1)  # which is one element, as the engine sees
     if g.traits.reads_size_bounds:  # `slice` ends where the axis does, there
-        arguments = {"input": number, "start": 0, "end": end, "len": 1, "axis": 0}
+        arguments = {"input": number, "start": begin, "end": end, "len": 1, "axis": 0}
         return _write(g, "tract_core_dyn_slice", arguments, np.float32, rank)
-    part = _write(g, "slice", {"input": number, "axes": [0], "begin": [0], "end": [end]}, np.float32, rank)
-    return _write(g, "max_reduce", {"input": part, "axes": [0]}, np.float32, rank)
+    return _write(g, "slice", {"input": number, "axes": [0], "begin": [begin], "end": [end]}, np.float32, rank)
 
 
 def _added(g: TractEmitter, place: Value, nothing: Value) -> Value:

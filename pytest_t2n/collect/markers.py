@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field
-from functools import partial
+from functools import cache, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,15 +27,7 @@ OWN_ARGUMENTS = {
 }
 """Keyword arguments that are about the test, with what they do; the others are options of the export."""
 
-TARGET_OPTIONS: Mapping[str, Sequence[str]] = {
-    "tract": """
-        feature_flags specific_properties dump_identity_properties force_attention_inner_in_f32
-        force_linear_accumulation_in_f32 force_norm_in_f32 reify_sdpa_operator upsample_with_debox weight_compression
-        pulse custom_extensions custom_fragments
-    """.split(),
-    "khronos": [],
-}
-"""Keyword arguments of a target's class that a marker may set, by target; docs/options.md describes them."""
+TARGETS = ("tract", "khronos")
 
 OTHER_NAMES = {"version": "versions", "check_io_tolerance": "tolerance"}
 """Names of arguments in the target classes, and their names in a marker, which takes both."""
@@ -45,6 +39,8 @@ ELSEWHERE = {
 }
 
 _NOT_IN_A_CALL = ("target", "versions")
+_OF_CASES = {"dynamic_axes", "check_io"}
+"""Arguments of the target classes that every test has in words of its own."""
 
 
 class MarkerError(Exception):
@@ -63,7 +59,7 @@ class CaseOptions:
 
     def options_of(self, target: str) -> dict[str, Any]:
         """Return the keyword arguments for the class of one target, without those of others."""
-        return {name: value for name, value in self.target_options.items() if name in TARGET_OPTIONS[target]}
+        return {name: value for name, value in self.target_options.items() if name in options_of_target(target)}
 
 
 def read_marks(marks: Iterable[pytest.Mark], overrides: Mapping[str, Any] | None = None) -> CaseOptions:
@@ -95,13 +91,27 @@ def marks_of(node: pytest.Item | pytest.Function) -> list[pytest.Mark]:
     return list(node.iter_markers(MARKER))
 
 
+@cache
+def options_of_target(target: str) -> tuple[str, ...]:
+    """Return the keyword arguments of a target's class that a marker may set; docs/reference/options.md describes them.
+
+    The classes are imported here alone, since most tests set none of these while they are collected.
+    """
+    from t2n_core.inference_target import KhronosNNEF, TractNNEF
+
+    taken = inspect.signature({"tract": TractNNEF, "khronos": KhronosNNEF}[target]).parameters
+    return tuple(name for name in taken if name not in {*_OF_CASES, *OTHER_NAMES, *ELSEWHERE})
+
+
 def _validated(given: Mapping[str, Any]) -> CaseOptions:
     targets = _targets(given.get("target", "tract"))
     of_export = marker_options()
-    allowed = {*OWN_ARGUMENTS, *of_export, *(name for target in targets for name in TARGET_OPTIONS[target])}
-    for name in given:
-        if name not in allowed:
-            raise MarkerError(_unknown_argument(name, targets, sorted(allowed)))
+    of_targets = [name for name in given if name not in OWN_ARGUMENTS and name not in of_export]
+    if of_targets:
+        allowed = {*OWN_ARGUMENTS, *of_export, *chain.from_iterable(map(options_of_target, targets))}
+        for name in of_targets:
+            if name not in allowed:
+                raise MarkerError(_unknown_argument(name, targets, sorted(allowed)))
     return CaseOptions(
         targets=targets,
         versions=_versions(given.get("versions")),
@@ -109,7 +119,7 @@ def _validated(given: Mapping[str, Any]) -> CaseOptions:
         export=ExportOptions.of(
             {of_export[n].name: _checked(n, v, of_export[n]) for n, v in given.items() if n in of_export}
         ),
-        target_options={n: v for n, v in given.items() if n not in OWN_ARGUMENTS and n not in of_export},
+        target_options={name: given[name] for name in of_targets},
     )
 
 
@@ -144,16 +154,16 @@ def _own_names(given: Mapping[str, Any]) -> dict[str, Any]:
 def _targets(value: Any) -> tuple[str, ...]:
     values = [value] if isinstance(value, str) else value
     if not isinstance(values, list | tuple) or not values:
-        raise MarkerError(f"target={value!r} is neither a name nor a list of names ({', '.join(TARGET_OPTIONS)})")
+        raise MarkerError(f"target={value!r} is neither a name nor a list of names ({', '.join(TARGETS)})")
     for one in values:
-        if one not in TARGET_OPTIONS:
-            raise MarkerError(f"unknown target {one!r}{_near(str(one), TARGET_OPTIONS)}")
+        if one not in TARGETS:
+            raise MarkerError(f"unknown target {one!r}{_near(str(one), TARGETS)}")
     return tuple(dict.fromkeys(values))
 
 
 def _unknown_argument(name: str, targets: Sequence[str], allowed: Sequence[str]) -> str:
-    for target, options in TARGET_OPTIONS.items():
-        if name in options:
+    for target in TARGETS:
+        if name in options_of_target(target):
             return f"argument `{name}` belongs to target {target!r}, and this test has {', '.join(targets)}"
     return f"unknown argument `{name}` of {MARKER}{_near(name, allowed)}"
 
@@ -273,4 +283,4 @@ def marker_help() -> str:
     )
 
 
-__all__ = ["OWN_ARGUMENTS", "TARGET_OPTIONS", "CaseOptions", "MarkerError", "marker_help", "marks_of", "read_marks"]
+__all__ = ["OWN_ARGUMENTS", "CaseOptions", "MarkerError", "marker_help", "marks_of", "options_of_target", "read_marks"]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-
 import pytest
 
-from pytest_t2n.collect.markers import ELSEWHERE, OTHER_NAMES, OWN_ARGUMENTS, TARGET_OPTIONS
+from pytest_t2n.collect.markers import OWN_ARGUMENTS, TARGETS, options_of_target
 from t2n_core.engine.provision.store import default_cache_dir
 from t2n_core.export.options import marker_options
 
@@ -201,15 +199,9 @@ def test_every_option_of_the_target_is_an_argument_of_the_marker(suite):
     assert list(suite.statuses) == ["test_all[tract-0.23.9]"]
 
 
-def test_the_table_of_target_options_is_that_of_the_classes():
-    from t2n_core.inference_target import KhronosNNEF, TractNNEF
-
-    # What every case has in its own words, and what belongs to the session.
-    of_cases = {"dynamic_axes", "check_io", *OTHER_NAMES}
-    for target, kind in {"tract": TractNNEF, "khronos": KhronosNNEF}.items():
-        taken = set(inspect.signature(kind).parameters) - of_cases - set(ELSEWHERE)
-        assert set(TARGET_OPTIONS[target]) == taken
-        assert not taken & {*OWN_ARGUMENTS, *marker_options()}
+def test_no_option_of_a_target_is_one_of_the_export_or_of_the_marker():
+    for target in TARGETS:
+        assert not set(options_of_target(target)) & {*OWN_ARGUMENTS, *marker_options()}
 
 
 WRONG_TANH = """

@@ -109,7 +109,7 @@ def t2n_engine(request: pytest.FixtureRequest) -> SelectedEngine | None:
 
 @pytest.fixture
 def nnef_rewriters() -> list[Any]:
-    """Rewriters for the exports of a test: override it in a conftest.py for a whole folder, or append in a test."""
+    """Return the rewriters for the exports of a test; override it in a conftest.py, or append to the list in a test."""
     return []
 
 

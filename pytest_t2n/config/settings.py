@@ -40,7 +40,7 @@ class Settings:
 
     @property
     def selects_engines(self) -> bool:
-        """True if the session has engines."""
+        """Return whether the session has engines."""
         return bool(self.tract) or self.khronos
 
 

@@ -74,7 +74,7 @@ class Ledger:
 
     @property
     def is_complete(self) -> bool:
-        """True if each planned cell has its record."""
+        """Return whether each planned cell has its record."""
         return all(engine is None for engine in self._plan.values())
 
     def open(self) -> None:

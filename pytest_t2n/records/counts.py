@@ -22,7 +22,7 @@ class CountKey(NamedTuple):
 
     @property
     def good(self) -> bool:
-        """True for cells that passed or failed as expected."""
+        """Return whether the cells passed, or failed as expected."""
         return self.status == "pass" or self.expected
 
 

@@ -21,7 +21,7 @@ class Row:
 
     @property
     def differs(self) -> bool:
-        """True if the versions do not agree on the status."""
+        """Return whether the versions disagree on the status."""
         return len({cell.status for cell in self.cells if cell is not None}) > 1
 
     @property

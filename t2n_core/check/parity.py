@@ -111,7 +111,7 @@ def _unguarded(found: Outcome, beyond: EngineReply, outside: Sequence[Sample]) -
 
 
 def archive_digest(archive: Path) -> tuple[str, int]:
-    """SHA-256 and size of an archive; of a directory, over its files' names and contents in order of the names."""
+    """Return SHA-256 and size of an archive; of a directory, over names and contents of its files, sorted by name."""
     digest, size = hashlib.sha256(), 0
     files = sorted(p for p in archive.rglob("*") if p.is_file()) if archive.is_dir() else [archive]
     for path in files:

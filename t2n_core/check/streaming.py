@@ -36,7 +36,7 @@ def check_streaming(
     symbol: str | None = None,
     timeout: float = 60.0,
 ) -> Outcome:
-    """Runs the archive as a stream, `pulse` steps at a time, and compares with PyTorch on the whole sequence.
+    """Run the archive as a stream, `pulse` steps at a time, and compare with PyTorch on the whole sequence.
 
     `symbol` is the time axis, if the model has several dynamic ones; the others keep their traced size. What the
     engine cannot stream is an outcome that says which node, never an exception; `timeout` is in seconds.

@@ -41,7 +41,7 @@ _BLOCK: Final = 1 << 18
 
 
 def write_archive(graph: Graph, path: str | os.PathLike[str], *, spec: Spec, compression: int | None = None) -> Path:
-    """Writes `graph` and returns the path of the archive. Weights are read in pieces, each label is stored once.
+    """Write `graph` and return the path of the archive. Weights are read in pieces, each label is stored once.
 
     The name decides the form: `.tgz` and `.tar.gz` (also `.nnef.tgz`) a gzipped tar with level `compression`
     (0 to 3, those of Intel's ISA-L; default 2), `.tar` a plain one, everything else a directory. A directory that

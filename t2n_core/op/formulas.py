@@ -37,7 +37,7 @@ def sign(g: Emitter, x: Value) -> Value:
 
 
 def sign_bit(g: Emitter, x: Value) -> Value:
-    """True for negative numbers and for -0.0, whose reciprocal is -inf."""
+    """Return whether numbers are negative; -0.0 is, since its reciprocal is -inf."""
     if x.dtype.kind in "bu":
         return g.cast(g.mul(g.cast(x, np.dtype(np.uint8)), 0), BOOL)
     negative = g.lt(x, 0)

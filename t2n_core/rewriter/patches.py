@@ -106,7 +106,7 @@ def copied(
 
 
 def _trampoline(code: types.CodeType, enter: Callable[..., Any]) -> types.CodeType:
-    """Code that only calls `enter`; with as many free variables as the function has cells, which Python insists on."""
+    """Return code that only calls `enter`, with as many free variables as the function has cells, as Python wants."""
     free = "".join(f"{name}, " for name in code.co_freevars)
     text = f"def outer({free}):\n  def inner(*args, **kwargs):\n    return {_MARK!r}(*args, **kwargs)\n    ({free})\n"
     with warnings.catch_warnings():

@@ -44,7 +44,7 @@ class _Oracle(WorkerEngine):
         return f"{type(self).__name__}()"
 
     def run(self, archive: Path, batches: Sequence[Sequence[Array]], *, timeout: float = 60.0) -> EngineReply:
-        """Checks `archive` (directory, .tar or .tgz) and runs each batch, inputs in graph order.
+        """Check `archive` (directory, .tar or .tgz) and run each batch, inputs in graph order.
 
         `timeout` is in seconds for the whole job. A wrong graph or input gives an `error` in the reply. Integer outputs
         come as int64 (interpreter) or int32 (session). Raises InputError for arrays that cannot be sent to any engine.

@@ -19,7 +19,7 @@ from t2n_core.engine.khronos.window import Padding, Window, fold, pad
 
 
 def aligned(*tensors: Tensor) -> list[Tensor]:
-    """NNEF broadcasting counts axes from the front: missing ones are appended at the end."""
+    """Append the missing axes at the end: NNEF's broadcasting counts axes from the front."""
     rank = max(t.ndim for t in tensors)
     return [t[(...,) + (None,) * (rank - t.ndim)] for t in tensors]
 
@@ -98,7 +98,7 @@ def desample(
     dilation: Sequence[int] = (),
     output_shape: Sequence[int] = (),
 ) -> Tensor:
-    """Adds every value into the cell that its index inside the window names."""
+    """Add each value into the cell that its index inside the window names."""
     step = list(stride or [1] * input.ndim)
     if not output_shape and not padding:
         output_shape = [n * s for n, s in zip(input.shape, step, strict=True)]
@@ -129,7 +129,7 @@ def area_downsample(input: Tensor, factor: Sequence[int]) -> Tensor:
 def multilinear_upsample(
     input: Tensor, factor: Sequence[int], method: str = "symmetric", border: str = "replicate"
 ) -> Tensor:
-    """Linear interpolation along each spatial axis in turn."""
+    """Interpolate linearly along each spatial axis in turn."""
     for axis, f in enumerate(factor, start=2):
         input = _upsample_axis(input, axis, f, method, border)
     return input
@@ -207,7 +207,7 @@ def round_(x: Tensor) -> Tensor:
 
 
 def cast(input: Tensor, dtype: Any) -> Tensor:
-    """To scalar, integer (towards zero) or logical (not zero)."""
+    """Convert to scalar, integer (towards zero) or logical (not zero)."""
     kind = np.dtype(dtype).kind
     if kind == "b":
         return input.ne(0)

@@ -231,7 +231,10 @@ class TractModel:
             driver.drop_tensors([tensor])
 
     def into_runnable(self, *, optimise: bool) -> TractRunnable:
-        """Consumes the model. Raises EngineOptimiseError; also when `optimise` is off and this version always does."""
+        """Return a runnable, which consumes the model.
+
+        Raises EngineOptimiseError, also when `optimise` is off and this version always does it.
+        """
         driver = self._driver
         step = driver.find("tract_model_optimize")
         if optimise and step:
@@ -259,7 +262,7 @@ class TractRunnable:
         self._driver.lib.tract_runnable_release(c.byref(self._pointer))
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
-        """Inputs and outputs in graph order. Raises EngineRunError."""
+        """Run once; inputs and outputs are in graph order. Raises EngineRunError."""
         return self._call("tract_runnable_run", self._pointer, arrays)
 
     def run_steps(self, steps: Sequence[Sequence[Array]]) -> list[list[Array]]:

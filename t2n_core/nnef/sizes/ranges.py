@@ -63,14 +63,14 @@ class SizeRange:
 
     @property
     def unbounded(self) -> bool:
-        """True if every size from 0 on is in it: there is nothing to guard."""
+        """Return whether every size from 0 on is in the range, so that there is nothing to guard."""
         return (
             not self.conditions and not self.scenarios and all(bounds == (0, None) for bounds in self.bounds.values())
         )
 
     @property
     def restricted(self) -> bool:
-        """True if it leaves out more than the size 0."""
+        """Return whether the range leaves out more than the size 0."""
         return bool(self.conditions or self.scenarios) or any(
             low > LEAST or high is not None for low, high in self.bounds.values()
         )

@@ -107,7 +107,7 @@ def _negative(call: Call, argument: str, values: Sequence[Any]) -> bool:
 
 
 def _padded(call: Call, argument: str, values: Sequence[Any]) -> bool:
-    """Explicit padding that is not zero, or the automatic one, which pads wherever the window is larger than 1."""
+    """Return whether there is padding; the automatic one pads wherever the window is larger than 1."""
     padding = call.get("padding")
     return (
         any(padding_or_window != 0 for padding_or_window in _numbers(padding)) if padding else _wide(call.get("size"))

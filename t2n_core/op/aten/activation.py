@@ -54,7 +54,7 @@ def leaky_relu(g: Emitter, self: Value, negative_slope: float = 0.01) -> Value:
 
 @op("aten::rrelu")
 def rrelu(g: Emitter, self: Value, lower: float = 0.125, upper: float = 1 / 3, training: bool = False) -> Value:
-    """Outside of training, a leaky_relu with the mean slope."""
+    """Return a leaky_relu with the mean slope, which it is outside of training."""
     if training:
         raise g.fail("rrelu is random in training mode", hint="call model.eval() before exporting")
     return leaky_relu(g, self, (lower + upper) / 2)

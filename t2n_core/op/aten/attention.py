@@ -106,7 +106,7 @@ def reified_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Value:
-    """Attention by the engine's own operator if it computes this call right; else by the formula.
+    """Write attention as the engine's own operator if that computes this call right, else as the formula.
 
     Its causal mask serves square scores only, and a mask must be known and leave every query a key: a query without a
     key is NaN there and zero in PyTorch.
@@ -254,7 +254,7 @@ def native_multi_head_attention(
     average_attn_weights: bool = True,
     mask_type: int | None = None,
 ) -> tuple[Value, Value | None]:
-    """Attention over inputs [batch, length, embed_dim]; the mask is true, or not zero, where attention is forbidden.
+    """Return attention over inputs [batch, length, embed_dim]; the mask forbids where it is true, or not zero.
 
     A query without an allowed key gets NaN, unlike in scaled_dot_product_attention.
     """
@@ -320,7 +320,7 @@ def transformer_encoder_layer(
     mask: Value | None = None,
     mask_type: int | None = None,
 ) -> Value:
-    """Attention and a feed-forward net, each with a residual; the norms come before or after them."""
+    """Return attention and a feed-forward net, each with a residual; the norms come before or after them."""
 
     def norm(x: Value, weight: Value, bias: Value) -> Value:
         return layer_norm(g, x, [embed_dim], weight, bias, eps)

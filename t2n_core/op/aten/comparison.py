@@ -78,7 +78,7 @@ def bitwise_left_shift(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value
 
 @op("aten::bitwise_right_shift", "aten::__rshift__", "prims::shift_right_arithmetic")
 def bitwise_right_shift(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
-    """Copies of the sign for a shift by the width of the dtype or more."""
+    """Shift right, keeping the sign; by the width of the dtype or more only the sign is left."""
     x, by, outside = _shift(g, self, other)
     shifted = g.tract_shr(x, by)
     if outside is None:

@@ -43,7 +43,7 @@ def linear(g: Emitter, input: Value, weight: Value, bias: Value | None = None) -
     implied=("padding_idx", "scale_grad_by_freq", "sparse"),
 )
 def embedding(g: Emitter, weight: Value, indices: Value) -> Value:
-    """Rows read out of the blocks, exactly since the engine is told the dtype of the result (0.21.11)."""
+    """Return rows that are read out of the blocks, exactly as the engine is told the dtype of the result (0.21.11)."""
     blocks = _blocks(g, weight)
     if blocks is None:
         return index.embedding(g, weight, indices)

@@ -36,7 +36,7 @@ def conv(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Value:
-    """Cross-correlation; `same` puts the odd element of padding at the end, as PyTorch does."""
+    """Return the cross-correlation; `same` puts the odd element of padding at the end, as PyTorch does."""
     return _conv(g, input, weight, bias, stride, padding, dilation, groups)
 
 

@@ -16,7 +16,7 @@ from t2n_core.op.registry import op
 
 @op("aten::inner")
 def inner(g: Emitter, self: Value, other: Value) -> Value:
-    """Sums over the last axis of both; a number scales the other operand."""
+    """Sum products over the last axis of both; a number scales the other operand."""
     if not self.rank or not other.rank:
         return g.mul(self, other)
     left, right = (g.reshape_to(v, [product(v.shape[:-1]), v.shape[-1]]) for v in (self, other))
@@ -38,7 +38,7 @@ def addr(g: Emitter, self: Value, vec1: Value, vec2: Value, beta: Tensorlike = 1
 
 @op("aten::pdist", "aten::_pdist_forward")
 def pdist(g: Emitter, self: Value, p: float = 2.0) -> Value:
-    """Norms of the differences of all pairs of rows, the first before the second."""
+    """Return norms of the differences of all pairs of rows, the first before the second."""
     count = self.shape[0]
     if not isinstance(count, int):
         raise g.fail("the pairs of a dynamic number of rows have no form in NNEF")

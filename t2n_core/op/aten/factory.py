@@ -23,7 +23,7 @@ def full_of(g: Emitter, number: Tensorlike) -> Value:
 @op("aten::zeros", "aten::empty.memory_format", "aten::empty_strided", "prims::empty_permuted",
     implied=("size", "dtype", "stride", "shape", "physical_layout"))  # fmt: skip
 def zeros(g: Emitter) -> Value:
-    """Zeros, for `empty` too, which may hold anything."""
+    """Return zeros, for `empty` too, which may hold anything."""
     return full_of(g, 0)
 
 
@@ -109,7 +109,7 @@ def eye(g: Emitter, n: Dim, m: Dim | None = None) -> Value:
 
 @op("aten::linspace", implied=("dtype",))
 def linspace(g: Emitter, start: Tensorlike, end: Tensorlike, steps: Dim) -> Value:
-    """Evenly spaced numbers, computed from both ends towards the middle as PyTorch does."""
+    """Return evenly spaced numbers, computed from both ends towards the middle as PyTorch does."""
     if isinstance(steps, int) and steps == 1:
         return g.reshape_to(tensor(g, start, g.output.dtype), [1])
     first, last = tensor(g, start, FLOAT64), tensor(g, end, FLOAT64)

@@ -47,7 +47,7 @@ def embedding(g: Emitter, weight: Value, indices: Value) -> Value:
 
 @op("aten::index_select")
 def index_select(g: Emitter, self: Value, dim: int, index: Value) -> Value:
-    """Slices along one axis; an index of rank 0 stands for one of a single element."""
+    """Return slices along one axis; an index of rank 0 stands for one of a single element."""
     if not self.rank:
         return self
     return gathered(g, self, g.lift(whole_index(g, index, self.shape[axis_of(self, dim)]), 1), axis_of(self, dim))

@@ -69,7 +69,7 @@ def bilinear(g: Emitter, input1: Value, input2: Value, weight: Value, bias: Valu
 
 @op("aten::cdist", "aten::_cdist_forward", implied=("compute_mode",))
 def cdist(g: Emitter, x1: Value, x2: Value, p: float = 2.0) -> Value:
-    """Norms of the differences of all pairs of rows."""
+    """Return norms of the differences of all pairs of rows."""
     left, right = g.unsqueeze(x1, axes=[x1.rank - 1]), g.unsqueeze(x2, axes=[x2.rank - 2])
     difference = g.sub(left, right)
     axis = difference.rank - 1

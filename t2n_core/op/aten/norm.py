@@ -192,7 +192,7 @@ def native_group_norm(
 def _grouped(
     g: Emitter, value: Value, groups: int, weight: Value | None, bias: Value | None, eps: float
 ) -> tuple[Value, Value, Value]:
-    """Channels cut into groups, each standardised with all its places."""
+    """Standardise groups of channels, each with all its places."""
     batch, channels, *places = value.shape
     split = g.reshape_to(value, [batch, groups, floor_div(channels, groups), *places])
     out, mean, inverse = _standardised(g, split, range(2, split.rank), eps)
@@ -214,7 +214,7 @@ def instance_norm(
     eps: float,
     cudnn_enabled: bool = False,
 ) -> Value:
-    """Each channel of each item by itself; with running statistics it is a batch_norm."""
+    """Standardise each channel of each item by itself; with running statistics it is a batch_norm."""
     if not use_input_stats:
         return batch_norm(g, input, weight, bias, running_mean, running_var, False, momentum, eps)
     if running_mean is not None:

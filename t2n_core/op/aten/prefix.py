@@ -111,7 +111,7 @@ def logcumsumexp(g: Emitter, self: Value, dim: int) -> Value:
 def _extreme(key: str, kind: Running) -> None:
     @op(key)
     def rule(g: Emitter, self: Value, dim: int) -> tuple[Value, Value]:
-        """Running extremes, and the last index that has each."""
+        """Return running extremes, and the last index that has each."""
         x = as_numbers(g, self)
         if x.rank == 0:
             return self, g.constant(np.zeros((), np.int64))

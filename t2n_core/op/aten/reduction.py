@@ -178,7 +178,7 @@ def argmin(g: Emitter, self: Value, dim: int | None = None, keepdim: bool = Fals
 
 @op("aten::max.dim")
 def max_dim(g: Emitter, self: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
-    """Values and the first index of each."""
+    """Return the greatest values, and the first index of each."""
     return amax(g, self, dim, keepdim), arg_extreme(g, self, dim, keepdim, "argmax_reduce")
 
 
@@ -195,13 +195,13 @@ def _truth(g: Emitter, self: Value, dim: Axes, keepdim: bool, operator: str, emp
 
 @op("aten::any")
 def any(g: Emitter, self: Value, dim: Axes = None, keepdim: bool = False) -> Value:
-    """True where some element is not zero."""
+    """Return whether any element is not zero."""
     return _truth(g, self, dim, keepdim, "max_reduce", True)
 
 
 @op("aten::all")
 def all(g: Emitter, self: Value, dim: Axes = None, keepdim: bool = False) -> Value:
-    """True where no element is zero."""
+    """Return whether no element is zero."""
     return _truth(g, self, dim, keepdim, "min_reduce", True)
 
 

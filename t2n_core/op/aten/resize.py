@@ -47,7 +47,7 @@ class Axis:
         return isinstance(self.extent, int) and isinstance(self.size, int)
 
     def step(self, g: Emitter, align_corners: bool = False) -> Any:
-        """Input elements per output element: a float32, or a value of the graph."""
+        """Return the input elements per output element: a float32, or a value of the graph."""
         if align_corners:
             return self._ratio(g, self.extent - 1, self.size - 1) if self.size != 1 else SINGLE(0)
         if self.scale is not None and self.scale > 0:
@@ -185,7 +185,7 @@ def _linear(g: Emitter, value: Value, axis: Axis, align_corners: bool) -> Value:
 
 
 def _cubic(g: Emitter, value: Value, axis: Axis, align_corners: bool) -> Value:
-    """Cubic convolution over four neighbours; the edge elements go on outside."""
+    """Interpolate by a cubic over four neighbours; the edge elements go on outside."""
     do = _arithmetic(g, axis)
     source = _source(g, do, axis, align_corners)
     low = do.floor(source)

@@ -85,7 +85,7 @@ def prims_transpose(g: Emitter, a: Value, permutation: Sequence[int]) -> Value:
 
 @op("aten::movedim.intlist", "aten::movedim.int", "aten::moveaxis.intlist", "aten::moveaxis.int")
 def movedim(g: Emitter, self: Value, source: int | Sequence[int], destination: int | Sequence[int]) -> Value:
-    """Axes `source` go to `destination`, the others keep their order."""
+    """Move the axes `source` to `destination`; the others keep their order."""
     if not self.rank:
         return self
     sources, places = (
@@ -98,13 +98,13 @@ def movedim(g: Emitter, self: Value, source: int | Sequence[int], destination: i
 
 @op("aten::expand", "aten::expand_as", "aten::broadcast_to", "aten::expand_copy", implied=("size", "other", "implicit"))
 def expand(g: Emitter, self: Value) -> Value:
-    """Repeats axes of size 1."""
+    """Repeat axes of size 1."""
     return g.expand(g.lift(self, len(g.output.shape)), g.output.shape)
 
 
 @op("prims::broadcast_in_dim", implied=("shape",))
 def broadcast_in_dim(g: Emitter, a: Value, broadcast_dimensions: Sequence[int]) -> Value:
-    """Axis i of `a` becomes axis broadcast_dimensions[i] of the result."""
+    """Broadcast `a`, of which axis i becomes axis broadcast_dimensions[i] of the result."""
     shape: list[Dim] = [1] * len(g.output.shape)
     for axis, place in enumerate(broadcast_dimensions):
         shape[place] = a.shape[axis]
@@ -205,7 +205,7 @@ def _rolled(g: Emitter, x: Value, axis: int, shift: Dim) -> Value:
 
 @op("aten::unfold", "aten::unfold_copy")
 def unfold(g: Emitter, self: Value, dimension: int, size: int, step: int) -> Value:
-    """Windows over an axis; their elements become the last axis."""
+    """Return windows over an axis; their elements become the last axis."""
     if self.rank == 0:
         return g.unsqueeze(self, axes=[0])
     axis = axis_of(self, dimension)

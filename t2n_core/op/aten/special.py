@@ -21,7 +21,7 @@ _BERNOULLI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 5 / 660, -691 / 32760)
 
 
 def _turns(g: Emitter, x: Value) -> Value:
-    """pi times the fraction of x: the angle of sin(pi x) up to its sign, exact near whole numbers."""
+    """Return pi times the fraction of x: the angle of sin(pi x) up to its sign, exact near whole numbers."""
     return g.mul(g.sub(x, formulas.round_even(g, x)), math.pi)
 
 
@@ -79,7 +79,7 @@ _float64(_digamma, "aten::digamma", "prims::digamma", "aten::special_digamma")
 
 @op("aten::angle")
 def angle(g: Emitter, self: Value) -> Value:
-    """pi for negative numbers, 0 for others; NaN stays."""
+    """Return pi for negative numbers, 0 for others; NaN stays."""
     x = wide_input(g, self)
     value = g.select(g.lt(x, 0.0), math.pi, g.constant(np.zeros((1,) * x.rank, x.dtype)))
     return g.cast(g.select(formulas.is_nan(g, x), x, value), g.output.dtype)

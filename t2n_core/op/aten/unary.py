@@ -39,7 +39,7 @@ def _times(factor: float) -> Formula:
 
 
 def _erfinv(g: Emitter, x: Value) -> Value:
-    """Inverse of erf by Giles' two polynomials, "Approximating the erfinv function" (GPU Computing Gems, 2011)."""
+    """Return the inverse of erf by two polynomials (Giles, "Approximating the erfinv function", 2011)."""
     central = [2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
                -0.00417768164, 0.246640727, 1.50140941]  # fmt: skip
     tail = [-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
@@ -51,7 +51,7 @@ def _erfinv(g: Emitter, x: Value) -> Value:
 
 
 def polynomial(g: Emitter, x: Value, coefficients: list[float]) -> Value:
-    """Horner's scheme, the highest power first."""
+    """Return the polynomial by Horner's scheme; the highest power comes first."""
     value = g.add(g.mul(x, coefficients[0]), coefficients[1])
     for coefficient in coefficients[2:]:
         value = g.add(g.mul(value, x), coefficient)
@@ -205,7 +205,7 @@ def logical_not(g: Emitter, self: Value) -> Value:
 def nan_to_num(
     g: Emitter, self: Value, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Value:
-    """Infinities become the largest numbers of the dtype unless told otherwise."""
+    """Replace NaN by 0 and infinities by the largest numbers of the dtype, unless others are given."""
     if self.dtype.kind != "f":
         return self
     limits = np.finfo(self.dtype)

@@ -10,7 +10,7 @@ from t2n_core.rewriter.specs import Rewriter, function
 
 
 def builtin_function(path: str) -> Callable[[Any], Rewriter]:
-    """Replaces the function or method of an import path, for all targets. Its module is before the colon."""
+    """Replace the function or method of an import path, for all targets. Its module is before the colon."""
 
     def decorate(replacement: Any) -> Rewriter:
         return replace(function(path)(replacement), builtin=True)

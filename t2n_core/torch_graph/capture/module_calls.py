@@ -76,7 +76,7 @@ class ModuleCall:
         return [n for n, _ in [*self.module.named_parameters(), *self.module.named_buffers()]]
 
     def as_one_node(self, *args: Any, **kwargs: Any) -> Any:
-        """Writes the node; returns tensors in the structure of the declared outputs."""
+        """Write the node, and return tensors in the structure of the declared outputs."""
         params = [t for _, t in [*self.module.named_parameters(), *self.module.named_buffers()]]
         return write_node(self, params, partial(self.extractor.declare_outputs, self.module), args, kwargs)
 

@@ -75,7 +75,7 @@ class TorchOp:
         return tuple(tensors_in(list(self.arguments.values())))
 
     def call_op(self, *tensors: torch.Tensor) -> Any:
-        """Calls the torch operator itself with these tensors in place of `inputs`."""
+        """Call the torch operator itself with these tensors in place of `inputs`."""
         supply = iter(tensors)
         return self.op_ref(**{k: replace_tensors(v, lambda _: next(supply)) for k, v in self.arguments.items()})
 

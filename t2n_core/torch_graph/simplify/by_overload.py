@@ -25,7 +25,7 @@ class ByOverload:
         self._of_libraries: dict[str, Callable[..., Any]] = {}
 
     def register(self, *keys: str) -> Callable[[Function], Function]:
-        """Decorates the function for an operator (`aten::median`), or for one overload of it (`aten::median.dim`)."""
+        """Register the decorated function for an operator (`aten::median`) or one overload (`aten::median.dim`)."""
 
         def registered(function: Function) -> Function:
             for key in keys:

@@ -41,7 +41,7 @@ def example_sizes(axes: Axes, names: Sequence[str], tensors: Sequence[torch.Tens
 def capture_sizes(
     axes: Axes, names: Sequence[str], tensors: Sequence[torch.Tensor], limits: Limits | None = None
 ) -> Iterator[dict[str, int]]:
-    """Sizes to capture at, the best first, of the symbols that are 0 or 1 in the example; none where no symbol is.
+    """Yield sizes to capture at, the best first, of the symbols that are 0 or 1 in the example.
 
     They differ from each other and from all other sizes of the inputs, so that no two axes look alike: primes from 3
     on, then powers of two, then one symbol alone at such a power or as in the example; all within the limits.

@@ -103,7 +103,7 @@ class SizeTensors:
         return found if start.base is None else found + start.base
 
     def follow(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
-        """Learns what `result` is, which the function of this name gave."""
+        """Note the numbers of `result`, which the function of this name gave."""
         writes = name in _WRITING or (name.endswith("_") and not name.endswith("__"))
         if writes and isinstance(args[0], torch.Tensor) and args[0] in self._known:
             self._known.clear()  # written to: so may be what others see of it

@@ -152,7 +152,7 @@ class _Run:
 
 
 def _operator(schema: str, given: list[Any]) -> Any:
-    """Calls the torch operator of a schema; numbers may stand where it wants tensors."""
+    """Call the torch operator of a schema; numbers may stand where it wants tensors."""
     found = _SCHEMA.match(schema)
     if found is None:
         raise CaptureError(f"`{schema}` is no schema of an operator")

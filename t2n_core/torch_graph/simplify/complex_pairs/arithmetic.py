@@ -150,7 +150,7 @@ def square(self: Pair) -> Pair:
 
 @on_pairs("aten::pow.Tensor_Scalar")
 def pow_(self: Pair, exponent: complex) -> Pair:
-    """Whole powers by products, so that 0 stays 0."""
+    """Return a power; whole ones by products, so that 0 stays 0."""
     if exponent != int(complex(exponent).real) or not 1 <= complex(exponent).real <= MOST_PRODUCTS:
         raise Refusal(
             f"the power {exponent} of a complex number: only whole ones from 1 to {MOST_PRODUCTS} have a form"

@@ -126,7 +126,7 @@ def _split(size: int) -> int:
 
 
 def _scaled(x: Tensor, sizes: Sequence[Any], normalization: int) -> Tensor:
-    """PyTorch's `fft_norm_mode`: 0 none, 1 by the root of the number of elements, 2 by the number."""
+    """Scale by PyTorch's `fft_norm_mode`: 0 not, 1 by the root of the number of elements, 2 by the number."""
     for size in sizes if normalization else ():
         if normalization == 2:
             x = x / size

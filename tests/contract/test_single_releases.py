@@ -17,6 +17,7 @@ BETWEEN = {
     "matmul/einsum over a computed size": ("0.20.22", "0.21.7"),
     "arithmetic/sub of a mean": ("0.21.7", "0.21.8", "0.21.10"),
     "arithmetic/sub of a mean dynamic": ("0.21.7", "0.21.8", "0.21.10"),
+    "matmul/matmul of a middle": ("0.20.3", "0.20.22", "0.21.5"),
     "matmul/matmul over halves": ("0.21.5", "0.21.7", "0.21.8"),
     "arithmetic/div trunc by 64 of torch.int32": ("0.21.6", "0.23.0", "0.23.8"),
 }

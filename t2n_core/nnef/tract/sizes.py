@@ -60,7 +60,11 @@ def negated(size: sympy.Expr) -> Dim:
 
 def argument_for(traits: TractTraits, argument: Any) -> Any:
     """Return an argument of a statement with all sizes in it, also in lists, in the form that this release works out
-    right."""
+    right.
+
+    No release gets a quotient that is subtracted, as in `T - (T + 1) // 2`, right everywhere: 0.20 takes the product of
+    a slice that begins there out of memory that nobody wrote.
+    """
     if isinstance(argument, list | tuple):
         return type(argument)(argument_for(traits, one) for one in argument)
     if not isinstance(argument, sympy.Expr):
@@ -68,7 +72,8 @@ def argument_for(traits: TractTraits, argument: Any) -> Any:
     size: Dim = argument
     if has_extremes(size):
         size = without_nesting(size) if traits.has_extremes else without_extremes(hinged(without_differences(size)))
-    return gathered(without_differences(size)) if traits.merges_quotients else size
+    size = without_differences(size)
+    return gathered(size) if traits.merges_quotients else size
 
 
 def signed_parts(size: Dim) -> tuple[Dim, Dim]:
@@ -116,12 +121,14 @@ def _gathered(total: sympy.Expr) -> sympy.Expr:
 
 
 def _is_uncertain(dividend: sympy.Expr) -> bool:
-    """Return whether a comparison written as a quotient is of a difference of anything but two sizes as they are, such
-    as `2 * H - W`.
+    """Return whether a comparison written as a quotient contains another such comparison, or is of a difference of
+    anything but two sizes as they are, such as `2 * H - W`.
 
     Releases without maxima simplify these wrongly, or never finish loading.
     """
     dividend = sympy.expand(dividend.replace(Modulo, _of_quotient))
+    if any(q.args[1] == _WIDE for q in dividend.atoms(FloorDiv)):
+        return True
     terms = {term: n for term, n in dividend.as_coefficients_dict().items() if not term.is_number}
     plain = all(term.is_Symbol and abs(n) == 1 for term, n in terms.items())
     return not plain and any(n < 0 for n in terms.values())

@@ -53,6 +53,13 @@ def _of_windows(x: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.linear(windows, matrix)
 
 
+def _of_middle(x: torch.Tensor) -> torch.Tensor:
+    """A slice of which the bounds are T - (T + 1) // 2 and a little more or less."""
+    half = x.chunk(2, 1)[-1]
+    length = half.shape[1]
+    return torch.cat([half, half + 1], 1)[:, length - 1 : length + 1] @ x[0, :1].reshape(6, 1)
+
+
 def _of_halves(x: torch.Tensor) -> torch.Tensor:
     """Over an axis whose size is spelled `(T + 1) // 2` in one operand and `(2 * T + 3) // 4` in the other."""
     return torch.matmul(x.chunk(2, 2)[0], torch.cat([x, x], 2).tensor_split(4, 2)[0].transpose(1, 2))
@@ -98,6 +105,7 @@ CASES = [
     case("groups of rows", _grouped, randn(7, 4), weight(randn(3, 4, 5))),
     case("groups of rows of varying number", _grouped, randn(7, 4), weight(randn(3, 4, 5))).dynamic({0: {0: "T"}}),
     case("linear of a repeated row", _of_repeated, randn(2, 5), weight(randn(3, 10))).dynamic({0: {0: "B"}}),
+    case("matmul of a middle", _of_middle, randn(2, 24, 6)).dynamic({0: {1: "T"}}),
     case("matmul over halves", _of_halves, randn(2, 3, 9)).dynamic({0: {2: "T"}}),
     case("matmul of padded rows", _of_padded_rows, randn(5, 3), weight(randn(4, 2))).dynamic({0: {1: "T"}}),
     case("linear of windows", _of_windows, randn(2, 4, 6, 5), weight(randn(3, 5))).dynamic({0: {0: "B"}}),

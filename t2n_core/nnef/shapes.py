@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from t2n_core.errors import LowerError
-from t2n_core.nnef.graph import BOOL, Value, values_in
+from t2n_core.nnef.graph import BOOL, INT64, Value, values_in
 from t2n_core.nnef.sizes.dims import Dim, Shape, as_dim, floor_div, is_static, product, same, shape_text
 
 Result: TypeAlias = tuple[Shape, np.dtype[Any]]
@@ -76,7 +76,7 @@ def _reduce(arguments: Arguments) -> Result:
 
 
 def _arg_reduce(arguments: Arguments) -> Result:
-    return _reduce(arguments)[0], np.dtype(np.int64)
+    return _reduce(arguments)[0], INT64
 
 
 def _reshape(arguments: Arguments) -> Result:

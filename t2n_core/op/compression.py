@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from t2n_core.errors import InputError
-from t2n_core.nnef.graph import BLOCK_ELEMENTS, BlockLayout
+from t2n_core.nnef.graph import BLOCK_ELEMENTS, FLOAT32, BlockLayout
 from t2n_core.nnef.writing_options import WritingOptions
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, tensors_in
 from t2n_core.torch_graph.ways_in.sources import Source
@@ -32,7 +32,7 @@ class Q40Weight:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return np.dtype(np.float32)
+        return FLOAT32
 
     @property
     def shape(self) -> tuple[int, ...]:

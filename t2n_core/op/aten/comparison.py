@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import BOOL, Value
+from t2n_core.nnef.graph import BOOL, FLOAT64, Value
 from t2n_core.op import formulas
 from t2n_core.op.promote import Tensorlike, comparable, operand, tensor
 from t2n_core.op.registry import op
@@ -149,7 +149,7 @@ def isclose(
         if equal_nan:
             close = g.or_(close, g.and_(formulas.is_nan(g, a), formulas.is_nan(g, b)))
     elif rtol or atol:
-        x, y = (g.cast(v, np.dtype(np.float64)) for v in (a, b))
+        x, y = (g.cast(v, FLOAT64) for v in (a, b))
         bound = g.add(g.mul(formulas.absolute(g, y), rtol), atol)
         close = g.or_(close, g.le(formulas.absolute(g, g.sub(x, y)), bound))
     return close

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter, Scalar
-from t2n_core.nnef.graph import BOOL, INT64, Value
+from t2n_core.nnef.graph import BOOL, FLOAT32, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, product, same
 from t2n_core.op import formulas
 from t2n_core.op.aten.index import Places, flattened, whole_index
@@ -142,7 +142,7 @@ def index_fill(g: Emitter, self: Value, dim: int, index: Value, value: Tensorlik
     asked = g.eq(g.unsqueeze(g.positions(base.shape[axis]), axes=[1]), g.unsqueeze(
         g.lift(whole_index(g, index, base.shape[axis]), 1), axes=[0]
     ))  # fmt: skip
-    hits = g.squeeze(g.max_reduce(g.cast(asked, np.dtype(np.float32)), axes=[1]), axes=[1])
+    hits = g.squeeze(g.max_reduce(g.cast(asked, FLOAT32), axes=[1]), axes=[1])
     shape = [1] * base.rank
     mask = g.reshape_to(g.gt(hits, 0.0), [*shape[:axis], base.shape[axis], *shape[axis + 1 :]])
     return g.reshape_to(g.select(mask, tensor(g, value, self.dtype), base), self.shape)
@@ -194,7 +194,7 @@ def masked_scatter(g: Emitter, self: Value, mask: Value, source: Value) -> Value
     """Return `self` with the elements of `source` where the mask is true: the n-th true takes the n-th element."""
     shape = g.output.shape
     mask = g.expand(g.lift(mask, len(shape)), shape)
-    flat = g.cast(flattened(g, mask), np.dtype(np.float32))
+    flat = g.cast(flattened(g, mask), FLOAT32)
     counted = running(g, flat, 0, SUM)
     which = g.cast(g.max(g.sub(counted, 1.0), 0.0), INT64)
     pool = flattened(g, g.cast(source, self.dtype))

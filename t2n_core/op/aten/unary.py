@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import BOOL, Value
+from t2n_core.nnef.graph import BOOL, FLOAT32, Value
 from t2n_core.op import formulas
 from t2n_core.op.promote import wide_input
 from t2n_core.op.registry import op
@@ -103,7 +103,7 @@ def _through_float32(formula: Formula) -> Formula:
     def wide(g: Emitter, x: Value) -> Value:
         if x.dtype != np.float16:
             return formula(g, x)
-        return g.cast(formula(g, g.cast(x, np.dtype(np.float32))), x.dtype)
+        return g.cast(formula(g, g.cast(x, FLOAT32)), x.dtype)
 
     return wide
 
@@ -162,7 +162,7 @@ def _test(formula: Formula, *keys: str, otherwise: bool = False) -> None:
     def rule(g: Emitter, self: Value) -> Value:
         if self.dtype.kind != "f":
             return g.not_(_never(g, self)) if otherwise else _never(g, self)
-        return formula(g, g.cast(self, np.dtype(np.float32)) if self.dtype == np.float16 else self)
+        return formula(g, g.cast(self, FLOAT32) if self.dtype == np.float16 else self)
 
     rule.__doc__ = formula.__doc__
 
@@ -185,7 +185,7 @@ def isreal(g: Emitter, self: Value) -> Value:
 
 @op("aten::signbit")
 def signbit(g: Emitter, self: Value) -> Value:
-    return formulas.sign_bit(g, g.cast(self, np.dtype(np.float32)) if self.dtype == np.float16 else self)
+    return formulas.sign_bit(g, g.cast(self, FLOAT32) if self.dtype == np.float16 else self)
 
 
 @op("aten::bitwise_not", "prims::bitwise_not")
@@ -209,7 +209,7 @@ def nan_to_num(
     if self.dtype.kind != "f":
         return self
     limits = np.finfo(self.dtype)
-    x = g.cast(self, np.dtype(np.float32)) if self.dtype == np.float16 else self
+    x = g.cast(self, FLOAT32) if self.dtype == np.float16 else self
     low = float(limits.min) if neginf is None else neginf
     high = float(limits.max) if posinf is None else posinf
     y = g.select(formulas.is_nan(g, x), nan or 0.0, x)

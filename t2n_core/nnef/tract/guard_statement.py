@@ -108,7 +108,7 @@ def _write(g: TractEmitter, operator: str, arguments: dict[str, Any], dtype: Any
 def _nothing(g: TractEmitter, rank: int) -> Value:
     """Return a tensor of one -0.0, which the engine cannot compute for sizes out of the range.
 
-    Adding it keeps every number as it is, +0.0 would turn -0.0 to 0.0.
+    Adding it keeps every number as it is; +0.0 would turn -0.0 into 0.0.
     """
     number = g.variable("nothing_in_range", ArrayWeight(np.full((1,) * rank, -0.0, np.float32)))
     try:
@@ -128,10 +128,9 @@ def _nothing(g: TractEmitter, rank: int) -> Value:
 
 
 def _added(g: TractEmitter, place: Value, nothing: Value) -> Value:
-    """Return the same numbers, of any type.
+    """Return `place` with the guard's number added, which is cast to the dtype of `place`.
 
-    A sum has no number that swallows the other. Of a product with a constant 0 the engine would drop the other factor,
-    and the guard with it.
+    It is a sum because the engine drops the other factor of a product with a constant 0, and the guard with it.
     """
     rank, dtype = place.rank, place.dtype
     if rank == 0:

@@ -62,8 +62,8 @@ def argument_for(traits: TractTraits, argument: Any) -> Any:
     """Return an argument of a statement with all sizes in it, also in lists, in the form that this release works out
     right.
 
-    No release gets a quotient that is subtracted, as in `T - (T + 1) // 2`, right everywhere: 0.20 takes the product of
-    a slice that begins there out of memory that nobody wrote.
+    No quotient is subtracted, as in `T - (T + 1) // 2`, since each release gets that wrong somewhere: 0.20, for one,
+    reads uninitialised memory in a product of a slice that begins there.
     """
     if isinstance(argument, list | tuple):
         return type(argument)(argument_for(traits, one) for one in argument)

@@ -22,6 +22,16 @@ from t2n_core.nnef.sizes.dims import Dim
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
+FIRST = ("tests/plugin/", "tests/browser/")
+"""Where tests take seconds each: run first, they leave no worker of xdist alone at the end."""
+LAST = "test_every_rule_has_a_case"
+"""Reads what the tests of the cases have noted, and exports again what was not run yet."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: (item.name == LAST, not item.nodeid.startswith(FIRST)))
+
+
 @pytest.fixture(scope="session")
 def resolved_engine() -> Callable[[str], ResolvedEngine]:
     """A function from one exact version to its files on this machine."""

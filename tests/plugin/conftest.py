@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+import sys
+import time
 
 import pytest
 
 import pytest_t2n.config.engines
 import pytest_t2n.run.converter
 import t2n_core.check.parity  # noqa: F401  numpy must not be loaded and forgotten again by a run in this process
+from tests.starter import FOR_SESSIONS, starter
 
 FAKE_CONFTEST = '''
 """No torch here: a fake model is a text that says what happens, as `pass`, or `crash@0.22.4` for one version only."""
@@ -137,20 +138,6 @@ OTHER_PLUGINS = ("-p", "no:benchmark", "-p", "no:hypothesispytest")
 """Nothing here needs them, and loading hypothesis takes longer than such a run."""
 
 
-@contextmanager
-def heard_ctrl_c() -> Iterator[None]:
-    """Processes that are started inside hear Ctrl-C, also where a shell started these tests in the background.
-
-    Such a shell ignores SIGINT, and a process inherits that; what has a handler is reset to its default in a child.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 class Suite:
     """A folder with tests, and what running them left behind."""
 
@@ -159,14 +146,41 @@ class Suite:
         self.path = pytester.path
         pytester.makeconftest(FAKE_CONFTEST)
 
-    def run(self, *arguments: str, engines: str = "0.21,0.22,0.23", mode: str = "plain", alone: bool = False):
-        """Run the suite: in this process where that is possible, which is faster, unless it is to be `alone`."""
+    def run(
+        self,
+        *arguments: str,
+        engines: str = "0.21,0.22,0.23",
+        mode: str = "plain",
+        alone: bool = False,
+        modules: tuple[str, ...] = FOR_SESSIONS,
+    ):
+        """Run the suite: in this process where that is possible, which is faster, unless it is to be `alone`.
+
+        `modules` are those that a process of its own has loaded before it starts.
+        """
         select = [f"--t2n-tract={engines}"] if engines else []
         given = (*select, *MODES[mode], *OTHER_PLUGINS, *arguments)
         if alone or mode in ("n2", "no_xdist"):
-            with heard_ctrl_c():
-                return self.pytester.runpytest_subprocess(*given, timeout=_PATIENCE)
+            return self.start(*given, modules=modules)
         return self.pytester.runpytest_inprocess(*given)
+
+    def start(self, *arguments: str, modules: tuple[str, ...] = FOR_SESSIONS) -> pytest.RunResult:
+        """Run pytest in a process of its own that has some modules loaded already."""
+        stdout, stderr = (self.path / name for name in ("stdout", "stderr"))
+        for file in (stdout, stderr):
+            file.unlink(missing_ok=True)
+        paths = filter(None, [str(self.path), os.environ.get("PYTHONPATH", "")])
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+        command = ["pytest", f"--basetemp={self.path / 'basetemp'}", *arguments]
+        files = {"stdout": stdout, "stderr": stderr}
+        started = time.monotonic()
+        workers = 2 if "-n" in arguments and "2" in arguments else 0
+        code = starter(modules).run(command, self.path, environment, **files, timeout=_PATIENCE, workers=workers)
+        printed = {name: file.read_text("utf-8", "replace") for name, file in files.items()}
+        print(" ".join(command), printed["stdout"], sep="\n")
+        print(printed["stderr"], file=sys.stderr)
+        lines = [text.splitlines() for text in printed.values()]
+        return pytest.RunResult(code, *lines, time.monotonic() - started)
 
     @property
     def log(self) -> list[str]:

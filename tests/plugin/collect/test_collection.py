@@ -121,7 +121,8 @@ def test_collecting_writes_nothing_and_loads_neither_torch_nor_numpy(suite):
         """
     )
     suite.pytester.makepyfile(ENCODER)
-    result = suite.run("--collect-only", "-q", "--t2n-report=site", engines="0.21.19", alone=True)
+    arguments = ("--collect-only", "-q", "--t2n-report=site", "--t2n-tract=0.21.19", *OTHER_PLUGINS)
+    result = suite.pytester.runpytest_subprocess(*arguments)  # a fresh Python, since forks have numpy
     result.stdout.fnmatch_lines(["*test_encoder[[]True-tract-0.21.19[]]", "*LOADED [[][]]*"])
     assert result.ret == 0
     assert not (suite.path / "site").exists()

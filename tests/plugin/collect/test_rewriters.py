@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from t2n_core.engine.provision.store import default_cache_dir
+from tests.starter import FOR_EXPORTS
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
 
@@ -53,7 +54,9 @@ def test_marker_and_call(suite):
         return gate()
     """
     )
-    result = suite.run("--t2n-report=site", "--t2n-offline", CACHE, engines="0.21.19,0.23.9", alone=True)
+    result = suite.run(
+        "--t2n-report=site", "--t2n-offline", CACHE, engines="0.21.19,0.23.9", alone=True, modules=FOR_EXPORTS
+    )
     result.assert_outcomes(passed=4, failed=2)
     assert {name for name, cell in suite.cells.items() if cell["status"] != "pass"} == {
         "test_without[tract-0.21.19]",
@@ -90,7 +93,7 @@ def test_fixture(suite):
                 """
         }
     )
-    result = suite.run("--t2n-offline", CACHE, engines="0.21.19,0.23.9", alone=True)
+    result = suite.run("--t2n-offline", CACHE, engines="0.21.19,0.23.9", alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(passed=5)
 
 

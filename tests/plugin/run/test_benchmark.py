@@ -8,6 +8,7 @@ import pytest
 
 from t2n_core.engine.provision.store import default_cache_dir
 from tests.plugin.conftest import MODES
+from tests.starter import FOR_EXPORTS
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
 """Looked up now: pytester gives each test a home without engines."""
@@ -29,7 +30,7 @@ MODEL = """
 
 def run(suite, where, *arguments):
     given = ("--t2n-tract=0.21.19,0.23.9", "--t2n-benchmark", "--t2n-report=site", CACHE, "-p", "no:hypothesispytest")
-    return suite.pytester.runpytest_subprocess(*given, *MODES[where], *arguments, timeout=120.0)
+    return suite.start(*given, *MODES[where], *arguments, modules=FOR_EXPORTS)
 
 
 @pytest.mark.parametrize("where", ["n0", "n2", "no_xdist"])

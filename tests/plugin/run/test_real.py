@@ -7,6 +7,7 @@ import pytest
 from pytest_t2n.collect.markers import OWN_ARGUMENTS, TARGETS, options_of_target
 from t2n_core.engine.provision.store import default_cache_dir
 from t2n_core.export.options import marker_options
+from tests.starter import FOR_EXPORTS
 
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
 """Looked up now: pytester gives each test a home without engines."""
@@ -143,7 +144,9 @@ def test_the_first_example_of_the_documentation(suite):
     suite.pytester.makepyfile(ENCODER)
     archives = []
     for mode in ("plain", "n2"):
-        result = suite.run("--t2n-report=site", CACHE, engines="0.21.19,0.23.9", mode=mode, alone=True)
+        result = suite.run(
+            "--t2n-report=site", CACHE, engines="0.21.19,0.23.9", mode=mode, alone=True, modules=FOR_EXPORTS
+        )
         result.assert_outcomes(passed=6, failed=2)
         cells = suite.cells
         encoder = cells["test_encoder[True-tract-0.21.19]"]
@@ -194,7 +197,7 @@ ALL_OPTIONS = """
 def test_every_option_of_the_target_is_an_argument_of_the_marker(suite):
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(ALL_OPTIONS)
-    result = suite.run("--t2n-report=site", CACHE, engines="0.22.4,0.23.9", alone=True)
+    result = suite.run("--t2n-report=site", CACHE, engines="0.22.4,0.23.9", alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(passed=1)
     assert list(suite.statuses) == ["test_all[tract-0.23.9]"]
 
@@ -238,7 +241,7 @@ def test_encoder(nnef_export):
 def test_bisect_names_the_first_wrong_node(suite):
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(test_wrong=WRONG_TANH)
-    result = suite.pytester.runpytest_subprocess("--t2n-tract=0.21.19", "--t2n-bisect", CACHE, "-p", "no:cacheprovider")
+    result = suite.run("--t2n-bisect", CACHE, engines="0.21.19", alone=True, modules=FOR_EXPORTS)
     result.stdout.fnmatch_lines(
         [
             "*first wrong node: aten::tanh*test_wrong.py:* in forward: `hidden = torch.tanh(self.line(audio))`*",
@@ -267,7 +270,8 @@ def test_linear():
 def test_inputs_can_be_a_strategy_of_hypothesis(suite):
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(test_drawn=DRAWN)
-    suite.run("--t2n-report=site", CACHE, engines="0.23.9", mode="plain", alone=True).assert_outcomes(passed=1)
+    result = suite.run("--t2n-report=site", CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
+    result.assert_outcomes(passed=1)
     (cell,) = suite.cells.values()
     assert len(cell["sizes"]) >= 9
 
@@ -303,4 +307,5 @@ def test_program():
 def test_ways_in_are_options_of_marker_and_fixture(suite):
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(test_ways=WAYS_IN)
-    suite.run("--t2n-report=site", CACHE, engines="0.23.9", mode="plain", alone=True).assert_outcomes(passed=3)
+    result = suite.run("--t2n-report=site", CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
+    result.assert_outcomes(passed=3)

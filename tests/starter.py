@@ -1,0 +1,70 @@
+"""Programs in processes of their own that need not load torch or pytest first, which takes most of a short program."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+SERVER = Path(__file__).with_name("fork_server.py")
+FOR_SESSIONS = ("pytest", "execnet.gateway_io", "msgspec", "numpy", "packaging.specifiers", "rich.console", "sympy")
+"""What all sessions load; no plugin of pytest, since pytest loads those itself."""
+FOR_EXPORTS = (*FOR_SESSIONS, "torch.export", "torch._dynamo", "torch.fx.experimental.proxy_tensor")
+"""What programs load that export."""
+
+
+class Starter:
+    """Starts programs as forks of a process that has some modules loaded."""
+
+    def __init__(self, modules: Sequence[str]) -> None:
+        command = [sys.executable, str(SERVER), *modules]
+        self._server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+
+    def run(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        *,
+        stdout: Path,
+        stderr: Path,
+        timeout: float,
+        workers: int = 0,
+    ) -> int:
+        """Return the exit code of `pytest`, `t2n` or the path of a program, with its arguments.
+
+        So many `workers` of xdist are forks, too.
+
+        Raises:
+            TimeoutError: it ran longer than so many seconds, and was killed.
+        """
+        request = {
+            "command": list(command), "folder": str(folder), "environment": dict(environment),
+            "stdout": str(stdout), "stderr": str(stderr), "workers": workers,
+        }  # fmt: skip
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.write(json.dumps(request).encode() + b"\n")
+        process = int(self._server.stdout.readline())
+        ended, _, _ = select.select([self._server.stdout], [], [], timeout)
+        if not ended:
+            os.kill(process, signal.SIGKILL)
+        code = int(self._server.stdout.readline())
+        if not ended:
+            raise TimeoutError(f"{' '.join(command)}: killed after {timeout} seconds")
+        return code
+
+
+@cache
+def starter(modules: tuple[str, ...]) -> Starter:
+    """Return the process of this session that has these modules loaded; it ends when its input is closed at our end."""
+    return Starter(modules)
+
+
+__all__ = ["FOR_EXPORTS", "FOR_SESSIONS", "Starter", "starter"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +31,12 @@ LAST = "test_every_rule_has_a_case"
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (item.name == LAST, not item.nodeid.startswith(FIRST)))
+
+
+def pytest_collection_finish() -> None:
+    """Keep what is loaded by now out of every collection of garbage, which costs a tenth of all tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

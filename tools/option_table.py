@@ -59,7 +59,11 @@ def export_table() -> str:
 
 
 def target_table(target: type[InferenceTarget]) -> str:
-    """Return a line for each option of a target, with its description in the class and the test that proves it."""
+    """Return a line for each option of a target, with its description in the class and the test that proves it.
+
+    Raises:
+        LookupError: an option has no line in the docstring of its class, or no test of its name.
+    """
     described = {**_arguments(InferenceTarget), **_arguments(target)}
     places = {
         name: path.relative_to(ROOT).as_posix()
@@ -69,6 +73,10 @@ def target_table(target: type[InferenceTarget]) -> str:
     rows = []
     for name in inspect.signature(target).parameters:
         test = PROOFS.get((target, name), f"test_{name}")
+        if name not in described:
+            raise LookupError(f"`{name}` has no line under Args in the docstring of {target.__name__}")
+        if test not in places:
+            raise LookupError(f"no {test} in {TESTS.relative_to(ROOT)} proves the option `{name}` of {target.__name__}")
         rows.append((f"`{name}`", described[name], f"`{places[test]}::{test}`"))
     return _table(("option", "meaning", "proved by"), rows)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +16,7 @@ from torch.export import Dim
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.nnef import legality
+from t2n_core.nnef.tract import quirks
 from t2n_core.nnef.tract.quirks import table
 from t2n_core.nnef.tract.quirks.quirk import Quirk
 from t2n_core.nnef.tract.quirks.table import QUIRKS, quirks_of
@@ -118,11 +121,19 @@ def test_the_repair_is_right_and_needed(
 
     def others(version: Version) -> Mapping[str, tuple[Quirk, ...]]:
         found = quirks_of(version)
-        return {operator: tuple(q for q in quirks if q.name != name) for operator, quirks in found.items()}
+        return {operator: tuple(q for q in those if q.name != name) for operator, those in found.items()}
 
     for module in (table, legality):
         monkeypatch.setattr(module, "quirks_of", others)
     assert not passes(name, release, tmp_path)
+
+
+def test_every_quirk_stands_in_the_table() -> None:
+    modules = [
+        importlib.import_module(f"{quirks.__name__}.{one.name}") for one in pkgutil.iter_modules(quirks.__path__)
+    ]
+    written = {value.name for module in modules for value in vars(module).values() if isinstance(value, Quirk)}
+    assert written == {one.name for one in QUIRKS}
 
 
 def test_every_quirk_is_shown() -> None:

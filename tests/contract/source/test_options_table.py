@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from t2n_core import KhronosNNEF, TractNNEF
-from tools.option_table import pages
+from tools.option_table import pages, target_table
 
 ROOT = Path(__file__).parents[3]
 
@@ -47,3 +47,30 @@ def test_every_named_test_exists_and_is_about_its_option(target: type) -> None:
 @pytest.mark.parametrize(("path", "text"), pages().items(), ids=lambda one: getattr(one, "stem", ""))
 def test_the_tables_are_up_to_date(path: Path, text: str) -> None:
     assert path.read_text("utf-8") == text, "python -m tools.option_table writes it anew"
+
+
+class Undescribed(TractNNEF):
+    """A target with an option that nobody describes."""
+
+    def __init__(self, version: str = "latest", *, loudness: int = 1) -> None:
+        super().__init__(version)
+
+
+class Unproven(TractNNEF):
+    """A target with an option that no test proves.
+
+    Args:
+        loudness: how loud.
+    """
+
+    def __init__(self, version: str = "latest", *, loudness: int = 1) -> None:
+        super().__init__(version)
+
+
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [(Undescribed, "`loudness` has no line under Args"), (Unproven, "no test_loudness in tests/contract proves")],
+)
+def test_an_option_without_a_description_or_a_test_is_named(target: type[TractNNEF], problem: str) -> None:
+    with pytest.raises(LookupError, match=problem):
+        target_table(target)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.archive_digests import differences, main
+from tools.archive_digests import _without_place, differences, main
 
 
 def test_cells_that_differ_or_stand_in_one_file_only() -> None:
@@ -18,6 +18,14 @@ def test_cells_that_differ_or_stand_in_one_file_only() -> None:
         "c: ['4'] -> no such cell",
         "d: no such cell -> ['6']",
     ]
+
+
+def test_a_refusal_is_the_same_wherever_the_model_stands() -> None:
+    messages = [
+        f"fixes T to 1, decided by aten::slice at {place}" for place in ("/a/old.py:39 in forward", "/b/new.py:7")
+    ]
+    assert {_without_place(message) for message in messages} == {"fixes T to 1, decided by aten::slice"}
+    assert _without_place("no rule for aten::fft_fft") == "no rule for aten::fft_fft"
 
 
 def test_the_exit_says_whether_all_are_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,7 +41,7 @@ from t2n_core.nnef.identifiers import identifier_problem
 from t2n_core.nnef.signatures import fragment_signature
 from t2n_core.nnef.sizes.dims import Dim, Shape, as_dim, same, shape_text, symbols_of
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.nnef.spec import Signature, Spec, known_operators
+from t2n_core.nnef.spec import Signature, Spec, is_operator, known_operators
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 Scalar: TypeAlias = bool | int | float
@@ -122,9 +122,9 @@ class Emitter(ABC):
 
     # ------------------------------------------------------------------------------------------------------ statements
     def __getattr__(self, name: str) -> Callable[..., Value]:
-        """Return the writer of an operator. Raises AttributeError for a word that no release has as an operator."""
+        """Return the writer of an operator. Raises AttributeError for a word that no target has as an operator."""
         operator = name.rstrip("_")  # `and_`, `or_`, `not_` are Python's words
-        if name.startswith("_") or not (self.spec.knows(operator) or operator in self.graph.fragments):
+        if name.startswith("_") or not (is_operator(operator) or operator in self.graph.fragments):
             near = difflib.get_close_matches(operator, [*dir(type(self)), *known_operators(self.spec.target)], n=3)
             hint = f"; did you mean {', '.join(near)}?" if near and not name.startswith("_") else ""
             raise AttributeError(f"{type(self).__name__} has no attribute or operator `{name}`{hint}")

@@ -12,7 +12,7 @@ import importlib.resources
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from packaging.version import InvalidVersion, Version
 
@@ -22,7 +22,17 @@ from t2n_core.nnef.signatures import REQUIRED, Parameter, Signature
 
 TargetName: TypeAlias = Literal["tract", "khronos"]
 
-__all__ = ["REQUIRED", "Parameter", "Signature", "Spec", "TargetName", "known_operators", "spec_data", "spec_for"]
+__all__ = [
+    "REQUIRED",
+    "Parameter",
+    "Signature",
+    "Spec",
+    "TargetName",
+    "is_operator",
+    "known_operators",
+    "spec_data",
+    "spec_for",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +97,6 @@ class Spec:
             return False
         return attribute is None or row.signature.parameter(attribute) is not None
 
-    def knows(self, name: str) -> bool:
-        """Return whether any version of the target has this operator."""
-        return name in self._table.rows
-
     def names(self) -> Iterator[str]:
         """Yield all operators that this version can resolve, broken ones included."""
         return (name for name, row in self._rows.items() if not row.absent)
@@ -134,6 +140,11 @@ def spec_for(target: TargetName, version: str | Version) -> Spec:
 def known_operators(target: TargetName) -> Iterable[str]:
     """Return the names of all operators that any version of a target has."""
     return _table(target).rows.keys()
+
+
+def is_operator(name: str) -> bool:
+    """Return whether any version of any target has this operator."""
+    return any(name in _table(target).rows for target in get_args(TargetName))
 
 
 @functools.cache

@@ -75,7 +75,8 @@ def positions_of_maxima(g: Emitter, value: Value, out: Value, window: Window) ->
     front = value.rank - window.count
     axes = list(range(front, value.rank))
     pairs = [(p, max(q, 0)) for p, q in zip(window.padding, window.behind(), strict=True)]
-    wide = padded(g, value, {axis: pair for axis, pair in zip(axes, pairs, strict=True) if pair != (0, 0)}, LOWEST)
+    lowest = LOWEST if value.dtype.kind == "f" else int(np.iinfo(value.dtype).min)
+    wide = padded(g, value, {axis: pair for axis, pair in zip(axes, pairs, strict=True) if pair != (0, 0)}, lowest)
     places = out.shape[front:]
     best: Value | None = None
     steps: list[Value] = []

@@ -29,6 +29,11 @@ CASES = [
             "adaptive, of a row": lambda x: F.adaptive_max_pool1d(x[:, :, 0], 4, return_indices=True),
         }.items()
     ),
+    case(
+        "places of maxima, of integers",
+        lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True),
+        randint(-9, 9, 2, 3, 9, 7),
+    ),
     case("avg_pool1d of dynamic channels", nn.functional.avg_pool1d, randn(2, 3, 9), 3, 2).dynamic(
         {0: {0: "B", 1: "T"}}
     ),

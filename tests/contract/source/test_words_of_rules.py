@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from t2n_core.errors import SpecError
 from t2n_core.nnef.dialects import emitter_for
 from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.graph import FLOAT32, Value
 from t2n_core.nnef.spec import known_operators, spec_for
 
 ROOT = Path(__file__).parents[3] / "t2n_core"
@@ -94,3 +96,10 @@ def test_a_misspelt_word_is_no_operator(word: str) -> None:
         getattr(g, word)
     assert callable(g.slice)
     assert callable(g.and_)
+
+
+def test_an_operator_of_another_target_is_refused_with_its_name() -> None:
+    g: Emitter = emitter_for(spec_for("khronos", "1.0.5"))
+    x = Value("x", FLOAT32, (2, 3))
+    with pytest.raises(SpecError, match=r"khronos .* has no operator `tract_core_scatter_elements`"):
+        g.tract_core_scatter_elements(x, x, x, axis=0)

@@ -24,9 +24,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 FIRST = ("tests/plugin/", "tests/browser/")
-"""Where tests take seconds each: run first, they leave no worker of xdist alone at the end."""
+"""Folders whose tests take seconds each; they run first, so that no worker of xdist is alone with them at the end."""
 LAST = "test_every_rule_has_a_case"
-"""Reads what the tests of the cases have noted, and exports again what was not run yet."""
+"""It reads what the tests of the cases have noted, and exports again each case that has not run yet."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep what is loaded by now out of every collection of garbage, which costs a tenth of all tests."""
+    """Exempt what is loaded by now from garbage collection, which else takes a tenth of the time of all tests."""
     gc.collect()
     gc.freeze()
 

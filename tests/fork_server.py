@@ -22,7 +22,7 @@ MODULES_OF_COMMANDS = {"t2n": "pytest_t2n.cli"}
 
 
 class Worker:
-    """A forked process in which execnet starts a worker of xdist, with the interface of `subprocess.Popen`."""
+    """A forked process in which execnet starts a worker of xdist, with what execnet uses of `subprocess.Popen`."""
 
     def __init__(self) -> None:
         (their_input, our_output), (our_input, their_output) = os.pipe(), os.pipe()
@@ -69,7 +69,7 @@ def serve() -> None:
 
 def become(request: dict[str, Any]) -> None:
     """Run a program in this process as a fresh Python does, with its own folder, environment and files."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell with `&` ignores it, and forks inherit that
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])
@@ -110,5 +110,5 @@ def use_forks(workers: list[Worker]) -> None:
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         importlib.import_module(name)
-    gc.freeze()  # programs need not look through what was there before them
+    gc.freeze()  # the garbage collection of a program then leaves out what was loaded before it
     serve()

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
+from tempfile import NamedTemporaryFile
 
 from tests.starter import FOR_EXPORTS, starter
 
@@ -112,9 +112,10 @@ def run_command(command: str, folder: Path) -> tuple[int, str]:
     if words[0] == "python":
         words.pop(0)
     if words[0] in ("pytest", "t2n") or words[0].endswith(".py"):
-        printed = folder / f"printed-{uuid4().hex}.txt"
-        code = starter(FOR_EXPORTS).run(words, folder, environment, stdout=printed, stderr=printed, timeout=300)
-        return code, printed.read_text("utf-8")
+        with NamedTemporaryFile() as file:
+            printed = Path(file.name)
+            code = starter(FOR_EXPORTS).run(words, folder, environment, stdout=printed, stderr=printed, timeout=300)
+            return code, printed.read_text("utf-8")
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,

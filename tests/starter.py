@@ -1,4 +1,4 @@
-"""Programs in processes of their own that need not load torch or pytest first, which takes most of a short program."""
+"""Start programs as processes that have torch or pytest loaded; loading takes most of the time of a short program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 SERVER = Path(__file__).with_name("fork_server.py")
 FOR_SESSIONS = ("pytest", "execnet.gateway_io", "msgspec", "numpy", "packaging.specifiers", "rich.console", "sympy")
-"""What all sessions load; no plugin of pytest, since pytest loads those itself."""
+"""What all sessions load. No plugin of pytest is here, since pytest warns of one that it has not loaded itself."""
 FOR_EXPORTS = (*FOR_SESSIONS, "torch.export", "torch._dynamo", "torch.fx.experimental.proxy_tensor")
 """What programs load that export."""
 
@@ -39,7 +39,7 @@ class Starter:
     ) -> int:
         """Return the exit code of `pytest`, `t2n` or the path of a program, with its arguments.
 
-        So many `workers` of xdist are forks, too.
+        The first `workers` workers of xdist that it starts are forks, too.
 
         Raises:
             TimeoutError: it ran longer than so many seconds, and was killed.
@@ -63,7 +63,7 @@ class Starter:
 
 @cache
 def starter(modules: tuple[str, ...]) -> Starter:
-    """Return the process of this session that has these modules loaded; it ends when its input is closed at our end."""
+    """Return the one starter of this process with these modules; its server ends when this process does."""
     return Starter(modules)
 
 

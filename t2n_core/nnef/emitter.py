@@ -124,7 +124,7 @@ class Emitter(ABC):
     def __getattr__(self, name: str) -> Callable[..., Value]:
         """Return the writer of an operator. Raises AttributeError for a word that no target has as an operator."""
         operator = name.rstrip("_")  # `and_`, `or_`, `not_` are Python's words
-        if name.startswith("_") or not (is_operator(operator) or operator in self.graph.fragments):
+        if name.startswith("_") or not (operator in self.graph.fragments or is_operator(operator)):
             near = difflib.get_close_matches(operator, [*dir(type(self)), *known_operators(self.spec.target)], n=3)
             hint = f"; did you mean {', '.join(near)}?" if near and not name.startswith("_") else ""
             raise AttributeError(f"{type(self).__name__} has no attribute or operator `{name}`{hint}")

@@ -13,6 +13,7 @@ from t2n_core.nnef.graph import INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, as_dim, floor_div, is_static, product
 from t2n_core.op.aten.conv import per_axis
 from t2n_core.op.aten.pad import padded
+from t2n_core.op.aten.prefix import MAXIMUM
 
 Sizes = int | Sequence[int]
 LOWEST = float(np.finfo(np.float32).min)
@@ -75,7 +76,7 @@ def positions_of_maxima(g: Emitter, value: Value, out: Value, window: Window) ->
     front = value.rank - window.count
     axes = list(range(front, value.rank))
     pairs = [(p, max(q, 0)) for p, q in zip(window.padding, window.behind(), strict=True)]
-    lowest = LOWEST if value.dtype.kind == "f" else int(np.iinfo(value.dtype).min)
+    lowest = LOWEST if value.dtype.kind == "f" else MAXIMUM.neutral(value.dtype)
     wide = padded(g, value, {axis: pair for axis, pair in zip(axes, pairs, strict=True) if pair != (0, 0)}, lowest)
     places = out.shape[front:]
     best: Value | None = None

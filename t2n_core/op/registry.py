@@ -19,6 +19,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeVar
 
 import torch
@@ -173,6 +174,7 @@ def schemas_of(key: str) -> list[Any]:
     return [getattr(packet, n)._schema for n in names]
 
 
+@cache
 def load_default() -> Registry:
     """Return the default registry with all rules of this package in it."""
     package = importlib.import_module("t2n_core.op.aten")

@@ -42,11 +42,9 @@ def _parts(value: Any) -> tuple[list[tuple[Any, Any]], Callable[[list[Any]], Any
         return [(n, getattr(value, n)) for n in names], lambda parts: dataclasses.replace(
             value, **dict(zip(names, parts, strict=True))
         )
-    if value is None:
+    if value is None or pytree.tree_is_leaf(value):
         return None
     items, form = pytree.tree_flatten_with_path(value, is_leaf=lambda inner: inner is not value)
-    if len(items) == 1 and items[0][0] == ():
-        return None
     return [(_key(path[-1]), part) for path, part in items], lambda parts: pytree.tree_unflatten(parts, form)
 
 

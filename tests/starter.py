@@ -15,8 +15,8 @@ from pathlib import Path
 SERVER = Path(__file__).with_name("fork_server.py")
 FOR_SESSIONS = ("pytest", "execnet.gateway_io", "msgspec", "numpy", "packaging.specifiers", "rich.console", "sympy")
 """What all sessions load. No plugin of pytest is here, since pytest warns of one that it has not loaded itself."""
-FOR_EXPORTS = (*FOR_SESSIONS, "torch.export", "torch._dynamo", "torch.fx.experimental.proxy_tensor")
-"""What programs load that export."""
+FOR_EXPORTS = (*FOR_SESSIONS, "warm_up")
+"""What programs load that export, and what their first export loads."""
 
 
 class Starter:
@@ -35,18 +35,17 @@ class Starter:
         stdout: Path,
         stderr: Path,
         timeout: float,
-        workers: int = 0,
     ) -> int:
         """Return the exit code of `pytest`, `t2n` or the path of a program, with its arguments.
 
-        The first `workers` workers of xdist that it starts are forks, too.
+        As many workers of xdist as `-n` asks for are forks, too.
 
         Raises:
             TimeoutError: it ran longer than so many seconds, and was killed.
         """
         request = {
             "command": list(command), "folder": str(folder), "environment": dict(environment),
-            "stdout": str(stdout), "stderr": str(stderr), "workers": workers,
+            "stdout": str(stdout), "stderr": str(stderr), "workers": _workers_of(command),
         }  # fmt: skip
         assert self._server.stdin is not None
         assert self._server.stdout is not None
@@ -59,6 +58,14 @@ class Starter:
         if not ended:
             raise TimeoutError(f"{' '.join(command)}: killed after {timeout} seconds")
         return code
+
+
+def _workers_of(command: Sequence[str]) -> int:
+    """Return how many workers of xdist a command asks for."""
+    if "-n" not in command:
+        return 0
+    number = command[command.index("-n") + 1]
+    return len(os.sched_getaffinity(0)) if number == "auto" else int(number)
 
 
 @cache

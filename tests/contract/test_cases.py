@@ -5,12 +5,15 @@ By default the oldest and the newest engine; `pytest -m all_engines` runs the ne
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from packaging.version import Version
 
 from t2n_core import TractNNEF
+from t2n_core.engine import ResolvedEngine
+from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import T2NError
 from t2n_core.nnef.spec import spec_for
 from t2n_core.op.registry import load_default
@@ -20,6 +23,27 @@ from tests.contract.usage import Usage, named_rule
 ALWAYS = ("0.19.15", "0.23.9")
 BETWEEN = ("0.20.22", "0.21.19", "0.22.4")
 VERSIONS = [*ALWAYS, *(pytest.param(v, marks=pytest.mark.all_engines) for v in BETWEEN)]
+
+
+@pytest.fixture(scope="module")
+def engine_without_fork() -> Iterator[Callable[[ResolvedEngine], TractEngine]]:
+    """A function from an engine's files to the engine. Its jobs run in the worker itself: a fork would take most of
+    the time of so short a job, and no case may end the worker."""
+    known: dict[str, TractEngine] = {}
+
+    def engine(resolved: ResolvedEngine) -> TractEngine:
+        if resolved.version not in known:
+            known[resolved.version] = TractEngine(resolved, fork=False)
+        return known[resolved.version]
+
+    yield engine
+    for one in known.values():
+        one.close()
+
+
+@pytest.fixture(autouse=True)
+def fast_engines(engine_without_fork: Callable[[ResolvedEngine], TractEngine], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("t2n_core.inference_target.tract.engine_for", engine_without_fork)
 
 
 # The versions of a case follow each other, so that one capture serves them all.

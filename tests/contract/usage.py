@@ -71,7 +71,7 @@ class Usage:
     @contextmanager
     def noted(self, case: Case, version: str) -> Iterator[ModelExport]:
         """The export of a case. What its lowering asks for inside of the block is noted for the version."""
-        export, rules = exported(case), _Recording(load_default()._rules)
+        export, rules = exported(case), _Recording(load_default())
         found: dict[str, set[str]] = {kind: set() for kind in READERS}
         names = {kind: named_decompositions(kind) for kind in READERS}
         options = export.options
@@ -103,10 +103,10 @@ class Usage:
 
 
 class _Recording(Registry):
-    """Remembers the rules that were asked for."""
+    """A view of a registry that remembers the rules that were asked for."""
 
-    def __init__(self, rules: Any) -> None:
-        super().__init__(rules)
+    def __init__(self, registry: Registry) -> None:
+        self._rules = registry._rules
         self.used: set[str] = set()
 
     def find(self, kind: str, spec: Spec, options: WritingOptions = PLAIN) -> Rule | None:

@@ -174,8 +174,7 @@ class Suite:
         command = ["pytest", f"--basetemp={self.path / 'basetemp'}", *arguments]
         files = {"stdout": stdout, "stderr": stderr}
         started = time.monotonic()
-        workers = int(arguments[arguments.index("-n") + 1]) if "-n" in arguments else 0
-        code = starter(modules).run(command, self.path, environment, **files, timeout=_PATIENCE, workers=workers)
+        code = starter(modules).run(command, self.path, environment, **files, timeout=_PATIENCE)
         printed = {name: file.read_text("utf-8", "replace") for name, file in files.items()}
         print(" ".join(command), printed["stdout"], sep="\n")
         print(printed["stderr"], file=sys.stderr)

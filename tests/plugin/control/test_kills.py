@@ -94,14 +94,9 @@ def run_kills(suite, cases, mode):
     return lost
 
 
-@pytest.mark.parametrize("where", ["plain", "n2"])
-def test_ten_random_kills_lose_the_cells_in_flight_only(suite, where):
-    check_lost(run_kills(suite, 50, where), where)
-
-
-@pytest.mark.skipif("T2N_LONG" not in os.environ, reason="2,000 cells; set T2N_LONG=1")
-def test_ten_random_kills_among_two_thousand_cells(suite):
-    check_lost(run_kills(suite, 1000, "n2"), "n2")
+@pytest.mark.parametrize(("where", "cases"), [("plain", 50), ("n2", 1000 if "T2N_LONG" in os.environ else 50)])
+def test_ten_random_kills_lose_the_cells_in_flight_only(suite, where, cases):
+    check_lost(run_kills(suite, cases, where), where)
 
 
 def check_lost(lost, where):

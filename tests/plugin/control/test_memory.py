@@ -24,7 +24,8 @@ import pytest
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session):
-    tracemalloc.start()
+    if not hasattr(session.config, "workerinput"):
+        tracemalloc.start()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -36,7 +37,7 @@ def pytest_sessionfinish(session):
     Path(__file__).with_name("held.txt").write_text(str(sum(one.size for one in ours.traces)))
     tracemalloc.stop()
 """
-FEW, MANY = 20, 120
+FEW, MANY = 10, 70
 
 
 @pytest.mark.parametrize("arguments", [["--t2n-report=site"], []], ids=["report", "no report"])

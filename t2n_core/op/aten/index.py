@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +11,7 @@ from t2n_core.nnef import shapes
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import BOOL, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, Shape, product
+from t2n_core.op.aten.reduction import extreme
 from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.registry import op
 from t2n_core.op.weights import known
@@ -203,8 +205,7 @@ def embedding_bag(
     many = g.unsqueeze(rows, axes=[0])
     number = g.sum_reduce(g.cast(wide, weight.dtype), axes=[1])
     if mode == 2:
-        low = float(np.finfo(weight.dtype).min)
-        top = g.max_reduce(g.select(wide, many, low), axes=[1])
+        top = extreme(g, g.select(wide, many, -math.inf), [1], "max_reduce")
         out = g.select(g.gt(number, 0.0), top, 0.0)
     else:
         out = g.sum_reduce(g.select(wide, many, 0.0), axes=[1])

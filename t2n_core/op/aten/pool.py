@@ -10,6 +10,7 @@ from t2n_core.nnef.graph import Value
 from t2n_core.nnef.sizes.dims import Dim, is_static, product
 from t2n_core.op.aten.pad import padded
 from t2n_core.op.aten.pool_windows import Sizes, Window, positions_in_slots, positions_of_maxima, slots
+from t2n_core.op.aten.reduction import extreme
 from t2n_core.op.registry import op
 
 
@@ -68,6 +69,10 @@ def _zeros_around(g: Emitter, value: Value, before: Sequence[int], behind: Seque
 # ------------------------------------------------------------------------------------------------------------ adaptive
 def _adaptive(g: Emitter, value: Value, sizes: Sequence[Dim | None], mean: bool) -> Value:
     """Pool to fixed sizes axis by axis: the windows are products of intervals."""
+
+    def reduce(value: Value, axis: int) -> Value:
+        return g.mean_reduce(value, axes=[axis]) if mean else extreme(g, value, [axis], "max_reduce")
+
     first = value.rank - len(sizes)
     for axis, size in enumerate(sizes, start=first):
         extent = value.shape[axis]
@@ -75,14 +80,13 @@ def _adaptive(g: Emitter, value: Value, sizes: Sequence[Dim | None], mean: bool)
             continue
         if not isinstance(size, int):
             raise g.fail("adaptive pooling to a dynamic size has no form in NNEF")
-        reduce = g.mean_reduce if mean else g.max_reduce
         if size == 1:
-            value = reduce(value, axes=[axis])
+            value = reduce(value, axis)
         elif isinstance(extent, int) and extent % size == 0:
             shape = [*value.shape[:axis], size, extent // size, *value.shape[axis + 1 :]]
-            value = g.squeeze(reduce(g.reshape_to(value, shape), axes=[axis + 1]), axes=[axis + 1])
+            value = g.squeeze(reduce(g.reshape_to(value, shape), axis + 1), axes=[axis + 1])
         else:
-            pieces = [reduce(g.take(value, axis, b, e), axes=[axis]) for b, e in slots(extent, size)]
+            pieces = [reduce(g.take(value, axis, b, e), axis) for b, e in slots(extent, size)]
             value = g.concat(pieces, axis=axis)
     return value
 

@@ -14,9 +14,10 @@ from t2n_core.nnef.sizes.dims import Dim, as_dim, floor_div, is_static, product
 from t2n_core.op.aten.conv import per_axis
 from t2n_core.op.aten.pad import padded
 from t2n_core.op.aten.prefix import MAXIMUM
+from t2n_core.op.aten.reduction import arg_extreme, extreme, has_extreme
+from t2n_core.op.promote import widened
 
 Sizes = int | Sequence[int]
-LOWEST = float(np.finfo(np.float32).min)
 
 
 class Window:
@@ -72,12 +73,12 @@ class Window:
 
 
 def positions_of_maxima(g: Emitter, value: Value, out: Value, window: Window) -> Value:
-    """Return the index of each maximum in the flattened axes; the first one among equals."""
+    """Return the index of each maximum in the flattened axes; the first one among equals, and never in the padding."""
     front = value.rank - window.count
     axes = list(range(front, value.rank))
+    value = widened(g, value)
     pairs = [(p, max(q, 0)) for p, q in zip(window.padding, window.behind(), strict=True)]
-    lowest = LOWEST if value.dtype.kind == "f" else MAXIMUM.neutral(value.dtype)
-    wide = padded(g, value, {axis: pair for axis, pair in zip(axes, pairs, strict=True) if pair != (0, 0)}, lowest)
+    wide = _lowest_around(g, value, {axis: pair for axis, pair in zip(axes, pairs, strict=True) if pair != (0, 0)})
     places = out.shape[front:]
     best: Value | None = None
     steps: list[Value] = []
@@ -96,12 +97,31 @@ def positions_of_maxima(g: Emitter, value: Value, out: Value, window: Window) ->
                 g.select(better, new, old) if new is not old else old for new, old in zip(here, steps, strict=True)
             ]
     found: Value | None = None
-    for axis, step, stride, padding in zip(axes, steps, window.stride, window.padding, strict=True):
-        start = g.sub(g.mul(g.positions(out.shape[axis]), stride), padding)
+    for place, axis in enumerate(axes):
+        start = g.sub(g.mul(g.positions(out.shape[axis]), window.stride[place]), window.padding[place])
         start = g.unsqueeze(start, axes=[*range(axis), *range(axis + 1, value.rank)])
-        found = _digit(g, found, g.add(step, start), value.shape[axis])
+        index = g.add(steps[place], start)
+        if window.padding[place]:
+            index = _behind_padding(g, index, start, window.dilation[place])
+        found = _digit(g, found, index, value.shape[axis])
     assert found is not None
     return g.expand(found, out.shape)
+
+
+def _lowest_around(g: Emitter, value: Value, pairs: dict[int, tuple[Dim, Dim]]) -> Value:
+    """Return `value` in a padding of the lowest finite number, which then stands for -inf, too."""
+    if not pairs or value.dtype.kind != "f":
+        return padded(g, value, pairs, MAXIMUM.neutral(value.dtype))
+    lowest = float(np.finfo(value.dtype).min)
+    return padded(g, g.max(value, lowest), pairs, lowest)
+
+
+def _behind_padding(g: Emitter, index: Value, start: Value, dilation: int) -> Value:
+    """Return the first element of the window that is not padding where an index along an axis lies in the padding."""
+    if dilation == 1:
+        return g.max(index, 0)
+    steps = g.div(g.add(g.neg(start), dilation - 1), dilation)
+    return g.select(g.lt(index, 0), g.add(start, g.mul(steps, dilation)), index)
 
 
 def _digit(g: Emitter, found: Value | None, index: Value, extent: Dim) -> Value:
@@ -122,6 +142,7 @@ def positions_in_slots(g: Emitter, value: Value, out: Value, sizes: Sequence[Dim
     Return None where the number of windows is dynamic.
     """
     front = value.rank - len(sizes)
+    value = widened(g, value)
     extents, places = value.shape[front:], out.shape[front:]
     if is_static((*extents, *places)):
         return _in_known_slots(g, value, out, front)
@@ -146,7 +167,7 @@ def _in_known_slots(g: Emitter, value: Value, out: Value, first: int) -> Value:
     table = np.array([[*window, *[window[-1]] * (widest - len(window))] for window in seen], dtype=np.int64)
     flat = g.reshape_to(value, [*value.shape[:first], math.prod(extents)])
     found = g.reshape_to(g.pick(flat, g.constant(table.reshape(-1)), axis=first), [*value.shape[:first], *table.shape])
-    hits = g.eq(found, g.max_reduce(found, axes=[first + 1]))
+    hits = has_extreme(g, found, extreme(g, found, [first + 1], "max_reduce"))
     indices = g.select(hits, g.lift(g.constant(table), found.rank), int(np.iinfo(np.int64).max))
     return g.reshape_to(g.min_reduce(indices, axes=[first + 1]), out.shape)
 
@@ -158,7 +179,7 @@ def _in_slot(g: Emitter, value: Value, slot: Sequence[tuple[Dim, Dim]]) -> Value
     for axis, (begin, end) in enumerate(slot, start=front):
         piece = g.take(piece, axis, begin, end)
     flat = g.reshape_to(piece, [*value.shape[:front], product(piece.shape[front:])])
-    rest = g.squeeze(g.argmax_reduce(flat, axes=[front]), axes=[front])
+    rest = arg_extreme(g, flat, front, False, "argmax_reduce")
     digits: list[Value] = []
     for axis in range(value.rank - 1, front, -1):
         size = g.size(piece.shape[axis], INT64)

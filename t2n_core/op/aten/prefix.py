@@ -16,7 +16,7 @@ from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import INT64, Value
 from t2n_core.op import formulas
 from t2n_core.op.aten.diagonal import mask
-from t2n_core.op.aten.reduction import log_sum_exp
+from t2n_core.op.aten.reduction import extreme, has_extreme, log_sum_exp
 from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.promote import as_numbers, wide_input
 from t2n_core.op.registry import op
@@ -44,8 +44,8 @@ def _highest(dtype: np.dtype[Any]) -> float:
 
 SUM = Running(lambda g, a, b: g.add(a, b), lambda g, x, axes: g.sum_reduce(x, axes=axes), lambda _: 0)
 PRODUCT = Running(lambda g, a, b: formulas.product(g, a, b), formulas.product_of, lambda _: 1)
-MAXIMUM = Running(lambda g, a, b: g.max(a, b), lambda g, x, axes: g.max_reduce(x, axes=axes), _lowest)
-MINIMUM = Running(lambda g, a, b: g.min(a, b), lambda g, x, axes: g.min_reduce(x, axes=axes), _highest)
+MAXIMUM = Running(formulas.maximum, lambda g, x, axes: extreme(g, x, axes, "max_reduce"), _lowest)
+MINIMUM = Running(formulas.minimum, lambda g, x, axes: extreme(g, x, axes, "min_reduce"), _highest)
 
 
 def running(g: Emitter, x: Value, axis: int, kind: Running) -> Value:
@@ -118,7 +118,7 @@ def _extreme(key: str, kind: Running) -> None:
         axis = axis_of(x, dim)
         values = running(g, x, axis, kind)
         square, keep = _square(g, x, axis)
-        here = g.and_(keep, g.eq(square, g.unsqueeze(values, axes=[axis + 1])))
+        here = g.and_(keep, has_extreme(g, square, g.unsqueeze(values, axes=[axis + 1])))
         places = g.reshape_to(g.positions(x.shape[axis]), [x.shape[axis], *[1] * (x.rank - 1 - axis)])
         last = g.max_reduce(g.select(here, places, 0), axes=[axis + 1])
         return g.cast(values, self.dtype), g.cast(g.squeeze(last, axes=[axis + 1]), INT64)

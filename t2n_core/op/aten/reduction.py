@@ -118,6 +118,12 @@ def _corrected(g: Emitter, x: Value, found: Value, axes: list[int], operator: st
     return g.select(g.eq(kind, 2.0), math.nan, number)
 
 
+def has_extreme(g: Emitter, x: Value, found: Value) -> Value:
+    """Return a mask of the elements that are the extreme; a NaN always is, where there is one."""
+    equal = g.eq(x, found)
+    return g.or_(equal, formulas.is_nan(g, x)) if x.dtype.kind == "f" else equal
+
+
 @op("aten::amax")
 def amax(g: Emitter, self: Value, dim: Axes = (), keepdim: bool = False) -> Value:
     axes = axes_of(self, dim)

@@ -17,6 +17,7 @@ from t2n_core.nnef.sizes.dims import Dim, product, same
 from t2n_core.op import formulas
 from t2n_core.op.aten.index import Places, flattened, whole_index
 from t2n_core.op.aten.prefix import SUM, running
+from t2n_core.op.aten.reduction import extreme
 from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.promote import Tensorlike, tensor
 from t2n_core.op.registry import op
@@ -45,8 +46,11 @@ def _scatter_by_comparison(g: Emitter, base: Value, axis: int, index: Value, sou
     meant = g.eq(g.unsqueeze(index, axes=[axis]), places)
     neutral = _neutral(reduce, base.dtype)
     parts = g.select(meant, g.unsqueeze(source, axes=[axis]), neutral)
-    words = {"sum": "sum_reduce", "prod": "tract_core_product_reduce", "amax": "max_reduce", "amin": "min_reduce"}
-    part = g.squeeze(getattr(g, words[reduce])(parts, axes=[axis + 1]), axes=[axis + 1])
+    if reduce in ("amax", "amin"):
+        part = extreme(g, parts, [axis + 1], "max_reduce" if reduce == "amax" else "min_reduce")
+    else:
+        part = (g.sum_reduce if reduce == "sum" else g.tract_core_product_reduce)(parts, axes=[axis + 1])
+    part = g.squeeze(part, axes=[axis + 1])
     for other, (have, want) in enumerate(zip(part.shape, base.shape, strict=True)):
         if not same(have, want):  # an index may reach a part of the other axes only
             rest = g.fill(neutral, (*part.shape[:other], want - have, *part.shape[other + 1 :]), base.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -74,6 +75,13 @@ CASES = [
     case("_unsafe_index", lambda x, i: aten._unsafe_index(x, [None, i]), randn(3, 4), randint(0, 4, 6)),
     case("index by a mask", lambda x, m: x[m], randn(3, 4), bools(3, 4)).refused("depends on its data"),
     case("one_hot", F.one_hot, randint(0, 5, 2, 3), 5).dynamic(BATCH),
+    case(
+        "embedding_bag, max of infinities",
+        lambda w, i, o: F.embedding_bag(i, w, o, mode="max"),
+        tensor([[1.5, -math.inf], [-math.inf, -math.inf], [-2.0, 3.0]]),
+        tensor([1, 0, 1, 1, 2]),
+        tensor([0, 1, 3, 5]),
+    ),
     case("embedding_bag, sum", build(nn.EmbeddingBag, 7, 4, mode="sum"), randint(0, 7, 3, 5)),
     case("embedding_bag, mean", build(nn.EmbeddingBag, 7, 4), randint(0, 7, 9), tensor([0, 2, 2, 6])),
     case(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.contract.cases import build, case, randint, randn, uniform
+from tests.contract.cases import build, case, randint, randn, tensor, uniform
 
 aten = torch.ops.aten
 SPACE = {0: {0: "B", 2: "H"}}
@@ -16,7 +18,26 @@ def below(*shape: int) -> object:
     return uniform(-2.0, -1.0, *shape)
 
 
+INFINITE = tensor([[[[-2.0 if (h, w) == (4, 3) else -math.inf for w in range(7)] for h in range(9)]] * 3])
+"""All -inf but for one element of each channel."""
+
 CASES = [
+    *(
+        case(f"places of maxima among infinities, {name}", f, INFINITE)
+        for name, f in {
+            "padded": lambda x: F.max_pool2d(x, (3, 2), (2, 1), (1, 1), return_indices=True)[1],
+            "dilated": lambda x: F.max_pool2d(x, 3, 2, 1, 2, return_indices=True)[1],
+            "ceil": lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True, return_indices=True)[1],
+            "of halves": lambda x: F.max_pool2d(x.half(), 3, 2, 1, return_indices=True)[1],
+            "adaptive": lambda x: F.adaptive_max_pool2d(x, (4, 2), return_indices=True),
+            "adaptive, of halves": lambda x: F.adaptive_max_pool2d(x.half(), (4, 2), return_indices=True),
+        }.items()
+    ),
+    case(
+        "adaptive_max_pool1d of infinities",
+        lambda x: F.adaptive_max_pool1d(x, 3, return_indices=True),
+        tensor([[-math.inf] * 7, [*[-math.inf] * 5, 1.0, -math.inf]]),
+    ).dynamic({0: {0: "C"}}),
     *(
         case(f"places of maxima, {name}", f, randn(2, 3, 9, 7)).dynamic({0: {0: "B", 2: "H", 3: "W"}})
         for name, f in {

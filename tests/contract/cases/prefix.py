@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from tests.contract.cases import case, randint, randn, tensor, uniform
 
 BT = {0: {0: "B", 1: "T"}}
+ROWS = [[-math.inf, -math.inf, 1.0, math.inf, 0.5], [math.inf, math.inf, 3.0, math.nan, -math.inf]]
+CORNERS, MANY_CORNERS = tensor(ROWS), tensor([row * 20 for row in ROWS])
 KINDS = "cumsum cumprod logcumsumexp cummax cummin".split()
 
 CASES = [
@@ -24,5 +28,8 @@ CASES = [
     case("cumsum dtype", lambda x: x.cumsum(1, dtype=torch.float64), randint(-9, 9, 2, 5)),
     case("cumsum of bool", lambda x: (x > 0).cumsum(1), randn(2, 5)).dynamic(BT),
     case("cummax ties", torch.cummax, randint(0, 3, 4, 9), 1),
+    *(case(f"{n} of corners", getattr(torch, n), CORNERS, 1) for n in ("cummax", "cummin")),
+    *(case(f"{n} of many corners", getattr(torch, n), MANY_CORNERS, 1) for n in ("cummax", "cummin")),
+    *(case(f"{n} of corners, dynamic", getattr(torch, n), CORNERS, 1).dynamic(BT) for n in ("cummax", "cummin")),
     case("cummin ties", torch.cummin, randint(0, 3, 4, 9), 1),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -59,6 +60,15 @@ CASES = [
         )
         for name in REDUCTIONS
         for keep in (True, False)
+    ),
+    *(
+        case(
+            f"scatter_reduce {name} of infinities, afresh",
+            lambda x, s, name=name: x.scatter_reduce(0, torch.tensor([0, 2, 2, 3, 3]), s, name, include_self=False),
+            randn(6),
+            tensor([-math.inf, -math.inf, -math.inf, math.inf, math.inf]),
+        )
+        for name in ("amax", "amin")
     ),
     case(
         "scatter_reduce of integers",

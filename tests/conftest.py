@@ -23,8 +23,8 @@ from t2n_core.nnef.sizes.dims import Dim
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
-FIRST = ("tests/plugin/", "tests/browser/")
-"""Folders whose tests take seconds each; they run first, so that no worker of xdist is alone with them at the end."""
+FIRST = ("tests/contract/source/test_types.py", "tests/plugin/", "tests/browser/")
+"""What takes seconds for each test; it runs first, so that no worker of xdist is alone with it at the end."""
 LAST = "test_every_rule_has_a_case"
 """It reads what the tests of the cases have noted, and exports again each case that has not run yet."""
 

@@ -25,6 +25,8 @@ from conformance.fuzz.verdict import UNGUARDED, WRONG, Verdict
 from t2n_core.engine import ResolvedEngine
 from t2n_core.inference_target import TractNNEF
 
+_START_METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -87,7 +89,9 @@ def judge_all(seeds: Sequence[int], engines: Sequence[ResolvedEngine], jobs: int
         for seed in seeds:
             yield from judge_seed(seed, engines, rounds)
         return
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context(_START_METHOD)
+    if _START_METHOD == "forkserver":
+        multiprocessing.set_forkserver_preload([__name__])  # loads PyTorch once
     with ProcessPoolExecutor(jobs, context, torch.set_num_threads, (1,)) as pool:
         for done in as_completed([pool.submit(judge_seed, seed, engines, rounds) for seed in seeds]):
             yield from done.result()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +40,19 @@ def browser() -> Iterator[Any]:
 
 
 class Visit:
-    """One report in one tab, and all that it said or asked for."""
+    """One report in a tab, and all that it said or asked for."""
 
     def __init__(self, page: Any) -> None:
         self.page = page
         self.complaints: list[str] = []
         self.requests: list[str] = []
-        page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("request", lambda request: self.requests.append(request.url))
+        self._listeners = {
+            "console": lambda message: self.complaints.append(f"{message.type}: {message.text}"),
+            "pageerror": lambda error: self.complaints.append(str(error)),
+            "request": lambda request: self.requests.append(request.url),
+        }
+        for event, listener in self._listeners.items():
+            page.on(event, listener)
 
     def open(self, index: Path, state: str = "") -> Any:
         """The page, when it is ready."""
@@ -56,15 +60,33 @@ class Visit:
         self.page.wait_for_selector("html[data-ready]", timeout=20_000)
         return self.page
 
+    def end(self) -> None:
+        """Leave the tab empty for the next visit."""
+        self.page.goto("about:blank")
+        for event, listener in self._listeners.items():
+            self.page.remove_listener(event, listener)
+
+
+@pytest.fixture(scope="session")
+def tab(browser: Any) -> Callable[[dict[str, Any]], Any]:
+    """A function from the options of a tab to the tab, which all tests with these options share."""
+    tabs: dict[str, Any] = {}
+
+    def find(options: dict[str, Any]) -> Any:
+        name = repr(options)
+        if name not in tabs:
+            tabs[name] = browser.new_context(**options).new_page()
+        return tabs[name]
+
+    return find
+
 
 @pytest.fixture
-def visit(browser: Any, request: pytest.FixtureRequest) -> Iterator[Visit]:
-    """A tab; behind each test that it complained of nothing and asked for nothing but files."""
-    options = {"viewport": {"width": 1400, "height": 900}, **getattr(request, "param", {})}
-    context = browser.new_context(**options)
-    found = Visit(context.new_page())
+def visit(tab: Callable[[dict[str, Any]], Any], request: pytest.FixtureRequest) -> Iterator[Visit]:
+    """A visit; behind each test that the report complained of nothing and asked for nothing but files."""
+    found = Visit(tab({"viewport": {"width": 1400, "height": 900}, **getattr(request, "param", {})}))
     yield found
-    context.close()
+    found.end()
     assert found.complaints == []
     files = [url for url in found.requests if not url.startswith("data:")]
     assert [url for url in files if not (url.startswith("file:") and "/index.html" in url)] == [], (

@@ -46,11 +46,16 @@ def fast_engines(engine_without_fork: Callable[[ResolvedEngine], TractEngine], m
     monkeypatch.setattr("t2n_core.inference_target.tract.engine_for", engine_without_fork)
 
 
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that each test writes; a folder for each of thousands of tests takes longer than the archives."""
+    return tmp_path_factory.mktemp("cases") / "model.nnef.tar"
+
+
 # The versions of a case follow each other, so that one capture serves them all.
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("case", [pytest.param(c, id=c.name) for c in all_cases()])
-def test_case(case: Case, version: str, tmp_path: Path, usage: Usage) -> None:
-    archive = tmp_path / "model.nnef.tar"
+def test_case(case: Case, version: str, archive: Path, usage: Usage) -> None:
     refused = case.refusal and (not case.refused_before or Version(version) < Version(case.refused_before))
     with usage.noted(case, version) as export:
         if refused:

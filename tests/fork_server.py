@@ -55,6 +55,13 @@ def _serve_execnet() -> None:
     os._exit(0)
 
 
+def allow_loaded_plugins() -> None:
+    """Keep pytest from warning of a plugin whose asserts it cannot rewrite any more, as it was loaded before."""
+    from _pytest.assertion.rewrite import AssertionRewritingHook
+
+    AssertionRewritingHook._warn_already_imported = lambda hook, name: None
+
+
 def serve() -> None:
     """Start one program after the other until the input ends."""
     for line in sys.stdin:
@@ -110,5 +117,6 @@ def use_forks(workers: list[Worker]) -> None:
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         importlib.import_module(name)
+    allow_loaded_plugins()
     gc.freeze()  # the garbage collection of a program then leaves out what was loaded before it
     serve()

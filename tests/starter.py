@@ -13,8 +13,12 @@ from functools import cache
 from pathlib import Path
 
 SERVER = Path(__file__).with_name("fork_server.py")
-FOR_SESSIONS = ("pytest", "execnet.gateway_io", "msgspec", "numpy", "packaging.specifiers", "rich.console", "sympy")
-"""What all sessions load. No plugin of pytest is here, since pytest warns of one that it has not loaded itself."""
+FOR_SESSIONS = (
+    "pytest", "execnet.gateway_io", "xdist.plugin", "xdist.dsession", "xdist.workermanage",
+    "msgspec", "numpy", "packaging.specifiers", "rich.console", "sympy",
+    "pytest_t2n.plugin", "pytest_t2n.control.start", "t2n_core.check.parity",
+)  # fmt: skip
+"""What all sessions load."""
 FOR_EXPORTS = (*FOR_SESSIONS, "warm_up")
 """What programs load that export, and what their first export loads."""
 

@@ -61,7 +61,9 @@ def run_bundle(options: argparse.Namespace) -> int:
     from t2n_core.engine.pool import close_all
 
     manifest = read_manifest(options.bundle)
-    settings = Settings(tuple(options.tract), options.khronos, None, options.offline, cache_dir=options.cache_dir)
+    settings = Settings(
+        tract=tuple(options.tract), khronos=options.khronos, offline=options.offline, cache_dir=options.cache_dir
+    )
     if not settings.selects_engines:
         raise RecordError("name engines with --tract or --khronos")
     console = Console(stderr=True)

@@ -7,11 +7,13 @@ import sys
 
 import pytest
 
+from pytest_t2n.cli import main
 from pytest_t2n.cli.run import plan_checks
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.file import read_records
 from pytest_t2n.records.schema import cells_of, graphs_of
-from pytest_t2n.run.bundles import read_manifest
+from pytest_t2n.run.bundles import MANIFEST, read_manifest
+from t2n_core.engine.provision import index
 from t2n_core.engine.provision.store import default_cache_dir
 from tests.plugin.run.test_real import GRAPHS
 
@@ -53,6 +55,14 @@ def t2n(*arguments, cwd):
     )
     assert "LOADED []" in done.stdout, done.stdout + done.stderr
     return done
+
+
+def test_an_offline_run_fetches_nothing(tmp_path, monkeypatch, capsys):
+    (tmp_path / MANIFEST).write_text('{"schema": 1, "versions": {}, "checks": []}')
+    monkeypatch.setattr(index, "run_pip", lambda *arguments: pytest.fail("it asks the index"))
+    select = ["--tract", "0.23.9", "--offline", "--cache-dir", str(tmp_path / "cache")]
+    assert main(["matrix", "run", "--bundle", str(tmp_path), *select]) != 0
+    assert "0.23.9" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("where", ["plain", "n2"])

@@ -98,7 +98,7 @@ class SessionStart:
         else:
             from pytest_t2n.collect.collection import CaseCollector
 
-            config.pluginmanager.register(CaseCollector(), COLLECTOR)
+            config.pluginmanager.register(CaseCollector(require=settings.require), COLLECTOR)
 
 
 @pytest.fixture

@@ -47,15 +47,15 @@ def cells_of_items(items: Iterable[pytest.Item]) -> dict[pytest.Item, Cell]:
     return found
 
 
-def skip_without_engine(item: pytest.Item, engines: Sequence[SelectedEngine]) -> None:
-    """Mark a case that no engine fits as skipped, with what to do about it. Raises MarkerError."""
-    item.add_marker(pytest.mark.skip(reason=_why_no_engine(engines, read_marks(marks_of(item)))))
-
-
 def _engine_of(item: pytest.Item) -> SelectedEngine | None:
     callspec = getattr(item, "callspec", None)
     engine = callspec.params.get(ENGINE_PARAM) if callspec is not None else None
     return engine if isinstance(engine, SelectedEngine) else None
+
+
+def why_no_engine(item: pytest.Item, engines: Sequence[SelectedEngine]) -> str:
+    """Return why no engine fits a case, and what to do about it. Raises MarkerError."""
+    return _why_no_engine(engines, read_marks(marks_of(item)))
 
 
 def _why_no_engine(engines: Sequence[SelectedEngine], options: CaseOptions) -> str:
@@ -67,4 +67,4 @@ def _why_no_engine(engines: Sequence[SelectedEngine], options: CaseOptions) -> s
     return f"{NO_ENGINE} for {targets}; select with {' or '.join(ways[target] for target in options.targets)}"
 
 
-__all__ = ["NO_ENGINE", "cells_of_items", "parametrize_engines", "skip_without_engine"]
+__all__ = ["NO_ENGINE", "cells_of_items", "parametrize_engines", "why_no_engine"]

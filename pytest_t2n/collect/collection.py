@@ -19,15 +19,23 @@ class CaseCollector:
     """Role object with one instance per process. It loads nothing in a session without marked tests."""
 
     def __init__(
-        self, engines: Sequence[SelectedEngine] = (), shard: Shard | None = None, done: Collection[str] = ()
+        self,
+        engines: Sequence[SelectedEngine] = (),
+        shard: Shard | None = None,
+        done: Collection[str] = (),
+        *,
+        require: bool = False,
     ) -> None:
-        """`done` are the node ids of cells that an interrupted session had finished."""
+        """`done` are the node ids of cells that an interrupted session had finished.
+
+        With `require` a case that no engine fits fails; else it is skipped.
+        """
         self.engines = engines
         self.selection: Selection | None = None
         """The selection; None until tests were collected, and in a session without engines."""
-        self._shard, self._done = shard, done
+        self._shard, self._done, self._require = shard, done, require
         self._cells: dict[pytest.Item, Cell] = {}
-        self._bad_marks: dict[pytest.Item, str] = {}
+        self._unfit: dict[pytest.Item, str] = {}
         self._deselected = False
 
     def cell_of(self, item: pytest.Item) -> Cell | None:
@@ -62,12 +70,12 @@ class CaseCollector:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Fail a test whose mark is wrong."""
-        if item in self._bad_marks:
-            pytest.fail(f"@pytest.mark.{MARKER}: {self._bad_marks[item]}", pytrace=False)
+        """Fail a test whose mark is wrong, or that has no engine and needs one."""
+        if item in self._unfit:
+            pytest.fail(self._unfit[item], pytrace=False)
 
     def _label(self, cases: Sequence[pytest.Item]) -> None:
-        from pytest_t2n.collect.cells import cells_of_items, skip_without_engine
+        from pytest_t2n.collect.cells import cells_of_items, why_no_engine
         from pytest_t2n.collect.markers import MarkerError, marks_of, read_marks
 
         self._cells = cells_of_items(cases)
@@ -75,10 +83,12 @@ class CaseCollector:
             try:
                 if item in self._cells:
                     read_marks(marks_of(item))
+                elif self._require:
+                    self._unfit[item] = f"{why_no_engine(item, self.engines)} (--t2n-require)"
                 else:
-                    skip_without_engine(item, self.engines)
+                    item.add_marker(pytest.mark.skip(reason=why_no_engine(item, self.engines)))
             except MarkerError as exc:  # in a mark of one parameter set; those of the function were read before
-                self._bad_marks[item] = str(exc)
+                self._unfit[item] = f"@pytest.mark.{MARKER}: {exc}"
 
     def _select(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         from pytest_t2n.collect.selection import Selection, divide, is_narrowed

@@ -24,12 +24,13 @@ OWN_ARGUMENTS = {
     "target": "tract, khronos or a list of both",
     "versions": "narrows the selected tract versions, in the grammar of --t2n-tract",
     "tolerance": "a level of parity",
+    "check": "False for a test that exports and is meant to check nothing, which else is a failure",
 }
 """Keyword arguments that are about the test, with what they do; the others are options of the export."""
 
 TARGETS = ("tract", "khronos")
 
-OTHER_NAMES = {"version": "versions", "check_io_tolerance": "tolerance"}
+OTHER_NAMES = {"version": "versions", "check_io_tolerance": "tolerance", "check_io": "check"}
 """Names of arguments in the target classes, and their names in a marker, which takes both."""
 
 ELSEWHERE = {
@@ -38,8 +39,8 @@ ELSEWHERE = {
     "engine": "the engine of a test comes from --t2n-tract",
 }
 
-_NOT_IN_A_CALL = ("target", "versions")
-_OF_CASES = {"dynamic_axes", "check_io"}
+_NOT_IN_A_CALL = ("target", "versions", "check")
+_OF_CASES = {"dynamic_axes"}
 """Arguments of the target classes that every test has in words of its own."""
 
 
@@ -54,6 +55,7 @@ class CaseOptions:
     targets: tuple[str, ...] = ("tract",)
     versions: tuple[SpecItem, ...] | None = None
     tolerance: TractCheckTolerance | None = None
+    check: bool = True
     export: ExportOptions = field(default_factory=ExportOptions)
     target_options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -81,7 +83,7 @@ def read_marks(marks: Iterable[pytest.Mark], overrides: Mapping[str, Any] | None
         merged.update(_own_names(mark.kwargs))
     for name, value in _own_names(overrides or {}).items():
         if name in _NOT_IN_A_CALL:
-            raise MarkerError(f"`{name}` chooses the engines of a test, so it belongs to its marker @{MARKER}(…)")
+            raise MarkerError(f"`{name}` is about the test and not about one export: it belongs to @{MARKER}(…)")
         merged[name] = value
     return _validated(merged)
 
@@ -116,6 +118,7 @@ def _validated(given: Mapping[str, Any]) -> CaseOptions:
         targets=targets,
         versions=_versions(given.get("versions")),
         tolerance=_tolerance(given.get("tolerance")),
+        check=_switch("check", given.get("check", True)),
         export=ExportOptions.of(
             {of_export[n].name: _checked(n, v, of_export[n]) for n, v in given.items() if n in of_export}
         ),
@@ -133,17 +136,11 @@ def _checked(name: str, value: Any, option: Field[Any]) -> Any:
 
 
 def _own_names(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments under the names of this file, without `check_io=True`, which a marked test does anyway."""
+    """Return the arguments under the names of this file."""
     own: dict[str, Any] = {}
     for name, value in given.items():
         if name in ELSEWHERE:
             raise MarkerError(f"`{name}` is no argument of {MARKER}: {ELSEWHERE[name]}")
-        if name == "check_io":
-            if value is not True:
-                raise MarkerError(
-                    f"check_io={value!r}: a marked test always checks; export_model_to_nnef exports without a check"
-                )
-            continue
         wanted = OTHER_NAMES.get(name, name)
         if wanted in given and wanted != name:
             raise MarkerError(f"`{name}` and `{wanted}` say the same; give one of them")
@@ -220,6 +217,12 @@ def _tolerance(value: Any) -> TractCheckTolerance | None:
         near = difflib.get_close_matches(str(value).lower(), [str(level) for level in TractCheckTolerance], 1)
         more = f"; did you mean {near[0]!r}?" if near else ""
         raise MarkerError(f"tolerance: {exc.message}{more} ({exc.hint})") from None
+
+
+def _switch(argument: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise MarkerError(f"{argument}={value!r} is neither True nor False")
+    return value
 
 
 def _names(argument: str, value: Any) -> Sequence[str] | None:

@@ -27,6 +27,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="Run marked tests whose target is khronos, judged by the reference tools",
     )
     group.addoption(
+        "--t2n-require",
+        action="store_true",
+        default=None,
+        help="Fail a marked test that has no engine in this session, in place of skipping it",
+    )
+    group.addoption(
         "--t2n-report",
         metavar="DIR",
         help="Write the matrix (index.html, matrix.jsonl, summary.md, badges) to this directory",
@@ -118,6 +124,7 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("t2n_junit_properties", "as --t2n-junit-properties", type="bool", default=False)
     parser.addini("t2n_tract", "version specs of tract, one per line, as --t2n-tract", type="linelist", default=[])
     parser.addini("t2n_khronos", "as --t2n-khronos", type="bool", default=False)
+    parser.addini("t2n_require", "as --t2n-require", type="bool", default=False)
     parser.addini("t2n_report", "as --t2n-report; relative to the root directory", default="")
     parser.addini("t2n_baseline", "as --t2n-baseline; relative to the root directory", default="")
     parser.addini("t2n_offline", "as --t2n-offline", type="bool", default=False)

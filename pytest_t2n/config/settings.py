@@ -12,7 +12,7 @@ from pytest_t2n.config.shard import Shard
 from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Settings that the user gave for this session."""
 
@@ -37,6 +37,7 @@ class Settings:
     benchmark: bool = False
     benchmark_rounds: int = 0
     bisect: bool = False
+    require: bool = False
 
     @property
     def selects_engines(self) -> bool:
@@ -71,6 +72,7 @@ def read_settings(config: pytest.Config) -> Settings:
         benchmark=_benchmark(config),
         benchmark_rounds=_benchmark_rounds(config),
         bisect=_flag(config, "t2n_bisect"),
+        require=_flag(config, "t2n_require"),
     )
 
 

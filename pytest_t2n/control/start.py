@@ -38,7 +38,7 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
     ledger = Ledger(settings, engines, arguments)
     if not config.getoption("collectonly", False):
         ledger.open()
-    collector = CaseCollector(engines, settings.shard, ledger.resumed)
+    collector = CaseCollector(engines, settings.shard, ledger.resumed, require=settings.require)
     config.pluginmanager.register(collector, COLLECTOR)
     if engines:
         _register_running(config, settings, collector, expectations)
@@ -49,7 +49,7 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
 def start_worker(config: pytest.Config, settings: Settings) -> None:
     """Register the roles of a worker of xdist, with the engines that its controller resolved."""
     given = WorkerInput.of(config)
-    collector = CaseCollector(given.engines, settings.shard, given.done)
+    collector = CaseCollector(given.engines, settings.shard, given.done, require=settings.require)
     config.pluginmanager.register(collector, COLLECTOR)
     if given.folder is not None and given.engines:
         worker = Worker(config.workerinput["workerid"], given.folder, collector)  # type: ignore[attr-defined]

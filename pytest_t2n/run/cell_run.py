@@ -33,6 +33,11 @@ _WHAT_TO_RETURN = (
     "or one tensor; or it takes the fixture `nnef_export` and calls it"
 )
 
+_WHAT_TO_CHECK = (
+    "call `assert_parity()` of what `nnef_export(model, inputs)` gives, or say @pytest.mark.nnef_export(check=False) "
+    "if the test is about the export alone"
+)
+
 _GRAVITY = {"mismatch": 0, "crash": 1, "timeout": 2, "oom": 3, "error": 4}
 """Order of failures: the worst of a test is its outcome, and wrong numbers, which nobody notices, come first."""
 _BEFORE_GRAPHS = ("setup", "capture")
@@ -93,6 +98,8 @@ class CellRun:
             outcome = Outcome.from_error(exc, "lower", engine=self.cell.engine.title)
             self.add(outcome, export)
         else:
+            if not options.check:
+                return
             outcome = self._checked(result, options.tolerance, None)
             self.add(outcome, result, result.archive)
         self.close()
@@ -131,6 +138,24 @@ class CellRun:
         outcome = self._checked(result, tolerance, timeout)
         self.add(outcome, result, result.archive)
         return outcome
+
+    def require_check(self) -> None:
+        """Fail a test that checked nothing, unless its marker says that it is meant.
+
+        Raises:
+            pytest.fail.Exception: nothing was checked.
+        """
+        from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
+
+        __tracebackhide__ = True
+        if self.outcomes or not read_marks(self.marks).check:
+            return
+        stage = Stage.COMPARE if self.exports else Stage.SETUP
+        message = f"this test {'exported a model' if self.exports else 'exported nothing'} and checked nothing"
+        error = ErrorInfo.of(stage, "NotCheckedError", message, hint=_WHAT_TO_CHECK)
+        outcome = Outcome(Status.ERROR, stage, engine=self.cell.engine.title, error=error)
+        self.add(outcome)
+        pytest.fail(outcome.describe(), pytrace=False)
 
     def close(self) -> None:
         """Remove the archives."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -41,6 +42,14 @@ class CellRunner:
             return None
         run.check_returned(pyfuncitem.obj, arguments_of(pyfuncitem))
         return True
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
+        """Fail a test that ended well and checked nothing, unless its marker says that it is meant."""
+        yield
+        run = self.run_of(item)
+        if run is not None:
+            run.require_check()
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> None:

@@ -24,8 +24,8 @@ class InferenceTarget(ABC):
 
     Args:
         version: of the engine or the standard.
-        check_io: run the archive after export and compare with PyTorch; if that fails the archive is removed. A marked
-            test always checks.
+        check_io: run the archive after export and compare with PyTorch; if that fails the archive is removed. In a
+            marker also called `check`.
         dynamic_axes: `{"x": {1: "T"}}`, or `{"x": [1]}` for symbols named after input and axis; negative axes count
             from the end; one symbol may stand at several inputs. In place of a symbol a `torch.export.Dim` with bounds,
             `Dim("T", min=2, max=16)`, or a multiple of one, `2 * Dim("T")`.

@@ -239,12 +239,6 @@ BY_HAND = """
         result = nnef_export("pass", (1,))
         result.note(Outcome(Status.OOM, Stage.RUN, error=ErrorInfo("EngineOutOfMemory", "by another check")))
 
-    def test_unchecked(nnef_export):
-        nnef_export("pass", (1,))
-
-    def test_unused(nnef_export):
-        pass
-
     def test_option(nnef_export):
         nnef_export("pass", (1,), tolerence="close")
 """
@@ -253,7 +247,7 @@ BY_HAND = """
 def test_the_fixture_by_hand(suite, mode):
     suite.pytester.makepyfile(BY_HAND)
     result = suite.run("--t2n-report=site", engines="0.23", mode=mode)
-    result.assert_outcomes(passed=7, failed=4)
+    result.assert_outcomes(passed=5, failed=4)
     cells = {name.partition("[")[0].removeprefix("test_"): cell for name, cell in suite.cells.items()}
     assert {name: (cell["status"], cell["stage"]) for name, cell in cells.items()} == {
         "pass": ("pass", "compare"),
@@ -264,8 +258,6 @@ def test_the_fixture_by_hand(suite, mode):
         "two": ("crash", "optimise"),
         "later": ("error", "compare"),
         "noted": ("oom", "run"),
-        "unchecked": ("skip", "write"),
-        "unused": ("skip", "setup"),
         "option": ("error", "setup"),
     }
     assert cells["expects_it"]["expected"] == cells["two"]["expected"] == "the test expects it"

@@ -1,0 +1,95 @@
+"""A marked test proves something or fails; one that is meant to prove nothing says so."""
+
+from __future__ import annotations
+
+import pytest
+
+TESTS = """
+    import pytest
+
+    def test_exports_nothing(nnef_export):
+        pass
+
+    def test_checks_nothing(nnef_export):
+        nnef_export("pass", (1,))
+
+    def test_checks(nnef_export):
+        nnef_export("pass", (1,)).check_parity()
+
+    @pytest.mark.nnef_export(check=False)
+    def test_is_about_the_export(nnef_export):
+        nnef_export("pass", (1,))
+
+    @pytest.mark.nnef_export(check=False)
+    def test_returns_what_is_exported():
+        return "mismatch", (1,)
+
+    @pytest.mark.nnef_export(check=False)
+    def test_returns_what_is_refused():
+        return "unsupported", (1,)
+
+    def test_skips(nnef_export):
+        pytest.skip("not today")
+
+    def test_fails_by_itself(nnef_export):
+        assert nnef_export is None
+"""
+
+
+def test_a_test_that_checks_nothing_fails(suite, mode):
+    suite.pytester.makepyfile(TESTS)
+    result = suite.run("--t2n-report=site", engines="0.23", mode=mode)
+    result.assert_outcomes(passed=3, failed=4, skipped=1)
+    found = {name.removesuffix("[tract-0.23.9]"): cell for name, cell in suite.cells.items()}
+    assert {name: (cell["status"], cell["stage"]) for name, cell in found.items()} == {
+        "test_exports_nothing": ("error", "setup"),
+        "test_checks_nothing": ("error", "compare"),
+        "test_checks": ("pass", "compare"),
+        "test_is_about_the_export": ("skip", "write"),
+        "test_returns_what_is_exported": ("skip", "write"),
+        "test_returns_what_is_refused": ("unsupported", "lower"),
+        "test_skips": ("skip", "setup"),
+        "test_fails_by_itself": ("error", "setup"),
+    }
+    assert found["test_checks_nothing"]["error"]["message"] == "this test exported a model and checked nothing"
+    assert found["test_exports_nothing"]["error"]["message"] == "this test exported nothing and checked nothing"
+    assert "check=False" in found["test_checks_nothing"]["error"]["hint"]
+    assert "AssertionError" in found["test_fails_by_itself"]["error"]["error_class"]
+
+
+CASES = """
+    import pytest
+
+    @pytest.mark.nnef_export
+    def test_tract():
+        return "pass", (1,)
+
+    @pytest.mark.nnef_export(versions="0.21")
+    def test_old():
+        return "pass", (1,)
+
+    @pytest.mark.nnef_export(target="khronos")
+    def test_khronos():
+        return "pass", (1,)
+
+    def test_other():
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("engines", "passed", "without"),
+    [("", 1, 3), ("0.23", 2, 2), ("0.21,0.23", 4, 1)],
+)
+def test_a_test_without_an_engine_fails_if_that_is_asked(suite, mode, engines, passed, without):
+    suite.pytester.makepyfile(CASES)
+    suite.run(engines=engines, mode=mode).assert_outcomes(passed=passed, skipped=without)
+    result = suite.run("--t2n-require", engines=engines, mode=mode)
+    result.assert_outcomes(passed=passed, errors=without)
+    result.stdout.fnmatch_lines(["*t2n: no engine selected for khronos; select with --t2n-khronos (--t2n-require)*"])
+
+
+def test_the_ini_file_can_require_engines(suite):
+    suite.pytester.makepyfile(CASES)
+    suite.pytester.makeini("[pytest]\nt2n_require = true")
+    suite.run(engines="").assert_outcomes(passed=1, errors=3)

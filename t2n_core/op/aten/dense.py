@@ -53,7 +53,9 @@ def matrix_power(g: Emitter, self: Value, n: int) -> Value:
     if n < 0:
         raise g.fail("the inverse of a matrix has no form in NNEF")
     if n == 0:
-        return g.expand(g.lift(eye(g, self.shape[-1]), self.rank), self.shape)
+        size = self.shape[-1]
+        unit = g.constant(np.eye(size, dtype=self.dtype)) if isinstance(size, int) else eye(g, size)
+        return g.expand(g.lift(unit, self.rank), self.shape)
     out: Value | None = None
     square = self
     while True:

@@ -80,6 +80,7 @@ def positions_of_maxima(g: Emitter, value: Value, out: Value, window: Window) ->
     pairs = [(p, max(q, 0)) for p, q in zip(window.padding, window.behind(), strict=True)]
     wide = _lowest_around(g, value, {axis: pair for axis, pair in zip(axes, pairs, strict=True) if pair != (0, 0)})
     places = out.shape[front:]
+    known = is_static((*value.shape[front:], *places))
     best: Value | None = None
     steps: list[Value] = []
     for offset in itertools.product(*map(range, window.size)):
@@ -87,7 +88,10 @@ def positions_of_maxima(g: Emitter, value: Value, out: Value, window: Window) ->
         end = [as_dim(b + (n - 1) * s + 1) for b, n, s in zip(begin, places, window.stride, strict=True)]
         expected = Expected((*value.shape[:front], *places), value.dtype)
         piece = g.slice(wide, axes=axes, begin=begin, end=end, stride=window.stride, out=expected)
-        here = [g.constant(np.full((1,) * value.rank, b, np.int64)) for b in begin]
+        if known:
+            here = [_known_index(g, value, places, window, begin, first=best is None)]
+        else:
+            here = [g.constant(np.full((1,) * value.rank, b, np.int64)) for b in begin]
         if best is None:
             best, steps = piece, here
         else:
@@ -96,6 +100,8 @@ def positions_of_maxima(g: Emitter, value: Value, out: Value, window: Window) ->
             steps = [
                 g.select(better, new, old) if new is not old else old for new, old in zip(here, steps, strict=True)
             ]
+    if known:
+        return g.expand(steps[0], out.shape)
     found: Value | None = None
     for place, axis in enumerate(axes):
         start = g.sub(g.mul(g.positions(out.shape[axis]), window.stride[place]), window.padding[place])
@@ -106,6 +112,24 @@ def positions_of_maxima(g: Emitter, value: Value, out: Value, window: Window) ->
         found = _digit(g, found, index, value.shape[axis])
     assert found is not None
     return g.expand(found, out.shape)
+
+
+def _known_index(
+    g: Emitter, value: Value, places: Sequence[Dim], window: Window, begin: Sequence[int], *, first: bool
+) -> Value:
+    """Return the index, in the flattened axes of known sizes, of the element at one place of every window.
+
+    With `first` it is the first element that is not padding where that place lies in the padding.
+    """
+    lines = []
+    for size, begins, stride, padding, dilation in zip(
+        places, begin, window.stride, window.padding, window.dilation, strict=True
+    ):
+        line = np.arange(int(size)) * stride + begins - padding
+        lines.append(np.where(line < 0, line % dilation, line) if first else line)
+    extents = [int(d) for d in value.shape[-window.count :]]
+    flat = sum(grid * math.prod(extents[axis + 1 :]) for axis, grid in enumerate(np.meshgrid(*lines, indexing="ij")))
+    return g.lift(g.constant(np.asarray(flat, dtype=np.int64)), value.rank)
 
 
 def _lowest_around(g: Emitter, value: Value, pairs: dict[int, tuple[Dim, Dim]]) -> Value:

@@ -83,6 +83,8 @@ def cov(
 ) -> Tensor:
     """`torch.cov` of variables [V, N] or of one [N]; a divisor that is not positive is zero."""
     x = input if input.dim() == 2 else input.reshape(1, -1)
+    if not x.is_floating_point() and not x.is_complex():
+        x = x.to(torch.get_default_dtype())
     given = [w for w in (fweights, aweights) if w is not None]
     if not given:
         number: Any = torch.full((), x.shape[1], dtype=torch.float64)

@@ -27,13 +27,15 @@ def cut_to_one(inputs: Mapping[str, Any], axes: Axes, symbols: Sequence[str]) ->
     return cut
 
 
-def symbols_at_one(model: nn.Module, inputs: Mapping[str, Any], axes: Axes) -> list[str]:
+def symbols_at_one(
+    model: nn.Module, inputs: Mapping[str, Any], axes: Axes, input_names: Sequence[str] | None = None
+) -> list[str]:
     """Return as many symbols as can be 1 together in PyTorch, in the order in which they are declared."""
     source = source_of(model)
     found: list[str] = []
     for symbol in dict.fromkeys(symbol for of in axes.values() for symbol in of.values()):
         try:
-            call = bind_inputs(source, cut_to_one(inputs, axes, [*found, symbol]))
+            call = bind_inputs(source, cut_to_one(inputs, axes, [*found, symbol]), input_names=input_names)
             with torch.no_grad():
                 source.run(call.args, call.kwargs)
         except Exception:
@@ -47,7 +49,7 @@ def export_at_one(model: nn.Module, inputs: Mapping[str, Any], axes: Axes, **opt
 
     It is not where a decision of the model keeps the archive from it. Raises ValueError if the model never takes a 1.
     """
-    symbols = symbols_at_one(model, inputs, axes)
+    symbols = symbols_at_one(model, inputs, axes, options.get("input_names"))
     if not symbols:
         raise ValueError("no dynamic axis of this case can be 1")
     export = ModelExport(model, cut_to_one(inputs, axes, symbols), dynamic_axes=axes, **options)

@@ -115,7 +115,7 @@ def test_layer(name: str, nnef_export: Any) -> None:
 def export_of_one(name: str) -> ModelExport:
     """Captured once for all engines, from an example of size 1."""
     layer, x, axes = _built(name)
-    return export_at_one(layer, {"x": x}, {"x": axes})
+    return export_at_one(layer, {"x": x}, {"x": axes}, input_names=["x"])
 
 
 @pytest.mark.nnef_export(target="tract")

@@ -55,7 +55,7 @@ def _export(model: nn.Module, inputs: Any, **options: Any) -> ModelExport:
 def export_of(case: RecurrentCase) -> ModelExport:
     """Captured once for all engines: they follow each other. So for the functions below."""
     model, inputs, dynamic_axes = case.build()
-    return _export(model, inputs, dynamic_axes=dynamic_axes)
+    return _export(model, inputs, dynamic_axes=dynamic_axes, input_names=list(inputs))
 
 
 def test_recurrent(case: RecurrentCase, nnef_export: Any) -> None:
@@ -72,7 +72,7 @@ def one_sequence_export(kind: str, hidden: int) -> ModelExport:
     case = RecurrentCase(kind, 2, True, True, True, "none", True, "f32", 0.0, "static")
     torch.manual_seed(case.seed)
     net = case.net() if hidden == HIDDEN else NETS[kind](INPUT, hidden, bidirectional=True, batch_first=True)
-    return _export(net.eval(), {"x": torch.randn(1, TIME, INPUT)})
+    return _export(net.eval(), {"input": torch.randn(1, TIME, INPUT)})
 
 
 @BOTH
@@ -88,7 +88,7 @@ def test_one_sequence(kind: str, hidden: int, nnef_export: Any) -> None:
 @lru_cache(maxsize=2)
 def dynamic_export_at_one(kind: str, state: str) -> ModelExport:
     model, inputs, axes = RecurrentCase(kind, 2, True, True, True, state, True, "f32", 0.0, "both").build()
-    return export_at_one(model, inputs, axes, capture=_Way.capture)
+    return export_at_one(model, inputs, axes, capture=_Way.capture, input_names=list(inputs))
 
 
 @pytest.mark.parametrize("state", ["none", "given"])

@@ -10,10 +10,11 @@ from torchvision.models import densenet, regnet, resnet, shufflenetv2, vgg
 from torchvision.models.convnext import CNBlockConfig
 from torchvision.models.optical_flow import raft_small
 
-from conformance.cases.models.case import Inputs, ModelCase, image
+from conformance.cases.models.case import ModelCase, image
 
 FREE = {"x": {0: "B"}}
 SMALL = image(2, 3, 64, 64)
+SCENE = partial(image, 1, 3, 65, 97)
 
 
 def _convnext() -> nn.Module:
@@ -50,10 +51,6 @@ def _mvit() -> nn.Module:
     return tv.video.MViT((32, 32), 8, setting, True, True, True, True, num_classes=7)
 
 
-def _segmentation() -> Inputs:
-    return image(1, 3, 65, 97)()
-
-
 CASES = {
     "resnet18": ModelCase(partial(tv.resnet18, num_classes=7), SMALL, {"x": {0: "B", 2: "H", 3: "W"}}),
     "resnext": ModelCase(
@@ -83,10 +80,10 @@ CASES = {
     "swin_v2": ModelCase(partial(_swin, 2), image(2, 3, 36, 44), FREE),
     "maxvit": ModelCase(_maxvit, SMALL, FREE),
     "lraspp_mobilenet_v3": ModelCase(
-        lambda: tv.segmentation.lraspp_mobilenet_v3_large(weights_backbone=None, num_classes=5), _segmentation
+        lambda: tv.segmentation.lraspp_mobilenet_v3_large(weights_backbone=None, num_classes=5), SCENE(name="input")
     ),
     "deeplabv3_mobilenet_v3": ModelCase(
-        lambda: tv.segmentation.deeplabv3_mobilenet_v3_large(weights_backbone=None, num_classes=5), _segmentation
+        lambda: tv.segmentation.deeplabv3_mobilenet_v3_large(weights_backbone=None, num_classes=5), SCENE()
     ),
     "mc3_video": ModelCase(lambda: tv.video.mc3_18(num_classes=7), image(1, 3, 4, 32, 32)),
     "mvit_video": ModelCase(_mvit, image(1, 3, 8, 32, 32)),

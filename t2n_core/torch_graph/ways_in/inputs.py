@@ -42,9 +42,10 @@ def bind_inputs(
 ) -> ModelInputs:
     """Return the call that `args` means: a tensor, a sequence of arguments, or a dict of named tensors.
 
-    A dict whose keys are parameters of the method is passed by keyword, any other dict in its order, its keys being
-    the names of the inputs. `model` is a Source or what `source_of` takes. Without any arguments, those that an
-    exported program was made with are taken. Raises InputError for what the method cannot take.
+    A dict is passed by keyword. Only if none of its keys is a parameter, and all of them stand in `input_names` or the
+    method takes any number of arguments, it is passed in the order of `input_names`, else in its own. `model` is a
+    Source or what `source_of` takes. Without any arguments, those that an exported program was made with are taken.
+    Raises InputError for what the method cannot take.
     """
     source = model if isinstance(model, Source) else source_of(model)
     keywords = dict(kwargs or {})
@@ -56,10 +57,11 @@ def bind_inputs(
         positional: tuple[Any, ...] = (args,)
     elif isinstance(args, Mapping):
         given_names = [str(k) for k in args]
-        if all(k in signature.parameters for k in given_names):
+        if _is_by_keyword(source, signature, given_names, input_names):
             positional, keywords = (), {**args, **keywords}
         else:
-            positional = tuple(args.values())
+            given_names = [name for name in input_names or given_names if name in args]
+            positional = tuple(args[name] for name in given_names)
     else:
         positional = tuple(args)
     if source.is_script or source.program is not None:
@@ -82,6 +84,23 @@ def bind_inputs(
     if len(set(names)) != len(names):
         raise InputError(f"input names are not unique: {', '.join(names)}")
     return ModelInputs(positional, keywords, tuple(names))
+
+
+def _is_by_keyword(
+    source: Source, signature: inspect.Signature, keys: Sequence[str], input_names: Sequence[str] | None
+) -> bool:
+    """Return whether a dict with these keys is passed by keyword. Raises InputError for a key that is no parameter."""
+    kinds = [parameter.kind for parameter in signature.parameters.values()]
+    unknown = [key for key in keys if key not in signature.parameters]
+    if not unknown or inspect.Parameter.VAR_KEYWORD in kinds:
+        return True
+    in_order = set(unknown) <= set(input_names) if input_names else inspect.Parameter.VAR_POSITIONAL in kinds
+    if in_order and len(unknown) == len(keys):
+        return False
+    raise InputError(
+        f"{source.name} has no parameter {', '.join(map(repr, unknown))}; it has {', '.join(signature.parameters)}",
+        hint="name inputs as the parameters are, or pass them in order and their names with input_names=[…]",
+    )
 
 
 def _example(source: Source, keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -153,6 +153,6 @@ CASES = {
                 codebook_size=16,
             )().encoder
         ),
-        lambda: {"hidden_states": torch.randn(1, 1, 162)},
+        lambda: {"input_values": torch.randn(1, 1, 162)},
     ),
 }

@@ -93,7 +93,7 @@ CASES = {
         wave(1, 1, 96, name="hidden_states"),
         None,
     ),
-    "transformers mimi": (mimi, wave(1, 1, 77, name="hidden_states"), None),
+    "transformers mimi": (mimi, wave(1, 1, 77, name="input_values"), None),
     "transformers longformer": (longformer, tokens, None),
     "transformers led": (led, tokens, None),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -40,10 +42,10 @@ class Functional(nn.Module):
     ids=["lstm", "lstm-proj", "gru", "tanh", "relu", "functional"],
 )
 def test_a_recurrent_call_is_one_node_with_symbolic_sizes(model: nn.Module, kind: str) -> None:
-    captured = capture(model, {"x": torch.randn(3, 5, 4)}, {"x": {0: "B", 1: "T"}} if isinstance(model, Functional)
-                       else None)  # fmt: skip
-    assert [op.kind for op in captured.graph.op_nodes].count(kind) == 1
     name = "x" if isinstance(model, Functional) else "input"
+    axes = {"x": {0: "B", 1: "T"}} if isinstance(model, Functional) else None
+    captured = capture(model, {name: torch.randn(3, 5, 4)}, axes)
+    assert [op.kind for op in captured.graph.op_nodes].count(kind) == 1
     captured = capture(model, (torch.randn(3, 5, 4),), {name: {0: "B", -2: "T"}})
     (net,) = [op for op in captured.graph.op_nodes if op.kind == kind]
     assert net.outputs[0] is not None
@@ -114,7 +116,7 @@ def test_axes_that_must_be_equal_need_one_symbol() -> None:
         (torch.randn(2, 4), ("x",)),
         ((torch.randn(2, 4), torch.randn(2, 4)), ("x", "y")),
         ({"x": torch.randn(2, 4)}, ("x",)),
-        ({"audio": torch.randn(2, 4), "text": torch.randn(2, 4)}, ("audio", "text")),
+        ({"y": torch.randn(2, 4), "x": torch.randn(2, 4)}, ("y", "x")),
         ((torch.randn(2, 4), [torch.randn(2, 4), torch.randn(2, 4)]), ("x", "y_0", "y_1")),
     ],
     ids=["tensor", "tuple", "keyword", "named", "nested"],
@@ -125,6 +127,56 @@ def test_forms_of_arguments(args: object, names: tuple[str, ...]) -> None:
             return x
 
     assert bind_inputs(Any(), args).names == names
+
+
+class Difference(nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return a - 2 * b
+
+
+class Several(nn.Module):
+    def forward(self, *all: torch.Tensor) -> torch.Tensor:
+        return all[0] - 2 * all[1]
+
+
+class Keywords(nn.Module):
+    def forward(self, **named: torch.Tensor) -> torch.Tensor:
+        return named["a"] - 2 * named["b"]
+
+
+ONE, TEN = torch.ones(2), torch.full((2,), 10.0)
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs", "input_names"),
+    [
+        (Difference(), {"a": ONE, "b": TEN}, None),
+        (Difference(), {"b": TEN, "a": ONE}, None),
+        (Difference(), {"x": ONE, "y": TEN}, ["x", "y"]),
+        (Difference(), {"y": TEN, "x": ONE}, ["x", "y"]),
+        (Several(), {"x": ONE, "y": TEN}, None),
+        (Keywords(), {"b": TEN, "a": ONE}, None),
+    ],
+    ids=["in order", "out of order", "renamed", "renamed and out of order", "any number", "keywords"],
+)
+def test_inputs_by_name_are_bound_by_name(model: nn.Module, inputs: dict[str, torch.Tensor], input_names: Any) -> None:
+    bound = bind_inputs(model, inputs, input_names=input_names)
+    assert sorted(bound.names) == sorted(inputs)
+    torch.testing.assert_close(model(*bound.args, **bound.kwargs), ONE - 2 * TEN)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "input_names"),
+    [
+        ({"x": ONE, "y": TEN}, None),
+        ({"b": ONE, "a_typo": TEN}, None),
+        ({"b": ONE, "a_typo": TEN}, ["b", "a_typo"]),
+        ({"x": ONE, "y": TEN}, ["x", "z"]),
+    ],
+)
+def test_a_name_that_is_no_parameter_is_refused(inputs: dict[str, torch.Tensor], input_names: Any) -> None:
+    with pytest.raises(InputError, match=r"Difference has no parameter .*; it has a, b"):
+        bind_inputs(Difference(), inputs, input_names=input_names)
 
 
 def test_duplicate_names_are_refused() -> None:

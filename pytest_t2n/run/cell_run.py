@@ -145,11 +145,11 @@ class CellRun:
         Raises:
             pytest.fail.Exception: nothing was checked.
         """
-        from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
-
         __tracebackhide__ = True
         if self.outcomes or not read_marks(self.marks).check:
             return
+        from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
+
         stage = Stage.COMPARE if self.exports else Stage.SETUP
         message = f"this test {'exported a model' if self.exports else 'exported nothing'} and checked nothing"
         error = ErrorInfo.of(stage, "NotCheckedError", message, hint=_WHAT_TO_CHECK)

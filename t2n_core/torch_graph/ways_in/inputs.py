@@ -43,9 +43,9 @@ def bind_inputs(
     """Return the call that `args` means: a tensor, a sequence of arguments, or a dict of named tensors.
 
     A dict is passed by keyword. Only if none of its keys is a parameter, and all of them stand in `input_names` or the
-    method takes any number of arguments, it is passed in the order of `input_names`, else in its own. `model` is a
-    Source or what `source_of` takes. Without any arguments, those that an exported program was made with are taken.
-    Raises InputError for what the method cannot take.
+    method takes any number of arguments, it is passed in order. If `input_names` are its keys, they say the order.
+    `model` is a Source or what `source_of` takes. Without any arguments, those that an exported program was made with
+    are taken. Raises InputError for what the method cannot take.
     """
     source = model if isinstance(model, Source) else source_of(model)
     keywords = dict(kwargs or {})
@@ -56,12 +56,13 @@ def bind_inputs(
     if isinstance(args, torch.Tensor):
         positional: tuple[Any, ...] = (args,)
     elif isinstance(args, Mapping):
+        if input_names is not None and set(input_names) == set(args):
+            args = {name: args[name] for name in input_names}
         given_names = [str(k) for k in args]
         if _is_by_keyword(source, signature, given_names, input_names):
             positional, keywords = (), {**args, **keywords}
         else:
-            given_names = [name for name in input_names or given_names if name in args]
-            positional = tuple(args[name] for name in given_names)
+            positional = tuple(args.values())
     else:
         positional = tuple(args)
     if source.is_script or source.program is not None:

@@ -20,18 +20,25 @@ def below(*shape: int) -> object:
 
 INFINITE = tensor([[[[-2.0 if (h, w) == (4, 3) else -math.inf for w in range(7)] for h in range(9)]] * 3])
 """All -inf but for one element of each channel."""
+PADDED = {
+    "padded": lambda x: F.max_pool2d(x, (3, 2), (2, 1), (1, 1), return_indices=True)[1],
+    "dilated": lambda x: F.max_pool2d(x, 3, 2, 1, 2, return_indices=True)[1],
+    "ceil": lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True, return_indices=True)[1],
+}
 
 CASES = [
     *(
         case(f"places of maxima among infinities, {name}", f, INFINITE)
         for name, f in {
-            "padded": lambda x: F.max_pool2d(x, (3, 2), (2, 1), (1, 1), return_indices=True)[1],
-            "dilated": lambda x: F.max_pool2d(x, 3, 2, 1, 2, return_indices=True)[1],
-            "ceil": lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True, return_indices=True)[1],
+            **PADDED,
             "of halves": lambda x: F.max_pool2d(x.half(), 3, 2, 1, return_indices=True)[1],
             "adaptive": lambda x: F.adaptive_max_pool2d(x, (4, 2), return_indices=True),
             "adaptive, of halves": lambda x: F.adaptive_max_pool2d(x.half(), (4, 2), return_indices=True),
         }.items()
+    ),
+    *(
+        case(f"places of maxima among infinities, {name}, dynamic", f, INFINITE).dynamic({0: {2: "H", 3: "W"}})
+        for name, f in PADDED.items()
     ),
     case(
         "adaptive_max_pool1d of infinities",

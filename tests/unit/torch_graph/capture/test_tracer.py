@@ -152,16 +152,26 @@ ONE, TEN = torch.ones(2), torch.full((2,), 10.0)
     [
         (Difference(), {"a": ONE, "b": TEN}, None),
         (Difference(), {"b": TEN, "a": ONE}, None),
+        (Difference(), {"b": TEN, "a": ONE}, ["a", "b"]),
         (Difference(), {"x": ONE, "y": TEN}, ["x", "y"]),
         (Difference(), {"y": TEN, "x": ONE}, ["x", "y"]),
         (Several(), {"x": ONE, "y": TEN}, None),
         (Keywords(), {"b": TEN, "a": ONE}, None),
     ],
-    ids=["in order", "out of order", "renamed", "renamed and out of order", "any number", "keywords"],
+    ids=[
+        "in order",
+        "out of order",
+        "in order of the names",
+        "renamed",
+        "renamed and out of order",
+        "any number",
+        "keywords",
+    ],
 )
 def test_inputs_by_name_are_bound_by_name(model: nn.Module, inputs: dict[str, torch.Tensor], input_names: Any) -> None:
     bound = bind_inputs(model, inputs, input_names=input_names)
     assert sorted(bound.names) == sorted(inputs)
+    assert all(tensor is inputs[name] for name, tensor in zip(bound.names, bound.tensors, strict=True))
     torch.testing.assert_close(model(*bound.args, **bound.kwargs), ONE - 2 * TEN)
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import torch
 
 from conformance.cases.sizes.patterns import NETS
+from t2n_core.check.draws import Draws
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
-from t2n_core.check.reference import tensors_of
 from t2n_core.check.samples import Sample
+from t2n_core.check.sampling import tensors_of
 from t2n_core.check.sizes import check_sizes
 from t2n_core.export.model import ModelExport
 from t2n_core.nnef.sizes.ranges import SizeRange
@@ -28,19 +31,23 @@ NARROWED = "SmallerRange"
 @lru_cache(maxsize=1)
 def samples_of(name: str) -> list[Sample]:
     """Return what PyTorch computes at all sizes at which it runs."""
-    net, found = NETS[name], []
+    net, found = NETS[name], list[Sample]()
     module = net.module(name)
-    for sizes in [*net.traced, *net.judged()]:
-        if any(sizes == one.sizes for one in found[: len(net.at)]):
-            continue
-        try:
-            inputs = net.arguments(name, sizes)
-            with torch.no_grad():
-                outputs = tensors_of(module(*(x.clone() for x in inputs)))
-        except Exception:
-            continue
+
+    def run(inputs: Sequence[torch.Tensor], sizes: Mapping[str, int]) -> None:
+        with torch.no_grad():
+            outputs = tensors_of(module(*(x.clone() for x in inputs)))
         arrays = (tuple(t.numpy().copy() for t in group) for group in (inputs, outputs))
         found.append(Sample(*arrays, dict(sizes)))
+
+    for sizes in [*net.traced, *net.judged()]:
+        if not any(sizes == one.sizes for one in found[: len(net.at)]):
+            with suppress(Exception):
+                run(net.arguments(name, sizes), sizes)
+    example = found[0].inputs
+    drawn = Draws(example, lambda _: True).draw([x.shape for x in example], np.random.default_rng(0))
+    with suppress(Exception):
+        run([torch.from_numpy(x) for x in drawn], found[0].sizes)
     return found
 
 

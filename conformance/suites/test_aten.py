@@ -37,9 +37,7 @@ def test_aten(
     record_property("t2n_dtype", case.dtype)
     start = time.perf_counter()
     exports, left_out = _exports(case, request.config.getoption("complete"))
-    lines = []
-    for sample_id, export in exports:
-        lines.append(aten.check_sample(sample_id, nnef_export, export))
+    lines = aten.check_samples(nnef_export, exports)
     line = aten_outcomes.CaseLine(
         case.id,
         case.kind,

@@ -32,7 +32,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def test_aten_dynamic(case: Any, nnef_export: Any, request: pytest.FixtureRequest, record_property: Any) -> None:
     record_property("t2n_op", case.name)
     exports, left_out = _exports(case, request.config.getoption("complete"))
-    lines = [aten.check_sample(sample_id, nnef_export, export) for sample_id, export in exports]
+    lines = aten.check_samples(nnef_export, exports)
     aten.judge(lines, left_out)
 
 

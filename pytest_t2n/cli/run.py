@@ -175,6 +175,7 @@ def _check(options: argparse.Namespace, runner: Engine, engine: SelectedEngine, 
             tolerance=check.tolerance,
             output_names=check.output_names,
             timeout=options.timeout,
+            constant=check.constant_outputs,
         )
     except (OSError, ValueError, KeyError) as exc:
         outcome = Outcome.from_error(exc, "load")

@@ -33,6 +33,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="Fail a marked test that has no engine in this session, in place of skipping it",
     )
     group.addoption(
+        "--t2n-strict",
+        action="store_true",
+        default=None,
+        help="Fail a test whose pass is weak: an output does not move with the inputs, or is empty",
+    )
+    group.addoption(
         "--t2n-report",
         metavar="DIR",
         help="Write the matrix (index.html, matrix.jsonl, summary.md, badges) to this directory",
@@ -125,6 +131,7 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("t2n_tract", "version specs of tract, one per line, as --t2n-tract", type="linelist", default=[])
     parser.addini("t2n_khronos", "as --t2n-khronos", type="bool", default=False)
     parser.addini("t2n_require", "as --t2n-require", type="bool", default=False)
+    parser.addini("t2n_strict", "as --t2n-strict", type="bool", default=False)
     parser.addini("t2n_report", "as --t2n-report; relative to the root directory", default="")
     parser.addini("t2n_baseline", "as --t2n-baseline; relative to the root directory", default="")
     parser.addini("t2n_offline", "as --t2n-offline", type="bool", default=False)

@@ -38,6 +38,7 @@ class Settings:
     benchmark_rounds: int = 0
     bisect: bool = False
     require: bool = False
+    strict: bool = False
 
     @property
     def selects_engines(self) -> bool:
@@ -73,6 +74,7 @@ def read_settings(config: pytest.Config) -> Settings:
         benchmark_rounds=_benchmark_rounds(config),
         bisect=_flag(config, "t2n_bisect"),
         require=_flag(config, "t2n_require"),
+        strict=_flag(config, "t2n_strict"),
     )
 
 

@@ -35,10 +35,11 @@ class Recorder:
         root: Path,
         *,
         accept: bool = False,
+        strict: bool = False,
         worker: Worker | None = None,
     ) -> None:
         self._collector, self._runner = collector, runner
-        self._expectations, self._accept = expectations, accept
+        self._expectations, self._accept, self._strict = expectations, accept, strict
         self._root, self._worker = root, worker
         self._reported_graphs: dict[str, str] = {}
         """Node id of the cell that each graph was reported with, by the graph's key."""
@@ -61,8 +62,8 @@ class Recorder:
         record = record_of(cell, call, report, outcome, exported=exported)
         if record is None:
             return ""
-        if self._expectations or self._accept:
-            record = judge(report, record, self._expectations, self._accept)
+        if self._expectations or self._accept or self._strict:
+            record = judge(report, record, self._expectations, accept=self._accept, strict=self._strict)
         summary = run.decisive_summary() if run is not None else ExportSummary()
         graph = summary.graph_line
         record = with_subject(

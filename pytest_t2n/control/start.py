@@ -66,7 +66,9 @@ def _register_running(
 ) -> None:
     runner = CellRunner(settings, collector)
     config.pluginmanager.register(runner, RUNNER)
-    recorder = Recorder(collector, runner, expectations, config.rootpath, accept=settings.accept, worker=worker)
+    recorder = Recorder(
+        collector, runner, expectations, config.rootpath, accept=settings.accept, strict=settings.strict, worker=worker
+    )
     config.pluginmanager.register(recorder, RECORDER)
 
 

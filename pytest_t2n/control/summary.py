@@ -14,7 +14,7 @@ from rich.text import Text
 
 from pytest_t2n.collect.cells import NO_ENGINE
 from pytest_t2n.control.ledger import Ledger
-from pytest_t2n.records.counts import CountKey
+from pytest_t2n.records.counts import CellCounts, CountKey
 from t2n_core.check.level import LEVELS
 from t2n_core.check.stage import Status
 
@@ -46,6 +46,7 @@ def summary_lines(ledger: Ledger) -> list[str]:
         lines += [f"  {nodeid}" for nodeid in ledger.missing[:_NAMED]]
         if len(ledger.missing) > _NAMED:
             lines.append(f"  … and {len(ledger.missing) - _NAMED} more")
+    lines += _weak(ledger.counts)
     if ledger.counts.reused:
         lines.append(f"{ledger.counts.reused} results are of earlier sessions (--t2n-reuse)")
     lines += ledger.notes
@@ -53,6 +54,16 @@ def summary_lines(ledger: Ledger) -> list[str]:
     if ledger.settings.report is not None and lines:
         lines.append(f"report: {ledger.settings.report / 'index.html'}")
     return lines
+
+
+def _weak(counts: CellCounts) -> list[str]:
+    """Return the weak cells with their reasons."""
+    if not counts.weak:
+        return []
+    number = counts.weak_in_all
+    lines = [f"{number} weak: the numbers agree and prove little; with --t2n-strict these tests fail"]
+    lines += [f"  {nodeid}: {reason}" for nodeid, reason in counts.weak]
+    return [*lines, f"  … and {number - len(counts.weak)} more"] if number > len(counts.weak) else lines
 
 
 def _table(ledger: Ledger) -> list[str]:

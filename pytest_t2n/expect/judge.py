@@ -12,10 +12,13 @@ ACCEPTED = "accepted now"
 """Start of `expected` in the record of a failure that `--t2n-accept` writes down."""
 
 
-def judge(report: pytest.TestReport, record: CellLine, expectations: Expectations, accept: bool) -> CellLine:
+def judge(
+    report: pytest.TestReport, record: CellLine, expectations: Expectations, *, accept: bool, strict: bool
+) -> CellLine:
     """Change the report as the entry of its cell demands; return the record with `expected` filled in.
 
-    A test with an xfail mark of its own, and one that was skipped, stays as it is.
+    A test with an xfail mark of its own, and one that was skipped, stays as it is. With `strict` a weak pass without an
+    entry fails.
     """
     if hasattr(report, "wasxfail") or record.status in ("skip", "not_run"):
         return record
@@ -24,17 +27,17 @@ def judge(report: pytest.TestReport, record: CellLine, expectations: Expectation
         _make_xfail(report, entry.why)
         return msgspec.structs.replace(record, expected=f"{entry.why} [{entry.place}]")
     if accept:
-        if acceptable(record) and report.failed:
+        if acceptable(record) and (report.failed or record.status == "weak"):
             _make_xfail(report, ACCEPTED)
             return msgspec.structs.replace(record, expected=ACCEPTED)
         return record
-    if entry is None:
-        return record
-    text = _advice(entry, record)
-    if report.passed and record.status == "pass":
+    text = "" if entry is None else _advice(entry, record)
+    if entry is None and record.status == "weak" and strict and record.error is not None:
+        text = f"--t2n-strict: {record.error.message}\n  hint: {record.error.hint}"
+    if report.passed and text and record.status in ("pass", "weak"):
         report.outcome = "failed"
         report.longrepr = text
-    elif report.failed:
+    elif report.failed and text:
         report.sections.append(("t2n expectation", text))
     return record
 
@@ -61,7 +64,7 @@ def _advice(entry: Expectation, record: CellLine) -> str:
             f"--t2n-accept does it for you."
         )
     return (
-        f"this cell fails in another way than expected: {record.status} at stage `{record.stage}`.\n"
+        f"this cell ends in another way than expected: {record.status} at stage `{record.stage}`.\n"
         f"{said}: {entry.why}\n"
         f'If that is right now, write stage = "{record.stage}" and status = "{record.status}"; '
         f"--t2n-accept does it for you."

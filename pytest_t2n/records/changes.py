@@ -10,6 +10,9 @@ from enum import StrEnum
 from pytest_t2n.records.schema import CellLine
 from t2n_core.check.level import TractCheckTolerance
 
+_PROOF = {"pass": 2, "weak": 1}
+"""How much a status proves; all others prove nothing."""
+
 
 class ChangeKind(StrEnum):
     """Kinds of change, gravest first."""
@@ -64,7 +67,8 @@ def describe_cell(cell: CellLine | None) -> str:
     """Return the status, with the level of a pass or the stage of a failure."""
     if cell is None:
         return "none"
-    return f"{cell.status} {cell.level or ''}".strip() if cell.status == "pass" else f"{cell.status} at {cell.stage}"
+    agrees = cell.status in _PROOF
+    return f"{cell.status} {cell.level or ''}".strip() if agrees else f"{cell.status} at {cell.stage}"
 
 
 def count_changes(changes: Iterable[Change]) -> str:
@@ -91,10 +95,9 @@ def _kind(before: CellLine | None, after: CellLine | None) -> ChangeKind | None:
             return None
         looser = TractCheckTolerance(before.level) < TractCheckTolerance(after.level)
         return ChangeKind.LOOSER if looser else ChangeKind.TIGHTER
-    if before.status == "pass":
-        return ChangeKind.REGRESSION
-    if after.status == "pass":
-        return ChangeKind.FIX
+    proof = _PROOF.get(before.status, 0), _PROOF.get(after.status, 0)
+    if proof[0] != proof[1]:
+        return ChangeKind.REGRESSION if proof[0] > proof[1] else ChangeKind.FIX
     return None if (before.status, before.stage) == (after.status, after.stage) else ChangeKind.OTHER
 
 

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from pytest_t2n.records.schema import CellLine
 
+NAMED = 20
+"""Number of weak cells that are named; the rest is counted."""
+
 
 class CountKey(NamedTuple):
     """Key by which the summary groups cells."""
@@ -31,12 +34,16 @@ class CellCounts:
 
     def __init__(self) -> None:
         self.counts: Counter[CountKey] = Counter()
+        self.weak: list[tuple[str, str]] = []
+        """Node id and reason of the first weak cells that were not expected to be weak."""
 
     def add(self, cell: CellLine) -> None:
         """Count one cell."""
         file = cell.nodeid.partition("::")[0]
         key = CountKey(file, cell.engine, cell.status, cell.level or "", bool(cell.expected), cell.reused)
         self.counts[key] += 1
+        if cell.status == "weak" and not cell.expected and len(self.weak) < NAMED:
+            self.weak.append((cell.nodeid, cell.error.message if cell.error is not None else ""))
 
     @property
     def total(self) -> int:
@@ -44,9 +51,14 @@ class CellCounts:
         return self.counts.total()
 
     @property
+    def weak_in_all(self) -> int:
+        """Return the number of weak cells that were not expected to be weak."""
+        return sum(count for key, count in self.counts.items() if key.status == "weak" and not key.expected)
+
+    @property
     def reused(self) -> int:
         """Return the number of results of earlier sessions."""
         return sum(count for key, count in self.counts.items() if key.reused)
 
 
-__all__ = ["CellCounts", "CountKey"]
+__all__ = ["NAMED", "CellCounts", "CountKey"]

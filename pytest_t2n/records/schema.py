@@ -57,6 +57,12 @@ class OutputLine(msgspec.Struct, frozen=True, omit_defaults=True):
     outliers: dict[str, Number] = {}
     nan_mismatches: int = 0
     inf_mismatches: int = 0
+    moves: Number | None = None
+    """The largest difference of an element between samples of equal shapes."""
+    moving: float = 0.0
+    """Share of the elements that move by more than the required level forgives."""
+    weak: str = ""
+    """Why a pass of this output proves little."""
 
 
 class ErrorLine(msgspec.Struct, frozen=True, omit_defaults=True):

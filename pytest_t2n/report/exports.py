@@ -66,7 +66,7 @@ def records_schema() -> str:
 
 def _test(cell: CellLine) -> dict[str, Any]:
     status = "passed" if cell.status == "pass" else "skipped" if cell.status == "skip" or cell.expected else "failed"
-    if cell.status == "not_run":
+    if cell.status in ("weak", "not_run"):
         status = "other"
     path, _, name = cell.nodeid.partition("::")
     test: dict[str, Any] = {

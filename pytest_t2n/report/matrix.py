@@ -138,9 +138,14 @@ def count_statuses(cells: Sequence[CellLine]) -> Counter[str]:
     return Counter(cell.status for cell in cells)
 
 
+def is_proven(cell: CellLine) -> bool:
+    """Return True for a pass, and for a weak one that is weak for a written reason."""
+    return cell.status == "pass" or (cell.status == "weak" and bool(cell.expected))
+
+
 def is_surprise(cell: CellLine) -> bool:
-    """Return True for a cell that needs attention: neither passed nor skipped nor expected to fail."""
+    """Return True for a cell that needs attention: neither passed nor skipped, and not as expected."""
     return cell.status not in ("pass", "skip") and not cell.expected
 
 
-__all__ = ["Matrix", "Row", "count_statuses", "is_surprise"]
+__all__ = ["Matrix", "Row", "count_statuses", "is_proven", "is_surprise"]

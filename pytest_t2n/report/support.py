@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_t2n.report.matrix import Matrix, Row
+from pytest_t2n.report.matrix import Matrix, Row, is_proven
 
 _UNKNOWN = ("skip", "not_run")
 
@@ -74,7 +74,7 @@ def _ladder(matrix: Matrix) -> list[int]:
 
 def _share(matrix: Matrix, index: int, rows: Sequence[Row]) -> Share:
     cells = [cell for row in rows if (cell := row.cells[index]) is not None and cell.status not in _UNKNOWN]
-    return Share(matrix.columns[index].label, sum(cell.status == "pass" for cell in cells), len(cells))
+    return Share(matrix.columns[index].label, sum(is_proven(cell) for cell in cells), len(cells))
 
 
 def _runs(labels: Sequence[str], whole: Sequence[bool]) -> list[str]:

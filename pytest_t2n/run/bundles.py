@@ -41,6 +41,8 @@ class CheckInputs:
     samples: Sequence[Sample]
     output_names: Sequence[str]
     tolerance: TractCheckTolerance
+    constant_outputs: Sequence[str] = ()
+    """Outputs that no number of an input reaches."""
 
 
 class CheckEntry(msgspec.Struct, frozen=True):
@@ -57,6 +59,7 @@ class CheckEntry(msgspec.Struct, frozen=True):
     sizes: list[dict[str, int]]
     output_names: list[str]
     tolerance: TractCheckTolerance
+    constant_outputs: list[str] = []
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -159,6 +162,7 @@ def write_check(directory: Path, inputs: CheckInputs) -> CheckEntry:
         [dict(sample.sizes) for sample in inputs.samples],
         list(inputs.output_names),
         inputs.tolerance,
+        list(inputs.constant_outputs),
     )
 
 

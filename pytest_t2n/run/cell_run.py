@@ -134,10 +134,8 @@ class CellRun:
         return CheckedExport(self, result, merged)
 
     def check(self, result: ExportResult, tolerance: Any, timeout: float | None) -> Outcome:
-        """Compare in the engine and note the outcome."""
-        outcome = self._checked(result, tolerance, timeout)
-        self.add(outcome, result, result.archive)
-        return outcome
+        """Compare in the engine, without noting the outcome."""
+        return self._checked(result, tolerance, timeout)
 
     def require_check(self) -> None:
         """Fail a test that checked nothing, unless its marker says that it is meant.
@@ -221,9 +219,13 @@ class CheckedExport:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._result, name)
 
-    def check_parity(self, tolerance: Any = None, *, timeout: float | None = None) -> Outcome:
-        """Compare in the engine of this test; never raises for what the engine does or computes."""
-        return self._run.check(self._result, tolerance or self._options.tolerance, timeout)
+    def check_parity(self, tolerance: Any = None, *, timeout: float | None = None, note: bool = True) -> Outcome:
+        """Compare in the engine of this test; never raises for what the engine does or computes.
+
+        Without `note` the outcome does not stand in the matrix unless it is handed to `note`.
+        """
+        outcome = self._run.check(self._result, tolerance or self._options.tolerance, timeout)
+        return self.note(outcome) if note else outcome
 
     def assert_parity(self, tolerance: Any = None, *, timeout: float | None = None) -> Outcome:
         """Do as `check_parity`, and raise for a failure.
@@ -241,11 +243,15 @@ class CheckedExport:
 
 
 def decisive(outcomes: Sequence[Outcome]) -> Outcome | None:
-    """Return the outcome that stands for all checks of a cell; None if there is none."""
+    """Return the outcome that stands for all checks of a cell, a weak pass before others; None if there is none."""
     failures = [outcome for outcome in outcomes if not outcome.passed]
     if failures:
         return min(failures, key=lambda outcome: _GRAVITY.get(outcome.status.value, len(_GRAVITY)))
-    return max(outcomes, key=lambda outcome: outcome.level.rank if outcome.level else -1, default=None)
+
+    def looseness(outcome: Outcome) -> tuple[bool, int]:
+        return outcome.status.value == "weak", outcome.level.rank if outcome.level else -1
+
+    return max(outcomes, key=looseness, default=None)
 
 
 @contextmanager

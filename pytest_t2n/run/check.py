@@ -82,7 +82,8 @@ def _inputs(cell: Cell, result: ExportResult, required: Any) -> CheckInputs | No
         samples = result.samples
     except Exception:
         return None
-    return CheckInputs(cell, result.archive, samples, list(result.output_names), TractCheckTolerance.parse(required))
+    level, constant = TractCheckTolerance.parse(required), sorted(result.constant_outputs)
+    return CheckInputs(cell, result.archive, samples, list(result.output_names), level, constant)
 
 
 def _with_first_wrong_node(outcome: Outcome, result: ExportResult, required: Any, timeout: float) -> Outcome:

@@ -22,7 +22,7 @@ from t2n_core.files import write_whole
 if TYPE_CHECKING:
     from t2n_core.check.outcome import Outcome
 
-COMPARISON = 1
+COMPARISON = 2
 """Raised when the comparison changes what it says of the same numbers."""
 _WORDS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
@@ -54,7 +54,7 @@ def key_of(inputs: CheckInputs) -> str:
     engine = inputs.cell.engine
     digest = sha256()
     binary = engine.resolved["sha256"] if engine.resolved else _khronos_versions()
-    names = "\0".join(inputs.output_names)
+    names = "\0".join((*inputs.output_names, "", *inputs.constant_outputs))
     for word in (COMPARISON, archive_digest(inputs.archive)[0], engine.target, binary, inputs.tolerance, names):
         digest.update(f"{word}\n".encode())
     for sample in inputs.samples:
@@ -86,21 +86,23 @@ def exclusive(path: Path, seconds: float) -> Iterator[None]:
 def _read_result(path: Path, inputs: CheckInputs) -> Outcome | None:
     """Return the pass of an earlier session; None if there is none, or it cannot be read."""
     from t2n_core.check.comparison import OutputComparison
-    from t2n_core.check.outcome import Outcome
+    from t2n_core.check.outcome import ErrorInfo, Outcome
     from t2n_core.check.stage import Stage, Status
     from t2n_core.check.tolerance import TractCheckTolerance
 
     try:
         fields = msgspec.json.decode(path.read_bytes())
         outputs = [msgspec.convert(_numbers(one), OutputComparison) for one in fields["outputs"]]
+        error = fields.get("error")
         return Outcome(
-            Status.PASS,
+            Status(fields["status"]),
             Stage.COMPARE,
+            error=error and ErrorInfo(**error),
             engine=inputs.cell.engine.title,
             level=TractCheckTolerance(fields["level"]),
             required=TractCheckTolerance(inputs.tolerance),
             outputs=tuple(outputs),
-            sizes=tuple(sample.sizes for sample in inputs.samples),
+            sizes=tuple(fields["sizes"]),
             range=fields.get("range", ""),
             refused_sizes=tuple(fields.get("refused_sizes", ())),
             archive_sha256=fields["archive_sha256"],
@@ -117,7 +119,9 @@ def _khronos_versions() -> str:
 
 def _numbers(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the fields with words for NaN and infinities as numbers: JSON has none."""
-    numeric = {name for name in fields if name not in ("name", "dtype", "status", "problem", "level", "required")}
+    numeric = {
+        name for name in fields if name not in ("name", "dtype", "status", "problem", "level", "required", "weak")
+    }
     return {name: _WORDS.get(value, value) if name in numeric and isinstance(value, str) else value
             for name, value in fields.items()}  # fmt: skip
 

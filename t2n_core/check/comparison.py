@@ -53,6 +53,12 @@ class OutputComparison:
     """Per level, the share of elements outside its atol and rtol."""
     nan_mismatches: int = 0
     inf_mismatches: int = 0
+    moves: float | None = None
+    """The largest difference of an element between samples of equal shapes, as PyTorch computes them."""
+    moving: float = 0.0
+    """Share of the elements that move by more than the required level forgives."""
+    weak: str = ""
+    """Why a pass of this output proves little; empty where it proves enough."""
 
     @property
     def passed(self) -> bool:

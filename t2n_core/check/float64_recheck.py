@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from t2n_core.check.outcome import Outcome
-from t2n_core.check.reference import double_outputs
+from t2n_core.check.samples import Sample
+from t2n_core.check.sampling import double_outputs
 from t2n_core.engine.khronos.engine import KhronosEngine
-from t2n_core.engine.protocol import Array
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs
 from t2n_core.torch_graph.ways_in.sources import Source
 
@@ -21,15 +21,19 @@ AGREES = 1e-6
 
 
 def recheck_in_float64(
-    outcome: Outcome, archive: Path, inputs: Sequence[Array], source: Source, example: ModelInputs
+    outcome: Outcome, archive: Path, samples: Sequence[Sample], source: Source, example: ModelInputs
 ) -> Outcome:
-    """Return the outcome of a mismatch with the answer as its hint, and as the fact `float64`.
+    """Return the outcome of a mismatch with the answer as its hint, and as the fact `float64`."""
+    weights = {name: weight.detach().double() if weight.is_floating_point() else weight.detach()
+               for name, weight in source.weights.items()}  # fmt: skip
 
-    `inputs` are the arrays of the example call.
-    """
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return source.run_with(weights, args, kwargs)
+
     try:
-        expected = double_outputs(source, example)
-        (found,) = KhronosEngine.shared().interpreter.run_double(archive, [inputs]).outputs
+        expected = [output for sample in samples for output in double_outputs(run, example, sample)]
+        replies = KhronosEngine.shared().interpreter.run_double(archive, [sample.inputs for sample in samples]).outputs
+        found = [output for reply in replies for output in reply]
         errors = [_relative_error(a, b) for a, b in zip(expected, found, strict=True) if a.dtype.kind == "f"]
     except Exception as cause:  # a model that cannot run in float64 is judged in float32 alone
         return replace(outcome, facts={**outcome.facts, "float64": f"not compared: {cause}"})

@@ -76,7 +76,8 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        return self.status is Status.PASS
+        """Return whether all numbers agree; a weak outcome is one that does, and says why it proves little."""
+        return self.status in (Status.PASS, Status.WEAK)
 
     @classmethod
     def from_error(cls, exc: BaseException, stage: str | Stage | None = None, **more: Any) -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare_outputs
+from t2n_core.check.movement import Movement, movements
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status, error_name
 from t2n_core.check.samples import Sample
 from t2n_core.check.table import sizes_text
@@ -26,6 +27,9 @@ _REPLY_STATUS: Mapping[str, Status] = {
     "oom": Status.OOM,
 }
 _STDERR_KEPT = 4000
+WEAK_CHECK = "WeakCheck"
+"""Class of the error of a weak outcome."""
+_WEAK_HINT = "give inputs with which the outputs move, weights of real spread, or a tighter tolerance"
 DIED_OUTSIDE = "died_outside"
 """Fact of the outcome: the size out of the range at which the engine did not refuse but died."""
 
@@ -40,12 +44,15 @@ def check_parity(
     timeout: float = 60.0,
     held: SizeRange | None = None,
     outside: Sequence[Sample] = (),
+    constant: Collection[str] = (),
+    moved: Sequence[Movement] | None = None,
 ) -> Outcome:
     """Load `archive` once, run all samples, compare each; every sample must pass.
 
     The outcome carries the worst comparison per output and the sizes at which something failed. `held` are the sizes
-    that the archive holds for; at those of `outside` the engine has to answer with an error. What the engine does, or
-    what it computes, is never an exception.
+    that the archive holds for; at those of `outside` the engine has to answer with an error. A pass is weak if an
+    output does not move from sample to sample, unless it is one of `constant`; `moved` says it where it is known
+    already. What the engine does, or what it computes, is never an exception.
 
     Raises:
         InputError: `tolerance` is not a level, or there is no sample to check.
@@ -56,7 +63,7 @@ def check_parity(
     common: dict[str, Any] = {
         "engine": f"{engine.name} {engine.version}",
         "required": required,
-        "sizes": tuple(sample.sizes for sample in samples),
+        "sizes": tuple(_unique(sample.sizes for sample in samples)),
         "range": "" if held is None else str(held),
     }
     more: dict[str, Any] = {"keep_going": True} if outside else {}
@@ -75,7 +82,9 @@ def check_parity(
         message = f"the engine answered {len(reply.outputs)} of {len(samples)} batches and called that a success"
         return Outcome(Status.ERROR, Stage.RUN, error=ErrorInfo.of(Stage.RUN, "EngineRunError", message), **common)
     common["refused_sizes"] = tuple(outside[index].sizes for index in sorted(beyond.refused))
-    found = compared(reply, samples, output_names, required, common)
+    if moved is None:
+        moved = movements(samples, output_names, required, constant)
+    found = compared(reply, samples, output_names, required, common, moved)
     return _unguarded(found, beyond, outside) if found.passed and outside else found
 
 
@@ -148,10 +157,11 @@ def compared(
     output_names: Sequence[str],
     required: TractCheckTolerance,
     common: Mapping[str, Any],
+    moved: Sequence[Movement],
 ) -> Outcome:
     """Return the outcome of an engine that answered each sample, by its numbers; `common` are further fields."""
     worst: list[OutputComparison] = []
-    differing: list[Mapping[str, int]] = []
+    differing: list[Sample] = []
     for sample, got in zip(samples, reply.outputs, strict=True):
         if reply.widened:
             got = (
@@ -160,7 +170,7 @@ def compared(
             )
         found = compare_outputs(sample.expected, got, names=output_names, tolerance=required)
         if not all(output.passed for output in found):
-            differing.append(sample.sizes)
+            differing.append(sample)
         for index, output in enumerate(found):
             if index >= len(worst):
                 worst.append(output)
@@ -169,7 +179,9 @@ def compared(
     levels = [output.level for output in worst]
     level = None if None in levels else max((one for one in levels if one), default=LEVELS[0])
     if not differing:
-        return Outcome(Status.PASS, Stage.COMPARE, level=level, outputs=tuple(worst), **common)
+        pairs = zip(worst, moved, strict=True)
+        outputs = tuple(replace(one, moves=by.largest, moving=by.share, weak=by.weak) for one, by in pairs)
+        return _passed(outputs, level, common)
     bad = [output.name for output in worst if not output.passed]
     message = f"{len(bad)} of {len(worst)} outputs differ from PyTorch beyond `{required.value}`: {', '.join(bad)}"
     hint = _hint(level, samples, differing)
@@ -179,10 +191,30 @@ def compared(
         Stage.COMPARE,
         level=level,
         outputs=tuple(worst),
-        failed_sizes=tuple(differing),
+        failed_sizes=tuple(_unique(sample.sizes for sample in differing)),
         error=info,
         **common,
     )
+
+
+def _passed(
+    outputs: tuple[OutputComparison, ...], level: TractCheckTolerance | None, common: Mapping[str, Any]
+) -> Outcome:
+    """Return a pass, or a weak one with the reason as its error."""
+    weak = [f"{output.name} {output.weak}" for output in outputs if output.weak]
+    if not weak:
+        return Outcome(Status.PASS, Stage.COMPARE, level=level, outputs=outputs, **common)
+    message = f"{len(weak)} of {len(outputs)} outputs prove little: {'; '.join(weak)}"
+    error = ErrorInfo.of(Stage.COMPARE, WEAK_CHECK, message, hint=_WEAK_HINT)
+    return Outcome(Status.WEAK, Stage.COMPARE, level=level, outputs=outputs, error=error, **common)
+
+
+def _unique(sizes: Iterable[Mapping[str, int]]) -> list[Mapping[str, int]]:
+    found: list[Mapping[str, int]] = []
+    for one in sizes:
+        if one not in found:
+            found.append(one)
+    return found
 
 
 def _narrowed(expected: Array, got: Array) -> Array:
@@ -201,8 +233,11 @@ def _badness(output: OutputComparison) -> tuple[bool, bool, int, float]:
     return (not output.passed, bool(output.problem), rank, output.max_abs)
 
 
-def _hint(level: TractCheckTolerance | None, samples: Sequence[Sample], failed: Sequence[Mapping[str, int]]) -> str:
-    if any(sample.sizes for sample in samples) and len(failed) < len(samples) and samples[0].sizes not in failed:
+def _hint(level: TractCheckTolerance | None, samples: Sequence[Sample], failed: Sequence[Sample]) -> str:
+    traced = samples[0].sizes
+    if samples[0] not in failed and any(sample.sizes == traced for sample in failed):
+        return "the example passes and other inputs of its sizes do not: a number was probably baked in while capturing"
+    if all(sample.sizes != traced for sample in failed):
         return "the traced size passes and others do not: a size was probably baked in while capturing"
     if level is not None:
         return f"it holds at level `{level.value}`; pass tolerance={level.value!r} if that is close enough for you"

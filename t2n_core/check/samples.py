@@ -1,4 +1,4 @@
-"""Inputs to check a model with: PyTorch's inputs and outputs at one size, and how to make them at other sizes."""
+"""Inputs to check a model with: PyTorch's inputs and outputs at one size, and the sizes to check at."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-import numpy as np
 from numpy.typing import NDArray
 
 from t2n_core.errors import InputError
@@ -26,29 +25,6 @@ class Sample:
     sizes: dict[str, int] = field(default_factory=dict)
     """Size of each dynamic axis here; empty where nothing varies."""
     label: str = ""
-
-
-def resized_input(example: Array, shape: Sequence[int], rng: np.random.Generator) -> Array:
-    """Return a new random input of `shape`, drawn like the example.
-
-    Floats are normal with the example's mean and deviation, signed and finite. Integers and booleans are drawn from the
-    example's own values, so that indices stay valid; so are floats with at most two different values, which are masks.
-    An empty example tells nothing: floats are drawn around 0 then, integers are 0.
-    """
-    example, shape = np.asarray(example), tuple(shape)
-    if not example.size:
-        return np.asarray(rng.standard_normal(shape) if example.dtype.kind == "f" else np.zeros(shape), example.dtype)
-    if example.dtype.kind != "f":
-        return rng.choice(example.reshape(-1), size=shape).astype(example.dtype)
-    known = example[np.isfinite(example)].astype(np.float64)
-    if not known.size:
-        return np.zeros(shape, example.dtype)
-    different = np.unique(known)
-    if known.size > 2 >= different.size:
-        return rng.choice(different, size=shape).astype(example.dtype)
-    drawn = known.mean() + rng.standard_normal(shape) * (known.std() or 1.0)
-    biggest = float(np.finfo(example.dtype).max)
-    return np.asarray(np.clip(drawn, -biggest, biggest), example.dtype)
 
 
 def size_assignments(
@@ -123,4 +99,4 @@ def _next_prime(start: int, taken: set[int]) -> int:
     return size
 
 
-__all__ = ["Limits", "Sample", "resized_input", "size_assignments"]
+__all__ = ["Array", "Limits", "Sample", "size_assignments"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from t2n_core.check.movement import movements
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status, error_name
 from t2n_core.check.parity import archive_digest, compared, failed
 from t2n_core.check.samples import Sample
@@ -128,7 +129,9 @@ def _judged(
     if answers.ran:
         widened = answers.first is not None and answers.first.widened
         reply = EngineReply("ok", "run", outputs=tuple(outputs for _, outputs in answers.ran), widened=widened)
-        found = compared(reply, [sample for sample, _ in answers.ran], output_names, required, common)
+        samples = [sample for sample, _ in answers.ran]
+        moved = movements(samples, output_names, required)
+        found = compared(reply, samples, output_names, required, common, moved)
         if not found.passed:
             return _unguarded(found, accepts)
     if answers.died:

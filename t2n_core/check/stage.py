@@ -23,6 +23,8 @@ class Status(StrEnum):
     """The ways in which a cell can end."""
 
     PASS = "pass"
+    WEAK = "weak"
+    """The numbers agree, and prove little: an output does not move with the inputs, or is empty."""
     MISMATCH = "mismatch"
     UNSUPPORTED = "unsupported"
     ERROR = "error"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from t2n_core.check.movement import movements
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.parity import check_parity
 from t2n_core.check.tolerance import TractCheckTolerance
@@ -80,6 +81,7 @@ def check_streaming(
         tolerance=level,
         output_names=result.output_names,
         timeout=timeout,
+        moved=movements(result.samples, result.output_names, level, result.constant_outputs),
     )
     return replace(outcome, facts={**outcome.facts, "pulse": pulse}).with_times(result.times)
 

@@ -14,6 +14,7 @@ from t2n_core.check.reference import Reference
 from t2n_core.check.samples import Sample
 from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.inference_target import InferenceTarget, KhronosNNEF
+from t2n_core.nnef.dependence import constant_outputs
 from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.op.compression import Q40Weight
@@ -51,6 +52,11 @@ class ExportResult:
     @property
     def output_names(self) -> list[str]:
         return [v.name for v in self.graph.outputs]
+
+    @property
+    def constant_outputs(self) -> frozenset[str]:
+        """Return the names of the outputs that no number of an input reaches."""
+        return constant_outputs(self.graph)
 
     @property
     def samples(self) -> list[Sample]:
@@ -102,6 +108,7 @@ class ExportResult:
             timeout=timeout,
             held=self.range,
             outside=outside,
+            constant=self.constant_outputs,
         )
         if found.passed and self.target.pulse is not None:
             return self.check_streaming(self.target.pulse, level, timeout=timeout)
@@ -111,7 +118,7 @@ class ExportResult:
         """Return the outcome; a mismatch in the Khronos tools is judged again in float64."""
         if outcome.status is Status.MISMATCH and isinstance(self.target, KhronosNNEF):
             source, inputs = self.reference.source, self.reference.inputs
-            return recheck_in_float64(outcome, self.archive, self.samples[0].inputs, source, inputs)
+            return recheck_in_float64(outcome, self.archive, self.samples, source, inputs)
         return outcome
 
     def check_streaming(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,8 @@ import torch
 from torch import nn
 
 Inputs = dict[str, Any]
+_SETTLING = 15
+"""Number of examples besides the first that batch norms get their statistics from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +23,10 @@ class ModelCase:
     dynamic_axes: dict[str, dict[int, str]] | None = None
 
     def build(self, seed: int) -> tuple[nn.Module, Inputs]:
+        """Return the model with its example inputs; its numbers spread as after training."""
         torch.manual_seed(seed)
-        return weathered(self.make().eval()), self.inputs()
+        model, inputs = weathered(self.make().eval()), self.inputs()
+        return settled(model, [inputs, *(self.inputs() for _ in range(_SETTLING))]), inputs
 
     def axes_with_batch(self, inputs: Inputs) -> dict[str, dict[int, str]]:
         """Return the dynamic axes, and the batch, which is the first axis of every tensor."""
@@ -32,31 +36,36 @@ class ModelCase:
 
 
 def weathered(model: nn.Module) -> nn.Module:
-    """Weights as after training: what starts as all zeros or all ones would hide whether it is used at all."""
+    """Give weights spread as after training: what starts as all zeros or all ones would hide whether it is used."""
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.is_floating_point() and parameter.numel() > 1 and parameter.std() < 1e-4:
                 parameter.add_(0.1 * torch.randn_like(parameter))
-        for name, buffer in model.named_buffers():
-            if name.endswith("running_mean"):
-                buffer.add_(0.1 * torch.randn_like(buffer))
-            elif name.endswith("running_var"):
-                buffer.mul_(0.5 + torch.rand_like(buffer))
     return model
 
 
-def calibrated(model: nn.Module, *inputs: torch.Tensor) -> nn.Module:
-    """Batch norms that know the statistics of their inputs, where a deep net without them is chaotic.
+def settled(model: nn.Module, examples: Sequence[Inputs]) -> nn.Module:
+    """Give batch norms the statistics of what they normalise, one after the other in one run of the model.
 
-    Without, numbers grow from layer to layer until a rounding error in the input changes the third digit of the output.
+    Without them numbers shrink or grow from layer to layer, until the outputs are below every tolerance, or a rounding
+    error of the input changes their third digit. The examples are one batch; few would make it look narrow.
     """
-    norms = [m for m in model.eval().modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
-    for norm in norms:
-        norm.momentum = None
-        norm.train()
+
+    def settle(norm: Any, args: tuple[torch.Tensor, ...]) -> None:
+        over = [axis for axis in range(args[0].dim()) if axis != 1]
+        if norm.running_var is not None:
+            norm.running_mean.copy_(args[0].mean(over))
+            norm.running_var.copy_(args[0].var(over))
+
+    norms = [module for module in model.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
+    if not norms:
+        return model
+    hooks = [norm.register_forward_pre_hook(settle) for norm in norms]
     with torch.no_grad():
-        model(*inputs)
-    return model.eval()
+        model(**{name: torch.cat([one[name] for one in examples]) for name in examples[0]})
+    for hook in hooks:
+        hook.remove()
+    return model
 
 
 def image(*shape: int, name: str = "x") -> Callable[[], Inputs]:

@@ -7,14 +7,17 @@ const SHOWN = 8;
 const BASELINE = "baseline";
 const THIS_RUN = "run";
 
+// How much a status proves; all others prove nothing.
+const PROOF = { pass: 2, weak: 1 };
+
 const kindOf = (levels, before, after) => {
   if (!before || !after) return before ? "gone" : after ? "new" : "";
   if (before.status === "pass" && after.status === "pass") {
     if (!before.level || !after.level || before.level === after.level) return "";
     return levels.indexOf(before.level) < levels.indexOf(after.level) ? "looser" : "tighter";
   }
-  if (before.status === "pass") return "regression";
-  if (after.status === "pass") return "fix";
+  const [had, has] = [PROOF[before.status] || 0, PROOF[after.status] || 0];
+  if (had !== has) return had > has ? "regression" : "fix";
   return before.status === after.status && before.stage === after.stage ? "" : "other failure";
 };
 

@@ -73,9 +73,9 @@ const graphOf = async (place) => (await block(`graphs-${place >> 12}`))[place & 
 
 // What a cell says of itself: in the grid, and to somebody who hears it.
 const shortOf = (cell) => cell.status === "pass" ? cell.level || "pass" : cell.status === "not_run" ? "not run" : cell.status;
-const detailOf = (cell) => ["pass", "skip", "not_run", "unsupported"].includes(cell.status) ? "" : cell.stage;
+const detailOf = (cell) => ["pass", "weak", "skip", "not_run", "unsupported"].includes(cell.status) ? "" : cell.stage;
 const spokenOf = (cell) => {
-  const words = cell.status === "pass" ? `pass, ${cell.level || "no level"}` : `${cell.status} at ${cell.stage}`;
+  const words = ["pass", "weak"].includes(cell.status) ? `${cell.status}, ${cell.level || "no level"}` : `${cell.status} at ${cell.stage}`;
   return words + (cell.expected ? ", expected" : "") + (cell.reused ? ", reused" : "");
 };
 const colourOf = (cell) => cell.status === "pass" && cell.level ? `l-${cell.level}` : `s-${cell.status}`;

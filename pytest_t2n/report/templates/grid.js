@@ -1,7 +1,7 @@
 // The matrix: only the lines in view are in the document. Lines are suites, groups of one operator, and cases.
 const LINE = 28;
 const SPARE = 12;
-const GRAVITY = ["mismatch", "crash", "timeout", "oom", "error", "unsupported", "not_run", "skip", "pass"];
+const GRAVITY = ["mismatch", "crash", "timeout", "oom", "error", "unsupported", "not_run", "weak", "skip", "pass"];
 
 class Grid {
   constructor(data, open) {

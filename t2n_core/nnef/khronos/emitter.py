@@ -47,7 +47,7 @@ class KhronosEmitter(Emitter):
         if (
             dtype.kind in "iu"
             and dtype.itemsize < 4
-            and value.dtype.kind in "iu"
+            and value.dtype.kind in "iuf"
             and not np.can_cast(value.dtype, dtype)
         ):
             raise self.fail(f"NNEF 1.0 has one integer type: a cast that wraps around to {dtype} has no form")

@@ -59,6 +59,6 @@ def test_a_cast_that_wraps_around_has_no_form_in_the_standard(tmp_path: Path) ->
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x.to(torch.uint8)
 
-    with pytest.raises(LowerError, match="one integer type: a cast that wraps around to uint8"):
-        ModelExport(Narrow(), torch.tensor([1, 300])).to(KhronosNNEF(), tmp_path / "m.tgz")
-    ModelExport(Narrow(), torch.tensor([1.5, 200.0])).to(KhronosNNEF(), tmp_path / "m.tgz").assert_parity("exact")
+    for example in (torch.tensor([1, 300]), torch.tensor([1.5, 200.0])):
+        with pytest.raises(LowerError, match="one integer type: a cast that wraps around to uint8"):
+            ModelExport(Narrow(), example).to(KhronosNNEF(), tmp_path / "m.tgz")

@@ -32,4 +32,4 @@ def test_each_drawn_input_is_checked_at_its_own_size(tmp_path) -> None:
     assert len({sample.sizes["T"] for sample in drawn}) > 1
     outcome = export.to(TractNNEF("0.23.9"), tmp_path / "model.nnef.tar").check_parity()
     assert outcome.passed
-    assert len(outcome.sizes) == len(export.samples)
+    assert {one["T"] for one in outcome.sizes} >= {sample.sizes["T"] for sample in drawn}

@@ -23,11 +23,12 @@ CACHE = str(default_cache_dir())
 WITH_SAMPLES = GRAPHS.replace(
     "    def check_parity(",
     """    output_names = ("y",)
+    constant_outputs = ()
 
     @property
     def samples(self):
-        x = np.random.default_rng(3).standard_normal((2, 3)).astype(np.float32)
-        return [Sample((x,), (x * 2,))]
+        drawn = np.random.default_rng(3).standard_normal((2, 2, 3)).astype(np.float32)
+        return [Sample((x,), (x * 2,)) for x in drawn]
 
     def check_parity(""",
 ).replace("samples, tolerance", 'samples, output_names=["y"], tolerance')

@@ -42,8 +42,8 @@ class Result:
     times: dict = field(default_factory=dict)
 
     def check_parity(self, tolerance=None, *, timeout=60.0):
-        x = np.random.default_rng(3).standard_normal((2, 3)).astype(np.float32)
-        samples = [Sample((x,), (x * 2,))]
+        drawn = np.random.default_rng(3).standard_normal((2, 2, 3)).astype(np.float32)
+        samples = [Sample((x,), (x * 2,)) for x in drawn]
         return check_parity(engine_for(self.engine), self.archive, samples, tolerance=tolerance, timeout=timeout)
 
 

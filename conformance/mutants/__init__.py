@@ -1,0 +1,1 @@
+"""Archives that were tampered with, to measure what the check catches."""

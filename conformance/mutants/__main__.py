@@ -1,0 +1,64 @@
+"""python -m conformance.mutants [SUITE …] [--cases 40] [--seed 1] [--tract 0.23] [--jobs 2]
+
+Exports a sample of each suite's cases, tampers with the archives, and prints what the check catches, as Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from conformance.mutants.judge import CAUGHT, PASSED, REFUSED, Verdict
+from conformance.mutants.session import bundle_of, verdicts_of
+from conformance.mutants.tamper import KINDS
+
+SUITES = ("recurrent", "layers", "encoders", "dynamic", "dtypes", "aten", "aten_dynamic", "models")
+_VISIBLE = 0.01
+"""Share of its deviation by which an output has to change, so that the check has to see it."""
+
+
+def table_of(groups: Iterable[tuple[str, Sequence[Verdict]]]) -> str:
+    """Return a table with a line for each group."""
+    head = ("", "mutants", "refused by the engine", "change an output", "caught", "share", "weak archives")
+    rows = [head, ("---", *["---:"] * (len(head) - 1))]
+    for name, found in groups:
+        proven = [one for one in found if not one.weak]
+        runs = [one for one in proven if one.found != REFUSED and one.change > _VISIBLE]
+        caught = sum(one.found == CAUGHT for one in runs)
+        share = f"{caught / len(runs):.1%}" if runs else ""
+        refused = sum(one.found == REFUSED for one in proven)
+        rows.append((name, *map(str, (len(proven), refused, len(runs), caught)), share, str(len(found) - len(proven))))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("suites", nargs="*", default=SUITES, help=f"of {', '.join(SUITES)}; all without one")
+    parser.add_argument("--cases", type=int, default=40, help="of each suite")
+    parser.add_argument("--seed", type=int, default=1, help="which cases, and which changes")
+    parser.add_argument("--tract", default="0.23", metavar="VERSION", help="the engine, as --t2n-tract")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write each mutant, one a line")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        bundle = bundle_of(options.suites, options.cases, options.seed, options.tract, options.jobs, Path(folder))
+        found = list(verdicts_of(bundle, options.tract, options.seed, options.jobs))
+    if options.json is not None:
+        options.json.write_text("".join(f"{json.dumps(asdict(one))}\n" for one in found), encoding="utf-8")
+    suites = [(suite, [one for one in found if one.suite == suite]) for suite in options.suites]
+    kinds = [(kind, [one for one in found if one.kind == kind]) for kind in KINDS]
+    print(table_of([*suites, ("all", found)]), table_of(kinds), sep="\n\n")
+    missed = [one for one in found if one.found == PASSED and not one.weak and one.change > _VISIBLE]
+    for one in missed:
+        print(f"\npassed: {one.case}: {one.kind}, {one.where}, changes an output by {one.change:.2%}", end="")
+    print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

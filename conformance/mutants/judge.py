@@ -1,0 +1,155 @@
+"""What the check says of the mutants of one archive, and how much each of them changes the outputs."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from conformance.mutants.tamper import Mutant, mutants_of
+from pytest_t2n.run.bundles import CheckEntry, read_samples
+from t2n_core.check.draws import Array, Draws, Manner
+from t2n_core.check.parity import check_parity
+from t2n_core.check.samples import Sample
+from t2n_core.check.stage import Status
+from t2n_core.engine.protocol import Engine
+
+SECONDS = 30.0
+"""Time that one archive may take in the engine."""
+_DRAWS = (Manner.ALIKE, Manner.ALIKE, Manner.ALIKE, Manner.SIGNED)
+"""Inputs on which a mutant is compared with the archive that it was made from."""
+REFUSED, CAUGHT, PASSED = "refused", "caught", "passed"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one mutant."""
+
+    suite: str
+    case: str
+    kind: str
+    where: str
+    found: str
+    """`refused` by the engine, `caught` by the numbers, or `passed`."""
+    change: float
+    """Largest change of an output, as a share of the output's deviation over all inputs; nan where it does not run."""
+    weak: bool
+    """Whether the pass of the unchanged archive is weak."""
+
+
+def judge_entry(bundle: Path, entry: CheckEntry, engine: Engine, seed: int) -> list[Verdict]:
+    """Return the verdict of each mutant of an archive; none if the archive itself does not pass."""
+    samples = read_samples(bundle, entry)
+    seed = zlib.crc32(f"{seed} {entry.case}".encode())
+    suite = Path(entry.case.partition("::")[0]).stem.removeprefix("test_")
+    with _unpacked(bundle / entry.archive) as folder:
+        status = _status(engine, folder, samples, entry)
+        if status not in (Status.PASS, Status.WEAK):
+            return []
+        batches, before = _answers(engine, folder, samples, seed)
+        found = []
+        for mutant in mutants_of(folder, random.Random(seed)):
+            with _copy(folder, mutant) as changed:
+                status_of_mutant = _status(engine, changed, samples, entry)
+                change = _change(before, _run(engine, changed, batches))
+            word = {Status.PASS: PASSED, Status.WEAK: PASSED, Status.MISMATCH: CAUGHT}.get(status_of_mutant, REFUSED)
+            weak = status is Status.WEAK
+            found.append(Verdict(suite, entry.case, mutant.kind, mutant.where, word, change, weak))
+    return found
+
+
+def _status(engine: Engine, archive: Path, samples: Sequence[Sample], entry: CheckEntry) -> Status:
+    return check_parity(
+        engine,
+        archive,
+        samples,
+        tolerance=entry.tolerance,
+        output_names=entry.output_names,
+        timeout=SECONDS,
+        constant=entry.constant_outputs,
+    ).status
+
+
+def _answers(
+    engine: Engine, archive: Path, samples: Sequence[Sample], seed: int
+) -> tuple[list[Sequence[Array]], list[tuple[Array, ...]]]:
+    """Return inputs that no sample holds and with which the archive runs, and its outputs."""
+    draws, rng = Draws(samples[0].inputs, lambda _: False), np.random.default_rng(seed)
+    shapes = [[array.shape for array in sample.inputs] for sample in samples[-2:]]
+    wanted = [draws.draw(shapes[place % len(shapes)], rng, manner) for place, manner in enumerate(_DRAWS)]
+    batches: list[Sequence[Array]] = []
+    outputs: list[tuple[Array, ...]] = []
+    for batch in wanted:
+        reply = engine.run(archive, [batch], timeout=SECONDS)
+        if reply.status == "ok":
+            batches.append(batch)
+            outputs.append(reply.outputs[0])
+    return batches, outputs
+
+
+def _run(engine: Engine, archive: Path, batches: Sequence[Sequence[Array]]) -> Sequence[tuple[Array, ...]] | None:
+    reply = engine.run(archive, batches, timeout=SECONDS) if batches else None
+    return reply.outputs if reply is not None and reply.status == "ok" else None
+
+
+def _change(before: Sequence[tuple[Array, ...]], after: Sequence[tuple[Array, ...]] | None) -> float:
+    """Return the largest change of an output over its deviation; infinity for other shapes or types."""
+    if after is None:
+        return float("nan")
+    largest = 0.0
+    for place in range(len(before[0])):
+        own = [outputs[place] for outputs in before]
+        other = [outputs[place] if place < len(outputs) else None for outputs in after]
+        if any(b is None or (a.shape, a.dtype) != (b.shape, b.dtype) for a, b in zip(own, other, strict=True)):
+            return float("inf")
+        numbers = np.concatenate([array.astype(np.float64).reshape(-1) for array in own])
+        changed = np.concatenate([array.astype(np.float64).reshape(-1) for array in other if array is not None])
+        finite = np.isfinite(numbers)
+        if not np.array_equal(finite, np.isfinite(changed)):
+            return float("inf")
+        gap = np.abs(numbers[finite] - changed[finite]).max(initial=0.0)
+        if gap:
+            deviation = numbers[finite].std()
+            largest = max(largest, float(gap / deviation) if deviation else float("inf"))
+    return largest
+
+
+@contextmanager
+def _unpacked(archive: Path) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        if archive.is_dir():
+            shutil.copytree(archive, folder, dirs_exist_ok=True)
+        else:
+            with tarfile.open(archive) as members:
+                members.extractall(folder, filter="data")
+        yield Path(folder)
+
+
+@contextmanager
+def _copy(folder: Path, mutant: Mutant) -> Iterator[Path]:
+    """Give a copy of the archive with the change; its other files are links."""
+    with tempfile.TemporaryDirectory() as copy:
+        changed = {"graph.nnef", *(mutant.weights or {})}
+        for path in folder.rglob("*"):
+            name = path.relative_to(folder).as_posix()
+            target = Path(copy) / name
+            if path.is_dir():
+                target.mkdir(parents=True, exist_ok=True)
+            elif name in changed:
+                shutil.copyfile(path, target)
+            else:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.symlink_to(path)
+        mutant.write(Path(copy))
+        yield Path(copy)
+
+
+__all__ = ["CAUGHT", "PASSED", "REFUSED", "Verdict", "judge_entry"]

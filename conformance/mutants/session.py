@@ -1,0 +1,52 @@
+"""From suites to verdicts: export some cases of each, and judge the mutants of their archives."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+from conformance.mutants.judge import Verdict, judge_entry
+from pytest_t2n.run.bundles import CheckEntry, read_manifest
+from t2n_core.engine import ResolvedEngine, engine_for, resolve_engines
+
+_FOLDER = Path("conformance") / "suites"
+
+
+def bundle_of(suites: Sequence[str], cases: int, seed: int, version: str, jobs: int, folder: Path) -> Path:
+    """Export some cases of each suite, chosen by the seed, and return the bundle. Raises CalledProcessError."""
+    files = [str(_FOLDER / f"test_{suite}.py") for suite in suites]
+    pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--t2n-tract={version}"]
+    listed = subprocess.run([*pytest, "--collect-only", *files], stdout=subprocess.PIPE, text=True, check=True).stdout
+    nodeids = [line for line in listed.splitlines() if "::" in line]
+    rng, chosen = random.Random(seed), []
+    for file in files:
+        own = [nodeid for nodeid in nodeids if nodeid.startswith(f"{file}::")]
+        chosen += rng.sample(own, min(cases, len(own)))
+    arguments = folder / "cases.txt"
+    arguments.write_text("\n".join(chosen))
+    bundle = folder / "bundle"
+    # Cases that fail, as some are expected to, are in no bundle of passes, and no mutant is made of them.
+    subprocess.run([*pytest, f"-n{jobs}", f"--t2n-bundle={bundle}", f"@{arguments}"], check=False, stdout=sys.stderr)
+    return bundle
+
+
+def verdicts_of(bundle: Path, version: str, seed: int, jobs: int) -> Iterator[Verdict]:
+    """Yield the verdicts of all mutants of a bundle's archives."""
+    (engine,) = resolve_engines(version)
+    checks = read_manifest(bundle).checks
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        futures = [pool.submit(_judge, bundle, check, engine, seed) for check in checks]
+        for future in futures:
+            yield from future.result()
+
+
+def _judge(bundle: Path, check: CheckEntry, engine: ResolvedEngine, seed: int) -> list[Verdict]:
+    return judge_entry(bundle, check, engine_for(engine), seed)
+
+
+__all__ = ["bundle_of", "verdicts_of"]

@@ -1,0 +1,73 @@
+"""How much outputs move from one sample to another: what never moves is matched by any constant near it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from t2n_core.check.comparison import compare
+from t2n_core.check.samples import Array, Sample
+from t2n_core.check.tolerance import TractCheckTolerance
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """How far an output moves between samples of equal shapes, by what PyTorch computes."""
+
+    largest: float | None
+    """The largest difference of an element; None where no two samples have equal shapes."""
+    share: float = 0.0
+    """Share of the elements that differ by more than the tolerance, for the two samples that differ most."""
+    weak: str = ""
+    """Why a pass of this output proves little; empty where it proves enough."""
+
+
+def movements(
+    samples: Sequence[Sample], names: Sequence[str], required: TractCheckTolerance, constant: Collection[str] = ()
+) -> list[Movement]:
+    """Return the movement of each output.
+
+    An output is weak if the same numbers would pass for all samples of equal shapes, unless it is among the `constant`
+    ones, which no input reaches.
+    """
+    found = []
+    for place in range(len(samples[0].expected)):
+        is_constant = place < len(names) and names[place] in constant
+        groups: dict[tuple[int, ...], list[Array]] = {}
+        for sample in samples:
+            groups.setdefault(sample.expected[place].shape, []).append(sample.expected[place])
+        found.append(_movement([group for group in groups.values() if len(group) > 1], is_constant, required))
+    return found
+
+
+def _movement(groups: Sequence[Sequence[Array]], is_constant: bool, required: TractCheckTolerance) -> Movement:
+    swapped = [compare(one, group[0], tolerance=required) for group in groups for one in group[1:]]
+    largest = max((one.max_abs for one in swapped), default=None)
+    share = max((one.outliers.get(required.value, 0.0) for one in swapped), default=0.0)
+    if is_constant:
+        return Movement(largest, share)
+    if largest is None:
+        return Movement(largest, share, "was compared for one set of inputs only")
+    if not any(group[0].size for group in groups):
+        return Movement(largest, share, "has no elements")
+    if all(compare(one, _middle(group), tolerance=required).passed for group in groups for one in group):
+        return Movement(largest, share, f"moves by {largest:.2g} at most, within `{required.value}`")
+    return Movement(largest, share)
+
+
+def _middle(group: Sequence[Array]) -> Array:
+    """Return the numbers that are nearest to all arrays; of integers, which must be equal, those of the first."""
+    first = group[0]
+    if first.dtype.kind != "f":
+        return first
+    low = high = first
+    for other in group[1:]:
+        low, high = np.minimum(low, other), np.maximum(high, other)
+    with np.errstate(all="ignore"):
+        middle = low / 2 + high / 2
+    return np.where(low == high, low, middle).astype(first.dtype)
+
+
+__all__ = ["Movement", "movements"]

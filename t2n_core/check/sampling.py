@@ -1,0 +1,248 @@
+"""Samples of a model, run by PyTorch: the example, calls that the user gave, and random inputs."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import sympy
+import torch
+
+from t2n_core.check.draws import Draws, Manner
+from t2n_core.check.level import DEFAULT_LEVEL
+from t2n_core.check.movement import movements
+from t2n_core.check.samples import Array, Sample, size_assignments
+from t2n_core.errors import CaptureError, InputError
+from t2n_core.nnef.sizes.dims import Dim, Shape, evaluate
+from t2n_core.nnef.sizes.ranges import SizeRange, ranges_text
+from t2n_core.nnef.sizes.size_edges import edges
+from t2n_core.torch_graph.ways_in.inputs import ModelInputs
+from t2n_core.torch_graph.ways_in.structure import leaves
+
+_HUGE = 1 << 22
+"""Elements of inputs that are not worth a run which has to fail."""
+_LARGE = 512
+"""A largest size that is worth a run of the model, also where the example is small."""
+_GROWTH = 24
+"""Number of larger sizes that are tried after one at which the model itself cannot run."""
+_MANNERS = (Manner.ALIKE, Manner.GENTLE, Manner.OWN)
+"""Tried in turn until the model runs, and its outputs are as finite as the example's."""
+_BOLDER = (Manner.SIGNED, Manner.COARSE, Manner.WIDE, Manner.SPARSE)
+"""Tried in turn while an output does not move; the first one also where floats of the example have one sign."""
+
+
+class Runnable(Protocol):
+    """Interface of a model that can be run as the reference."""
+
+    @property
+    def name(self) -> str: ...
+
+    def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any: ...
+
+
+class Sampler:
+    """Makes samples of one model, each the same in every session."""
+
+    def __init__(
+        self, model: Runnable, inputs: ModelInputs, shapes: Sequence[Shape], symbols: Mapping[str, int]
+    ) -> None:
+        """Take a model with its example call, the symbolic shapes of its inputs, and the example's sizes."""
+        self._model, self._inputs, self._shapes, self._symbols = model, inputs, shapes, dict(symbols)
+        self._draws = Draws([_array(tensor) for tensor in inputs.tensors], self._runs)
+
+    @cached_property
+    def example(self) -> Sample:
+        """The example call. Raises InputError if the model cannot run on it."""
+        return self._sample(self._inputs, self._inputs.tensors, self._symbols, "example")
+
+    def samples(
+        self, given: Sequence[ModelInputs] = (), held: SizeRange | None = None, dims: Iterable[Dim] = ()
+    ) -> list[Sample]:
+        """Return the example, the given calls, inputs of the example's sizes, and inputs of other sizes.
+
+        A size at which the model itself cannot run is not one of its sizes; the next larger one takes its place. `held`
+        are the sizes that the graph holds for, `dims` sizes that it computes, whose edges are tried. Raises InputError
+        if the model cannot run on its own example.
+        """
+        known = [self.example, *(self._given(index, one, held) for index, one in enumerate(given))]
+        known += self._further(known)
+        resized = self._resized(held, dims)
+        if resized and _unmoved([*known, *resized]):  # at the example's sizes too little is left to move
+            twin = self._drawn(dict(resized[-1].sizes), _MANNERS, turn=1)
+            resized += [] if isinstance(twin, InputError) else [twin]
+        return [*known, *resized]
+
+    def at(self, sizes: Mapping[str, int]) -> Sample:
+        """Return random inputs of these sizes with their outputs. Raises InputError if the model cannot run on them."""
+        sample = self._drawn(dict(sizes), _MANNERS)
+        if isinstance(sample, InputError):
+            raise sample
+        return sample
+
+    def inputs_at(self, sizes: Mapping[str, int]) -> tuple[Array, ...] | None:
+        """Return random inputs without a run of the model; None for impossible or huge sizes."""
+        extents = [[evaluate(d, sizes) for d in shape] for shape in self._shapes]
+        if any(extent < 0 for shape in extents for extent in shape) or sum(map(math.prod, extents)) > _HUGE:
+            return None
+        return tuple(np.ascontiguousarray(a).reshape(a.shape) for a in self._arrays(sizes, Manner.ALIKE))
+
+    def _given(self, index: int, call: ModelInputs, held: SizeRange | None) -> Sample:
+        sizes = _sizes_of(self._shapes, call.tensors)
+        if held is not None and sizes.keys() >= held.bounds.keys() and not held.holds(sizes):
+            raise InputError(f"inputs[{index}] has {ranges_text([sizes])}, outside of the range {held}")
+        return self._sample(call, call.tensors, sizes, f"inputs[{index}]")
+
+    def _further(self, known: Sequence[Sample]) -> list[Sample]:
+        """Return samples of the example's sizes, drawn apart from it, with which as many outputs move as can be."""
+        found: list[Sample] = []
+        still = _unmoved(known)
+        for turn, manners in enumerate((_MANNERS, *((manner,) for manner in _BOLDER))):
+            is_wanted = not found or (manners == (Manner.SIGNED,) and self._draws.has_one_sign)
+            if not is_wanted and not still:
+                continue
+            drawn = self._drawn(self._symbols, manners, turn)
+            if isinstance(drawn, InputError) or _equal(drawn.inputs, self.example.inputs):
+                continue
+            left = _unmoved([*known, *found, drawn])
+            if not found or ((is_wanted or len(left) < len(still)) and not _overflows(drawn, self.example)):
+                found.append(drawn)
+                still = left
+        return found
+
+    def _resized(self, held: SizeRange | None, dims: Iterable[Dim]) -> list[Sample]:
+        found, seen = [], {tuple(sorted(self._symbols.items()))}
+        turns = _with_ends(edges(dims), held, self._symbols)
+        for wanted in size_assignments(self._symbols, None if held is None else held.bounds, turns):
+            at_edge = any(size in turns.get(name, ()) for name, size in wanted.items())
+            for sizes in [wanted] if at_edge else _larger(wanted, self._symbols):
+                key = tuple(sorted(sizes.items()))
+                if key in seen:
+                    break
+                if held is not None and not held.holds(sizes):
+                    continue
+                drawn = self._drawn(sizes, _MANNERS)
+                if isinstance(drawn, InputError):
+                    continue
+                found.append(drawn)
+                seen.add(key)
+                break
+        return found
+
+    def _drawn(self, sizes: dict[str, int], manners: Iterable[Manner], turn: int = 0) -> Sample | InputError:
+        """Return the sample of the first manner with which the model runs as on its example, else the last that ran."""
+        found: Sample | None = None
+        problem: InputError | None = None
+        tried: list[list[Array]] = []
+        for manner in manners:
+            arrays = self._arrays(sizes, manner, turn)
+            if any(_equal(arrays, earlier) for earlier in tried):
+                continue
+            tried.append(arrays)
+            label = ", ".join([*(f"{name}={size}" for name, size in sizes.items()), f"drawn {manner.value}"])
+            try:
+                found = self._sample(self._inputs, [torch.from_numpy(np.array(a)) for a in arrays], sizes, label)
+            except InputError as wrong:
+                problem = problem or wrong
+                continue
+            if not _overflows(found, self.example):
+                break
+        return found if found is not None else problem or InputError("there is nothing to draw")
+
+    def _arrays(self, sizes: Mapping[str, int], manner: Manner, turn: int = 0) -> list[Array]:
+        digest = hashlib.sha256(repr((sorted(sizes.items()), turn)).encode()).digest()
+        rng = np.random.default_rng(int.from_bytes(digest[:8], "little"))
+        return self._draws.draw([tuple(evaluate(d, sizes) for d in shape) for shape in self._shapes], rng, manner)
+
+    def _runs(self, arrays: Sequence[Array]) -> bool:
+        try:
+            self._sample(self._inputs, [torch.from_numpy(np.array(a)) for a in arrays], {}, "")
+        except InputError:
+            return False
+        return True
+
+    def _sample(
+        self, call: ModelInputs, tensors: Sequence[torch.Tensor], sizes: Mapping[str, int], label: str
+    ) -> Sample:
+        args, kwargs = call.replaced([t.detach().clone() for t in tensors])  # a model may write into its inputs
+        try:
+            with torch.no_grad():
+                outputs = self._model.run(args, kwargs)
+        except Exception as cause:
+            raise InputError(f"{self._model.name} cannot run on its inputs ({label}): {cause}") from cause
+        return Sample(tuple(map(_array, tensors)), tuple(map(_array, tensors_of(outputs))), dict(sizes), label)
+
+
+def tensors_of(outputs: Any) -> list[torch.Tensor]:
+    """Return the tensors among a model's results, in the order of the exported outputs."""
+    return [leaf for leaf in leaves(outputs) if isinstance(leaf, torch.Tensor)]
+
+
+def double_outputs(
+    run: Callable[[tuple[Any, ...], dict[str, Any]], Any], call: ModelInputs, sample: Sample
+) -> list[Any]:
+    """Return the outputs for a sample of a model whose weights are float64, to tell rounding from a wrong graph."""
+    tensors = [torch.from_numpy(np.array(array)) for array in sample.inputs]
+    args, kwargs = call.replaced([t.double() if t.is_floating_point() else t for t in tensors])
+    with torch.no_grad():
+        return [_array(t) for t in tensors_of(run(args, kwargs))]
+
+
+def _unmoved(samples: Sequence[Sample]) -> set[int]:
+    """Return the places of the outputs that are weak at the default level."""
+    return {place for place, one in enumerate(movements(samples, (), DEFAULT_LEVEL)) if one.weak}
+
+
+def _overflows(sample: Sample, example: Sample) -> bool:
+    """Return True if an output has NaN or infinities that the example's has not."""
+    pairs = zip(sample.expected, example.expected, strict=False)
+    return any(np.isfinite(before).all() and not np.isfinite(after).all() for after, before in pairs)
+
+
+def _equal(arrays: Sequence[Array], others: Sequence[Array]) -> bool:
+    return all(a.shape == b.shape and np.array_equal(a, b) for a, b in zip(arrays, others, strict=True))
+
+
+def _with_ends(
+    turns: Mapping[str, list[int]], held: SizeRange | None, symbols: Mapping[str, int]
+) -> dict[str, list[int]]:
+    """Return the edges, and each symbol's largest size, unless that is much larger than the example."""
+    found = {name: list(sizes) for name, sizes in turns.items()}
+    for name, (_, high) in (held.bounds if held is not None else {}).items():
+        if high is not None and name in symbols and high <= max(_LARGE, 4 * symbols[name]):
+            found.setdefault(name, []).append(high)
+    return found
+
+
+def _sizes_of(shapes: Sequence[Shape], tensors: Sequence[torch.Tensor]) -> dict[str, int]:
+    """Return the values of the symbols that are an extent by themselves, read from these tensors."""
+    return {
+        extent.name: int(size)
+        for shape, tensor in zip(shapes, tensors, strict=True)
+        for extent, size in zip(shape, tensor.shape, strict=False)
+        if isinstance(extent, sympy.Symbol)
+    }
+
+
+def _larger(sizes: dict[str, int], traced: dict[str, int]) -> list[dict[str, int]]:
+    """Return these sizes, and larger ones of what differs from the example: a net may take multiples of 8 only."""
+
+    def grown(name: str, size: int, step: int) -> int:
+        if size == traced[name]:
+            return size
+        return min(size + step, traced[name]) if size < traced[name] else size + step
+
+    return [{n: grown(n, s, step) for n, s in sizes.items()} for step in range(_GROWTH)]
+
+
+def _array(tensor: torch.Tensor) -> Any:
+    try:
+        return np.ascontiguousarray(tensor.detach().cpu().numpy()).reshape(tuple(tensor.shape))
+    except TypeError as cause:
+        raise CaptureError(f"a tensor of dtype {tensor.dtype} has no form in NNEF") from cause
+
+
+__all__ = ["Runnable", "Sampler", "double_outputs", "tensors_of"]

@@ -1,0 +1,91 @@
+"""A pass that proves little is shown as weak, fails where the user is strict, and may have a written reason."""
+
+from __future__ import annotations
+
+CASES = """
+    import pytest
+
+    @pytest.mark.nnef_export
+    @pytest.mark.parametrize("model", ["pass", "weak"])
+    def test_model(model):
+        return model, (1,)
+
+    @pytest.mark.nnef_export
+    def test_both(nnef_export):
+        for model in ("weak", "pass"):
+            nnef_export(model, (1,)).assert_parity()
+"""
+REASON = """
+    [[expect]]
+    case = ["test_it.py::test_model[weak]", "test_it.py::test_both"]
+    engine = "tract"
+    stage = "compare"
+    status = "weak"
+    reason = "the model has one input of no choice"
+"""
+
+
+def statuses(suite):
+    return {
+        name.removesuffix("-tract-0.23.9]").removesuffix("[tract-0.23.9]"): cell for name, cell in suite.cells.items()
+    }
+
+
+def test_a_weak_pass_is_shown(suite, mode):
+    suite.pytester.makepyfile(test_it=CASES)
+    result = suite.run("--t2n-report=site", engines="0.23", mode=mode)
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(
+        [
+            "engine*pass*weak*",
+            "tract 0.23.9*1*2*",
+            "2 weak: *--t2n-strict*",
+            "*test_model?weak-*: 1 of 1 outputs prove *",
+        ]
+    )
+    found = statuses(suite)
+    assert {name: cell["status"] for name, cell in found.items()} == {
+        "test_model[pass": "pass",
+        "test_model[weak": "weak",
+        "test_both": "weak",
+    }
+    assert found["test_model[weak"]["outputs"][0]["weak"] == "was compared for one set of inputs only"
+    assert found["test_model[pass"]["outputs"][0]["moves"] > 1
+    summary = (suite.pytester.path / "site" / "summary.md").read_text()
+    assert "prove little" in summary
+
+
+def test_a_strict_session_fails_it(suite, mode):
+    suite.pytester.makepyfile(test_it=CASES)
+    result = suite.run("--t2n-strict", engines="0.23", mode=mode)
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(
+        ["--t2n-strict: 1 of 1 outputs prove little: y was compared for one set of inputs only"]
+    )
+
+
+def test_a_written_reason_is_enough(suite, mode):
+    suite.pytester.makepyfile(test_it=CASES)
+    suite.pytester.makefile(".toml", known=REASON)
+    result = suite.run("--t2n-strict", "--t2n-expect=known.toml", "--t2n-report=site", engines="0.23", mode=mode)
+    result.assert_outcomes(passed=3)
+    result.stdout.no_fnmatch_line("*weak:*")
+    assert "one input of no choice" in statuses(suite)["test_both"]["expected"]
+    for name, label in (("badge-tract-0.23.9.json", '"brightgreen"'),):
+        assert label in (suite.pytester.path / "site" / name).read_text()
+
+
+def test_a_reason_for_what_is_not_weak_fails(suite):
+    suite.pytester.makepyfile(test_it=CASES.replace('"weak"', '"pass"'))
+    suite.pytester.makefile(".toml", known=REASON.replace("test_model[weak]", "test_model[pass1]"))
+    result = suite.run("--t2n-expect=known.toml", engines="0.23")
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(["*passes on tract 0.23.9, and known.toml:1 expects weak at stage `compare`*"])
+
+
+def test_accept_writes_weak_cells_down(suite):
+    suite.pytester.makepyfile(test_it=CASES)
+    suite.run("--t2n-expect=known.toml", "--t2n-accept", engines="0.23").assert_outcomes(passed=3)
+    text = (suite.pytester.path / "known.toml").read_text()
+    assert 'status = "weak"' in text
+    suite.run("--t2n-expect=known.toml", "--t2n-strict", engines="0.23").assert_outcomes(passed=3)

@@ -1,0 +1,59 @@
+"""An output that one constant would pass for is weak."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from t2n_core.check.level import TractCheckTolerance
+from t2n_core.check.movement import Movement, movements
+from t2n_core.check.samples import Sample
+
+
+def movement_of(*outputs: np.ndarray, level: str = "approximate", constant: tuple[str, ...] = ()) -> Movement:
+    samples = [Sample((), (np.asarray(output),)) for output in outputs]
+    (found,) = movements(samples, ["y"], TractCheckTolerance.parse(level), constant)
+    return found
+
+
+RNG = np.random.default_rng(3)
+FIRST, SECOND = (RNG.standard_normal((3, 5)).astype(np.float32) for _ in range(2))
+
+
+def test_an_output_that_moves_is_not_weak():
+    found = movement_of(FIRST, SECOND)
+    assert found.weak == ""
+    assert found.largest == pytest.approx(np.abs(FIRST - SECOND).max())
+    assert found.share == 1.0
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-5])
+def test_what_stays_within_the_tolerance_is_weak(scale):
+    assert "within `approximate`" in movement_of(FIRST * np.float32(scale), SECOND * np.float32(scale)).weak
+
+
+def test_a_constant_between_the_samples_is_tried():
+    small = np.full((3, 5), 0.04, np.float32)
+    assert movement_of(small, -small, level="approximate").weak == ""
+    assert movement_of(small, -small, level="very").weak
+
+
+def test_integers_are_weak_only_if_they_are_equal():
+    assert movement_of(np.array([1, 2, 3]), np.array([1, 2, 3]), level="ultra").weak
+    assert not movement_of(np.array([1, 2, 3]), np.array([1, 2, 4]), level="approximate").weak
+
+
+def test_nan_and_infinities_in_the_same_places_do_not_move():
+    assert movement_of(np.full(4, np.nan, np.float32), np.full(4, np.nan, np.float32)).weak
+    assert movement_of(np.full(4, -np.inf, np.float32), np.full(4, -np.inf, np.float32)).weak
+
+
+def test_one_sample_and_no_elements_are_named():
+    assert "one set of inputs" in movement_of(FIRST).weak
+    assert "one set of inputs" in movement_of(FIRST, SECOND[:2]).weak
+    assert "no elements" in movement_of(FIRST[:0], SECOND[:0]).weak
+
+
+def test_a_constant_output_need_not_move():
+    assert movement_of(FIRST, FIRST, constant=("y",)).weak == ""
+    assert movement_of(FIRST, FIRST, constant=("z",)).weak

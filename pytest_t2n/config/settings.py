@@ -11,6 +11,9 @@ from pytest_t2n.config.options import DEFAULT_TIMEOUT
 from pytest_t2n.config.shard import Shard
 from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
 
+_WITHOUT_RUN = ("collectonly", "showfixtures", "show_fixtures_per_test", "cacheshow")
+"""Options of pytest whose sessions end before the first test."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -39,6 +42,8 @@ class Settings:
     bisect: bool = False
     require: bool = False
 
+    only_collects: bool = False
+    """True for a session that runs no test."""
     @property
     def selects_engines(self) -> bool:
         """Return whether the session has engines."""
@@ -75,6 +80,7 @@ def read_settings(config: pytest.Config) -> Settings:
         require=_flag(config, "t2n_require"),
     )
 
+        only_collects=any(config.getoption(name, None) for name in _WITHOUT_RUN),
 
 def _text(config: pytest.Config, name: str) -> str:
     given = config.getoption(name)

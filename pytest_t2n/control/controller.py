@@ -53,7 +53,7 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self) -> None:
         """Take the plan of the only process."""
-        if self._collector.selection is not None and not self._only_collects:
+        if self._collector.selection is not None:
             self._take_plan(self._collector.selection)
 
     @pytest.hookimpl(tryfirst=True)
@@ -64,7 +64,7 @@ class Controller:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
         """End the session before pytest-benchmark's own wrapper, which saves and compares."""
-        if not self._only_collects:
+        if not self._settings.only_collects:
             if self._settings.benchmark:
                 self._add_benchmarks()
             self._finish(session)
@@ -109,12 +109,10 @@ class Controller:
 
         return CaseScheduling(config, log, [engine.id for engine in self._engines])
 
-    @property
-    def _only_collects(self) -> bool:
-        return bool(self._config.getoption("collectonly", False))
-
     def _take_plan(self, selection: Selection) -> None:
         """Note the planned cells; with the first plan also find the expectations that fit none of them."""
+        if self._settings.only_collects:
+            return
         if self._engines and not self._ledger.planned:
             everything = ran_everything(self._config)
             self._unused = unused_entries(self._expectations, selection, self._engines, everything=everything)

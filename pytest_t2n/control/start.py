@@ -22,21 +22,23 @@ from pytest_t2n.run.runner import CellRunner
 
 
 def start_controller(config: pytest.Config, settings: Settings) -> None:
-    """Provision the engines, open the ledger, and register the roles of the process that sees all reports.
+    """Choose the engines, open the ledger, and register the roles of the process that sees all reports.
+
+    A session that runs no test provisions nothing and writes nothing.
 
     Raises:
         pytest.UsageError: an engine cannot be had, a directory cannot be written, or an expectation is wrong.
     """
     engines = select_engines(settings, _progress(config)) if settings.selects_engines else []
     expectations = _expectations(config, settings, engines)
-    if settings.bundle is not None:
+    if settings.bundle is not None and not settings.only_collects:
         from pytest_t2n.run.bundles import start_bundle
 
         start_bundle(settings.bundle)
     # Relative to the project: a published report shall not show paths of one machine.
     arguments = [str(one).replace(f"{config.rootpath}{os.sep}", "") for one in config.invocation_params.args]
     ledger = Ledger(settings, engines, arguments)
-    if not config.getoption("collectonly", False):
+    if not settings.only_collects:
         ledger.open()
     collector = CaseCollector(engines, settings.shard, ledger.resumed, require=settings.require)
     config.pluginmanager.register(collector, COLLECTOR)

@@ -32,6 +32,7 @@ class Settings:
     """Files of expectations, in the order in which their entries count."""
     accept: bool = False
     shard: Shard | None = None
+    durations: Path | None = None
     bundle: Path | None = None
     bundle_failures: Path | None = None
     resume: bool = False
@@ -41,9 +42,9 @@ class Settings:
     benchmark_rounds: int = 0
     bisect: bool = False
     require: bool = False
-
     only_collects: bool = False
     """True for a session that runs no test."""
+
     @property
     def selects_engines(self) -> bool:
         """Return whether the session has engines."""
@@ -69,6 +70,7 @@ def read_settings(config: pytest.Config) -> Settings:
         expect=_expect(config),
         accept=_accept(config),
         shard=_shard(config.getoption("t2n_shard")),
+        durations=_durations(config),
         bundle=_given_path(config, "t2n_bundle"),
         bundle_failures=_given_path(config, "t2n_bundle_failures"),
         resume=_resume(config),
@@ -78,9 +80,9 @@ def read_settings(config: pytest.Config) -> Settings:
         benchmark_rounds=_benchmark_rounds(config),
         bisect=_flag(config, "t2n_bisect"),
         require=_flag(config, "t2n_require"),
+        only_collects=any(config.getoption(name, None) for name in _WITHOUT_RUN),
     )
 
-        only_collects=any(config.getoption(name, None) for name in _WITHOUT_RUN),
 
 def _text(config: pytest.Config, name: str) -> str:
     given = config.getoption(name)
@@ -146,6 +148,13 @@ def _shard(text: str | None) -> Shard | None:
         return Shard.parse(text)
     except ValueError:
         raise pytest.UsageError(f"--t2n-shard: {text!r} is not I/N with 1 <= I <= N, as 2/4") from None
+
+
+def _durations(config: pytest.Config) -> Path | None:
+    path = _given_path(config, "t2n_durations")
+    if path is not None and config.getoption("t2n_shard") is None:
+        raise pytest.UsageError("--t2n-durations: there are no parts to balance; name one with --t2n-shard=I/N")
+    return path
 
 
 def _level(text: str) -> TractCheckTolerance:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,18 +22,20 @@ class CaseCollector:
         self,
         engines: Sequence[SelectedEngine] = (),
         shard: Shard | None = None,
+        durations: Mapping[str, float] | None = None,
         done: Collection[str] = (),
         *,
         require: bool = False,
     ) -> None:
-        """`done` are the node ids of cells that an interrupted session had finished.
+        """`durations`, in seconds by case, balance shards; `done` are node ids that an interrupted session finished.
 
         With `require` a case that no engine fits fails; else it is skipped.
         """
         self.engines = engines
+        self.durations = durations or {}
         self.selection: Selection | None = None
         """The selection; None until tests were collected, and in a session without engines."""
-        self._shard, self._done, self._require = shard, done, require
+        self._shard, self._done, self._require = shard, frozenset(done), require
         self._cells: dict[pytest.Item, Cell] = {}
         self._unfit: dict[pytest.Item, str] = {}
         self._deselected = False
@@ -91,18 +93,25 @@ class CaseCollector:
                 self._unfit[item] = f"@pytest.mark.{MARKER}: {exc}"
 
     def _select(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        from pytest_t2n.collect.selection import Selection, divide, is_narrowed
+        from pytest_t2n.collect.selection import Selection, in_shard, is_narrowed
         from pytest_t2n.records.nodeids import suite_names
 
-        planned = [cell for item in items if (cell := self.cell_of(item)) is not None]
+        cells = {item: cell for item in items if (cell := self.cell_of(item)) is not None}
         suites = {name for item in items for name in suite_names(item.nodeid)}
         partial = self._deselected or bool(self._done) or is_narrowed(config) or self._shard is not None
-        chosen, others = divide(items, self._cells, self._shard, self._done)
+        own, cut = set(items), ""
+        if self._shard is not None:
+            own, cut = in_shard(items, cells, self._shard, self.durations)
+        elsewhere = 0 if own else len(items)
+        own -= {item for item in own if item.nodeid in self._done}
+        others = [item for item in items if item not in own]
         if others:
             config.hook.pytest_deselected(items=others)
-            items[:] = chosen
-        self._cells = {item: cell for item in items if (cell := self.cell_of(item)) is not None}
-        self.selection = Selection(list(self._cells.values()), planned, suites, partial)
+            items[:] = [item for item in items if item in own]
+        self._cells = {item: cells[item] for item in items if item in cells}
+        self.selection = Selection(
+            list(self._cells.values()), list(cells.values()), suites, partial, cut=cut, elsewhere=elsewhere
+        )
 
 
 __all__ = ["CaseCollector"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_t2n.config.shard import Shard
+from pytest_t2n.config.shard import Shard, cut
 from pytest_t2n.records.cell import Cell, SelectedEngine, decode_plan, encode_plan
 
 
@@ -26,6 +28,10 @@ class Selection:
     """Names of all collected tests without parameters."""
     partial: bool = False
     """True if the user left tests out."""
+    cut: str = ""
+    """Digest of the shard of each case; empty in a session without shards."""
+    elsewhere: int = 0
+    """Number of tests, if all of them are in other shards; else 0."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the selection in built-in types."""
@@ -34,6 +40,8 @@ class Selection:
             "planned": [] if self.planned == self.cells else encode_plan(self.planned),
             "suites": sorted(self.suites),
             "partial": self.partial,
+            "cut": self.cut,
+            "elsewhere": self.elsewhere,
         }
 
     @classmethod
@@ -43,21 +51,28 @@ class Selection:
         """Return the selection of `to_dict`; its cells share the texts of `nodeids`, the collected tests."""
         cells = decode_plan(fields["cells"], engines, nodeids)
         planned = decode_plan(fields["planned"], engines) or list(cells)
-        return cls(cells, planned, set(fields["suites"]), fields["partial"])
+        return cls(cells, planned, set(fields["suites"]), fields["partial"], fields["cut"], fields["elsewhere"])
 
 
-def divide(
-    items: Iterable[pytest.Item], cells: Mapping[pytest.Item, Cell], shard: Shard | None, done: Iterable[str] = ()
-) -> tuple[list[pytest.Item], list[pytest.Item]]:
-    """Return the items that this session runs, and the others: of other shards, or done before."""
-    finished = set(done)
-    chosen: list[pytest.Item] = []
-    others: list[pytest.Item] = []
-    for item in items:
-        cell = cells.get(item)
-        mine = shard is None or shard.has(cell.case if cell else item.nodeid)
-        (chosen if mine and item.nodeid not in finished else others).append(item)
-    return chosen, others
+def in_shard(
+    items: Sequence[pytest.Item], cells: Mapping[pytest.Item, Cell], shard: Shard, durations: Mapping[str, float]
+) -> tuple[set[pytest.Item], str]:
+    """Return the items of a shard, and a digest that is equal for shards which fit together.
+
+    All cells of a case are in one shard. `durations` are seconds by case, and a case that is not among them counts as
+    the median; if they are empty, a case counts as its number of cells. Tests without an engine are divided evenly.
+    """
+    sizes = Counter(cell.case for cell in cells.values())
+    usual = statistics.median(durations.values()) if durations else 0.0
+    costs = {case: durations.get(case, usual) if durations else size for case, size in sizes.items()}
+    shards = cut(costs, shard.count)
+    loads = [0.0] * shard.count
+    for case, index in shards.items():
+        loads[index - 1] += costs[case]
+    digest = hashlib.sha256("".join(f"{index}\t{case}\n" for case, index in sorted(shards.items())).encode())
+    shards |= cut({item.nodeid: 1.0 for item in items if item not in cells}, shard.count, loads)
+    own = {item for item in items if shards[cells[item].case if item in cells else item.nodeid] == shard.index}
+    return own, digest.hexdigest()
 
 
 def plan_digest(cells: Iterable[Cell]) -> str:
@@ -92,4 +107,4 @@ def _identity(cell: Cell) -> str:
     return f"{cell.nodeid}\t{cell.case}\t{cell.engine.id}\t{sha256}"
 
 
-__all__ = ["Selection", "divide", "is_narrowed", "plan_digest", "ran_everything"]
+__all__ = ["Selection", "in_shard", "is_narrowed", "plan_digest", "ran_everything"]

@@ -31,7 +31,9 @@ def load_resolver() -> Callable[..., list[ResolvedEngine]]:
 
 
 def select_engines(settings: Settings, progress: Callable[[str, str], None] | None = None) -> list[SelectedEngine]:
-    """Return the engines that the settings name, provisioned: tract versions ascending, then binaries, khronos last.
+    """Return the engines that the settings name: tract versions ascending, then binaries, khronos last.
+
+    They are provisioned, unless the session runs no test.
 
     Raises:
         pytest.UsageError: a spec nothing matches, or an engine that cannot be had.
@@ -41,7 +43,13 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
     found: dict[str, SelectedEngine] = {}
     for spec in settings.tract:
         try:
-            resolved = load_resolver()(spec, offline=settings.offline, cache_dir=settings.cache_dir, progress=progress)
+            resolved = load_resolver()(
+                spec,
+                offline=settings.offline,
+                cache_dir=settings.cache_dir,
+                progress=progress,
+                fetch=not settings.only_collects,
+            )
         except T2NError as exc:
             raise pytest.UsageError(f"--t2n-tract={spec}: {exc}") from None
         for engine in resolved:

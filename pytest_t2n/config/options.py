@@ -87,6 +87,11 @@ def add_options(parser: pytest.Parser) -> None:
         help="Run the I-th of N parts of the suite; `t2n matrix merge` puts their reports together",
     )
     group.addoption(
+        "--t2n-durations",
+        metavar="FILE",
+        help="matrix.jsonl of an earlier run, or a directory with one: the parts of --t2n-shard take equally long",
+    )
+    group.addoption(
         "--t2n-bundle",
         metavar="DIR",
         help="Write archives, inputs and expected outputs there too; `t2n matrix run --bundle DIR` needs no torch",

@@ -11,6 +11,9 @@ from pytest_t2n.config.options import DEFAULT_TIMEOUT
 from pytest_t2n.config.shard import Shard
 from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
 
+_WITHOUT_RUN = ("collectonly", "showfixtures", "show_fixtures_per_test", "cacheshow")
+"""Options of pytest whose sessions end before the first test."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -29,6 +32,7 @@ class Settings:
     """Files of expectations, in the order in which their entries count."""
     accept: bool = False
     shard: Shard | None = None
+    durations: Path | None = None
     bundle: Path | None = None
     bundle_failures: Path | None = None
     resume: bool = False
@@ -39,6 +43,8 @@ class Settings:
     bisect: bool = False
     require: bool = False
     strict: bool = False
+    only_collects: bool = False
+    """True for a session that runs no test."""
 
     @property
     def selects_engines(self) -> bool:
@@ -65,6 +71,7 @@ def read_settings(config: pytest.Config) -> Settings:
         expect=_expect(config),
         accept=_accept(config),
         shard=_shard(config.getoption("t2n_shard")),
+        durations=_durations(config),
         bundle=_given_path(config, "t2n_bundle"),
         bundle_failures=_given_path(config, "t2n_bundle_failures"),
         resume=_resume(config),
@@ -75,6 +82,7 @@ def read_settings(config: pytest.Config) -> Settings:
         bisect=_flag(config, "t2n_bisect"),
         require=_flag(config, "t2n_require"),
         strict=_flag(config, "t2n_strict"),
+        only_collects=any(config.getoption(name, None) for name in _WITHOUT_RUN),
     )
 
 
@@ -142,6 +150,13 @@ def _shard(text: str | None) -> Shard | None:
         return Shard.parse(text)
     except ValueError:
         raise pytest.UsageError(f"--t2n-shard: {text!r} is not I/N with 1 <= I <= N, as 2/4") from None
+
+
+def _durations(config: pytest.Config) -> Path | None:
+    path = _given_path(config, "t2n_durations")
+    if path is not None and config.getoption("t2n_shard") is None:
+        raise pytest.UsageError("--t2n-durations: there are no parts to balance; name one with --t2n-shard=I/N")
+    return path
 
 
 def _level(text: str) -> TractCheckTolerance:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
+import heapq
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -25,10 +26,21 @@ class Shard:
     def __str__(self) -> str:
         return f"{self.index}/{self.count}"
 
-    def has(self, case: str) -> bool:
-        """Return True if a case is in this shard: by a hash of its name, so that all its engines stay together."""
-        digest = hashlib.sha256(case.encode()).digest()
-        return int.from_bytes(digest[:8], "big") % self.count == self.index - 1
+
+def cut(costs: Mapping[str, float], count: int, before: Sequence[float] = ()) -> dict[str, int]:
+    """Return the index of each unit's shard, so that the costs of all shards are about the same.
+
+    The dearest unit comes first, and each goes to the shard that has least; where several have, to the one that had
+    least `before`. The order of `costs` does not count, so that each machine finds the same.
+    """
+    loads = [(0.0, before[index] if before else 0.0, index + 1) for index in range(count)]
+    heapq.heapify(loads)
+    found = {}
+    for name, cost in sorted(costs.items(), key=lambda pair: (-pair[1], pair[0])):
+        load, earlier, index = loads[0]
+        heapq.heapreplace(loads, (load + cost, earlier, index))
+        found[name] = index
+    return found
 
 
-__all__ = ["Shard"]
+__all__ = ["Shard", "cut"]

@@ -42,8 +42,10 @@ class Controller:
         self._ledger, self._collector = ledger, collector
         self._folder: Path | None = None
         """The folder where workers write plans and records."""
-        self._collected: list[str] = []
+        self._collected: list[str] | None = None
         """Node ids that the workers collected, each the same."""
+        self._elsewhere = 0
+        """Number of tests, if all of them are in other shards; else 0."""
         self._unused: list[tuple[Expectation, str]] = []
 
     def pytest_report_header(self) -> str | None:
@@ -53,7 +55,7 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self) -> None:
         """Take the plan of the only process."""
-        if self._collector.selection is not None and not self._only_collects:
+        if self._collector.selection is not None:
             self._take_plan(self._collector.selection)
 
     @pytest.hookimpl(tryfirst=True)
@@ -64,7 +66,11 @@ class Controller:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
         """End the session before pytest-benchmark's own wrapper, which saves and compares."""
-        if not self._only_collects:
+        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._elsewhere:
+            session.exitstatus = pytest.ExitCode.OK
+            shard = self._settings.shard
+            self._ledger.notes.append(f"shard {shard} is empty: all {self._elsewhere} tests are in other shards")
+        if not self._settings.only_collects:
             if self._settings.benchmark:
                 self._add_benchmarks()
             self._finish(session)
@@ -87,7 +93,9 @@ class Controller:
         """Give a worker of xdist the engines, the expectations, and a folder for its plan."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="t2n-plans-"))
-        given = WorkerInput(self._engines, self._expectations, self._ledger.resumed, self._folder)
+        given = WorkerInput(
+            self._engines, self._expectations, self._ledger.resumed, self._collector.durations, self._folder
+        )
         node.workerinput[WORKER_INPUT] = given.to_dict()
 
     @pytest.hookimpl(optionalhook=True)
@@ -109,12 +117,11 @@ class Controller:
 
         return CaseScheduling(config, log, [engine.id for engine in self._engines])
 
-    @property
-    def _only_collects(self) -> bool:
-        return bool(self._config.getoption("collectonly", False))
-
     def _take_plan(self, selection: Selection) -> None:
         """Note the planned cells; with the first plan also find the expectations that fit none of them."""
+        self._elsewhere = selection.elsewhere
+        if self._settings.only_collects:
+            return
         if self._engines and not self._ledger.planned:
             everything = ran_everything(self._config)
             self._unused = unused_entries(self._expectations, selection, self._engines, everything=everything)

@@ -156,7 +156,8 @@ class Ledger:
         self.planned = True
         if self.settings.shard is not None:
             nodeids = [cell.nodeid for cell in selection.planned]
-            self._append(PlanLine(SCHEMA, str(self.settings.shard), plan_digest(selection.planned), nodeids))
+            digest = plan_digest(selection.planned)
+            self._append(PlanLine(SCHEMA, str(self.settings.shard), digest, nodeids, selection.cut))
 
     def take_report(self, report: pytest.TestReport) -> None:
         """Read the record of a report, if it has one, and take it off: other reporters get no property of ours."""

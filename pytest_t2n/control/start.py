@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 
 import pytest
@@ -18,27 +18,32 @@ from pytest_t2n.control.recorder import Recorder
 from pytest_t2n.control.worker import Worker, WorkerInput
 from pytest_t2n.expect.entries import ExpectationError, Expectations, read_expectations
 from pytest_t2n.records.cell import SelectedEngine
+from pytest_t2n.records.schema import RecordError
 from pytest_t2n.run.runner import CellRunner
 
 
 def start_controller(config: pytest.Config, settings: Settings) -> None:
-    """Provision the engines, open the ledger, and register the roles of the process that sees all reports.
+    """Choose the engines, open the ledger, and register the roles of the process that sees all reports.
+
+    A session that runs no test provisions nothing and writes nothing.
 
     Raises:
-        pytest.UsageError: an engine cannot be had, a directory cannot be written, or an expectation is wrong.
+        pytest.UsageError: an engine cannot be had, a directory cannot be written, an expectation is wrong, or the
+            durations of shards cannot be read.
     """
     engines = select_engines(settings, _progress(config)) if settings.selects_engines else []
     expectations = _expectations(config, settings, engines)
-    if settings.bundle is not None:
+    durations = _durations(settings)
+    if settings.bundle is not None and not settings.only_collects:
         from pytest_t2n.run.bundles import start_bundle
 
         start_bundle(settings.bundle)
     # Relative to the project: a published report shall not show paths of one machine.
     arguments = [str(one).replace(f"{config.rootpath}{os.sep}", "") for one in config.invocation_params.args]
     ledger = Ledger(settings, engines, arguments)
-    if not config.getoption("collectonly", False):
+    if not settings.only_collects:
         ledger.open()
-    collector = CaseCollector(engines, settings.shard, ledger.resumed, require=settings.require)
+    collector = CaseCollector(engines, settings.shard, durations, ledger.resumed, require=settings.require)
     config.pluginmanager.register(collector, COLLECTOR)
     if engines:
         _register_running(config, settings, collector, expectations)
@@ -49,7 +54,7 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
 def start_worker(config: pytest.Config, settings: Settings) -> None:
     """Register the roles of a worker of xdist, with the engines that its controller resolved."""
     given = WorkerInput.of(config)
-    collector = CaseCollector(given.engines, settings.shard, given.done, require=settings.require)
+    collector = CaseCollector(given.engines, settings.shard, given.durations, given.done, require=settings.require)
     config.pluginmanager.register(collector, COLLECTOR)
     if given.folder is not None and given.engines:
         worker = Worker(config.workerinput["workerid"], given.folder, collector)  # type: ignore[attr-defined]
@@ -79,6 +84,21 @@ def _expectations(config: pytest.Config, settings: Settings, engines: Sequence[S
         return read_expectations(settings.expect, config.rootpath, missing_ok=settings.accept)
     except ExpectationError as exc:
         raise pytest.UsageError(f"--t2n-expect: {exc}") from None
+
+
+def _durations(settings: Settings) -> Mapping[str, float]:
+    """Return the seconds of each case, read before the session's own report may replace the file."""
+    if settings.durations is None:
+        return {}
+    from pytest_t2n.records.durations import read_durations
+
+    try:
+        durations = read_durations(settings.durations)
+    except (OSError, RecordError) as exc:
+        raise pytest.UsageError(f"--t2n-durations: {exc}") from None
+    if not durations:
+        raise pytest.UsageError(f"--t2n-durations: no cell in {settings.durations} has times")
+    return durations
 
 
 def _progress(config: pytest.Config) -> Callable[[str, str], None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
@@ -30,6 +30,8 @@ class WorkerInput:
     expectations: Expectations = field(default_factory=Expectations)
     done: Sequence[str] = ()
     """Node ids of cells that an interrupted session had finished."""
+    durations: Mapping[str, float] = field(default_factory=dict)
+    """Seconds by case, which balance shards."""
     folder: Path | None = None
     """The folder for the worker's plan and records."""
 
@@ -39,6 +41,7 @@ class WorkerInput:
             "engines": [engine.to_dict() for engine in self.engines],
             "expectations": self.expectations.to_list(),
             "done": list(self.done),
+            "durations": dict(self.durations),
             "folder": str(self.folder),
         }
 
@@ -49,7 +52,8 @@ class WorkerInput:
         if given is None:
             return cls()
         engines = [SelectedEngine.from_dict(engine) for engine in given["engines"]]
-        return cls(engines, Expectations.from_list(given["expectations"]), given["done"], Path(given["folder"]))
+        expectations = Expectations.from_list(given["expectations"])
+        return cls(engines, expectations, given["done"], given["durations"], Path(given["folder"]))
 
 
 class Worker:

@@ -20,7 +20,7 @@ from pytest_t2n.records.schema import (
 )
 
 _NAMED = 10
-_SHARD_OPTION = "--t2n-shard"
+_SHARD_OPTIONS = ("--t2n-shard=", "--t2n-durations=")
 
 
 def merge_records(files: Mapping[str, Sequence[Record]], *, allow_rerun: bool = False) -> list[Record]:
@@ -58,11 +58,13 @@ def _check_shards(plans: Mapping[str, Sequence[PlanLine]]) -> list[str]:
     """Return the planned node ids."""
     _refuse("without a plan beside files of shards", [name for name, lines in plans.items() if not lines])
     digests: dict[str, str] = {}
+    cuts: dict[str, str] = {}
     shards: dict[str, str] = {}
     first = next(lines[-1] for lines in plans.values())
     for name, lines in plans.items():
         plan = lines[-1]
         digests.setdefault(plan.sha256, name)
+        cuts.setdefault(plan.cut, name)
         if plan.shard in shards:
             raise RecordError(f"shard {plan.shard} is there twice: {shards[plan.shard]} and {name}")
         shards[plan.shard] = name
@@ -70,6 +72,9 @@ def _check_shards(plans: Mapping[str, Sequence[PlanLine]]) -> list[str]:
     if len(digests) > 1 or len(counts) > 1:
         where = ", ".join(digests.values()) if len(digests) > 1 else ", ".join(sorted(shards))
         raise RecordError(f"these are shards of different plans (other tests, engines or counts): {where}")
+    if len(cuts) > 1:
+        where = ", ".join(cuts.values())
+        raise RecordError(f"these shards were cut in different ways (another file of --t2n-durations): {where}")
     count = int(counts.pop())
     missing = [f"{index}/{count}" for index in range(1, count + 1) if f"{index}/{count}" not in shards]
     if missing:
@@ -93,7 +98,7 @@ def _merge_runs(runs: Sequence[RunLine]) -> RunLine:
     first = min(runs, key=lambda run: run.started)
     changed: dict[str, Any] = {
         "engines": list(engines.values()),
-        "arguments": [one for one in first.arguments if not one.startswith(f"{_SHARD_OPTION}=")],
+        "arguments": [one for one in first.arguments if not one.startswith(_SHARD_OPTIONS)],
     }
     return msgspec.structs.replace(first, **changed)
 

@@ -163,6 +163,8 @@ class PlanLine(msgspec.Struct, frozen=True, tag_field="type", tag="plan"):
     """Digest of the planned cells of all shards, with their engines."""
     nodeids: list[str]
     """Node ids of the planned cells of all shards, in the order of collection."""
+    cut: str = ""
+    """Digest of the shard of each case: what was cut in another way, by other durations, does not fit together."""
 
 
 class GraphLine(msgspec.Struct, frozen=True, tag_field="type", tag="graph"):

@@ -84,9 +84,11 @@ def tab(browser: Any) -> Callable[[dict[str, Any]], Any]:
 @pytest.fixture
 def visit(tab: Callable[[dict[str, Any]], Any], request: pytest.FixtureRequest) -> Iterator[Visit]:
     """A visit; behind each test that the report complained of nothing and asked for nothing but files."""
-    found = Visit(tab({"viewport": {"width": 1400, "height": 900}, **getattr(request, "param", {})}))
+    options = {"viewport": {"width": 1400, "height": 900}, **getattr(request, "param", {})}
+    found = Visit(tab(options))
     yield found
     found.end()
+    found.page.set_viewport_size(options["viewport"])
     assert found.complaints == []
     files = [url for url in found.requests if not url.startswith("data:")]
     assert [url for url in files if not (url.startswith("file:") and "/index.html" in url)] == [], (

@@ -19,7 +19,7 @@ class Grid {
     [this.above, this.below] = [0, 1].map(() => element("tr", { "aria-hidden": "true", class: "spacer" }, element("td", { colspan: data.columns.length + 4 })));
     this.drawHead();
     this.scroller.addEventListener("scroll", () => this.schedule(), { passive: true });
-    addEventListener("resize", () => this.schedule());
+    new ResizeObserver(() => this.schedule()).observe(this.scroller);
     this.table.addEventListener("keydown", (event) => this.onKey(event));
     this.body.addEventListener("click", (event) => this.onClick(event));
     this.body.addEventListener("focusin", (event) => {
@@ -61,6 +61,9 @@ class Grid {
     this.rendered = "";
     this.drawn.clear();
     this.body.replaceChildren(this.above, this.below);
+    // The scroller is as high as what is in it: the lines take their room before its height is read.
+    this.above.style.height = "0";
+    this.below.style.height = `${this.lines.length * LINE}px`;
     if (!this.lines.length) this.body.append(element("tr", {}, element("td", { class: "empty", colspan: this.data.columns.length + 4 }, "No case fits these filters.")));
     this.render();
   }
@@ -104,7 +107,7 @@ class Grid {
 
   // Rows that stay in view stay as they are: a press that began on one ends on it, and it keeps the focus.
   render() {
-    const height = this.scroller.clientHeight || 600;
+    const height = this.scroller.clientHeight;
     const first = Math.max(0, Math.floor(this.scroller.scrollTop / LINE) - SPARE);
     const last = Math.min(this.lines.length, Math.ceil((this.scroller.scrollTop + height) / LINE) + SPARE);
     const key = `${first} ${last}`;

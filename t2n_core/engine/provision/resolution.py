@@ -19,20 +19,30 @@ def resolve_engines(
     offline: bool = False,
     cache_dir: Path | None = None,
     progress: Progress | None = None,
+    fetch: bool = True,
 ) -> list[ResolvedEngine]:
     """Resolve `spec` (grammar: `versions.py`) and provision every engine it names: ascending, binaries last.
 
     The index is asked once per process, and not at all if every item is an exact version that the cache has. With
     `offline` only the cache is used. Raises EngineResolveError for a bad spec, an unknown version, or offline without
     anything remembered; EngineProvisionError when an engine cannot be fetched or is damaged.
+
+    Without `fetch` releases are only chosen, for one who needs their names: their library is the folder where it would
+    be, and they have no digest.
     """
     items = parse_spec(spec)
     store = EngineStore(cache_dir)
     binaries = {item.path.absolute(): item for item in items if item.kind == "path"}
     choices = choose_versions(items, _available(items, spec, store, offline))
     from_paths = [_resolved_binary(path, item) for path, item in binaries.items()]
-    stored = store.fetch_many((choice.version for choice in choices), offline=offline, progress=progress)
-    wheels = [_resolved(engine, choice) for engine, choice in zip(stored, choices, strict=True)]
+    if fetch:
+        stored = store.fetch_many((choice.version for choice in choices), offline=offline, progress=progress)
+        wheels = [_resolved(engine, choice) for engine, choice in zip(stored, choices, strict=True)]
+    else:
+        wheels = [
+            ResolvedEngine("wheel", str(choice.version), store.folder(choice.version), "", choice.requested)
+            for choice in choices
+        ]
     return [*wheels, *sorted(from_paths, key=lambda binary: Version(binary.version))]
 
 

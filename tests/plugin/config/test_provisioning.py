@@ -98,6 +98,25 @@ def run(suite, where, *arguments):
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)
+def test_collecting_downloads_nothing_and_shows_the_ids_of_a_run(fresh, where):
+    def ids(result):
+        return [line for line in result.outlines if line.startswith("test_it.py::")]
+
+    result = run(fresh, where, "--collect-only", "-q")
+    assert result.ret == 0
+    result.stdout.no_fnmatch_line("*downloading*")
+    shown = ids(result)
+    assert (fresh.path / "pip.txt").read_text().split() == ["index"], "asked which versions there are"
+    assert not (fresh.path / "cache" / "engines").exists()
+    # The versions are remembered: the newest of a line has a name without a network and without its wheel.
+    result = fresh.run("--t2n-cache-dir=cache", "--t2n-offline", "--co", "-q", engines="0.21", mode=where, alone=True)
+    assert (result.ret, ids(result)) == (0, shown)
+    run(fresh, where).assert_outcomes(passed=2)
+    assert downloads(fresh) == 1
+    assert sorted(cell["nodeid"] for cell in fresh.matrix if cell["type"] == "cell") == sorted(shown)
+
+
+@pytest.mark.parametrize("where", EVERYWHERE)
 def test_two_sessions_fetch_the_same_engine_at_once(fresh, where):
     (fresh.path / "two_sessions").touch()
     command = [sys.executable, "-m", "pytest", f"--t2n-tract={VERSION}", "--t2n-cache-dir=cache", *MODES[where]]

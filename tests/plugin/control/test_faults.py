@@ -245,6 +245,18 @@ def test_collect_only_runs_nothing_and_leaves_the_last_report(suite, where):
     assert len(suite.runs) == 6
 
 
+@pytest.mark.parametrize("option", ["--collect-only", "--fixtures", "--fixtures-per-test", "--cache-show"])
+def test_a_session_without_a_run_leaves_the_last_report_and_bundle(suite, option):
+    write(suite, "pass", "mismatch")
+    suite.run("--t2n-report=site", "--t2n-bundle=bundle")
+    folders = ("site", "bundle")
+    before = {path: path.read_bytes() for name in folders for path in (suite.path / name).rglob("*") if path.is_file()}
+    assert {path.parent.name for path in before} >= {"site", "bundle", "samples"}
+    result = suite.run("--t2n-report=site", "--t2n-bundle=bundle", option)
+    assert result.ret == 0
+    assert {path: path.read_bytes() for path in before} == before
+
+
 def test_a_capture_that_fails_is_tried_once_per_case(suite, mode):
     write(suite, "pass", "refused")
     result = suite.run("--t2n-report=site", mode=mode)

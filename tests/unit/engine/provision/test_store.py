@@ -88,6 +88,23 @@ def test_the_index_is_asked_once_per_process_and_not_for_exact_cached_versions(
     assert pip_calls.count("index") == 1
 
 
+def test_engines_can_be_chosen_without_fetching_them(quick_index: LocalIndex, cache: Path, pip_calls: Calls) -> None:
+    for version in ("0.21.3", "0.21.12", "0.22.4"):
+        quick_index.add(version)
+    chosen = resolve_engines("0.21,latest", cache_dir=cache, fetch=False)
+    assert [(one.version, one.label, one.requested) for one in chosen] == [
+        ("0.21.12", "0.21.12", "0.21"),
+        ("0.22.4", "0.22.4", "latest"),
+    ]
+    assert pip_calls == ["index"]
+    assert files_below(cache) == {"index.json"}
+    with pytest.raises(EngineResolveError):
+        resolve_engines("0.20", cache_dir=cache, fetch=False)
+    fetched = resolve_engines("0.21,latest", cache_dir=cache)
+    assert [(one.version, one.requested) for one in fetched] == [(one.version, one.requested) for one in chosen]
+    assert all(one.library.is_relative_to(name.library) for one, name in zip(fetched, chosen, strict=True))
+
+
 def test_offline_after_a_fetch_needs_no_network(quick_index: LocalIndex, cache: Path, pip_calls: Calls) -> None:
     for version in ("0.21.3", "0.22.4", "0.23.0.dev5"):
         quick_index.add(version)

@@ -42,13 +42,13 @@ def merge_records(files: Mapping[str, Sequence[Record]], *, allow_rerun: bool = 
     twice: list[str] = []
     for name, records in files.items():
         for cell in cells_of(records):
-            key = cell.nodeid, cell.platform
+            key = cell.nodeid, "" if order else cell.platform  # shards have each cell once, wherever they ran
             if key in cells and not allow_rerun:
                 twice.append(f"{cell.nodeid} ({origin[key]} and {name})")
             cells[key], origin[key] = cell, name
     _refuse("in more than one file", twice)
     if order:
-        found = {nodeid for nodeid, _ in cells}
+        found = dict.fromkeys(nodeid for nodeid, _ in cells)
         _refuse("planned and in no file", [nodeid for nodeid in order if nodeid not in found])
         places = {nodeid: place for place, nodeid in enumerate(order)}
         _refuse("in a file and not planned", [nodeid for nodeid in found if nodeid not in places])

@@ -91,7 +91,7 @@ def names_of(platforms: Iterable[PlatformLine]) -> dict[str, str]:
             words = longer
         if len(set(words.values())) == len(lines):
             break
-    # features and variables are too long for a title
+    # lists of features are too long for a title
     return {key: word if _is_unique(word, words.values()) else f"{word} {key}".strip() for key, word in words.items()}
 
 
@@ -167,6 +167,7 @@ def _facts(line: PlatformLine) -> dict[str, str]:
     """Return what can stand in a title, the most telling first."""
     found = {"machine": line.machine, "system": line.system, "model": line.model}
     found |= {name: f"{name} {version}" for name, version in line.versions.items()}
+    found |= {name: f"{name}={value}" for name, value in line.environment.items()}
     return {**found, "cores": f"{line.cores} cores"}
 
 

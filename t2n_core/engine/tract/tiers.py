@@ -42,7 +42,7 @@ _NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 """Features that tract has kernels for, by kind of processor, with those that a processor has wherever it has them."""
 _OTHER_NAMES = {"avx512": "avx512f"}
-_MACHINES = {"amd64": "x86_64", "arm64": "aarch64", "armv7l": "arm", "armv6l": "arm"}
+_MACHINES = {"amd64": "x86_64", "arm64": "aarch64", "armv6l": "arm", "armv7l": "arm", "armv8l": "arm"}
 _SPELLINGS = {"fphp": "fp16", "asimdhp": "fp16", "asimddp": "dotprod"}
 
 

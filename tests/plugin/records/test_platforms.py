@@ -12,6 +12,7 @@ from pytest_t2n.records.schema import (
     SCHEMA,
     CellLine,
     EngineLine,
+    PlanLine,
     PlatformLine,
     Record,
     RecordError,
@@ -75,6 +76,9 @@ def test_names_say_what_differs_and_no_more():
     assert found == {X86.key: "x86_64, numpy 2.1.0", newer.key: "x86_64, numpy 2.2.0", ARM.key: "aarch64, numpy 2.1.0"}
     few = platform(Processor("AuthenticAMD", "AMD EPYC", ("fma",), 2))
     assert names_of([X86, few]) == {X86.key: X86.key, few.key: few.key}
+    one, two = (platform(environment={"OMP_NUM_THREADS": count}) for count in "12")
+    assert names_of([one, two]) == {one.key: "OMP_NUM_THREADS=1", two.key: "OMP_NUM_THREADS=2"}
+    assert names_of([X86, one]) == {X86.key: X86.key, one.key: "OMP_NUM_THREADS=1"}
     assert differences(X86, newer) == ["numpy"]
     assert differences(X86, few) == ["features"]
 
@@ -110,6 +114,20 @@ def test_two_numpys_are_columns_of_one_file_and_one_platform_is_none():
         merge_records({"one": records_on(X86, "a"), "two": records_on(X86, "a")})
     with pytest.raises(RecordError, match="another binary"):
         merge_records({"one": records_on(X86, "a"), "two": records_on(X86, "b", sha256="cd")})
+
+
+def test_shards_of_two_platforms_have_each_cell_once():
+    def shard(index, line, *cases):
+        nodeids = [f"{case}[tract-0.23.9]" for case in ("a", "b")]
+        return [*records_on(line, *cases), PlanLine(SCHEMA, f"{index}/2", "digest", nodeids)]
+
+    merged = merge_records({"one": shard(1, ARM, "b"), "two": shard(2, X86, "a")})
+    assert [(cell.case, cell.engine) for cell in cells_of(merged)] == [
+        ("a", "tract 0.23.9 on x86_64"),
+        ("b", "tract 0.23.9 on aarch64"),
+    ]
+    with pytest.raises(RecordError, match="in more than one file"):
+        merge_records({"one": shard(1, ARM, "a", "b"), "two": shard(2, X86, "a")})
 
 
 def test_exporters_alone_make_no_columns():

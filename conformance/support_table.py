@@ -23,6 +23,7 @@ from conformance.checks.aten_outcomes import (
     count_verdicts,
     read_lines,
 )
+from t2n_core.check.level import LEVELS
 
 _HEAD = """# Support
 
@@ -37,6 +38,7 @@ only registered counts for nothing here.
 | `no` | every sample is refused at export |
 | `fails` | the export succeeds and the engine refuses, crashes or takes too long |
 | **wrong** | at least one sample computes other numbers than PyTorch without an error |
+| … (no-fma) | the worst of the kernel tiers, where another is better |
 | (empty) | the operator does not have this dtype, or no sample of it is usable |
 
 Why some are **wrong** is in `conformance/expectations_aten.toml`: rounding of float16, where the graph mostly is nearer
@@ -44,28 +46,53 @@ to float64 than PyTorch, equal elements in another order, memory that nobody wro
 """
 _SECTIONS = {"operator": "Operators", "inplace": "Operators in place", "module": "Modules"}
 
-Rows = Mapping[tuple[str, str], Mapping[str, CaseLine]]
+Rows = Mapping[tuple[str, str], Mapping[str, Sequence[CaseLine]]]
+"""By operator and type, then by release: a line per kernel tier."""
+_LEVELS = ["", *(level.value for level in LEVELS)]
 
 
 def support_page(lines: Iterable[CaseLine]) -> str:
     """Return the page as Markdown; the same for the same outcomes in any order."""
     known = sorted(lines, key=lambda line: (line.operator, line.dtype, line.engine))
     engines = sorted({line.engine for line in known}, key=_engine_order)
+    releases = list(dict.fromkeys(map(_release, engines)))
     parts = [_HEAD, _totals(known, engines)]
     for kind, title in _SECTIONS.items():
-        rows: dict[tuple[str, str], dict[str, CaseLine]] = defaultdict(dict)
+        rows: dict[tuple[str, str], dict[str, list[CaseLine]]] = defaultdict(lambda: defaultdict(list))
         for line in known:
             if line.kind == kind and line.verdict != NO_SAMPLE:
-                rows[line.operator, line.dtype][line.engine] = line
+                rows[line.operator, line.dtype][_release(line.engine)].append(line)
         if rows:
-            parts.append(f"## {title}\n\n{_table(rows, engines)}")
+            parts.append(f"## {title}\n\n{_table(rows, releases)}")
     return "\n".join(parts)
 
 
-def entry_of(line: CaseLine | None) -> str:
-    """Return what a cell of the table says."""
-    if line is None:
+def release_entry(lines: Sequence[CaseLine]) -> str:
+    """Return what a cell of the table says: the worst of the kernel tiers, which is named where another is better."""
+    if not lines:
         return ""
+    worst = max(lines, key=_badness)
+    entry = entry_of(worst)
+    tiers = [_tier(line.engine) or "native" for line in lines if entry_of(line) == entry]
+    return entry if len(tiers) == len(lines) else f"{entry} ({', '.join(tiers)})"
+
+
+def _badness(line: CaseLine) -> tuple[bool, float, int]:
+    passed = sum(sample.result == PASS for sample in line.samples)
+    wrong = any(sample.result == WRONG for sample in line.samples)
+    return wrong, -passed / len(line.samples), _LEVELS.index(line.level)
+
+
+def _tier(engine: str) -> str:
+    return next((word for word in engine.split(" ") if word.startswith("no-")), "")
+
+
+def _release(engine: str) -> str:
+    return " ".join(word for word in engine.split(" ") if not word.startswith("no-"))
+
+
+def entry_of(line: CaseLine) -> str:
+    """Return what a cell of the table says of one engine."""
     if any(sample.result == WRONG for sample in line.samples):
         return "**wrong**"
     if line.verdict == COMPLETE:
@@ -79,7 +106,7 @@ def entry_of(line: CaseLine | None) -> str:
 def _table(rows: Rows, engines: Sequence[str]) -> str:
     lines = [f"| operator | dtype | {' | '.join(engines)} |", f"|---|---|{'---|' * len(engines)}"]
     for (operator, dtype), cells in rows.items():
-        entries = " | ".join(entry_of(cells.get(engine)) for engine in engines)
+        entries = " | ".join(release_entry(cells.get(engine, ())) for engine in engines)
         lines.append(f"| `{operator}` | {dtype} | {entries} |")
     return "\n".join(lines) + "\n"
 
@@ -103,7 +130,7 @@ def _totals(lines: Sequence[CaseLine], engines: Sequence[str]) -> str:
 
 def _engine_order(title: str) -> tuple[bool, Version, str]:
     """Return the key by which engines are sorted: releases of tract ascending, khronos behind them."""
-    name, _, version = title.partition(" ")
+    name, version = title.split(" ")[:2]
     try:
         return name != "tract", Version(version), title
     except InvalidVersion:

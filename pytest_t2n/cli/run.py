@@ -22,8 +22,8 @@ from pytest_t2n.expect.entries import ExpectationError, Expectations, glob_fits,
 from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.file import MATRIX_FILE, write_records
 from pytest_t2n.records.nodeids import names_of
-from pytest_t2n.records.run_line import engine_line, start_time
-from pytest_t2n.records.schema import SCHEMA, CellLine, Record, RecordError, RunLine, with_graphs
+from pytest_t2n.records.run_line import run_line
+from pytest_t2n.records.schema import CellLine, Record, RecordError, with_graphs
 from pytest_t2n.run.bundles import CheckEntry, read_manifest, read_samples
 from pytest_t2n.run.export_summary import ExportSummary, clipped_graph
 from t2n_core.errors import T2NError
@@ -36,6 +36,8 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     """Add the options of `t2n matrix run`."""
     parser.add_argument("--bundle", type=Path, required=True, metavar="DIR", help="what --t2n-bundle wrote")
     parser.add_argument("--tract", action="append", default=[], metavar="SPEC", help="as --t2n-tract")
+    parser.add_argument("--cpu", default="", metavar="TIERS", help="as --t2n-cpu")
+    parser.add_argument("--runtime", default="", metavar="NAMES", help="as --t2n-runtime")
     parser.add_argument("--khronos", action="store_true", help="the cells whose target is khronos")
     parser.add_argument("--case", metavar="GLOB", help="only these, by the node id without the engine")
     parser.add_argument("--report", type=Path, metavar="DIR", help="write matrix.jsonl and the report there")
@@ -62,14 +64,21 @@ def run_bundle(options: argparse.Namespace) -> int:
 
     manifest = read_manifest(options.bundle)
     settings = Settings(
-        tract=tuple(options.tract), khronos=options.khronos, offline=options.offline, cache_dir=options.cache_dir
+        tract=tuple(options.tract),
+        cpu=options.cpu,
+        runtime=options.runtime,
+        khronos=options.khronos,
+        offline=options.offline,
+        cache_dir=options.cache_dir,
     )
     if not settings.selects_engines:
         raise RecordError("name engines with --tract or --khronos")
     console = Console(stderr=True)
     engines = select_engines(settings, lambda version, event: console.print(f"tract {version}: {event}"))
     expectations = read_expectations(options.expect, Path.cwd())
-    started = start_time()
+    arguments = ["matrix", "run", *(f"--tract={spec}" for spec in options.tract)]
+    arguments += [f"--{name}={value}" for name in ("cpu", "runtime") if (value := getattr(options, name))]
+    run = run_line(engines, arguments=arguments, exporters=[manifest.exporter])
     plan = [(engine, plan_checks(manifest.checks, engine, options.case)) for engine in engines]
     total = sum(len(checks) for _, checks in plan)
     graphs: dict[str, str] = {}
@@ -80,16 +89,14 @@ def run_bundle(options: argparse.Namespace) -> int:
                 pool.submit(_run_engine, options, engine, checks, expectations, graphs, lambda: progress.advance(task))
                 for engine, checks in plan
             ]
-            cells = [cell for future in futures for cell in future.result()]
+            exporter = manifest.exporter.key
+            cells = [_exported_by(exporter, cell) for future in futures for cell in future.result()]
     finally:
         close_all()
         KhronosEngine.close_shared()
     if options.report is not None:
         from pytest_t2n.report import write_report
 
-        arguments = ["matrix", "run", *(f"--tract={spec}" for spec in options.tract)]
-        lines = [engine_line(engine) for engine in engines]
-        run = RunLine(SCHEMA, started, lines, manifest.versions, arguments=arguments)
         records: list[Record] = [run, *with_graphs(cells, graphs)]
         write_records(options.report / MATRIX_FILE, records)
         write_report(records, options.report)
@@ -106,13 +113,21 @@ def plan_checks(
 ) -> list[list[CheckEntry]]:
     """Return the checks for one engine by case: of the archive exported for it, or for the version next to it.
 
-    An archive of an older version is the better choice, since releases add operators and drop none.
+    An archive of an older version is the better choice, since releases add operators and drop none. The kernel tiers of
+    a version have the same archives, and any of them will do.
     """
-    by_case: dict[str, dict[str, list[CheckEntry]]] = {}
+    by_case: dict[str, dict[str, dict[str, list[CheckEntry]]]] = {}
     for check in checks:
         if check.target == engine.target and (not case or any(glob_fits(case, name) for name in names_of(check.case))):
-            by_case.setdefault(check.case, {}).setdefault(check.version, []).append(check)
-    return [versions[_nearest(list(versions), engine.version)] for versions in by_case.values()]
+            of_version = by_case.setdefault(check.case, {}).setdefault(check.version, {})
+            of_version.setdefault(check.label, []).append(check)
+    chosen = [versions[_nearest(list(versions), engine.version)] for versions in by_case.values()]
+    return [labels.get(engine.label) or next(iter(labels.values())) for labels in chosen]
+
+
+def _exported_by(platform: str, cell: CellLine) -> CellLine:
+    """Return the cell with the platform of its export, if it was judged on another."""
+    return cell if cell.platform == platform else msgspec.structs.replace(cell, exported=platform)
 
 
 def _nearest(versions: Sequence[str], wanted: str) -> str:
@@ -193,7 +208,7 @@ def _runner(engine: SelectedEngine) -> Engine:
 
 
 def _entry(expectations: Expectations, cell: CellLine) -> Any:
-    return expectations.find(cell.case, cell.target, cell.version)
+    return expectations.find(cell.case, cell.target, cell.version, cell.label)
 
 
 __all__ = ["add_run", "plan_checks", "run_bundle"]

@@ -35,12 +35,16 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
 
     They are provisioned, unless the session runs no test.
 
+    A version has an engine per kernel tier and runtime, one beside the other.
+
     Raises:
-        pytest.UsageError: a spec nothing matches, or an engine that cannot be had.
+        pytest.UsageError: a spec nothing matches, an engine that cannot be had, or a tier or runtime that none has.
     """
+    from pytest_t2n.config.variants import variants_of
+    from pytest_t2n.records.platform import this_platform
     from t2n_core.errors import T2NError
 
-    found: dict[str, SelectedEngine] = {}
+    found: dict[str, ResolvedEngine] = {}
     for spec in settings.tract:
         try:
             resolved = load_resolver()(
@@ -53,10 +57,13 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
         except T2NError as exc:
             raise pytest.UsageError(f"--t2n-tract={spec}: {exc}") from None
         for engine in resolved:
-            found.setdefault(engine.label, SelectedEngine("tract", engine.version, engine.label, engine.to_dict()))
-    engines = sorted(found.values(), key=_order)
+            found.setdefault(engine.label, engine)
+    releases = sorted(found.values(), key=lambda one: (one.kind != "wheel", version_of(one.version), one.label))
+    variants = variants_of(releases, settings.cpu, settings.runtime)
+    here = this_platform().key
+    engines = [SelectedEngine("tract", one.version, one.label, one.to_dict(), here) for one in variants]
     if settings.khronos:
-        engines.append(SelectedEngine("khronos", KHRONOS_VERSION, KHRONOS_VERSION))
+        engines.append(SelectedEngine("khronos", KHRONOS_VERSION, KHRONOS_VERSION, platform=here))
     return engines
 
 
@@ -86,24 +93,27 @@ def engines_for(
     from t2n_core.engine.provision.versions import choose_versions
     from t2n_core.errors import EngineResolveError
 
-    known = [_version(engine) for engine in chosen if engine.target == "tract"]
+    known = [version_of(engine.version) for engine in chosen if engine.target == "tract"]
     matching: set[Version] = set()
     for item in versions:
         with suppress(EngineResolveError):
             matching.update(choice.version for choice in choose_versions([item], known))
-    return [engine for engine in chosen if engine.target != "tract" or _version(engine) in matching]
+    return [engine for engine in chosen if engine.target != "tract" or version_of(engine.version) in matching]
 
 
 def header_line(engines: Sequence[SelectedEngine], cache_dir: Path | None) -> str:
     """Return `t2n: tract 0.21.19 (0.21), 0.23.9 (0.23); cache /…`."""
+    from pytest_t2n.config.variants import without_variant
+
     parts = []
     for target in dict.fromkeys(engine.target for engine in engines):
         versions = []
         for engine in engines:
             if engine.target == target:
-                asked = engine.requested
+                asked = engine.requested if engine.is_native else ""
                 versions.append(f"{engine.label} ({asked})" if asked not in ("", engine.version) else engine.label)
         parts.append(f"{target} {', '.join(versions)}")
+    parts += without_variant(engines)
     if cache_dir is not None and any(engine.target == "tract" for engine in engines):
         parts.append(f"cache {cache_dir}")
     return f"t2n: {'; '.join(parts)}"
@@ -118,17 +128,12 @@ def cache_folder(settings: Settings) -> Path:
     return default_cache_dir()
 
 
-def _order(engine: SelectedEngine) -> tuple[bool, Version, str]:
-    binary = engine.resolved is not None and engine.resolved.get("kind") != "wheel"
-    return (binary, _version(engine), engine.id)
-
-
-def _version(engine: SelectedEngine) -> Version:
+def version_of(text: str) -> Version:
     """Return the version of an engine; 0 for a binary that reports none, which sorts first and is in no range."""
     from packaging.version import InvalidVersion, Version
 
     try:
-        return Version(engine.version)
+        return Version(text)
     except InvalidVersion:
         return Version("0")
 
@@ -142,4 +147,5 @@ __all__ = [
     "load_resolver",
     "parse_versions",
     "select_engines",
+    "version_of",
 ]

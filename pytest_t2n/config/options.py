@@ -21,6 +21,17 @@ def add_options(parser: pytest.Parser) -> None:
         "all-minors, all, path:/to/tract, or a comma list; may be given several times",
     )
     group.addoption(
+        "--t2n-cpu",
+        metavar="TIERS",
+        help="Run tract with the kernels of these processors, each an engine of its own: native (this one), no-avx512, "
+        "no-fma, …, or a comma list; tract 0.23.6 and later; default native",
+    )
+    group.addoption(
+        "--t2n-runtime",
+        metavar="NAMES",
+        help="Run tract on these runtimes, each an engine of its own: cpu, cuda, metal, or a comma list; default cpu",
+    )
+    group.addoption(
         "--t2n-khronos",
         action="store_true",
         default=None,
@@ -116,7 +127,8 @@ def add_options(parser: pytest.Parser) -> None:
         "--t2n-reuse",
         action="store_true",
         default=None,
-        help="Do not run an engine again on the same archive, inputs and expected outputs where it passed before",
+        help="Do not run an engine again on the same archive, inputs and expected outputs where it passed before, "
+        "with the same kernels on the same platform",
     )
     group.addoption(
         "--t2n-junit-properties",
@@ -134,6 +146,8 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("t2n_bisect", "as --t2n-bisect", type="bool", default=False)
     parser.addini("t2n_junit_properties", "as --t2n-junit-properties", type="bool", default=False)
     parser.addini("t2n_tract", "version specs of tract, one per line, as --t2n-tract", type="linelist", default=[])
+    parser.addini("t2n_cpu", "as --t2n-cpu", default="")
+    parser.addini("t2n_runtime", "as --t2n-runtime", default="")
     parser.addini("t2n_khronos", "as --t2n-khronos", type="bool", default=False)
     parser.addini("t2n_require", "as --t2n-require", type="bool", default=False)
     parser.addini("t2n_strict", "as --t2n-strict", type="bool", default=False)

@@ -21,6 +21,10 @@ class Settings:
 
     tract: tuple[str, ...] = ()
     """Version specs; each may be a comma list."""
+    cpu: str = ""
+    """Kernel tiers, a comma list; empty for the native one."""
+    runtime: str = ""
+    """Runtimes, a comma list; empty for the processor."""
     khronos: bool = False
     report: Path | None = None
     baseline: Path | None = None
@@ -61,6 +65,8 @@ def read_settings(config: pytest.Config) -> Settings:
     specs = config.getoption("t2n_tract") or config.getini("t2n_tract")
     return Settings(
         tract=tuple(spec.strip() for spec in specs if spec.strip()),
+        cpu=_text(config, "t2n_cpu"),
+        runtime=_text(config, "t2n_runtime"),
         khronos=_flag(config, "t2n_khronos"),
         report=_path(config, "t2n_report"),
         baseline=_path(config, "t2n_baseline"),

@@ -18,6 +18,7 @@ from pytest_t2n.records.file import MATRIX_FILE, RecordFile, StoredRecords, deco
 from pytest_t2n.records.from_outcome import simple_record
 from pytest_t2n.records.nodeids import case_id
 from pytest_t2n.records.outline import outline_of
+from pytest_t2n.records.platform import differences, platforms_of
 from pytest_t2n.records.run_line import run_line
 from pytest_t2n.records.schema import (
     SCHEMA,
@@ -290,7 +291,8 @@ def _check_same(before: RunLine, now: RunLine, path: Path) -> None:
     """Raise pytest.UsageError if the results of two runs cannot stand in one matrix."""
     shas = {engine.title: engine.sha256 for engine in now.engines}
     changed = [engine.title for engine in before.engines if shas.get(engine.title, engine.sha256) != engine.sha256]
-    changed += [name for name, version in before.versions.items() if now.versions.get(name, version) != version]
+    here, there = now.platforms[0], platforms_of(before)
+    changed += [name for one in there[:1] if one.key != here.key for name in differences(one, here)]
     if before.level != now.level:
         changed.append("--t2n-level")
     if changed:

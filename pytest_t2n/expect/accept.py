@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pytest_t2n.expect.engines import specifiers_of
 from pytest_t2n.expect.entries import HEADER_LINE, Expectation, read_expectations
 from pytest_t2n.expect.judge import ACCEPTED, acceptable
 from pytest_t2n.records.cell import SelectedEngine
@@ -90,20 +91,8 @@ def _entries_of(
         groups.setdefault((cell.case, cell.stage, cell.status, reason, issue), []).append(cell)
     found = []
     for (case, stage, status, reason, issue), own in sorted(groups.items()):
-        found.append(Expectation(case, _specifiers(own, engines), stage, status, reason, issue))
+        found.append(Expectation(case, specifiers_of(own, engines), stage, status, reason, issue))
     return found
-
-
-def _specifiers(cells: Sequence[CellLine], engines: Sequence[SelectedEngine]) -> tuple[str, ...]:
-    found: list[str] = []
-    for target in dict.fromkeys(cell.target for cell in cells):
-        failing = {cell.version for cell in cells if cell.target == target}
-        selected = {engine.version for engine in engines if engine.target == target}
-        if target == "khronos" or (failing == selected and len(selected) > 1):
-            found.append(target)
-        else:
-            found += [f"{target}=={engine.version}" for engine in engines if engine.version in failing]
-    return tuple(dict.fromkeys(found))
 
 
 def reason_of(cell: CellLine) -> str:
@@ -120,8 +109,8 @@ def _is_lasting(cell: CellLine) -> bool:
     return cell.error is None or cell.error.error_class != "WorkerCrash"
 
 
-def _key(cell: CellLine) -> tuple[str, str, str]:
-    return cell.case, cell.target, cell.version
+def _key(cell: CellLine) -> tuple[str, str, str, str]:
+    return cell.case, cell.target, cell.version, cell.label
 
 
 def _rewrite(path: Path, own: Sequence[Expectation], removed: Set[Expectation], added: Sequence[Expectation]) -> None:

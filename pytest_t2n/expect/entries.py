@@ -2,7 +2,7 @@
 
     [[expect]]
     case = "test_model.py::test_encoder[*]"   # or a list; * and ? stand for any letters; brackets are brackets
-    engine = "tract>=0.20,<0.21"              # or "khronos", or a list
+    engine = "tract>=0.20,<0.21"              # or "khronos", "tract==0.23.9 no-fma" for one kernel tier, or a list
     stage = "optimise"
     status = "crash"
     reason = "the scan of this line panics on a bidirectional net"
@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pytest_t2n.expect.engines import check_engine, fits_engine
 from pytest_t2n.records.nodeids import names_of
 from t2n_core.check.stage import Stage, Status
 
@@ -29,7 +30,6 @@ _REQUIRED = ("case", "engine", "stage", "status", "reason")
 _KNOWN = (*_REQUIRED, "issue")
 _LISTS = ("case", "engine")
 _SPECIAL = frozenset("*?")
-_ENGINE = re.compile(r"(tract|khronos)\s*((?:[<>=!~].*)?)$")
 HEADER_LINE = re.compile(r"\s*\[\[\s*expect\s*\]\]")
 
 
@@ -61,17 +61,17 @@ class Expectation:
         """Return the reason of the entry, with its issue if it has one."""
         return f"{self.reason} ({self.issue})" if self.issue else self.reason
 
-    def fits(self, case: str, target: str, version: str) -> bool:
+    def fits(self, case: str, target: str, version: str, label: str) -> bool:
         """Return True if the entry fits this cell."""
-        return self.fits_engine(target, version) and self.fits_case(case)
+        return self.fits_engine(target, version, label) and self.fits_case(case)
 
     def fits_case(self, case: str) -> bool:
         """Return True if the entry names this case by its node id, by file name and test, or by the test alone."""
         return any(_glob(self.case).fullmatch(name) for name in names_of(case))
 
-    def fits_engine(self, target: str, version: str) -> bool:
+    def fits_engine(self, target: str, version: str, label: str) -> bool:
         """Return True if the entry names this engine."""
-        return any(_fits_engine(engine, target, version) for engine in self.engines)
+        return any(fits_engine(engine, target, version, label) for engine in self.engines)
 
     def holds(self, status: str, stage: str) -> bool:
         """Return True if the entry expects exactly this failure."""
@@ -104,15 +104,15 @@ class Expectations:
     def __bool__(self) -> bool:
         return bool(self.entries)
 
-    def find(self, case: str, target: str, version: str) -> Expectation | None:
+    def find(self, case: str, target: str, version: str, label: str) -> Expectation | None:
         """Return the first entry that fits a cell."""
-        return next((self.entries[index] for index in self.fitting(case, target, version)), None)
+        return next((self.entries[index] for index in self.fitting(case, target, version, label)), None)
 
-    def fitting(self, case: str, target: str, version: str) -> list[int]:
+    def fitting(self, case: str, target: str, version: str, label: str) -> list[int]:
         """Return the places of all entries that fit a cell, in order."""
         named = [index for name in names_of(case) for index in self._plain.get(name, ())]
         places = sorted(named + [index for index in self._patterns if self.entries[index].fits_case(case)])
-        return [index for index in places if self.entries[index].fits_engine(target, version)]
+        return [index for index in places if self.entries[index].fits_engine(target, version, label)]
 
     def to_list(self) -> list[dict[str, Any]]:
         """Return the entries in built-in types."""
@@ -176,19 +176,6 @@ def speaks_of_suite(entry: Expectation, suites: Iterable[str]) -> bool:
     return any(_glob(suite).fullmatch(name) for name in suites)
 
 
-def check_engine(text: str) -> None:
-    """Raise ValueError for a text that is no engine specifier."""
-    match = _ENGINE.match(text.strip())
-    if match is None:
-        raise ValueError(f"{text!r} names no engine; write 'tract', 'tract>=0.20,<0.21', 'tract==0.21.19' or 'khronos'")
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
-    try:
-        SpecifierSet(match[2])
-    except InvalidSpecifier:
-        raise ValueError(f"{match[2]!r} in {text!r} is no version specifier") from None
-
-
 def _entry(fields: Mapping[str, Any], file: str, line: int) -> list[Expectation]:
     """Return one expectation for each case of an entry."""
 
@@ -229,27 +216,12 @@ def _glob(pattern: str) -> re.Pattern[str]:
     return re.compile("".join({"*": ".*", "?": "."}.get(letter, re.escape(letter)) for letter in pattern), re.DOTALL)
 
 
-@cache
-def _fits_engine(text: str, target: str, version: str) -> bool:
-    from packaging.specifiers import SpecifierSet
-    from packaging.version import InvalidVersion
-
-    match = _ENGINE.match(text.strip())
-    if match is None or match[1] != target:
-        return False
-    try:
-        return not match[2] or SpecifierSet(match[2]).contains(version, prereleases=True)
-    except InvalidVersion:  # a binary that says of itself what is no version
-        return False
-
-
 __all__ = [
     "FAILURES",
     "HEADER_LINE",
     "Expectation",
     "ExpectationError",
     "Expectations",
-    "check_engine",
     "glob_fits",
     "parse_expectations",
     "read_expectations",

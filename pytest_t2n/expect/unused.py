@@ -21,13 +21,14 @@ def unused_entries(
         return []
     used, shadowed = set[int](), dict[int, Expectation]()
     for cell in selection.planned:
-        fitting = expectations.fitting(cell.case, cell.engine.target, cell.engine.version)
+        fitting = expectations.fitting(cell.case, cell.engine.target, cell.engine.version, cell.engine.label)
         used.update(fitting[:1])
         for index in fitting[1:]:
             shadowed.setdefault(index, expectations.entries[fitting[0]])
     found = []
+    known = [(engine.target, engine.version, engine.label) for engine in engines]
     for index, entry in enumerate(expectations.entries):
-        if index in used or not any(entry.fits_engine(engine.target, engine.version) for engine in engines):
+        if index in used or not any(entry.fits_engine(*engine) for engine in known):
             continue
         where = f"`{entry.case}` on {', '.join(entry.engines)}"
         if index in shadowed:

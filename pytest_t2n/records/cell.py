@@ -17,19 +17,26 @@ class SelectedEngine:
     """`tract` or `khronos`."""
     version: str
     label: str
-    """Unique within the target: the version, or `path-0.23.5` of a binary."""
+    """Unique within the target: `0.23.9`, `0.23.9 no-fma` of a tier, `path-0.23.5` of a binary."""
     resolved: Mapping[str, str] | None = None
     """The files of the engine, as `ResolvedEngine.to_dict` returns them; None for khronos, which is a dependency."""
+    platform: str = ""
+    """Key of the platform that it runs on."""
 
     @property
     def id(self) -> str:
-        """Return the end of test ids: `tract-0.21.19`, `khronos`."""
-        return f"{self.target}-{self.label}" if self.resolved else self.target
+        """Return the end of test ids: `tract-0.21.19`, `tract-0.23.9-no-fma`, `khronos`."""
+        return f"{self.target}-{self.label.replace(' ', '-')}" if self.resolved else self.target
 
     @property
     def title(self) -> str:
         """Return the target and label, the title of the column."""
         return f"{self.target} {self.label}"
+
+    @property
+    def is_native(self) -> bool:
+        """Return True for an engine with all its kernels, on the processor."""
+        return " " not in self.label
 
     @property
     def requested(self) -> str:
@@ -39,12 +46,13 @@ class SelectedEngine:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in built-in types, which are all that xdist carries."""
         resolved = dict(self.resolved) if self.resolved else None
-        return {"target": self.target, "version": self.version, "label": self.label, "resolved": resolved}
+        own = {"target": self.target, "version": self.version, "label": self.label, "platform": self.platform}
+        return {**own, "resolved": resolved}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> SelectedEngine:
         """Return the engine of `to_dict`."""
-        return cls(fields["target"], fields["version"], fields["label"], fields["resolved"])
+        return cls(fields["target"], fields["version"], fields["label"], fields["resolved"], fields["platform"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ def _identity(cell: Cell) -> dict[str, Any]:
         "target": engine.target,
         "version": engine.version,
         "label": engine.label,
+        "platform": engine.platform,
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from pytest_t2n.records.platform import on_platforms, with_platform_names
 from pytest_t2n.records.schema import (
     CellLine,
     EngineLine,
@@ -27,31 +28,35 @@ def merge_records(files: Mapping[str, Sequence[Record]], *, allow_rerun: bool = 
     """Return one run line, then the cells in the order of the plan, each graph before the first cell that has it.
 
     Shards must be all of one plan, each once. Files without a plan, such as of other engines, must be disjoint; with
-    `allow_rerun` the last file wins where a cell is in several.
+    `allow_rerun` the last file wins where a cell is in several. The same cell on another platform is another cell:
+    where files come from several, the platform is a part of the column's title.
 
     Raises:
         RecordError: a cell is missing or in two files, or the files have different plans.
     """
+    files = {name: on_platforms(records) for name, records in files.items()}
     plans = {name: [line for line in records if isinstance(line, PlanLine)] for name, records in files.items()}
     order = _check_shards(plans) if any(plans.values()) else []
-    cells: dict[str, CellLine] = {}
-    origin: dict[str, str] = {}
+    cells: dict[tuple[str, str], CellLine] = {}
+    origin: dict[tuple[str, str], str] = {}
     twice: list[str] = []
     for name, records in files.items():
         for cell in cells_of(records):
-            if cell.nodeid in cells and not allow_rerun:
-                twice.append(f"{cell.nodeid} ({origin[cell.nodeid]} and {name})")
-            cells[cell.nodeid], origin[cell.nodeid] = cell, name
+            key = cell.nodeid, "" if order else cell.platform  # shards have each cell once, wherever they ran
+            if key in cells and not allow_rerun:
+                twice.append(f"{cell.nodeid} ({origin[key]} and {name})")
+            cells[key], origin[key] = cell, name
     _refuse("in more than one file", twice)
     if order:
-        _refuse("planned and in no file", [nodeid for nodeid in order if nodeid not in cells])
-        known = set(order)
-        _refuse("in a file and not planned", [nodeid for nodeid in cells if nodeid not in known])
-        cells = {nodeid: cells[nodeid] for nodeid in order}
+        found = dict.fromkeys(nodeid for nodeid, _ in cells)
+        _refuse("planned and in no file", [nodeid for nodeid in order if nodeid not in found])
+        places = {nodeid: place for place, nodeid in enumerate(order)}
+        _refuse("in a file and not planned", [nodeid for nodeid in found if nodeid not in places])
+        cells = dict(sorted(cells.items(), key=lambda pair: places[pair[0][0]]))
     runs = [line for records in files.values() for line in records if isinstance(line, RunLine)]
     merged: list[Record] = [_merge_runs(runs)] if runs else []
     graphs = {key: text for records in files.values() for key, text in graphs_of(records).items()}
-    return [*merged, *with_graphs(cells.values(), graphs)]
+    return with_platform_names([*merged, *with_graphs(cells.values(), graphs)])
 
 
 def _check_shards(plans: Mapping[str, Sequence[PlanLine]]) -> list[str]:
@@ -83,21 +88,22 @@ def _check_shards(plans: Mapping[str, Sequence[PlanLine]]) -> list[str]:
 
 
 def _merge_runs(runs: Sequence[RunLine]) -> RunLine:
-    engines: dict[str, EngineLine] = {}
+    engines: dict[tuple[str, str], EngineLine] = {}
     for run in runs:
         for engine in run.engines:
-            known = engines.setdefault(engine.title, engine)
+            known = engines.setdefault((engine.title, engine.platform), engine)
             if known.sha256 != engine.sha256:
                 raise RecordError(f"{engine.title} is another binary in each of these files")
-    for name, version in ((name, version) for run in runs for name, version in run.versions.items()):
-        others = {run.versions[name] for run in runs if name in run.versions} - {version}
-        if others:
-            raise RecordError(f"these runs had different versions of {name}: {', '.join(sorted({version, *others}))}")
+    titles = list(dict.fromkeys(title for title, _ in engines))
     if len({run.level for run in runs}) > 1:
         raise RecordError("these runs had different levels (--t2n-level)")
     first = min(runs, key=lambda run: run.started)
     changed: dict[str, Any] = {
-        "engines": list(engines.values()),
+        "engines": sorted(engines.values(), key=lambda engine: titles.index(engine.title)),
+        # what differs is in the platforms
+        "versions": {n: v for n, v in first.versions.items() if all(run.versions.get(n) == v for run in runs)},
+        "platform": "; ".join(dict.fromkeys(run.platform for run in runs)),
+        "platforms": list({line.key: line for run in runs for line in run.platforms}.values()),
         "arguments": [one for one in first.arguments if not one.startswith(_SHARD_OPTIONS)],
     }
     return msgspec.structs.replace(first, **changed)

@@ -43,6 +43,9 @@ def outline_of(cell: CellLine, words: dict[str, str] | None = None) -> CellLine:
         ops=[same(op, op) for op in cell.ops],
         dtype=same(cell.dtype, cell.dtype),
         graph=same(cell.graph, cell.graph),
+        platform=same(cell.platform, cell.platform),
+        exported=same(cell.exported, cell.exported),
+        on=same(cell.on, cell.on),
     )
 
 

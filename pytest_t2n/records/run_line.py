@@ -1,4 +1,4 @@
-"""The run line of a session: its engines, and the versions of Python and of its packages."""
+"""The run line of a session: its engines, and where it runs."""
 
 from __future__ import annotations
 
@@ -7,50 +7,66 @@ import platform
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from importlib import metadata
+
+import msgspec
 
 from pytest_t2n.records.cell import SelectedEngine
-from pytest_t2n.records.schema import SCHEMA, EngineLine, RunLine
-from t2n_core.check.level import TractCheckTolerance
+from pytest_t2n.records.platform import this_platform
+from pytest_t2n.records.schema import SCHEMA, EngineLine, PlatformLine, RunLine
+from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
+from t2n_core.engine.processes.environment import ENGINE_THREADS
+from t2n_core.engine.provision.resolved import CPU
+from t2n_core.engine.tract.tiers import NATIVE, tier_environment, usable_features
 
-_DISTRIBUTIONS = ("pytest-t2n", "torch", "numpy", "nnef", "nnef-tools", "pytest", "pytest-xdist")
 
+def run_line(
+    engines: Iterable[SelectedEngine],
+    level: TractCheckTolerance = DEFAULT_LEVEL,
+    arguments: Sequence[str] = (),
+    *,
+    exporters: Iterable[PlatformLine] = (),
+) -> RunLine:
+    """Return the line of a session that starts now in this process.
 
-def run_line(engines: Iterable[SelectedEngine], level: TractCheckTolerance, arguments: Sequence[str]) -> RunLine:
-    """Return the line of a session that starts now in this process."""
+    `exporters` are the platforms where a bundle was exported.
+    """
+    here = this_platform()
+    platforms = {line.key: line for line in (here, *exporters)}
     return RunLine(
         schema=SCHEMA,
         started=start_time(),
-        engines=[engine_line(engine) for engine in engines],
-        versions=package_versions(),
+        engines=[engine_line(engine, here) for engine in engines],
+        versions=here.versions,
         platform=f"{sys.platform} {platform.machine()}, {os.cpu_count()} CPUs",
         level=level,
         arguments=list(arguments),
+        platforms=list(platforms.values()),
     )
 
 
-def engine_line(engine: SelectedEngine) -> EngineLine:
-    """Return the line of an engine."""
+def engine_line(engine: SelectedEngine, here: PlatformLine) -> EngineLine:
+    """Return the line of an engine on this platform."""
     resolved = engine.resolved or {}
-    return EngineLine(
+    line = EngineLine(
         engine.target,
         engine.version,
         engine.label,
         requested=engine.requested,
         kind=resolved.get("kind", ""),
         sha256=resolved.get("sha256", ""),
+        environment=dict(ENGINE_THREADS),
+        platform=engine.platform,
     )
-
-
-def package_versions() -> dict[str, str]:
-    """Return the versions of Python and of the distributions that decide about results."""
-    versions = {"python": platform.python_version()}
-    for name in _DISTRIBUTIONS:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
+    if engine.resolved is None:
+        return line
+    tier = resolved.get("tier", NATIVE)
+    return msgspec.structs.replace(
+        line,
+        tier=tier,
+        runtime=resolved.get("runtime", CPU),
+        kernels=list(usable_features(here.features, tier, here.machine)),
+        environment={**ENGINE_THREADS, **tier_environment(tier)},
+    )
 
 
 def start_time() -> str:
@@ -58,4 +74,4 @@ def start_time() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-__all__ = ["engine_line", "package_versions", "run_line", "start_time"]
+__all__ = ["engine_line", "run_line", "start_time"]

@@ -20,8 +20,26 @@ class RecordError(Exception):
     """A file of records that cannot be read; the message names the file and the line."""
 
 
+class PlatformLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A machine with its packages: what decides about numbers beside the engine. Cells name it by its key."""
+
+    key: str
+    """Digest of all other fields."""
+    system: str = ""
+    machine: str = ""
+    vendor: str = ""
+    model: str = ""
+    features: list[str] = []
+    """Vector features of the processor, as the system names them."""
+    cores: int = 0
+    environment: dict[str, str] = {}
+    """Variables that choose threads and kernels of PyTorch and numpy, where they are set."""
+    versions: dict[str, str] = {}
+    """Versions of Python and of the distributions that decide about results."""
+
+
 class EngineLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One engine of a run."""
+    """One engine of a run, on one platform."""
 
     target: str
     version: str
@@ -29,11 +47,23 @@ class EngineLine(msgspec.Struct, frozen=True, omit_defaults=True):
     requested: str = ""
     kind: str = ""
     sha256: str = ""
+    tier: str = ""
+    """The kernels that it may use: `native`, `no-fma`; empty for an engine without tiers."""
+    runtime: str = ""
+    """The runtime that it computes on: `cpu`, `cuda`, `metal`."""
+    kernels: list[str] = []
+    """Features of the processor whose kernels it can use, as the engine names them."""
+    environment: dict[str, str] = {}
+    """Variables of its process that choose kernels and threads."""
+    platform: str = ""
+    """Key of the platform."""
+    on: str = ""
+    """Name of the platform in the title, in a file with cells of several."""
 
     @property
     def title(self) -> str:
-        """Return the target and label, the title of the column."""
-        return f"{self.target} {self.label}"
+        """Return target, label and, in a file with several, the platform: the title of the column."""
+        return column_title(self.target, self.label, self.on)
 
 
 class OutputLine(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -121,7 +151,8 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     archive_bytes: int = 0
     facts: dict[str, Any] = {}
     reused: bool = False
-    """True for a result of an earlier session with the same archive, numbers, engine and comparison (`--t2n-reuse`)."""
+    """True for a result of an earlier session on the same platform, with the same archive, numbers, engine, kernels and
+    comparison (`--t2n-reuse`)."""
     op: str = ""
     """The operator that the case is about, where the test names one (property `t2n_op`)."""
     ops: list[str] = []
@@ -131,11 +162,17 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     graph: str = ""
     """Key of the graph line with the graph that the engine was given."""
     benchmark: BenchmarkLine | None = None
+    platform: str = ""
+    """Key of the platform where the cell was judged."""
+    exported: str = ""
+    """Key of the platform where the archive and the expected outputs were made, if that is another one (bundles)."""
+    on: str = ""
+    """Name of the platform in the title of the column, in a file with cells of several."""
 
     @property
     def engine(self) -> str:
         """Return the title of the column."""
-        return f"{self.target} {self.label}"
+        return column_title(self.target, self.label, self.on)
 
 
 class RunLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="run"):
@@ -151,6 +188,8 @@ class RunLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type",
     level: TractCheckTolerance = DEFAULT_LEVEL
     """Tolerance of cases that name none."""
     arguments: list[str] = []
+    platforms: list[PlatformLine] = []
+    """The platforms of the cells, and those where bundles were exported."""
 
 
 class PlanLine(msgspec.Struct, frozen=True, tag_field="type", tag="plan"):
@@ -179,12 +218,17 @@ class GraphLine(msgspec.Struct, frozen=True, tag_field="type", tag="graph"):
 Record = RunLine | CellLine | PlanLine | GraphLine
 
 
+def column_title(target: str, label: str, on: str = "") -> str:
+    """Return the title of a column: `tract 0.23.9 no-fma`, with the platform `tract 0.23.9 on aarch64`."""
+    return f"{target} {label} on {on}" if on else f"{target} {label}"
+
+
 def cells_of(records: Iterable[Record]) -> list[CellLine]:
-    """Return the cells; of several records of one node id the last."""
-    found: dict[str, CellLine] = {}
+    """Return the cells; of several records of one node id on one platform the last."""
+    found: dict[tuple[str, str], CellLine] = {}
     for record in records:
         if isinstance(record, CellLine):
-            found[record.nodeid] = record
+            found[record.nodeid, record.platform] = record
     return list(found.values())
 
 
@@ -214,10 +258,12 @@ __all__ = [
     "GraphLine",
     "OutputLine",
     "PlanLine",
+    "PlatformLine",
     "Record",
     "RecordError",
     "RunLine",
     "cells_of",
+    "column_title",
     "graphs_of",
     "with_graphs",
 ]

@@ -1,4 +1,4 @@
-"""Badges for shields.io, one per engine version."""
+"""Badges for shields.io: one per engine version, with the worst of its kernel tiers, and one per other tier."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from collections.abc import Sequence
 
 from pytest_t2n.records.schema import CellLine
 from pytest_t2n.report.matrix import Matrix, count_statuses, is_surprise
+from pytest_t2n.report.tiers import releases_of, worst_of
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def badges(matrix: Matrix) -> dict[str, str]:
     """Return the JSON text of each badge by its file name, such as `badge-tract-0.21.19.json`."""
+    titles = {matrix.columns[index].title: matrix.column(index) for index in range(len(matrix.columns))}
+    for release in releases_of(matrix.columns):
+        worst = (worst_of(row.cells[index] for index in release.columns) for row in matrix.rows)
+        titles[release.name] = [cell for cell in worst if cell is not None]
     found = {}
-    for index, engine in enumerate(matrix.columns):
-        cells = matrix.column(index)
+    for title, cells in titles.items():
         if cells:
-            name = _UNSAFE.sub("_", f"badge-{engine.target}-{engine.label}.json")
-            found[name] = json.dumps(_badge(engine.title, cells), indent=2, sort_keys=True) + "\n"
+            name = _UNSAFE.sub("_", f"badge-{title.replace(' ', '-', 1)}.json")
+            found[name] = json.dumps(_badge(title, cells), indent=2, sort_keys=True) + "\n"
     return found
 
 

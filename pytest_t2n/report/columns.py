@@ -11,6 +11,7 @@ from statistics import median
 from pytest_t2n.records.schema import CellLine, EngineLine
 from pytest_t2n.report.matrix import Matrix, count_statuses, is_surprise
 from t2n_core.check.level import LEVELS
+from t2n_core.engine.tract.tiers import NATIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ def columns_of(matrix: Matrix) -> list[Column]:
         levels = Counter(cell.level for cell in cells if cell.status == "pass" and cell.level)
         own = times.get(index)
         latency = _latency(own, before) if own else None
-        before = own or before
+        if engine.tier in ("", NATIVE):  # a tier is compared with its own release
+            before = own or before
         surprises, reused = sum(map(is_surprise, cells)), sum(cell.reused for cell in cells)
         found.append(Column(engine, len(cells), count_statuses(cells), Counter(levels), surprises, reused, latency))
     return found

@@ -12,11 +12,12 @@ import msgspec
 
 from pytest_t2n.records.schema import CellLine, Record
 from pytest_t2n.report.matrix import Matrix, is_surprise
+from pytest_t2n.report.tiers import releases_of, tiers_of, worst_text
 
 _COLUMNS = (
     "nodeid", "case", "target", "version", "label", "status", "stage", "level", "required", "expected", "reused",
     "op", "dtype", "error_class", "message", "fingerprint", "max_abs", "max_rel", "seconds", "archive_bytes",
-    "archive_sha256",
+    "archive_sha256", "tier", "runtime", "worst_of_tiers", "platform", "exported",
 )  # fmt: skip
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -26,8 +27,9 @@ def matrix_csv(matrix: Matrix) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(_COLUMNS)
-    lines = [(row, cell) for row in matrix.rows for cell in row.cells if cell is not None]
-    for row, cell in lines:
+    releases = {index: release for release in releases_of(matrix.columns) for index in release.columns}
+    lines = [(row, n, cell) for row in matrix.rows for n, cell in enumerate(row.cells) if cell is not None]
+    for row, column, cell in lines:
         error = cell.error
         own: dict[str, Any] = {
             "op": row.op,
@@ -38,6 +40,9 @@ def matrix_csv(matrix: Matrix) -> str:
             "max_abs": _worst(cell, "max_abs"),
             "max_rel": _worst(cell, "max_rel"),
             "seconds": f"{sum(cell.times.values()):.6f}",
+            "tier": matrix.columns[column].tier,
+            "runtime": matrix.columns[column].runtime,
+            "worst_of_tiers": worst_text(tiers_of(matrix, row, releases[column])),
         }
         values = (own[name] if name in own else getattr(cell, name) for name in _COLUMNS)
         writer.writerow([_safe(value) for value in values])
@@ -53,7 +58,9 @@ def matrix_ctrf(matrix: Matrix) -> str:
     summary = {"tests": len(tests), **counts, "pending": 0, "start": started, "stop": started + spent}
     versions = matrix.runs[0].versions if matrix.runs else {}
     tool = {"name": "pytest-t2n", "version": versions.get("pytest-t2n", "")}
-    results = {"tool": tool, "summary": summary, "tests": tests, "environment": {"extra": versions}}
+    platforms = [msgspec.to_builtins(line) for run in matrix.runs for line in run.platforms]
+    extra = {**versions, "platforms": platforms}
+    results = {"tool": tool, "summary": summary, "tests": tests, "environment": {"extra": extra}}
     document = {"reportFormat": "CTRF", "specVersion": "0.0.0", "results": results}
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
@@ -79,6 +86,8 @@ def _test(cell: CellLine) -> dict[str, Any]:
         "tags": [cell.engine],
         "extra": {"case": cell.case, "engine": cell.engine, "stage": cell.stage, "level": cell.level},
     }
+    if cell.platform:
+        test["extra"]["platform"] = cell.platform
     if cell.error is not None and (is_surprise(cell) or cell.expected):
         test["message"] = cell.error.message
         if cell.error.details:

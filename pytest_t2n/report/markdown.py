@@ -6,6 +6,7 @@ from pytest_t2n.records.changes import compare_matrices, count_changes
 from pytest_t2n.records.schema import CellLine
 from pytest_t2n.report.causes import message_gist
 from pytest_t2n.report.matrix import Matrix, count_statuses, is_surprise
+from pytest_t2n.report.tiers import releases_of, tier_changes
 
 _FAILURES = 40
 _CHANGES = 12
@@ -21,8 +22,9 @@ def summary_markdown(matrix: Matrix, baseline: Matrix | None = None) -> str:
     if reused:
         lines[-1] += f", {reused} of them of earlier sessions"
     changes = _changes(baseline, matrix) if baseline is not None else []
-    lines += changes
-    shown = _FAILURES - len(changes)
+    kernels = _kernels(matrix)
+    lines += kernels + changes
+    shown = _FAILURES - len(changes) - len(kernels)
     lines += ["", f"| engine | {' | '.join(statuses)} |", f"| --- |{' ---: |' * len(statuses)}"]
     for index, engine in enumerate(matrix.columns):
         counts = count_statuses(matrix.column(index))
@@ -34,6 +36,24 @@ def summary_markdown(matrix: Matrix, baseline: Matrix | None = None) -> str:
     if len(failures) > shown:
         lines += ["", f"… and {len(failures) - shown} more; see `index.html`"]
     return "\n".join(lines) + "\n"
+
+
+def _kernels(matrix: Matrix) -> list[str]:
+    """Return the cases whose status differs between the kernel tiers of a release."""
+    changes = tier_changes(matrix)
+    differing = [change for change in changes if change.status_differs]
+    if not any(len(release.columns) > 1 for release in releases_of(matrix.columns)):
+        return []
+    counts = f"{len(differing)} have another status, {len(changes) - len(differing)} only another level"
+    lines = ["", f"With other kernels of the same release: {counts}"]
+    if differing:
+        lines += ["", "| case | release | worst | each tier |", "| --- | --- | --- | --- |"]
+    for change in differing[:_CHANGES]:
+        words = (change.row.case, change.release, change.worst, change.text)
+        lines.append(f"| {' | '.join(_escaped(word) for word in words)} |")
+    if len(differing) > _CHANGES:
+        lines += ["", f"… and {len(differing) - _CHANGES} more; see `index.html`"]
+    return lines
 
 
 def _changes(before: Matrix, after: Matrix) -> list[str]:

@@ -8,11 +8,13 @@ from collections import Counter
 
 import jinja2
 
+from pytest_t2n.records.platform import describe_platform
 from pytest_t2n.report.causes import find_causes
 from pytest_t2n.report.columns import columns_of, is_measured
 from pytest_t2n.report.matrix import Matrix, is_surprise
 from pytest_t2n.report.payload import payload_of
 from pytest_t2n.report.support import op_support
+from pytest_t2n.report.tiers import releases_of, tier_changes
 from t2n_core.check.level import LEVELS
 
 _SCRIPTS = ("data.js", "grid.js", "evidence.js", "changes.js", "main.js")
@@ -29,6 +31,7 @@ def matrix_page(matrix: Matrix, baseline: Matrix | None = None) -> str:
         lstrip_blocks=True,
     )
     environment.filters["duration"] = _duration
+    environment.filters["platform"] = describe_platform
     style = _source(environment, "matrix.css")
     body = "\n".join(_source(environment, name) for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{body}\n}})();\n'
@@ -43,6 +46,8 @@ def matrix_page(matrix: Matrix, baseline: Matrix | None = None) -> str:
         levels=[level.value for level in LEVELS],
         causes=causes,
         support=op_support(matrix),
+        tiers=tier_changes(matrix),
+        with_tiers=any(len(release.columns) > 1 for release in releases_of(matrix.columns)),
         baseline=baseline,
         parallel=_is_parallel(matrix),
         measured=is_measured(matrix),

@@ -16,12 +16,16 @@ from typing import Any
 
 import msgspec
 
+from pytest_t2n.records.platform import describe_platform
 from pytest_t2n.records.schema import CellLine, EngineLine
 from pytest_t2n.report.causes import Cause, cause_key
 from pytest_t2n.report.matrix import Matrix, Row, is_surprise
 from pytest_t2n.report.support import row_support
+from pytest_t2n.report.tiers import tier_changes
 from t2n_core.check.level import LEVELS
 from t2n_core.check.stage import Stage, Status
+from t2n_core.engine.provision.resolved import CPU
+from t2n_core.engine.tract.tiers import NATIVE
 
 _BLOCK = 256
 """Cells per block of evidence."""
@@ -36,7 +40,7 @@ _MESSAGE = 4_000
 _DIGITS = 5
 _ON_THE_GRID = (
     "type", "schema", "case", "target", "version", "label", "status", "stage", "level", "expected", "reused", "op",
-    "dtype",
+    "dtype", "on",
 )  # fmt: skip
 """Fields of a cell that its row, its column or its code contain already."""
 
@@ -72,7 +76,10 @@ def select_option(engine: EngineLine) -> str:
     """Return the option of pytest that selects this engine."""
     if engine.target == "khronos":
         return "--t2n-khronos"
-    return f"--t2n-tract={engine.requested if engine.kind == 'cli' else engine.version}"
+    words = [f"--t2n-tract={engine.requested if engine.kind == 'cli' else engine.version}"]
+    words += [f"--t2n-cpu={engine.tier}"] if engine.tier not in ("", NATIVE) else []
+    words += [f"--t2n-runtime={engine.runtime}"] if engine.runtime not in ("", CPU) else []
+    return " ".join(words)
 
 
 def _grid(matrix: Matrix, rows: Sequence[Row], causes: Sequence[Cause], baseline: Matrix | None) -> dict[str, Any]:
@@ -91,9 +98,17 @@ def _grid(matrix: Matrix, rows: Sequence[Row], causes: Sequence[Cause], baseline
         )  # fmt: skip
     return {
         "columns": [
-            {"title": one.title, "target": one.target, "label": one.label, "select": select_option(one)}
+            {
+                "title": one.title,
+                "target": one.target,
+                "label": one.title.removeprefix(f"{one.target} "),
+                "select": select_option(one),
+                "kernels": " ".join(one.kernels),
+            }
             for one in matrix.columns
         ],
+        "tiers": _tiers(matrix),
+        "platforms": {line.key: describe_platform(line) for run in matrix.runs for line in run.platforms},
         "statuses": [status.value for status in Status],
         "stages": [stage.value for stage in Stage],
         "levels": [level.value for level in LEVELS],
@@ -105,6 +120,14 @@ def _grid(matrix: Matrix, rows: Sequence[Row], causes: Sequence[Cause], baseline
         "block": _BLOCK,
         "baseline": _baseline(baseline),
     }
+
+
+def _tiers(matrix: Matrix) -> dict[str, str]:
+    """Return what is published of each case that other kernels change: `tract 0.23.9: pass approximate (no-fma)`."""
+    found: dict[str, list[str]] = {}
+    for change in tier_changes(matrix):
+        found.setdefault(change.row.case, []).append(f"{change.release}: {change.worst}")
+    return {case: "; ".join(texts) for case, texts in found.items()}
 
 
 def _cause(cause: Cause) -> dict[str, str]:

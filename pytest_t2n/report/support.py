@@ -48,7 +48,7 @@ def support_ranges(shares: Sequence[Share]) -> str:
 
 def row_support(matrix: Matrix, row: Row) -> str:
     """Return the ranges over the released versions of tract; in a matrix without any, over all engines."""
-    return support_ranges([_share(matrix, index, [row]) for index in _ladder(matrix)])
+    return support_ranges([_share(matrix, columns, [row]) for columns in _ladder(matrix)])
 
 
 def op_support(matrix: Matrix) -> list[OpSupport]:
@@ -60,21 +60,30 @@ def op_support(matrix: Matrix) -> list[OpSupport]:
     ladder = _ladder(matrix)
     found = []
     for op, rows in sorted(by_op.items()):
-        shares = [_share(matrix, index, rows) for index in range(len(matrix.columns))]
-        text = support_ranges([shares[index] for index in ladder])
-        found.append(OpSupport(op, len(rows), text, tuple(shares)))
+        shares = tuple(_share(matrix, columns, rows) for columns in ladder)
+        found.append(OpSupport(op, len(rows), support_ranges(shares), shares))
     return found
 
 
-def _ladder(matrix: Matrix) -> list[int]:
-    """Return the columns with an order: the user's own binary stands beside the releases, not between them."""
-    releases = [i for i, e in enumerate(matrix.columns) if e.target == "tract" and e.kind != "cli"]
-    return releases or list(range(len(matrix.columns)))
+def _ladder(matrix: Matrix) -> list[list[int]]:
+    """Return the columns of each release in order, with all its kernel tiers, runtimes and platforms.
+
+    The user's own binary stands beside the releases, not between them.
+    """
+    releases: dict[str, list[int]] = {}
+    for index, engine in enumerate(matrix.columns):
+        if engine.target == "tract" and engine.kind != "cli":
+            releases.setdefault(engine.version, []).append(index)
+    return list(releases.values()) or [[index] for index in range(len(matrix.columns))]
 
 
-def _share(matrix: Matrix, index: int, rows: Sequence[Row]) -> Share:
-    cells = [cell for row in rows if (cell := row.cells[index]) is not None and cell.status not in _UNKNOWN]
-    return Share(matrix.columns[index].label, sum(is_proven(cell) for cell in cells), len(cells))
+def _share(matrix: Matrix, columns: Sequence[int], rows: Sequence[Row]) -> Share:
+    """Return the share of cases that passed in all of these columns where they ran."""
+    known = [[cell for i in columns if (cell := row.cells[i]) and cell.status not in _UNKNOWN] for row in rows]
+    ran = [cells for cells in known if cells]
+    first = matrix.columns[columns[0]]
+    name = first.version if first.target == "tract" and first.kind != "cli" else first.label
+    return Share(name, sum(all(map(is_proven, cells)) for cells in ran), len(ran))
 
 
 def _runs(labels: Sequence[str], whole: Sequence[bool]) -> list[str]:

@@ -19,7 +19,8 @@ import msgspec
 import pytest
 
 from pytest_t2n.records.cell import Cell
-from pytest_t2n.records.schema import RecordError, RunLine
+from pytest_t2n.records.platform import with_key
+from pytest_t2n.records.schema import PlatformLine, RecordError, RunLine
 from t2n_core.check.level import TractCheckTolerance
 from t2n_core.files import put_in_place, write_whole
 
@@ -68,6 +69,13 @@ class Manifest(msgspec.Struct, frozen=True):
     schema: int
     versions: dict[str, str]
     checks: list[CheckEntry]
+    platform: PlatformLine | None = None
+    """The platform of the export; None in a bundle of an older version."""
+
+    @property
+    def exporter(self) -> PlatformLine:
+        """Return the platform of the export; of an older bundle only its packages are known."""
+        return self.platform or with_key(PlatformLine("", versions=self.versions))
 
 
 def start_bundle(directory: Path) -> None:
@@ -99,15 +107,15 @@ def finish_bundle(directory: Path, run: RunLine) -> int:
     """Write the manifest; return the number of checks. Raises OSError."""
     files = sorted((directory / _ENTRIES).glob("*.json"))
     entries = [msgspec.json.decode(path.read_bytes(), type=CheckEntry) for path in files]
-    write_manifest(directory, entries, run.versions)
+    write_manifest(directory, entries, run.platforms[0])
     shutil.rmtree(directory / _ENTRIES, ignore_errors=True)
     return len(entries)
 
 
-def write_manifest(directory: Path, entries: Iterable[CheckEntry], versions: dict[str, str]) -> None:
-    """Write the manifest of these checks. Raises OSError."""
+def write_manifest(directory: Path, entries: Iterable[CheckEntry], exporter: PlatformLine) -> None:
+    """Write the manifest of these checks, exported on a platform. Raises OSError."""
     checks = sorted(entries, key=lambda entry: (entry.nodeid, entry.archive, entry.samples))
-    data = msgspec.json.format(msgspec.json.encode(Manifest(SCHEMA, versions, checks)), indent=1)
+    data = msgspec.json.format(msgspec.json.encode(Manifest(SCHEMA, exporter.versions, checks, exporter)), indent=1)
     write_whole(directory / MANIFEST, data + b"\n")
 
 

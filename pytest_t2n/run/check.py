@@ -27,8 +27,7 @@ def check_result(cell: Cell, settings: Settings, result: ExportResult, required:
         outcome = _checked(settings, result, inputs, required, timeout)
     except Exception as exc:
         outcome = Outcome.from_error(exc, "compare")
-    if not outcome.engine:
-        outcome = replace(outcome, engine=cell.engine.title)
+    outcome = replace(outcome, engine=cell.engine.title)  # with its tier and runtime, of which a check knows nothing
     return outcome if outcome.passed else _explained(settings, result, inputs, outcome, required, timeout)
 
 

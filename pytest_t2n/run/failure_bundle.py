@@ -8,11 +8,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.file import encode
 from pytest_t2n.records.from_outcome import outcome_record
-from pytest_t2n.records.run_line import package_versions
+from pytest_t2n.records.platform import this_platform
 from pytest_t2n.run.bundles import CheckInputs, npz_of, write_check, write_manifest
 from pytest_t2n.run.export_summary import graph_text
+from t2n_core.engine.provision.resolved import CPU
+from t2n_core.engine.tract.tiers import NATIVE
 
 if TYPE_CHECKING:
     from t2n_core.check.outcome import Outcome
@@ -40,19 +43,27 @@ def write_failure_bundle(
 def _write_failure(folder: Path, inputs: CheckInputs, outcome: Outcome, actual: Sequence[Sequence[Any]]) -> str:
 
     cell = inputs.cell
-    write_manifest(folder, [write_check(folder, inputs)], package_versions())
+    write_manifest(folder, [write_check(folder, inputs)], this_platform())
     (folder / "outcome.json").write_text(encode(outcome_record(cell, outcome)) + "\n", encoding="utf-8")
     (folder / "numbers.npz").write_bytes(npz_of(inputs.samples, actual))
     graph = graph_text(inputs.archive)
     if graph:
         (folder / "graph.nnef").write_bytes(graph)
-    binary = bool(cell.engine.resolved) and cell.engine.resolved is not None and cell.engine.resolved["kind"] == "cli"
-    selected = f"path:{cell.engine.resolved['library']}" if binary and cell.engine.resolved else cell.engine.version
-    select = "--khronos" if cell.engine.target == "khronos" else f"--tract {selected}"
-    command = f"t2n matrix run --bundle {folder} {select}"
+    command = f"t2n matrix run --bundle {folder} {_selection(cell.engine)}"
     text = f"# {cell.nodeid}\n\n{outcome.status.value} at stage {outcome.stage.value} in {cell.engine.title}\n"
     (folder / "README.md").write_text(f"{text}\n    {command}\n\n```\n{outcome.describe()}\n```\n", encoding="utf-8")
     return f"reproduce: {command}"
+
+
+def _selection(engine: SelectedEngine) -> str:
+    """Return the options of `t2n matrix run` that select an engine."""
+    fields = engine.resolved
+    if fields is None:
+        return "--khronos"
+    words = [f"--tract path:{fields['library']}" if fields["kind"] == "cli" else f"--tract {engine.version}"]
+    words += [f"--cpu {fields['tier']}"] if fields["tier"] != NATIVE else []
+    words += [f"--runtime {fields['runtime']}"] if fields["runtime"] != CPU else []
+    return " ".join(words)
 
 
 def _actual(inputs: CheckInputs, outcome: Outcome, result: ExportResult, timeout: float) -> Sequence[Sequence[Any]]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from filelock import FileLock, Timeout
 
+from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.from_outcome import REUSED
 from pytest_t2n.run.bundles import CheckInputs
 from t2n_core.files import write_whole
@@ -46,16 +46,19 @@ def reuse_result(cache_dir: Path, inputs: CheckInputs, check: Callable[[], Outco
 
 
 def key_of(inputs: CheckInputs) -> str:
-    """Return a digest of all that decides about a result: archive, inputs, expected outputs, engine, comparison."""
+    """Return a digest of all that decides about a result.
+
+    That is archive, inputs, expected outputs, comparison, and the engine with its kernels on a platform.
+    """
     import numpy as np
 
     from t2n_core.check.parity import archive_digest
 
     engine = inputs.cell.engine
     digest = sha256()
-    binary = engine.resolved["sha256"] if engine.resolved else _khronos_versions()
     names = "\0".join((*inputs.output_names, "", *inputs.constant_outputs))
-    for word in (COMPARISON, archive_digest(inputs.archive)[0], engine.target, binary, inputs.tolerance, names):
+    archive = archive_digest(inputs.archive)[0]
+    for word in (COMPARISON, archive, engine.target, *_engine_words(engine), inputs.tolerance, names):
         digest.update(f"{word}\n".encode())
     for sample in inputs.samples:
         digest.update(f"{sorted(sample.sizes.items())}\n".encode())
@@ -113,8 +116,10 @@ def _read_result(path: Path, inputs: CheckInputs) -> Outcome | None:
         return None
 
 
-def _khronos_versions() -> str:
-    return " ".join(metadata.version(name) for name in ("nnef", "nnef-tools", "pytest-t2n"))
+def _engine_words(engine: SelectedEngine) -> tuple[str, ...]:
+    """Return what tells an engine from others; the versions of the Khronos tools are facts of the platform."""
+    fields = engine.resolved or {}
+    return (engine.platform, *(fields.get(name, "") for name in ("sha256", "tier", "runtime")))
 
 
 def _numbers(fields: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""One engine per process and version: started on first use, closed at exit, never shared with a forked process."""
+"""One engine per process, version, tier and runtime.
+
+It is started on first use, closed at exit, and never shared with a forked process.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from t2n_core.engine.tract.cli_backend import CliEngine
 from t2n_core.engine.tract.engine import TractEngine
 
 TractRunner = TractEngine | CliEngine
-_Key = tuple[EngineKind, str, Path]
+_Key = tuple[EngineKind, str, Path, str, str]
 
 _lock = threading.Lock()
 _engines: dict[_Key, TractRunner] = {}
@@ -20,7 +23,7 @@ _engines: dict[_Key, TractRunner] = {}
 
 def engine_for(resolved: ResolvedEngine) -> TractRunner:
     """Return this process's engine for `resolved`; nothing is started before its first job."""
-    key = (resolved.kind, resolved.version, resolved.library)
+    key = (resolved.kind, resolved.version, resolved.library, resolved.tier, resolved.runtime)
     with _lock:
         if key not in _engines:
             _engines[key] = TractEngine(resolved) if resolved.kind == "wheel" else CliEngine(resolved)

@@ -69,8 +69,12 @@ class Evidence {
     const fact = (name, value) => value && list.append(element("dt", {}, name), element("dd", {}, value));
     fact("status", `${cell.status} at stage ${cell.stage}${cell.surprise ? "" : cell.expected ? " (expected)" : ""}`);
     fact("level", cell.level ? `${cell.level} reached, ${facts.required || "none"} required` : facts.required && `none reached, ${facts.required} required`);
+    fact("worst of its kernel tiers", this.data.tiers[row.id]);
+    fact("kernels", this.data.columns[column].kernels);
+    fact("judged on", this.data.platforms[facts.platform]);
+    fact("exported on", this.data.platforms[facts.exported]);
     fact("expected", facts.expected);
-    fact("reused", cell.reused && "from an earlier session: same archive, numbers, engine and comparison");
+    fact("reused", cell.reused && "from an earlier session: same archive, numbers, engine, kernels, platform and comparison");
     fact("error", error.error_class);
     fact("operator", error.op || row.op || row.ops.join(", "));
     fact("module", error.module_path);

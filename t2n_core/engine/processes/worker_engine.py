@@ -17,12 +17,30 @@ from t2n_core.errors import InputError
 class WorkerEngine:
     """One worker process at a time. Jobs of several threads run one after the other."""
 
-    def __init__(self, module: str, *arguments: str, grace: float = 0.0) -> None:
-        """Take the worker's command, `python -m module arguments`; it gets `grace` seconds beyond a job's own time."""
+    def __init__(
+        self, module: str, *arguments: str, grace: float = 0.0, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Take the worker's command, `python -m module arguments`, and its own variables.
+
+        A worker gets `grace` seconds beyond a job's own time.
+        """
         self._command = (module, *arguments)
+        self._environment = environment
         self._grace = grace
         self._lock = threading.Lock()
         self._worker: WorkerProcess | None = None
+
+    def why_unusable(self) -> str:
+        """Return why the worker cannot work on this machine, '' if it can; it is started if need be."""
+        answer = Answer()
+        with self._lock:
+            try:
+                usable = self._ready_worker(answer) is not None
+            except WorkerDied as death:
+                self._worker = None
+                answer.take_death(death.exit_code, death.stderr, killed_by_us=death.killed_by_us)
+                usable = False
+        return "" if usable else answer.reply().message
 
     def close(self) -> None:
         with self._lock:
@@ -75,7 +93,7 @@ class WorkerEngine:
             self._worker.abandon()
             self._worker = None
         if self._worker is None:
-            self._worker = WorkerProcess(*self._command)
+            self._worker = WorkerProcess(*self._command, environment=self._environment)
             first = self._worker.wait_ready()
             if first.header["event"] == "failed":
                 self._worker.close()

@@ -10,9 +10,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import IO, Any, cast
 
+from t2n_core.engine.processes.environment import worker_environment
 from t2n_core.engine.processes.excerpt import Excerpt
 from t2n_core.engine.processes.wire import Frame, WireError, read_frame, write_frame
 from t2n_core.engine.protocol import Array
@@ -20,7 +20,6 @@ from t2n_core.engine.protocol import Array
 START_TIMEOUT = 120.0
 """Seconds until a worker must be ready; it takes a tenth of one on an idle machine."""
 CLOSE_TIMEOUT = 5.0
-_SINGLE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
 class WorkerDied(Exception):  # noqa: N818  the event, as the caller handles it
@@ -33,35 +32,21 @@ class WorkerDied(Exception):  # noqa: N818  the event, as the caller handles it
         self.killed_by_us = killed_by_us
 
 
-def single_threaded_environment() -> dict[str, str]:
-    """Return the environment of a process with one thread per engine and short panics."""
-    environment = {**os.environ, **dict.fromkeys(_SINGLE_THREAD, "1"), "RUST_BACKTRACE": "0"}
-    for name in ("RUST_LIB_BACKTRACE", "PYTHONFAULTHANDLER"):
-        environment.pop(name, None)  # they would write into the engine's last words
-    return environment
-
-
-def worker_environment() -> dict[str, str]:
-    """Return a single-threaded environment in which this package can be imported from where it lies."""
-    environment = single_threaded_environment()
-    home = str(Path(__file__).resolve().parents[3])
-    others = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
-    environment["PYTHONPATH"] = os.pathsep.join([home, *others])
-    return environment
-
-
 class WorkerProcess:
     """A started worker. Every method may raise WorkerDied, after which the object is of no more use."""
 
-    def __init__(self, module: str, *arguments: str) -> None:
-        """Start that module of ours. Does not wait until it is ready: `wait_ready` does."""
+    def __init__(self, module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+        """Start that module of ours. Does not wait until it is ready: `wait_ready` does.
+
+        The variables of `environment` are added to those of `worker_environment`.
+        """
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", module, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
-            env=worker_environment(),
+            env={**worker_environment(), **(environment or {})},
             start_new_session=True,  # Ctrl-C in the terminal does not reach it, and the group can be killed at once
         )
         self._owner = os.getpid()

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from t2n_core.engine.tract.tiers import NATIVE, tier_environment
+
 EngineKind = Literal["wheel", "cli"]
+CPU = "cpu"
+"""The runtime of every release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +27,21 @@ class ResolvedEngine:
     """SHA-256 of `library`, in hexadecimal."""
     requested: str
     """The item of the version spec that asked for it, as written."""
+    tier: str = NATIVE
+    """The kernels that it may use: `native`, or `no-fma` for those of a processor without FMA."""
+    runtime: str = CPU
+    """The runtime that it computes on: `cpu`, or what the library has besides, as `cuda`."""
 
     @property
     def label(self) -> str:
-        """Return a name that is unique within one resolution: `0.21.19`, or `path-0.23.5` for a binary."""
-        return self.version if self.kind == "wheel" else f"path-{self.version}"
+        """Return a name that is unique within one session: `0.21.19`, `0.23.9 no-fma`, `path-0.23.5` for a binary."""
+        name = self.version if self.kind == "wheel" else f"path-{self.version}"
+        return " ".join([name, *(one for one in (self.tier, self.runtime) if one not in (NATIVE, CPU))])
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the variables by which the library of this tier chooses its kernels."""
+        return tier_environment(self.tier)
 
     def to_dict(self) -> dict[str, str]:
         return {
@@ -36,6 +50,8 @@ class ResolvedEngine:
             "library": str(self.library),
             "sha256": self.sha256,
             "requested": self.requested,
+            "tier": self.tier,
+            "runtime": self.runtime,
         }
 
     @classmethod
@@ -53,4 +69,6 @@ class ResolvedEngine:
             library=Path(fields["library"]),
             sha256=fields["sha256"],
             requested=fields["requested"],
+            tier=fields["tier"],
+            runtime=fields["runtime"],
         )

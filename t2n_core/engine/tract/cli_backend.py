@@ -26,9 +26,9 @@ import numpy as np
 from packaging.version import InvalidVersion, Version
 
 from t2n_core.engine.processes.death import explain_death, first_panic
+from t2n_core.engine.processes.environment import single_threaded_environment
 from t2n_core.engine.processes.excerpt import Excerpt
 from t2n_core.engine.processes.wire import plain_array
-from t2n_core.engine.processes.worker_process import single_threaded_environment
 from t2n_core.engine.protocol import Array, EngineReply, EngineStage
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.engine.tract.engine import MEMORY_LIMIT, GraphStage
@@ -162,7 +162,7 @@ class CliEngine:
             command = [str(self.resolved.library), str(archive.absolute()), "-f", "nnef", *flags]
             command += ["run", f"--input-from-bundle={given}", f"--save-outputs={got}"]
             command += ["--allow-float-casts"] if float16 else []
-            exit_code, stderr, killed = _execute(command, timeout, memory)
+            exit_code, stderr, killed = _execute(command, timeout, memory, self.resolved.environment)
             reached = _reached(stderr)
             if exit_code == 1:  # an error that the command line reports; a panic exits with 101
                 return EngineReply("error", reached, _error_text(stderr), stderr)
@@ -188,7 +188,9 @@ def _save_npz(path: Path, inputs: Mapping[str, Array]) -> None:
                 np.lib.format.write_array(entry, plain, allow_pickle=False)
 
 
-def _execute(command: Sequence[str], timeout: float, memory: int) -> tuple[int, str, bool]:
+def _execute(
+    command: Sequence[str], timeout: float, memory: int, environment: Mapping[str, str]
+) -> tuple[int, str, bool]:
     """Run a command and return its exit code, its stderr, and True if it was killed here."""
     killed = False
     process = subprocess.Popen(
@@ -196,7 +198,8 @@ def _execute(command: Sequence[str], timeout: float, memory: int) -> tuple[int, 
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        env={**single_threaded_environment(), "TRACT_LOG": "cli=info,tract=info"},  # these lines tell the stage
+        # these lines tell the stage
+        env={**single_threaded_environment(), **environment, "TRACT_LOG": "cli=info,tract=info"},
         start_new_session=True,
     )
     if sys.platform == "linux":

@@ -48,8 +48,11 @@ _COMPLEX_CODES = {"c8": 0x54, "c16": 0x58}
 class TractDriver:
     """One loaded library, with every registry that it has switched on."""
 
-    def __init__(self, library: Path) -> None:
-        """Load the library. Raises EngineLoadError if this system cannot load the file or it is not tract."""
+    def __init__(self, library: Path, runtime: str | None = None) -> None:
+        """Load the library; graphs run on `runtime`, such as `cuda`, by default on the processor.
+
+        Raises EngineLoadError if this system cannot load the file, it is not tract, or the runtime is not there.
+        """
         try:
             self.lib = c.CDLL(str(library))  # local symbols: several versions do not see each other
             self.lib.tract_version.restype = c.c_char_p
@@ -72,6 +75,13 @@ class TractDriver:
             "tract_nnef_enable_extended_identifier_syntax", "tract_nnef_allow_extended_identifier_syntax"
         ):
             self.check(extended(self._nnef, c.c_bool(True)), EngineLoadError)
+        self.runtime = None if runtime is None else self._runtime(runtime)
+        """The handle of a runtime; None for the processor, which needs none."""
+
+    def _runtime(self, name: str) -> c.c_void_p:
+        out = c.c_void_p()
+        self.check(self.function("tract_runtime_for_name")(name.encode(), c.byref(out)), EngineLoadError)
+        return out
 
     def _enable(self, registry: str) -> bool:
         if enable := self.find(f"tract_nnef_enable_{registry}"):
@@ -245,8 +255,12 @@ class TractModel:
                 hint="the stages raw and declutter can be run up to tract 0.22",
             )
         out = c.c_void_p()
-        convert = driver.function("tract_model_into_runnable")
-        driver.check(convert(c.byref(self._pointer), c.byref(out)), EngineOptimiseError)
+        if driver.runtime is not None:
+            prepare = driver.function("tract_runtime_prepare")
+            failed = prepare(driver.runtime, c.byref(self._pointer), c.byref(out))
+        else:
+            failed = driver.function("tract_model_into_runnable")(c.byref(self._pointer), c.byref(out))
+        driver.check(failed, EngineOptimiseError)
         return TractRunnable(driver, out)
 
 

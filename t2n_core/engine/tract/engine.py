@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from t2n_core.engine.processes.worker_engine import WorkerEngine
 from t2n_core.engine.protocol import Array, EngineReply
-from t2n_core.engine.provision.resolved import ResolvedEngine
+from t2n_core.engine.provision.resolved import CPU, ResolvedEngine
 from t2n_core.engine.tract.out_of_range import explained
 
 GraphStage = Literal["raw", "declutter", "optimise"]
@@ -30,9 +30,14 @@ class TractEngine(WorkerEngine):
     name = "tract"
 
     def __init__(self, resolved: ResolvedEngine, *, fork: bool = hasattr(os, "fork")) -> None:
-        """Take an engine. Without `fork` its jobs run in the worker itself, which is replaced if one kills it."""
-        inline = [] if fork else ["--inline"]
-        super().__init__(_WORKER, str(resolved.library), *inline, grace=_GRACE if fork else 0.0)
+        """Take an engine. Without `fork` its jobs run in the worker itself, which is replaced if one kills it.
+
+        So do those of a runtime other than the processor's.
+        """
+        options = [] if resolved.runtime == CPU else [f"--runtime={resolved.runtime}"]
+        fork = fork and not options  # a GPU's context does not survive a fork
+        command = [_WORKER, str(resolved.library), *options, *([] if fork else ["--inline"])]
+        super().__init__(*command, grace=_GRACE if fork else 0.0, environment=resolved.environment)
         self.resolved = resolved
 
     @property
@@ -45,7 +50,7 @@ class TractEngine(WorkerEngine):
         return Version(self.version) < _OPTIMISED_ONLY
 
     def __repr__(self) -> str:
-        return f"TractEngine({self.version})"
+        return f"TractEngine({self.resolved.label})"
 
     def run(
         self,

@@ -1,4 +1,4 @@
-"""The process that holds one tract library:  python -m t2n_core.engine.tract.worker LIBRARY [--inline]
+"""The process that holds one tract library:  python -m t2n_core.engine.tract.worker LIBRARY [--runtime=NAME] [--inline]
 
 Frames of `wire.py` come on descriptor 0 and go to what was descriptor 1; nothing else can write there, since an
 engine's own prints are sent to descriptor 2. After a first `ready` (or `failed`), every job is answered by the events
@@ -41,7 +41,8 @@ def main(arguments: Sequence[str]) -> int:
     if hasattr(signal, "SIGINT"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes this process
     try:
-        driver = TractDriver(Path(arguments[0]))
+        runtime = next((one.partition("=")[2] for one in arguments if one.startswith("--runtime=")), None)
+        driver = TractDriver(Path(arguments[0]), runtime)
     except EngineLoadError as error:
         write_frame(channel, {"event": "failed", "message": str(error)})
         return 1

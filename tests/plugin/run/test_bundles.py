@@ -11,6 +11,7 @@ from pytest_t2n.cli import main
 from pytest_t2n.cli.run import plan_checks
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.file import read_records
+from pytest_t2n.records.platform import this_platform
 from pytest_t2n.records.schema import cells_of, graphs_of
 from pytest_t2n.run.bundles import MANIFEST, read_manifest
 from t2n_core.engine.provision import index
@@ -111,7 +112,8 @@ def test_the_archive_of_the_version_next_to_it_is_taken(tmp_path):
             "close",
         )  # fmt: skip
 
-    write_manifest(tmp_path, [entry("0.20.9"), entry("0.22.10"), entry("0.22.9"), entry("0.22.9", "b.py::test_b")], {})
+    entries = [entry("0.20.9"), entry("0.22.10"), entry("0.22.9"), entry("0.22.9", "b.py::test_b")]
+    write_manifest(tmp_path, entries, this_platform())
     checks = read_manifest(tmp_path).checks
 
     def chosen(version):
@@ -122,6 +124,23 @@ def test_the_archive_of_the_version_next_to_it_is_taken(tmp_path):
     ]  # fmt: skip
     assert plan_checks(checks, SelectedEngine("khronos", "1.0.5", "1.0.5")) == []
     assert msgspec.json.decode((tmp_path / "manifest.json").read_bytes())["schema"] == 1
+
+
+def test_any_tier_of_a_version_will_do_and_each_check_counts_once():
+    from pytest_t2n.run.bundles import CheckEntry
+
+    def entry(label, archive):
+        name = f"tract-{label.replace(' ', '-')}"
+        return CheckEntry(
+            f"a.py::test_a[{name}]", "a.py::test_a", name, "tract", "0.23.9", label, archive, "s.npz", [{}], ["y"],
+            "close",
+        )  # fmt: skip
+
+    # a test that exports twice, in a session of two tiers
+    checks = [entry(label, archive) for label in ("0.23.9", "0.23.9 no-fma") for archive in ("a.tar", "b.tar")]
+    for label, taken in (("0.23.9", "0.23.9"), ("0.23.9 no-fma", "0.23.9 no-fma"), ("0.23.9 no-avx512", "0.23.9")):
+        (plan,) = plan_checks(checks, SelectedEngine("tract", "0.23.9", label))
+        assert [(check.label, check.archive) for check in plan] == [(taken, "a.tar"), (taken, "b.tar")]
 
 
 def test_a_directory_that_is_no_bundle_is_left_alone(suite):

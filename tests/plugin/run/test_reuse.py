@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_t2n.records.cell import Cell, SelectedEngine
+from pytest_t2n.records.platform import REFERENCE_VARIABLES, platform_of
+from pytest_t2n.run.bundles import CheckInputs
+from pytest_t2n.run.reuse import key_of
+from t2n_core.check.level import TractCheckTolerance
+from t2n_core.check.samples import Sample
+from t2n_core.engine.processor import Processor
+from t2n_core.engine.provision.resolved import ResolvedEngine
+from t2n_core.engine.tract.tiers import kind_of_processor
 from tests.plugin.conftest import FAKE_CONFTEST
 
 COUNTING = """
@@ -39,3 +54,81 @@ def test_an_archive_is_read_once_for_the_key_and_once_for_the_record(suite):
         counts.append(len(digests.read_text().splitlines()))
         digests.unlink()
     assert counts == [2, 1], "a result that is reused has its digest in the store"
+
+
+RELEVANT = {
+    "machine": ["x86_64", "aarch64"],
+    "vendor": ["GenuineIntel", "AuthenticAMD"],
+    "model": ["Xeon", "EPYC"],
+    "features": [("avx",), ("avx", "fma"), ("avx", "avx512f", "fma")],
+    "cores": [2, 64],
+    "sha256": ["ab" * 32, "cd" * 32],
+    "tier": ["native", "no-avx512", "no-fma"],
+    "runtime": ["cpu", "cuda"],
+    "numpy": ["2.1.0", "2.2.0"],
+    "torch": ["2.9.0", "2.10.0"],
+    "archive": [b"one archive", b"another archive"],
+    "expected": [1.0, 2.0],
+    **{name: ["", "1", "2"] for name in REFERENCE_VARIABLES},
+}
+"""What decides about a result, with some values."""
+IRRELEVANT = {
+    "HOME": ["/a", "/b"],
+    "LANG": ["C", "de_DE.UTF-8"],
+    "TRACT_CPU_ISA": ["", "-fma"],  # no variable of tract reaches an engine's process
+    "TRACT_ENABLE_BLOCKED_CONV": ["", "1"],
+    "library": ["/cache/one.so", "/cache/two.so"],
+    "requested": ["0.23", "latest"],
+}
+
+
+def key_in(facts: dict, archives: Path) -> str:
+    """The key of one check in an environment with these facts."""
+    processor = Processor(facts["vendor"], facts["model"], facts["features"], facts["cores"])
+    variables = {name: value for name, value in facts.items() if name.isupper()}
+    versions = {"python": "3.11.7", "numpy": facts["numpy"], "torch": facts["torch"]}
+    here = platform_of(processor, variables, versions, system="linux", machine=facts["machine"])
+    resolved = ResolvedEngine(
+        *("wheel", "0.23.9", Path(facts["library"]), facts["sha256"], facts["requested"]),
+        tier=facts["tier"],
+        runtime=facts["runtime"],
+    )
+    engine = SelectedEngine("tract", "0.23.9", resolved.label, resolved.to_dict(), here.key)
+    archive = archives / facts["archive"].decode().replace(" ", "_")
+    if not archive.exists():
+        archive.write_bytes(facts["archive"])
+    samples = [Sample((np.zeros(2),), (np.full(2, facts["expected"]),), {})]
+    return key_of(CheckInputs(Cell("n", "c", engine), archive, samples, ["y"], TractCheckTolerance("close")))
+
+
+def test_keys_differ_exactly_where_something_relevant_does(tmp_path):
+    rng = random.Random(16)
+    known: dict[tuple, str] = {}
+    owners: dict[str, tuple] = {}
+    facts = {name: values[0] for name, values in (RELEVANT | IRRELEVANT).items()}
+    for _ in range(10_000):
+        # a walk of small steps: neighbours that differ in one fact, and the same facts again
+        for name in rng.sample(list(facts), rng.randrange(1, 3)):
+            facts[name] = rng.choice((RELEVANT | IRRELEVANT)[name])
+        relevant = tuple(facts[name] for name in RELEVANT)
+        key = key_in(facts, tmp_path)
+        assert known.setdefault(relevant, key) == key, "an irrelevant fact changed the key"
+        assert owners.setdefault(key, relevant) == relevant, "two environments have one key"
+    assert 1000 < len(known) < 10_000
+
+
+@pytest.mark.skipif(kind_of_processor() != "x86_64", reason="tiers are named after features of x86")
+def test_a_pass_is_reused_on_its_own_kernels_only(suite):
+    suite.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.nnef_export
+        def test_model():
+            return "pass", (1,)
+        """
+    )
+    reuse = ("--t2n-reuse", "--t2n-cache-dir=cache", "--t2n-report=site")
+    for cpu, runs in (("native", 1), ("native,no-fma", 2), ("no-fma", 2), ("no-avx512", 3)):
+        suite.run(*reuse, f"--t2n-cpu={cpu}", engines="0.23").assert_outcomes(passed=1 + ("," in cpu))
+        assert len(suite.runs) == runs, cpu

@@ -1,0 +1,92 @@
+"""Kernel tiers and runtimes as an axis of a session: a release has an engine for each that it can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from t2n_core.engine.provision.resolved import CPU
+from t2n_core.engine.tract.tiers import NATIVE, first_with_tiers, has_tiers, parse_tiers
+from t2n_core.errors import InputError
+
+if TYPE_CHECKING:
+    from pytest_t2n.records.cell import SelectedEngine
+    from t2n_core.engine import ResolvedEngine
+
+
+def variants_of(engines: Sequence[ResolvedEngine], cpu: str, runtime: str) -> list[ResolvedEngine]:
+    """Return the engines of each release, tiers in the given order, then runtimes; `cpu` and `runtime` are comma lists.
+
+    What a release cannot be is left out if another of the session can.
+
+    Raises:
+        pytest.UsageError: a word is no tier, no release can be what is asked for, or one is left with no engine.
+    """
+    try:
+        tiers = parse_tiers(cpu) if cpu else (NATIVE,)
+    except InputError as exc:
+        raise pytest.UsageError(f"--t2n-cpu: {exc}") from None
+    runtimes = tuple(dict.fromkeys(name.strip() for name in runtime.split(","))) if runtime else (CPU,)
+    if not engines:
+        return []
+    asked = [("--t2n-cpu", tier, CPU) for tier in tiers] if CPU in runtimes else []
+    asked += [("--t2n-runtime", NATIVE, name) for name in runtimes if name != CPU]
+    left: dict[str, str] = {}
+    """The reason why a release is not what was asked for last, by its label."""
+    found: dict[str, list[ResolvedEngine]] = {engine.label: [] for engine in engines}
+    for option, tier, name in asked:
+        problems = {}
+        for engine in engines:
+            variant = replace(engine, tier=tier, runtime=name)
+            problems[engine.label] = problem = _why_not(variant)
+            if not problem:
+                found[engine.label].append(variant)
+        if all(problems.values()):
+            raise pytest.UsageError(f"{option}={tier if name == CPU else name}: {next(reversed(problems.values()))}")
+        left |= problems
+    for label, variants in found.items():
+        if not variants:
+            raise pytest.UsageError(
+                f"{left[label]}; add {NATIVE} to --t2n-cpu and {CPU} to --t2n-runtime, or leave it out"
+            )
+    return [variant for variants in found.values() for variant in variants]
+
+
+def without_variant(engines: Sequence[SelectedEngine]) -> list[str]:
+    """Return for the header which releases of the session lack a tier or a runtime: `no-fma not on 0.22.4`."""
+    releases: dict[str, list[str]] = {}
+    for engine in engines:
+        if engine.target == "tract":
+            base = engine.label.partition(" ")[0]
+            releases.setdefault(base, []).append(engine.label.removeprefix(base).strip())
+    everywhere = dict.fromkeys(word for words in releases.values() for word in words)
+    lines = []
+    for word in everywhere:
+        missing = [base for base, words in releases.items() if word not in words]
+        if word and missing:
+            lines.append(f"{word} not on {', '.join(missing)}")
+    return lines
+
+
+def _why_not(engine: ResolvedEngine) -> str:
+    """Return why a release cannot be this variant on this machine; '' if it can."""
+    if engine.tier != NATIVE and not has_tiers(engine.version):
+        return f"tract {engine.version} has no kernel tiers, which came with {first_with_tiers()}"
+    if engine.runtime == CPU or not engine.library.exists():  # a session that only collects may have no library to ask
+        return ""
+    if engine.kind != "wheel":
+        return f"{engine.label}: a binary named by path: runs on the processor here"
+    from t2n_core.engine.tract.engine import TractEngine  # needs numpy
+
+    runner = TractEngine(engine)
+    try:
+        problem = runner.why_unusable()
+    finally:
+        runner.close()
+    return f"tract {engine.version}: {problem}" if problem else ""
+
+
+__all__ = ["variants_of", "without_variant"]

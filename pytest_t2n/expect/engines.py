@@ -1,0 +1,79 @@
+"""Engines as an entry names them: `tract>=0.20,<0.21`, all kernel tiers of it, or one, as `tract==0.23.9 no-fma`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+
+from pytest_t2n.records.cell import SelectedEngine
+from pytest_t2n.records.schema import CellLine
+from t2n_core.engine.provision.resolved import CPU
+from t2n_core.engine.tract.tiers import NATIVE
+
+_ENGINE = re.compile(r"(tract|khronos)\s*((?:[<>=!~].*?)?)((?:\s+(?:native|no-[a-z0-9-]+|cpu|cuda|metal))*)$")
+
+
+def check_engine(text: str) -> None:
+    """Raise ValueError for a text that is no engine specifier."""
+    match = _ENGINE.match(text.strip())
+    if match is None:
+        raise ValueError(
+            f"{text!r} names no engine; write 'tract', 'tract>=0.20,<0.21', 'tract==0.23.9 no-fma' or 'khronos'"
+        )
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        SpecifierSet(match[2])
+    except InvalidSpecifier:
+        raise ValueError(f"{match[2]!r} in {text!r} is no version specifier") from None
+
+
+@cache
+def fits_engine(text: str, target: str, version: str, label: str) -> bool:
+    """Return True if a specifier names this engine."""
+    from packaging.specifiers import SpecifierSet
+    from packaging.version import InvalidVersion
+
+    match = _ENGINE.match(text.strip())
+    if match is None or match[1] != target or not set(match[3].split()) <= variant_of(label):
+        return False
+    try:
+        return not match[2] or SpecifierSet(match[2]).contains(version, prereleases=True)
+    except InvalidVersion:  # a binary that says of itself what is no version
+        return False
+
+
+def variant_of(label: str) -> set[str]:
+    """Return the tier and the runtime of an engine, as its label says them: `0.23.9 no-fma` is no-fma on the cpu."""
+    words = label.split()[1:]
+    tiers = [word for word in words if word.startswith("no-")]
+    return {*(tiers or [NATIVE]), *([word for word in words if word not in tiers] or [CPU])}
+
+
+def specifiers_of(cells: Sequence[CellLine], engines: Sequence[SelectedEngine]) -> tuple[str, ...]:
+    """Return specifiers for the engines of these cells, and for no other engine of the session."""
+    found: list[str] = []
+    for target in dict.fromkeys(cell.target for cell in cells):
+        failing = {cell.label for cell in cells if cell.target == target}
+        selected = [engine for engine in engines if engine.target == target]
+        whole = failing == {engine.label for engine in selected}
+        if target == "khronos" or (whole and len({engine.version for engine in selected}) > 1):
+            found.append(target)
+        else:
+            found += [_specifier(engine, selected, failing) for engine in selected if engine.label in failing]
+    return tuple(dict.fromkeys(found))
+
+
+def _specifier(engine: SelectedEngine, selected: Sequence[SelectedEngine], failing: set[str]) -> str:
+    """Return the specifier of one engine, with its tier and runtime where another of its release does not fail."""
+    release = f"{engine.target}=={engine.version}"
+    passing = [variant_of(o.label) for o in selected if o.version == engine.version and o.label not in failing]
+    own = variant_of(engine.label)
+    if not any(other != own for other in passing):
+        return release
+    telling = sorted(own.difference(*passing), key=lambda word: (not word.startswith("no-"), word)) or sorted(own)
+    return " ".join([release, *telling])
+
+
+__all__ = ["check_engine", "fits_engine", "specifiers_of", "variant_of"]

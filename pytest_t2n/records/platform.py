@@ -1,0 +1,190 @@
+"""Platforms: machines with their packages, and short names for them in a file that has several."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from importlib import metadata
+from typing import TypeVar
+
+import msgspec
+
+from pytest_t2n.records.schema import CellLine, EngineLine, PlatformLine, Record, RunLine
+from t2n_core.engine.processes.environment import THREADS
+from t2n_core.engine.processor import Processor, this_processor
+
+_Placed = TypeVar("_Placed", CellLine, EngineLine)
+_DISTRIBUTIONS = ("pytest-t2n", "torch", "numpy", "nnef", "nnef-tools", "pytest", "pytest-xdist")
+REFERENCE_VARIABLES = (
+    *THREADS, "ATEN_CPU_CAPABILITY", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA",
+    "NPY_DISABLE_CPU_FEATURES", "NPY_ENABLE_CPU_FEATURES",
+)  # fmt: skip
+"""Variables that choose threads and kernels of PyTorch and numpy, which compute what engines are compared with."""
+
+
+@functools.cache
+def this_platform() -> PlatformLine:
+    """Return the platform of this process as it was at the first call."""
+    return platform_of(
+        this_processor(), os.environ, package_versions(), system=sys.platform, machine=platform.machine()
+    )
+
+
+def platform_of(
+    processor: Processor, environment: Mapping[str, str], versions: Mapping[str, str], *, system: str, machine: str
+) -> PlatformLine:
+    """Return the platform with these facts; of the environment only what decides about numbers counts."""
+    line = PlatformLine(
+        "",
+        system=system,
+        machine=machine,
+        vendor=processor.vendor,
+        model=processor.model,
+        features=list(processor.features),
+        cores=processor.cores,
+        environment={name: environment[name] for name in sorted(REFERENCE_VARIABLES) if environment.get(name)},
+        versions=dict(versions),
+    )
+    return with_key(line)
+
+
+def with_key(line: PlatformLine) -> PlatformLine:
+    """Return the platform under the digest of its other fields."""
+    data = msgspec.json.encode(msgspec.structs.replace(line, key=""), order="deterministic")
+    return msgspec.structs.replace(line, key=sha256(data).hexdigest()[:12])
+
+
+def package_versions() -> dict[str, str]:
+    """Return the versions of Python and of the distributions that decide about results."""
+    versions = {"python": platform.python_version()}
+    for name in _DISTRIBUTIONS:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def platforms_of(run: RunLine) -> list[PlatformLine]:
+    """Return the platforms of a run; of a file that names none what its run line says of the machine."""
+    if run.platforms or not (run.platform or run.versions):
+        return list(run.platforms)
+    return [with_key(PlatformLine("", model=run.platform, versions=run.versions))]
+
+
+def names_of(platforms: Iterable[PlatformLine]) -> dict[str, str]:
+    """Return a short name for each platform by its key, made of what they differ in: `aarch64`, `numpy 2.1.3`."""
+    lines = {line.key: line for line in platforms}
+    if len(lines) < 2:
+        return dict.fromkeys(lines, "")
+    facts = {key: _facts(line) for key, line in lines.items()}
+    words = dict.fromkeys(lines, "")
+    for fact in dict.fromkeys(name for own in facts.values() for name in own):
+        if len({own.get(fact, "") for own in facts.values()}) == 1:
+            continue
+        longer = {key: ", ".join(filter(None, [words[key], facts[key].get(fact, "")])) for key in lines}
+        if len(set(longer.values())) > len(set(words.values())):
+            words = longer
+        if len(set(words.values())) == len(lines):
+            break
+    # lists of features are too long for a title
+    return {key: word if _is_unique(word, words.values()) else f"{word} {key}".strip() for key, word in words.items()}
+
+
+def describe_platform(line: PlatformLine) -> str:
+    """Return processor, cores, system and packages of a platform in one line."""
+    features = f" ({' '.join(line.features)})" if line.features else ""
+    words = [f"{line.vendor} {line.model}".strip() + features, f"{line.cores} cores" if line.cores else ""]
+    words += [f"{line.system} {line.machine}".strip()]
+    words += [f"{name} {version}" for name, version in line.versions.items()]
+    words += [f"{name}={value}" for name, value in line.environment.items()]
+    return ", ".join(filter(None, words))
+
+
+def differences(one: PlatformLine, other: PlatformLine) -> list[str]:
+    """Return the names of what two platforms differ in: `numpy`, `model`, `features`."""
+    names = [field for field in PlatformLine.__struct_fields__ if field not in ("key", "versions")]
+    changed = [name for name in names if getattr(one, name) != getattr(other, name)]
+    packages = {**one.versions, **other.versions}
+    return changed + [name for name in packages if one.versions.get(name) != other.versions.get(name)]
+
+
+def on_platforms(records: Sequence[Record]) -> list[Record]:
+    """Return the records of one file, each cell and engine with a platform and none with a name of it in its title.
+
+    A file of an older version has one platform, which its run line describes.
+    """
+    runs = [line for line in records if isinstance(line, RunLine)]
+    only = next((line.key for run in runs for line in platforms_of(run)), "")
+
+    def placed(line: _Placed) -> _Placed:
+        return (
+            line
+            if line.platform and not line.on
+            else msgspec.structs.replace(line, platform=line.platform or only, on="")
+        )
+
+    found: list[Record] = []
+    for line in records:
+        if isinstance(line, CellLine):
+            found.append(placed(line))
+        elif isinstance(line, RunLine):
+            engines = [placed(engine) for engine in line.engines]
+            found.append(msgspec.structs.replace(line, engines=engines, platforms=platforms_of(line)))
+        else:
+            found.append(line)
+    return found
+
+
+def with_platform_names(records: Iterable[Record]) -> list[Record]:
+    """Return the records of `on_platforms`, with names of platforms in the titles if cells were judged on several."""
+    records = list(records)
+    judged = {line.platform for line in records if isinstance(line, CellLine)}
+    platforms = [one for line in records if isinstance(line, RunLine) for one in line.platforms if one.key in judged]
+    names = names_of(platforms)
+    if len(names) < 2:
+        return records
+
+    def named(line: _Placed) -> _Placed:
+        return msgspec.structs.replace(line, on=names.get(line.platform, ""))
+
+    found: list[Record] = []
+    for line in records:
+        if isinstance(line, CellLine):
+            found.append(named(line))
+        elif isinstance(line, RunLine):
+            found.append(msgspec.structs.replace(line, engines=[named(engine) for engine in line.engines]))
+        else:
+            found.append(line)
+    return found
+
+
+def _facts(line: PlatformLine) -> dict[str, str]:
+    """Return what can stand in a title, the most telling first."""
+    found = {"machine": line.machine, "system": line.system, "model": line.model}
+    found |= {name: f"{name} {version}" for name, version in line.versions.items()}
+    found |= {name: f"{name}={value}" for name, value in line.environment.items()}
+    return {**found, "cores": f"{line.cores} cores"}
+
+
+def _is_unique(word: str, words: Iterable[str]) -> bool:
+    return bool(word) and sum(one == word for one in words) == 1
+
+
+__all__ = [
+    "REFERENCE_VARIABLES",
+    "describe_platform",
+    "differences",
+    "names_of",
+    "on_platforms",
+    "package_versions",
+    "platform_of",
+    "platforms_of",
+    "this_platform",
+    "with_key",
+    "with_platform_names",
+]

@@ -1,0 +1,110 @@
+"""The kernel tiers of a release together: what is published of a case is the worst of them, and which one that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pytest_t2n.records.changes import describe_cell
+from pytest_t2n.records.schema import CellLine, EngineLine
+from pytest_t2n.report.matrix import Matrix, Row
+from t2n_core.check.level import LEVELS
+
+_GRAVITY = ("mismatch", "crash", "timeout", "oom", "error", "unsupported", "not_run", "weak", "skip", "pass")
+_LOOSENESS = {level.value: index for index, level in enumerate(LEVELS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The columns of one release on one platform and runtime: its tiers."""
+
+    name: str
+    """Title of the columns without the tier."""
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TierChange:
+    """A case that other kernels change: its status or its level is not the same in all tiers of a release."""
+
+    row: Row
+    release: str
+    cells: tuple[tuple[str, CellLine], ...]
+    """Each tier with its cell."""
+
+    @property
+    def status_differs(self) -> bool:
+        """Return whether the status changes, and not only the level."""
+        return len({cell.status for _, cell in self.cells}) > 1
+
+    @property
+    def worst(self) -> str:
+        """Return what is published, with the tiers that it holds for: `pass approximate (no-fma)`."""
+        return worst_text(self.cells)
+
+    @property
+    def text(self) -> str:
+        """Return what each tier says: `native: pass exact, no-fma: pass approximate`."""
+        return ", ".join(f"{tier}: {describe_cell(cell)}" for tier, cell in self.cells)
+
+
+def releases_of(columns: Sequence[EngineLine]) -> list[Release]:
+    """Return the releases in the order of their first columns."""
+    found: dict[str, list[int]] = {}
+    for index, engine in enumerate(columns):
+        found.setdefault(without_tier(engine), []).append(index)
+    return [Release(name, tuple(own)) for name, own in found.items()]
+
+
+def without_tier(engine: EngineLine) -> str:
+    """Return the title of a column without its tier: `tract 0.23.9` of `tract 0.23.9 no-fma`."""
+    return " ".join(word for word in engine.title.split(" ") if word != engine.tier)
+
+
+def worst_of(cells: Iterable[CellLine | None]) -> CellLine | None:
+    """Return the cell that stands for all: the gravest failure, else the pass at the loosest level."""
+    return max((cell for cell in cells if cell is not None), key=_badness, default=None)
+
+
+def worst_text(cells: Sequence[tuple[str, CellLine]]) -> str:
+    """Return the worst of tiers and cells with the tiers where it is so bad, unless that is all: `pass exact`."""
+    worst = worst_of(cell for _, cell in cells)
+    assert worst is not None
+    tiers = [tier for tier, cell in cells if _badness(cell) == _badness(worst)]
+    text = describe_cell(worst)
+    return text if len(tiers) == len(cells) else f"{text} ({', '.join(tiers)})"
+
+
+def tier_changes(matrix: Matrix) -> list[TierChange]:
+    """Return what changes between the tiers of a release, other statuses before other levels, by case."""
+    releases = [release for release in releases_of(matrix.columns) if len(release.columns) > 1]
+    found = [change for row in matrix.rows for release in releases for change in _change(matrix, row, release)]
+    return sorted(found, key=lambda change: (not change.status_differs, change.row.case))
+
+
+def tiers_of(matrix: Matrix, row: Row, release: Release) -> list[tuple[str, CellLine]]:
+    """Return each tier of a release that has the case, with its cell."""
+    pairs = ((matrix.columns[index].tier, row.cells[index]) for index in release.columns)
+    return [(tier, cell) for tier, cell in pairs if cell is not None]
+
+
+def _change(matrix: Matrix, row: Row, release: Release) -> Iterator[TierChange]:
+    cells = tiers_of(matrix, row, release)
+    if len({(cell.status, cell.level) for _, cell in cells}) > 1:
+        yield TierChange(row, release.name, tuple(cells))
+
+
+def _badness(cell: CellLine) -> tuple[int, int]:
+    return -_GRAVITY.index(cell.status), _LOOSENESS.get(cell.level or "", -1)
+
+
+__all__ = [
+    "Release",
+    "TierChange",
+    "releases_of",
+    "tier_changes",
+    "tiers_of",
+    "without_tier",
+    "worst_of",
+    "worst_text",
+]

@@ -1,0 +1,135 @@
+"""Kernel tiers: tract without some features of its processor, so that it takes the kernels of a smaller one.
+
+`native` is the processor as it is, `no-fma` is one without FMA. The library reads `TRACT_CPU_ISA` once, before its
+first kernel, and ignores names that it does not know, so names are checked here. It believes what it is told: with
+AVX-512 and without FMA it mixes kernels as on no processor. So a tier takes away a feature with all that needs it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import platform
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from packaging.version import InvalidVersion, Version
+
+from t2n_core.errors import InputError
+from t2n_core.nnef.releases import Releases
+
+NATIVE = "native"
+_PREFIX = "no-"
+_VARIABLE = "TRACT_CPU_ISA"
+_READS_IT = Releases.of("0.23.6")
+
+_NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "x86_64": {
+            "avx": (),
+            "avx2": ("avx",),
+            "fma": ("avx",),
+            "f16c": ("avx",),
+            "avxvnni": ("avx2",),
+            "avx512f": ("avx2", "fma", "f16c"),
+            "avx512vnni": ("avx512f",),
+            "avx512fp16": ("avx512f",),
+            "amx-int8": ("avx512f",),
+            "amx-bf16": ("avx512f",),
+        },
+        "aarch64": {"fp16": (), "dotprod": (), "sve2": (), "sme": (), "sme2": ("sme",), "apple-amx": ()},
+        "arm": {"neon": ()},
+    }
+)
+"""Features that tract has kernels for, by kind of processor, with those that a processor has wherever it has them."""
+_OTHER_NAMES = {"avx512": "avx512f"}
+_MACHINES = {"amd64": "x86_64", "arm64": "aarch64", "armv6l": "arm", "armv7l": "arm", "armv8l": "arm"}
+_SPELLINGS = {"fphp": "fp16", "asimdhp": "fp16", "asimddp": "dotprod"}
+
+
+def kind_of_processor(machine: str | None = None) -> str:
+    """Return tract's word for a machine: `x86_64`, `aarch64`, `arm`; others as the system says. Default: this one."""
+    name = (platform.machine() if machine is None else machine).lower()
+    return _MACHINES.get(name, name)
+
+
+def parse_tiers(text: str, machine: str | None = None) -> tuple[str, ...]:
+    """Return the tiers of a comma list, each once. Raises InputError for a feature that this machine cannot have."""
+    kind = kind_of_processor(machine)
+    tiers = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for tier in tiers:
+        _check(tier, kind)
+    return tiers
+
+
+def removed_features(tier: str) -> tuple[str, ...]:
+    """Return the features that a tier takes away: the one that it names, then all that need it."""
+    if tier == NATIVE:
+        return ()
+    removed = [_feature(tier)]
+    needs = {feature: needed for one in _NEEDS.values() for feature, needed in one.items()}
+    for feature in removed:
+        removed += [other for other, needed in needs.items() if feature in needed and other not in removed]
+    return tuple(removed)
+
+
+def tier_environment(tier: str) -> dict[str, str]:
+    """Return the variables of an engine's process that make it a tier."""
+    removed = removed_features(tier)
+    return {_VARIABLE: ",".join(f"-{feature}" for feature in removed)} if removed else {}
+
+
+def usable_features(features: Iterable[str], tier: str, machine: str | None = None) -> tuple[str, ...]:
+    """Return those of tract's features whose kernels run in a tier, given the processor's as its system names them."""
+    given = {_SPELLINGS.get(one, one).replace("_", "").replace("-", "") for one in features}
+    known = _NEEDS.get(kind_of_processor(machine), {})
+    removed = removed_features(tier)
+    return tuple(one for one in known if one.replace("-", "") in given and one not in removed)
+
+
+def has_tiers(version: str) -> bool:
+    """Return True if a release can leave out features of its processor."""
+    try:
+        return Version(version) in _READS_IT
+    except InvalidVersion:  # a binary that says of itself what is no version
+        return False
+
+
+def first_with_tiers() -> str:
+    """Return the first release with tiers, for messages."""
+    return str(_READS_IT.since)
+
+
+def _feature(tier: str) -> str:
+    name = tier.removeprefix(_PREFIX)
+    return _OTHER_NAMES.get(name, name)
+
+
+def _check(tier: str, kind: str) -> None:
+    """Raise InputError for a word that is no tier of this kind of processor."""
+    if tier == NATIVE:
+        return
+    known = [*_NEEDS.get(kind, {}), *(other for other, name in _OTHER_NAMES.items() if name in _NEEDS.get(kind, {}))]
+    feature = tier.removeprefix(_PREFIX)
+    words = [NATIVE, *(f"{_PREFIX}{one}" for one in known)]
+    if tier.startswith(_PREFIX) and feature in known:
+        return
+    home = next((one for one, features in _NEEDS.items() if _feature(tier) in features), None)
+    if tier.startswith(_PREFIX) and home is not None:
+        raise InputError(
+            f"{feature} is a feature of {home}, and this machine is {kind}", hint=f"one of {', '.join(words)}"
+        )
+    close = difflib.get_close_matches(tier, words, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"one of {', '.join(words)}"
+    raise InputError(f"{tier!r} is no kernel tier", hint=hint)
+
+
+__all__ = [
+    "NATIVE",
+    "first_with_tiers",
+    "has_tiers",
+    "kind_of_processor",
+    "parse_tiers",
+    "removed_features",
+    "tier_environment",
+    "usable_features",
+]

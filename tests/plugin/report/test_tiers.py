@@ -1,0 +1,162 @@
+"""The kernel tiers of a release in a report: the worst is published and named, and what differs comes first."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+from collections import Counter
+
+import pytest
+
+from pytest_t2n.records.schema import SCHEMA, CellLine, EngineLine, PlatformLine, RunLine
+from pytest_t2n.report import write_report
+from pytest_t2n.report.badges import badges
+from pytest_t2n.report.columns import columns_of
+from pytest_t2n.report.exports import matrix_csv, matrix_ctrf
+from pytest_t2n.report.markdown import summary_markdown
+from pytest_t2n.report.matrix import Matrix
+from pytest_t2n.report.page import matrix_page
+from pytest_t2n.report.payload import select_option
+from pytest_t2n.report.support import op_support, row_support
+from pytest_t2n.report.tiers import releases_of, tier_changes, worst_of
+from t2n_core.check.level import LEVELS
+from t2n_core.check.stage import Status
+from tests.plugin.report.test_report import payload
+
+TIERS = ("native", "no-avx512", "no-fma")
+HERE = PlatformLine("k1", system="linux", machine="x86_64", model="EPYC", cores=2, versions={"numpy": "2"})
+
+
+def engine(version: str, tier: str = "native", **more) -> EngineLine:
+    label = version if tier == "native" else f"{version} {tier}"
+    return EngineLine("tract", version, label, kind="wheel", tier=tier, runtime="cpu", platform="k1", **more)
+
+
+def cell(case: str, version: str, tier: str, status: str = "pass", level: str | None = "exact") -> CellLine:
+    label = engine(version, tier).label
+    nodeid = f"{case}[tract-{label.replace(' ', '-')}]"
+    stage = "compare" if status in ("pass", "mismatch") else "run"
+    level = level if status == "pass" else None
+    more = {"op": "aten::x", "platform": "k1", "times": {"run": 0.1}}
+    return CellLine(SCHEMA, nodeid, case, "tract", version, label, status, stage, level, "close", **more)
+
+
+def matrix_of(*cells: CellLine) -> Matrix:
+    engines = [engine("0.22.4"), *(engine("0.23.9", tier, sha256="ab") for tier in TIERS)]
+    return Matrix.of([RunLine(SCHEMA, "2026-01-02T03:04:05+00:00", engines, platforms=[HERE]), *cells])
+
+
+@pytest.fixture
+def matrix() -> Matrix:
+    """Three cases: equal in all tiers, of another level in one, of another status in two."""
+    return matrix_of(
+        *(cell("a.py::same", "0.23.9", tier) for tier in TIERS),
+        *(cell("a.py::level", "0.23.9", tier, level="exact") for tier in TIERS[:2]),
+        cell("a.py::level", "0.23.9", "no-fma", level="approximate"),
+        cell("b.py::status", "0.23.9", "native"),
+        cell("b.py::status", "0.23.9", "no-avx512", "mismatch"),
+        cell("b.py::status", "0.23.9", "no-fma", "crash"),
+        *(cell(case, "0.22.4", "native") for case in ("a.py::same", "a.py::level", "b.py::status")),
+    )
+
+
+def test_other_statuses_come_before_other_levels(matrix):
+    found = [(change.row.case, change.status_differs, change.worst) for change in tier_changes(matrix)]
+    assert found == [
+        ("b.py::status", True, "mismatch at compare (no-avx512)"),
+        ("a.py::level", False, "pass approximate (no-fma)"),
+    ]
+    assert tier_changes(matrix)[0].text == ("native: pass exact, no-avx512: mismatch at compare, no-fma: crash at run")
+
+
+def test_the_page_begins_with_them(matrix, tmp_path):
+    write_report([*matrix.runs, *matrix.cells], tmp_path)
+    page = (tmp_path / "index.html").read_text()
+    assert page.index("Other kernels") < page.index("What changed")
+    assert page.index("b.py::status") < page.index("a.py::level") < page.index("What changed")
+    grid = payload(page)
+    assert grid["tiers"] == {
+        "a.py::level": "tract 0.23.9: pass approximate (no-fma)",
+        "b.py::status": "tract 0.23.9: mismatch at compare (no-avx512)",
+    }
+    assert [column["label"] for column in grid["columns"]] == [
+        *("0.22.4", "0.23.9", "0.23.9 no-avx512", "0.23.9 no-fma"),
+    ]
+    assert grid["columns"][3]["select"] == "--t2n-tract=0.23.9 --t2n-cpu=no-fma"
+    assert grid["platforms"]["k1"].startswith("EPYC, 2 cores, linux x86_64, numpy 2")
+
+
+def test_a_matrix_without_tiers_looks_as_ever(matrix):
+    engines = [engine("0.22.4"), engine("0.23.9")]
+    cells = [one for one in matrix.cells if " " not in one.label]
+    plain = Matrix.of([RunLine(SCHEMA, "2026", engines), *cells])
+    assert [column.title for column in plain.columns] == ["tract 0.22.4", "tract 0.23.9"]
+    assert "Other kernels" not in matrix_page(plain)
+    assert "kernels" not in summary_markdown(plain)
+    assert set(badges(plain)) == {"badge-tract-0.22.4.json", "badge-tract-0.23.9.json"}
+
+
+def test_the_badge_of_a_release_counts_its_worst_tier(matrix):
+    found = {name: json.loads(text)["message"] for name, text in badges(matrix).items()}
+    assert found == {
+        "badge-tract-0.22.4.json": "3/3 pass",
+        "badge-tract-0.23.9.json": "2/3 pass",
+        "badge-tract-0.23.9_no-avx512.json": "2/3 pass",
+        "badge-tract-0.23.9_no-fma.json": "2/3 pass",
+    }
+
+
+def test_what_works_in_a_release_works_in_all_its_tiers(matrix):
+    texts = {row.case: row_support(matrix, row) for row in matrix.rows}
+    assert texts == {"a.py::same": "all", "a.py::level": "all", "b.py::status": "until 0.22.4"}
+    (support,) = op_support(matrix)
+    assert support.text == "until 0.22.4, partly 0.23.9 (2 of 3)"
+
+
+def test_times_are_those_of_the_release_before(matrix):
+    ratios = [column.latency.ratio if column.latency else None for column in columns_of(matrix)]
+    assert ratios[0] is None
+    assert all(ratio == 1.0 for ratio in ratios[1:])
+
+
+def test_other_formats_say_tier_worst_and_platform(matrix):
+    rows = list(csv.DictReader(io.StringIO(matrix_csv(matrix))))
+    own = {(row["case"], row["label"]): row for row in rows}
+    row = own["a.py::level", "0.23.9"]
+    assert (row["level"], row["tier"], row["runtime"]) == ("exact", "native", "cpu")
+    assert (row["worst_of_tiers"], row["platform"]) == ("pass approximate (no-fma)", "k1")
+    assert own["a.py::level", "0.22.4"]["worst_of_tiers"] == "pass exact"
+    results = json.loads(matrix_ctrf(matrix))["results"]
+    assert results["environment"]["extra"]["platforms"][0]["model"] == "EPYC"
+    assert {test["extra"]["platform"] for test in results["tests"]} == {"k1"}
+    assert Counter(tag for test in results["tests"] for tag in test["tags"])["tract 0.23.9 no-fma"] == 3
+    assert "With other kernels of the same release: 1 have another status, 1 only another level" in summary_markdown(
+        matrix
+    )
+
+
+def test_options_that_select_an_engine():
+    cuda = EngineLine("tract", "0.23.9", "0.23.9 cuda", kind="wheel", tier="native", runtime="cuda")
+    assert select_option(cuda) == "--t2n-tract=0.23.9 --t2n-runtime=cuda"
+    assert [one.name for one in releases_of([engine("0.23.9"), engine("0.23.9", "no-fma"), cuda])] == [
+        "tract 0.23.9",
+        "tract 0.23.9 cuda",
+    ]
+
+
+def test_the_worst_is_at_least_as_bad_as_any():
+    rng = random.Random(3)
+    gravity = ["mismatch", "crash", "timeout", "oom", "error", "unsupported", "not_run", "skip", "pass"]
+    assert {status.value for status in Status} == set(gravity)
+    levels = [level.value for level in LEVELS]
+    for _ in range(2000):
+        cells = [
+            cell("a", "0.23.9", tier, rng.choice(["pass", rng.choice(gravity)]), rng.choice(levels)) for tier in TIERS
+        ]
+        worst = worst_of(cells)
+        assert gravity.index(worst.status) == min(gravity.index(one.status) for one in cells)
+        if worst.status == "pass":
+            assert levels.index(worst.level) == max(levels.index(one.level) for one in cells)
+    assert worst_of([None]) is None

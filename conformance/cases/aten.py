@@ -58,6 +58,13 @@ class AtenSample:
     id: str
     model: nn.Module
     inputs: tuple[Tensor, ...]
+    twin: tuple[Tensor, ...] = ()
+    """Other inputs of the same shapes for the same call, as PyTorch makes them; empty where it makes none."""
+
+    @property
+    def extra_inputs(self) -> list[tuple[Tensor, ...]]:
+        """Return the further inputs of an export."""
+        return [self.twin] if self.twin else []
 
     @property
     def input_names(self) -> list[str]:
@@ -81,23 +88,27 @@ class SampleSource:
         """Yield the first `most` usable samples; ids count all samples, so that they stay when others become usable."""
         found = 0
         # PyTorch's generators switch gradients off and on when they end: not in the middle of some later capture
-        with closing(self._calls()) as calls:
+        again = SampleSource(self.case)._calls(f"{self.case.id} again")
+        with closing(self._calls(self.case.id)) as calls, closing(again) as twins:
             for index, (model, inputs) in enumerate(calls):
+                other = next(twins, None)
                 unwritten = self.case.operator in UNWRITTEN
                 reason = "the results are not deterministic" if unwritten else why_unusable(model, inputs)
                 if reason:
                     self.left_out[reason] = self.left_out.get(reason, 0) + 1
                     continue
-                yield AtenSample(f"{self.case.id}-{index}", model, inputs)
+                twin = other[1] if other is not None and _same_call(model, other[0]) else ()
+                yield AtenSample(f"{self.case.id}-{index}", model, inputs, twin)
                 found += 1
                 if found == most:
                     return
 
-    def _calls(self) -> Generator[tuple[Call, tuple[Tensor, ...]], None, None]:
+    def _calls(self, name: str) -> Generator[tuple[Call, tuple[Tensor, ...]], None, None]:
+        """Yield the calls of all samples; their random numbers depend on `name`."""
         make = _module_calls if self.case.kind == "module" else _operator_calls
-        states = _RandomStates(self.case.id)
+        states = _RandomStates(name)
         with states:
-            samples = make(self.case)
+            samples = make(self.case, name == self.case.id)
         with closing(samples):
             yield from self._made(samples, states)
 
@@ -138,6 +149,12 @@ class Call(nn.Module):
         leaves = [given[leaf.index] if isinstance(leaf, _Slot) else leaf for leaf in self.leaves]
         args, kwargs = pytree.tree_unflatten(leaves, self.spec)
         return self.function(*args, **kwargs)
+
+
+def _same_call(call: Call, other: Call) -> bool:
+    """Return whether two calls differ in the numbers of their tensors alone."""
+    shapes, others = ([(x.shape, x.dtype) for x in one.examples] for one in (call, other))
+    return shapes == others and repr(call.leaves) == repr(other.leaves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +264,11 @@ def _set_states(states: tuple[Any, ...]) -> None:
 _ONE_CALL = tuple[Any, Sequence[Any], Mapping[str, Any]]
 
 
-def _operator_calls(case: AtenCase) -> Generator[_ONE_CALL, None, None]:
+def _operator_calls(case: AtenCase, set_seed: bool) -> Generator[_ONE_CALL, None, None]:
+    """Yield the calls of PyTorch's samples, with the seed of its own tests or with the state of this process."""
     info = copy.deepcopy(_operators()[case.operator])
     function = _in_place(info.inplace_variant) if case.kind == "inplace" else info.op
-    for sample in info.sample_inputs("cpu", DTYPES[case.dtype], requires_grad=False):
+    for sample in info.sample_inputs("cpu", DTYPES[case.dtype], requires_grad=False, set_seed=set_seed):
         if case.kind != "inplace" or not sample.broadcasts_input:
             yield function, (sample.input, *sample.args), sample.kwargs
 
@@ -259,7 +277,7 @@ def _in_place(variant: Callable[..., Any]) -> Callable[..., Any]:
     return lambda first, *args, **kwargs: variant(first.clone(), *args, **kwargs)
 
 
-def _module_calls(case: AtenCase) -> Generator[_ONE_CALL, None, None]:
+def _module_calls(case: AtenCase, set_seed: bool) -> Generator[_ONE_CALL, None, None]:
     info, dtype = copy.deepcopy(_modules()[case.operator]), DTYPES[case.dtype]
     for sample in info.module_inputs_func(info, "cpu", dtype, requires_grad=False, training=False):
         made = sample.constructor_input

@@ -48,7 +48,13 @@ def _exports(case: Any, complete: bool) -> tuple[list[tuple[str, ModelExport]], 
         if not axes:
             fixed += 1
             continue
-        export = ModelExport(sample.model, sample.inputs, input_names=sample.input_names, dynamic_axes=axes)
+        export = ModelExport(
+            sample.model,
+            sample.inputs,
+            input_names=sample.input_names,
+            dynamic_axes=axes,
+            extra_inputs=sample.extra_inputs,
+        )
         found.append((sample.id, export))
         if not complete and len(found) == SELECTED:
             break

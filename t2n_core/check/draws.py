@@ -39,6 +39,8 @@ class Manner(Enum):
     """As SIGNED, ten times as wide."""
     COARSE = "coarse"
     """Small whole numbers, so that some are equal and some are 0."""
+    SPECIAL = "special"
+    """Floats with infinities and NaN among them; others as SIGNED."""
     SPARSE = "sparse"
     """As COARSE, and most of them 0; masks have few values that are true."""
 
@@ -211,6 +213,8 @@ def _floats(one: _Input, shape: Extents, rng: np.random.Generator, manner: Manne
     known, dtype = one.finite, one.example.dtype
     if not known.size:
         return np.zeros(shape, dtype)
+    if manner is Manner.SPECIAL:
+        return rng.choice(np.array([-np.inf, np.inf, np.nan, 0.0, *known[:_FEW]]), shape).astype(dtype)
     if manner is Manner.OWN and known[0] == known[-1]:
         drawn = np.full(shape, known[0])
     elif manner in (Manner.SIGNED, Manner.WIDE):

@@ -31,7 +31,7 @@ _GROWTH = 24
 """Number of larger sizes that are tried after one at which the model itself cannot run."""
 _MANNERS = (Manner.ALIKE, Manner.GENTLE, Manner.OWN)
 """Tried in turn until the model runs, and its outputs are as finite as the example's."""
-_BOLDER = (Manner.SIGNED, Manner.COARSE, Manner.WIDE, Manner.SPARSE)
+_BOLDER = (Manner.SIGNED, Manner.COARSE, Manner.WIDE, Manner.SPARSE, Manner.SPECIAL)
 """Tried in turn while an output does not move; the first one also where floats of the example have one sign."""
 
 
@@ -97,9 +97,14 @@ class Sampler:
         return self._sample(call, call.tensors, sizes, f"inputs[{index}]")
 
     def _further(self, known: Sequence[Sample]) -> list[Sample]:
-        """Return samples of the example's sizes, drawn apart from it, with which as many outputs move as can be."""
+        """Return samples of the example's sizes, drawn apart from it, with which as many outputs move as can be.
+
+        Where an output moves by the given calls, none is drawn: the user knows best which inputs the model takes.
+        """
         found: list[Sample] = []
         still = _unmoved(known)
+        if len(still) < len(self.example.expected):
+            return []
         for turn, manners in enumerate((_MANNERS, *((manner,) for manner in _BOLDER))):
             is_wanted = not found or (manners == (Manner.SIGNED,) and self._draws.has_one_sign)
             if not is_wanted and not still:

@@ -252,7 +252,7 @@ def _inputs(value: Any) -> Any:
     """Return a list as a tuple, and a strategy of hypothesis unchanged."""
     if value is None:
         return ()
-    from t2n_core.check.hypothesis_inputs import is_strategy
+    from t2n_core.check.sampling.hypothesis_inputs import is_strategy
 
     if is_strategy(value):
         return value

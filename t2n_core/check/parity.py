@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare_outputs
-from t2n_core.check.movement import Movement, movements
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status, error_name
 from t2n_core.check.samples import Sample
+from t2n_core.check.sampling.movement import Movement, movements
 from t2n_core.check.table import sizes_text
 from t2n_core.check.tolerance import DEFAULT_LEVEL, LEVELS, TractCheckTolerance
 from t2n_core.engine.protocol import Array, Engine, EngineReply

@@ -1,4 +1,4 @@
-"""What PyTorch computes for one capture of a model: samples at sizes within a range, computed once."""
+"""The reference: what PyTorch computes for one capture of a model, at sizes within a range."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from t2n_core.check.samples import Sample
-from t2n_core.check.sampling import Sampler
+from t2n_core.check.sampling.sampler import Sampler
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.op.compression import DequantisedSource
 from t2n_core.rewriter.context import without_rewrites

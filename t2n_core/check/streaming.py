@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from t2n_core.check.movement import movements
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.parity import check_parity
+from t2n_core.check.sampling.movement import movements
 from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.engine.tract.engine import TractEngine

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from t2n_core.check.hypothesis_inputs import draw_inputs, is_strategy
 from t2n_core.check.reference import Reference, timed
 from t2n_core.check.samples import Sample
+from t2n_core.check.sampling.hypothesis_inputs import draw_inputs, is_strategy
 from t2n_core.check.table import sizes_text
 from t2n_core.errors import CaptureError, InputError, LowerError, RewriteError, UnsupportedOpsError
 from t2n_core.export.options import ExportOptions

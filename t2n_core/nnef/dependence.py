@@ -1,4 +1,4 @@
-"""Which outputs of a graph depend on the numbers of its inputs, and not on their sizes alone."""
+"""Outputs of a graph that do not depend on the numbers of its inputs: they are constant, or made of sizes alone."""
 
 from __future__ import annotations
 

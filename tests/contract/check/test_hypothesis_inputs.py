@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from torch import nn
 
-from t2n_core.check.hypothesis_inputs import draw_inputs, is_strategy
+from t2n_core.check.sampling.hypothesis_inputs import draw_inputs, is_strategy
 from t2n_core.export.model import ModelExport
 from t2n_core.inference_target import TractNNEF
 

@@ -12,10 +12,10 @@ import numpy as np
 import sympy
 import torch
 
-from t2n_core.check.draws import Draws, Manner
 from t2n_core.check.level import DEFAULT_LEVEL
-from t2n_core.check.movement import movements
 from t2n_core.check.samples import Array, Sample, size_assignments
+from t2n_core.check.sampling.draws import Draws, Manner
+from t2n_core.check.sampling.movement import movements
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.dims import Dim, Shape, evaluate
 from t2n_core.nnef.sizes.ranges import SizeRange, ranges_text

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2n_core.check.draws import Draws, Manner
+from t2n_core.check.sampling.draws import Draws, Manner
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_floats_of_one_sign_keep_it_unless_they_are_drawn_signed(rng):
 
 def test_half_floats_never_overflow(rng):
     example = np.array([65504.0, -65504.0, 60000.0, 1.0], np.float16)
-    for manner in Manner:
+    for manner in set(Manner) - {Manner.SPECIAL}:
         assert np.isfinite(drawn(example, (1000,), rng, manner)).all()
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from t2n_core.check.level import TractCheckTolerance
-from t2n_core.check.movement import Movement, movements
 from t2n_core.check.samples import Sample
+from t2n_core.check.sampling.movement import Movement, movements
 
 
 def movement_of(*outputs: np.ndarray, level: str = "approximate", constant: tuple[str, ...] = ()) -> Movement:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_t2n.expect.entries import HEADER_LINE, Expectation, read_expectations
+from pytest_t2n.expect.entries import BEFORE_EXPORTS, HEADER_LINE, Expectation, read_expectations
 from pytest_t2n.expect.judge import ACCEPTED, acceptable
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.schema import CellLine
@@ -53,7 +53,7 @@ def accept_results(
     new: list[tuple[CellLine, Expectation | None]] = []
     """Each new entry, and the entry that it takes its reason from."""
     for cell in cells:
-        if cell.status in ("skip", "not_run") or cell.stage == "setup":
+        if cell.status in ("skip", "not_run") or cell.stage in BEFORE_EXPORTS:
             continue
         if cell.expected and not cell.expected.startswith(ACCEPTED) and current.find(*_key(cell)) is None:
             continue  # an xfail mark of its own, or a test that asks for the failure

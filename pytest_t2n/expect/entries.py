@@ -25,6 +25,8 @@ from t2n_core.check.stage import Stage, Status
 
 FAILURES = tuple(status.value for status in Status if status not in (Status.PASS, Status.SKIP, Status.NOT_RUN))
 """Statuses that an entry can expect."""
+BEFORE_EXPORTS = (Stage.SETUP, Stage.INPUT)
+"""Stages of an error before any export, which is a broken test and no limit."""
 _REQUIRED = ("case", "engine", "stage", "status", "reason")
 _KNOWN = (*_REQUIRED, "issue")
 _LISTS = ("case", "engine")
@@ -244,6 +246,7 @@ def _fits_engine(text: str, target: str, version: str) -> bool:
 
 
 __all__ = [
+    "BEFORE_EXPORTS",
     "FAILURES",
     "HEADER_LINE",
     "Expectation",

@@ -22,6 +22,7 @@ from t2n_core.nnef.sizes.size_edges import edges
 from t2n_core.op.compression import DequantisedSource
 from t2n_core.rewriter.context import without_rewrites
 from t2n_core.torch_graph.capture.tracer import CapturedModel
+from t2n_core.torch_graph.sizes.refusals import refusal_to_run
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.ways_in.sources import Source
 from t2n_core.torch_graph.ways_in.structure import leaves
@@ -79,6 +80,11 @@ class Reference:
     def inputs_at(self, sizes: Mapping[str, int]) -> tuple[Any, ...] | None:
         """Return random inputs with these sizes of all dynamic axes; None where there are none, or they are huge."""
         return resized_inputs(self.inputs, self._shapes, dict(sizes))
+
+    @property
+    def has_samples(self) -> bool:
+        """Return whether the model has run on its example already."""
+        return bool(self._samples)
 
     @property
     def _shapes(self) -> list[Shape]:
@@ -139,7 +145,7 @@ def double_outputs(source: Source, inputs: ModelInputs) -> list[Any]:
     """Return the model's outputs for its example, computed in float64, to tell rounding from a wrong graph."""
 
     def wide(tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.detach().double() if tensor.is_floating_point() else tensor.detach()
+        return tensor.detach().to(torch.float64 if tensor.is_floating_point() else tensor.dtype, copy=True)
 
     args, kwargs = inputs.replaced([wide(t) for t in inputs.tensors])
     with torch.no_grad():
@@ -209,7 +215,7 @@ def _sample(
         with torch.no_grad():
             outputs = model.run(args, kwargs)
     except Exception as cause:
-        raise InputError(f"{model.name} cannot run on its inputs ({label}): {cause}") from cause
+        raise refusal_to_run(cause, model.name, label) from cause
     return Sample(tuple(_array(t) for t in tensors), tuple(map(_array, tensors_of(outputs))), sizes, label)
 
 

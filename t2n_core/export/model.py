@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from torch.overrides import TorchFunctionMode
+
 from t2n_core.check.hypothesis_inputs import draw_inputs, is_strategy
 from t2n_core.check.reference import Reference, timed
 from t2n_core.check.samples import Sample
 from t2n_core.check.table import sizes_text
-from t2n_core.errors import CaptureError, InputError, LowerError, RewriteError, UnsupportedOpsError
+from t2n_core.errors import CaptureError, InputError, LowerError, RewriteError, SpecError, UnsupportedOpsError
 from t2n_core.export.options import ExportOptions
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import InferenceTarget
@@ -33,6 +36,8 @@ from t2n_core.rewriter.functions import RulesOfAnExport, operator_bodies
 from t2n_core.rewriter.modules import inputs_of_replacement, restore_labels
 from t2n_core.rewriter.report import RewriteReport, RewriteWarning
 from t2n_core.rewriter.selection import Selection, select
+from t2n_core.rewriter.specs import Rewriter
+from t2n_core.torch_graph.capture.own_run import refusal_of_example
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph, TorchOp
 from t2n_core.torch_graph.simplify.norms import fold_norms
@@ -40,6 +45,7 @@ from t2n_core.torch_graph.simplify.passes import simplify
 from t2n_core.torch_graph.sizes.declared_axes import normalise
 from t2n_core.torch_graph.ways_in.bfloat16 import without_bfloat16
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
+from t2n_core.torch_graph.ways_in.results import DroppedResultWarning
 from t2n_core.torch_graph.ways_in.sources import Source, source_of
 
 
@@ -78,6 +84,7 @@ class ModelExport:
         self.inputs: ModelInputs = bind_inputs(self.source, args, kwargs, self.options.input_names)
         self._captures = Captures()
         self._references: list[Reference] = []
+        self._refusals: dict[frozenset[Rewriter], InputError | None] = {}
 
     @property
     def captured(self) -> CapturedModel:
@@ -129,21 +136,40 @@ class ModelExport:
             raise refusal
         session = self._session(target)
         try:
-            with timed(self.times, "capture"), rewriting(self.model, selection, session) as rewritten:
+            with timed(self.times, "capture"), self._rewritten(selection, session) as (source, inputs, modes):
                 captured = TorchModuleTracer(
-                    replace(self.source, module=rewritten.model),
-                    inputs_of_replacement(self.source, rewritten.model, self.inputs),
-                    self.dynamic_axes,
-                    ModuleInfoExtractor.get_by_module,
-                    rewritten.modes,
-                    self.options.capture,
+                    source, inputs, self.dynamic_axes, ModuleInfoExtractor.get_by_module, modes, self.options.capture
                 ).trace()
         except CaptureError as error:
-            self._captures.keep_refusal(error, selection, session)
-            raise
+            refusal = self._refusal_of_example(target, selection) or error
+            self._captures.keep_refusal(refusal, selection, session)
+            raise refusal from refusal.__cause__
         if selection.modules:
             restore_labels(captured.graph, self.model)
+        if captured.results.others:
+            told = f"results that are no tensors are not in the archive: {', '.join(captured.results.others)}"
+            warnings.warn(DroppedResultWarning(told), stacklevel=_frames_of_this_package())
         return self._captures.keep(captured, selection, session)
+
+    @contextmanager
+    def _rewritten(
+        self, selection: Selection, session: Session
+    ) -> Iterator[tuple[Source, ModelInputs, Sequence[TorchFunctionMode]]]:
+        """Put rewriters in force, and give the model to capture with its inputs, and the modes to capture it in."""
+        with rewriting(self.model, selection, session) as rewritten:
+            source = replace(self.source, module=rewritten.model)
+            yield source, inputs_of_replacement(self.source, rewritten.model, self.inputs), rewritten.modes
+
+    def _refusal_of_example(self, target: InferenceTarget | None, selection: Selection) -> InputError | None:
+        """Return PyTorch's refusal of the example; None if it runs. The model runs for this once, where an export fails
+        and the samples have not shown that it does."""
+        if any(one.has_samples for one in self._references):
+            return None
+        known = selection.of_capture
+        if known not in self._refusals:
+            with self._rewritten(selection, self._session(target)) as rewritten:
+                self._refusals[known] = refusal_of_example(*rewritten)
+        return self._refusals[known]
 
     def simplified(self, target: InferenceTarget) -> TorchModuleIRGraph:
         """Return the torch graph as its operators are written for a target. Raises CaptureError, RewriteError."""
@@ -175,8 +201,14 @@ class ModelExport:
     def _lower(self, target: InferenceTarget) -> tuple[Graph, RewriteReport]:
         selection, session = self._selection(target), self._session(target)
         capture = self._capture(target, selection)
-        simple = self._simplified(target, selection, session)
-        graph = self._written(simple, self._output_names(capture.model), target, selection, session)
+        try:
+            simple = self._simplified(target, selection, session)
+            graph = self._written(simple, self._output_names(capture.model), target, selection, session)
+        except (CaptureError, LowerError, SpecError) as error:
+            refusal = self._refusal_of_example(target, selection)
+            if refusal is None:
+                raise
+            raise refusal from error
         report = RewriteReport.of(selection, capture.hits + session.hits)
         self._complain(report.problem(str(target)))
         return graph, report
@@ -243,17 +275,12 @@ class ModelExport:
             )
 
     def _output_names(self, captured: CapturedModel) -> list[str]:
-        count = len(captured.graph.outputs)
+        names = captured.results.names(self.options.output_names)
         if self.options.output_names is None:
-            names = list(captured.result_names)
-            if len(set(names)) != count:
-                names = [f"output_{i}" for i in range(count)]
             return [f"{n}_of_model" if n in self.inputs.names else n for n in names]
-        if len(self.options.output_names) != count:
-            raise InputError(f"{len(self.options.output_names)} output names for {count} outputs")
-        if len({*self.options.output_names, *self.inputs.names}) != count + len(self.inputs.names):
+        if len({*names, *self.inputs.names}) != len(names) + len(self.inputs.names):
             raise InputError("input and output names must all differ")
-        return list(self.options.output_names)
+        return names
 
 
 def _frames_of_this_package() -> int:

@@ -18,6 +18,7 @@ from t2n_core.check.reference import Reference, timed
 from t2n_core.check.samples import Sample
 from t2n_core.check.table import sizes_text
 from t2n_core.errors import CaptureError, InputError, LowerError, RewriteError, SpecError, UnsupportedOpsError
+from t2n_core.export.notes import OptionWarning, option_notes, rewriter_notes
 from t2n_core.export.options import ExportOptions
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import InferenceTarget
@@ -146,8 +147,7 @@ class ModelExport:
             raise refusal from refusal.__cause__
         if selection.modules:
             restore_labels(captured.graph, self.model)
-        if captured.results.others:
-            told = f"results that are no tensors are not in the archive: {', '.join(captured.results.others)}"
+        for told in captured.results.notes():
             warnings.warn(DroppedResultWarning(told), stacklevel=_frames_of_this_package())
         return self._captures.keep(captured, selection, session)
 
@@ -258,7 +258,12 @@ class ModelExport:
             graph, report = self._lower(target)
         with timed(times, "write"):
             archive = write_archive(graph, path, spec=target.spec, compression=compression_level)
-        return ExportResult(archive, target, self, graph, {**self.times, **times}, self._reference(captured), report)
+        told = option_notes(target, graph, captured.graph, self.source, self.options.capture)
+        if told:
+            warnings.warn(OptionWarning("; ".join(told)), stacklevel=_frames_of_this_package())
+        notes = (*captured.results.notes(), *rewriter_notes(report), *told)
+        reference = self._reference(captured)
+        return ExportResult(archive, target, self, graph, {**self.times, **times}, reference, report, notes)
 
     def _take_axes_of(self, target: InferenceTarget) -> None:
         """Take the axes of a target. Raises InputError if this export has others, or was captured with others."""

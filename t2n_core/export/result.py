@@ -38,6 +38,9 @@ class ExportResult:
     """Samples of PyTorch for the capture that the archive was made from."""
     rewrites: RewriteReport = field(default_factory=lambda: RewriteReport({}, {}))
     """The rewriters that applied, and the given ones that did not."""
+    notes: tuple[str, ...] = ()
+    """A line for each option that had no effect, for what an option left as it is, and for each result that is no
+    tensor."""
 
     @property
     def captured(self) -> CapturedModel:

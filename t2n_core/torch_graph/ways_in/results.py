@@ -1,4 +1,4 @@
-"""What a model returns: the places of its tensors, their names, and what is no tensor."""
+"""The results of a model: the places of its tensors, their names, and what is no tensor."""
 
 from __future__ import annotations
 
@@ -39,6 +39,11 @@ class Results:
         self.paths = [path for path, leaf in found if isinstance(leaf, torch.Tensor)]
         self.others = [f"{_place(path)}: {type(leaf).__name__}" for path, leaf in others]
         return tuple(leaf for _, leaf in found if isinstance(leaf, _RETURNED))
+
+    def notes(self) -> list[str]:
+        """Return a line on the results that are no tensors, if there are some."""
+        told = f"results that are no tensors are not in the archive: {', '.join(self.others)}"
+        return [told] if self.others else []
 
     def names(self, given: Sequence[str] | None = None) -> list[str]:
         """Return the names of the tensors: `output`, `output_0`, or their keys where the model names them.

@@ -60,6 +60,8 @@ class CapturedModel:
     """The sizes that the graph holds for."""
     decisions: tuple[SizeDecision, ...] = ()
     """Decisions that made the range smaller than declared."""
+    dropped: tuple[SizeDecision, ...] = ()
+    """Decisions that did not: on their other side the captured program was right where it was tried."""
     captured_at: dict[str, int] = field(default_factory=dict)
     """Symbol -> size at which decisions were taken: the example's, or another one where that is or makes 0 or 1."""
 
@@ -226,7 +228,7 @@ class TorchModuleTracer:
             others = resized(axes, self.inputs.names, self.inputs.tensors, at)
             return call is not None and _computes(program, call, others, lambda size: table.size_at(size, at))
 
-        sizes, causes = narrowed(sizes, decisions, captured_at, agrees)
+        sizes, causes, dropped = narrowed(sizes, decisions, captured_at, agrees)
         for name, (low, high) in sizes.bounds.items():
             if low == high and declared.bounds.get(name) != (low, high):
                 raise fixed_axis(name, low, causes)
@@ -238,7 +240,7 @@ class TorchModuleTracer:
         sizes, forms = multiples(sizes, [*extents, *graph.bounds(), *required], captured_at)
         if forms:
             graph = build_graph(program, self.inputs.names, self._table(sizes, fakes, axes), forms)
-        return CapturedModel(graph, example, results, sizes, tuple(causes), captured_at)
+        return CapturedModel(graph, example, results, sizes, tuple(causes), tuple(dropped), captured_at)
 
     def _table(self, sizes: SizeRange, fakes: Sequence[torch.Tensor], axes: Axes) -> SymbolTable:
         """Return the sizes of the inputs by name."""

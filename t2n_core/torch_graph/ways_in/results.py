@@ -24,9 +24,9 @@ class Results:
     """Places in the nested result of a call; filled when the call is made."""
 
     paths: Sequence[Path] = ()
-    """Those of the tensors."""
+    """Places of the tensors."""
     others: Sequence[str] = ()
-    """Those of what is neither a tensor nor None, with its class: `past_key_values: DynamicCache`."""
+    """Places of what is neither a tensor nor None, each with its class: `past_key_values: DynamicCache`."""
 
     def flat(self, result: Any) -> tuple[Any, ...]:
         """Return the tensors and sizes of a nested result, and note the places."""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-
-from torch.overrides import TorchFunctionMode
 
 from t2n_core.check.hypothesis_inputs import draw_inputs, is_strategy
 from t2n_core.check.reference import Reference, timed
@@ -32,12 +29,11 @@ from t2n_core.op.registry import Registry, load_default
 from t2n_core.rewriter.activation import rewriting
 from t2n_core.rewriter.builtin import builtin_rewriters
 from t2n_core.rewriter.captures import Capture, Captures
-from t2n_core.rewriter.context import CAPTURE_LOCK, Session, Target
+from t2n_core.rewriter.context import CAPTURE_LOCK, Session, Target, without_rewrites
 from t2n_core.rewriter.functions import RulesOfAnExport, operator_bodies
 from t2n_core.rewriter.modules import inputs_of_replacement, restore_labels
 from t2n_core.rewriter.report import RewriteReport, RewriteWarning
 from t2n_core.rewriter.selection import Selection, select
-from t2n_core.rewriter.specs import Rewriter
 from t2n_core.torch_graph.capture.own_run import refusal_of_example
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph, TorchOp
@@ -85,7 +81,8 @@ class ModelExport:
         self.inputs: ModelInputs = bind_inputs(self.source, args, kwargs, self.options.input_names)
         self._captures = Captures()
         self._references: list[Reference] = []
-        self._refusals: dict[frozenset[Rewriter], InputError | None] = {}
+        self._has_run = False
+        self._refusal: InputError | None = None
 
     @property
     def captured(self) -> CapturedModel:
@@ -137,12 +134,17 @@ class ModelExport:
             raise refusal
         session = self._session(target)
         try:
-            with timed(self.times, "capture"), self._rewritten(selection, session) as (source, inputs, modes):
+            with timed(self.times, "capture"), rewriting(self.model, selection, session) as rewritten:
                 captured = TorchModuleTracer(
-                    source, inputs, self.dynamic_axes, ModuleInfoExtractor.get_by_module, modes, self.options.capture
+                    replace(self.source, module=rewritten.model),
+                    inputs_of_replacement(self.source, rewritten.model, self.inputs),
+                    self.dynamic_axes,
+                    ModuleInfoExtractor.get_by_module,
+                    rewritten.modes,
+                    self.options.capture,
                 ).trace()
         except CaptureError as error:
-            refusal = self._refusal_of_example(target, selection) or error
+            refusal = self._refusal_of_example() or error
             self._captures.keep_refusal(refusal, selection, session)
             raise refusal from refusal.__cause__
         if selection.modules:
@@ -151,25 +153,16 @@ class ModelExport:
             warnings.warn(DroppedResultWarning(told), stacklevel=_frames_of_this_package())
         return self._captures.keep(captured, selection, session)
 
-    @contextmanager
-    def _rewritten(
-        self, selection: Selection, session: Session
-    ) -> Iterator[tuple[Source, ModelInputs, Sequence[TorchFunctionMode]]]:
-        """Put rewriters in force, and give the model to capture with its inputs, and the modes to capture it in."""
-        with rewriting(self.model, selection, session) as rewritten:
-            source = replace(self.source, module=rewritten.model)
-            yield source, inputs_of_replacement(self.source, rewritten.model, self.inputs), rewritten.modes
+    def _refusal_of_example(self) -> InputError | None:
+        """Return PyTorch's refusal of the example; None if the model runs, without any rewriters, as for its reference.
 
-    def _refusal_of_example(self, target: InferenceTarget | None, selection: Selection) -> InputError | None:
-        """Return PyTorch's refusal of the example; None if it runs. The model runs for this once, where an export fails
-        and the samples have not shown that it does."""
-        if any(one.has_samples for one in self._references):
-            return None
-        known = selection.of_capture
-        if known not in self._refusals:
-            with self._rewritten(selection, self._session(target)) as rewritten:
-                self._refusals[known] = refusal_of_example(*rewritten)
-        return self._refusals[known]
+        It runs for this once, where an export fails and no samples have shown that it does.
+        """
+        if not self._has_run and not any(reference.has_samples for reference in self._references):
+            with without_rewrites():
+                self._refusal = refusal_of_example(self.source, self.inputs)
+            self._has_run = True
+        return self._refusal
 
     def simplified(self, target: InferenceTarget) -> TorchModuleIRGraph:
         """Return the torch graph as its operators are written for a target. Raises CaptureError, RewriteError."""
@@ -205,7 +198,7 @@ class ModelExport:
             simple = self._simplified(target, selection, session)
             graph = self._written(simple, self._output_names(capture.model), target, selection, session)
         except (CaptureError, LowerError, SpecError) as error:
-            refusal = self._refusal_of_example(target, selection)
+            refusal = self._refusal_of_example()
             if refusal is None:
                 raise
             raise refusal from error

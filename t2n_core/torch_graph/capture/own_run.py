@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import ExitStack
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from t2n_core.errors import InputError
 from t2n_core.torch_graph.capture.containers import preserve_containers
@@ -15,7 +13,7 @@ from t2n_core.torch_graph.ways_in.inputs import ModelInputs
 from t2n_core.torch_graph.ways_in.sources import Source
 
 
-def refusal_of_example(source: Source, inputs: ModelInputs, modes: Sequence[TorchFunctionMode]) -> InputError | None:
+def refusal_of_example(source: Source, inputs: ModelInputs) -> InputError | None:
     """Return the error of a model that PyTorch does not run on its example; None if it runs.
 
     Buffers, containers of the model, arguments and the state of random numbers stay as they are. An operator that has
@@ -27,8 +25,6 @@ def refusal_of_example(source: Source, inputs: ModelInputs, modes: Sequence[Torc
             stack.enter_context(torch.no_grad())
             stack.enter_context(torch.random.fork_rng(devices=[]))
             stack.enter_context(preserve_containers(source.module))
-            for mode in modes:
-                stack.enter_context(mode)
             if source.is_script:
                 source.run(args, kwargs)
             else:

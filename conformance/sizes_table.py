@@ -26,7 +26,7 @@ UNGUARDED, LESS = "OPEN", "less"
 """`part`: right, refused beyond a range that the model's own decisions make smaller; `less`: the same without such a
 decision; `OPEN`: wrong beyond the range, since nothing guards it; `error`: refused in it, or never loaded; `refused`:
 a T2NError of export; `BUG`: another exception of export."""
-_EXPORTING = ("setup", "capture", "lower", "spec", "write")
+_EXPORTING = ("setup", "input", "capture", "lower", "spec", "write")
 
 
 def word_of(fields: Mapping[str, Any]) -> tuple[str, str]:

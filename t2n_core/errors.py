@@ -1,7 +1,7 @@
 """Every error this package raises on purpose. The stage says where in a cell's life it happened.
 
 T2NError
-├── InputError                 setup     a bad argument, file name or option
+├── InputError                 input     a bad argument, file name or option, or a call that PyTorch itself refuses
 ├── RewriteError               capture   a rewriter that names nothing, clashes with another, or never applied
 ├── CaptureError               capture   PyTorch could not give a graph of the model
 ├── LowerError                 lower     a rule could not write an operator
@@ -82,7 +82,9 @@ class T2NError(Exception):
 
 
 class InputError(T2NError):
-    """A bad argument, file name or option; nothing was done."""
+    """A bad argument, file name or option, or a call that PyTorch itself refuses; nothing was written."""
+
+    stage = "input"
 
 
 class RewriteError(T2NError):

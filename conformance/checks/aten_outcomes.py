@@ -124,7 +124,7 @@ def result_of(outcome: Outcome) -> str:
             return TIMEOUT
     if isinstance(outcome.cause, TimeoutError):
         return TIMEOUT
-    exporting = outcome.stage in (Stage.SETUP, Stage.CAPTURE, Stage.LOWER, Stage.SPEC, Stage.WRITE)
+    exporting = outcome.stage in (Stage.SETUP, Stage.INPUT, Stage.CAPTURE, Stage.LOWER, Stage.SPEC, Stage.WRITE)
     if exporting:
         return REFUSED if isinstance(outcome.cause, T2NError) else BUG
     return ERROR

@@ -72,6 +72,7 @@ class Recorder:
             ops=summary.ops,
             dtype=summary.dtype,
             graph=graph.key if graph is not None else "",
+            notes=summary.notes,
         )
         record = with_relative_paths(record, self._root)
         lines: list[Record] = [record]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_t2n.expect.engines import specifiers_of
-from pytest_t2n.expect.entries import HEADER_LINE, Expectation, read_expectations
+from pytest_t2n.expect.entries import BEFORE_EXPORTS, HEADER_LINE, Expectation, read_expectations
 from pytest_t2n.expect.judge import ACCEPTED, acceptable
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.schema import CellLine
@@ -54,7 +54,7 @@ def accept_results(
     new: list[tuple[CellLine, Expectation | None]] = []
     """Each new entry, and the entry that it takes its reason from."""
     for cell in cells:
-        if cell.status in ("skip", "not_run") or cell.stage == "setup":
+        if cell.status in ("skip", "not_run") or cell.stage in BEFORE_EXPORTS:
             continue
         if cell.expected and not cell.expected.startswith(ACCEPTED) and current.find(*_key(cell)) is None:
             continue  # an xfail mark of its own, or a test that asks for the failure

@@ -26,6 +26,8 @@ from t2n_core.check.stage import Stage, Status
 
 FAILURES = tuple(status.value for status in Status if status not in (Status.PASS, Status.SKIP, Status.NOT_RUN))
 """Statuses that an entry can expect."""
+BEFORE_EXPORTS = (Stage.SETUP, Stage.INPUT)
+"""Stages of an error before any export, which is a broken test and no limit."""
 _REQUIRED = ("case", "engine", "stage", "status", "reason")
 _KNOWN = (*_REQUIRED, "issue")
 _LISTS = ("case", "engine")
@@ -217,6 +219,7 @@ def _glob(pattern: str) -> re.Pattern[str]:
 
 
 __all__ = [
+    "BEFORE_EXPORTS",
     "FAILURES",
     "HEADER_LINE",
     "Expectation",

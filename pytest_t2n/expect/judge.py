@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pytest_t2n.expect.entries import FAILURES, Expectation, Expectations
+from pytest_t2n.expect.entries import BEFORE_EXPORTS, FAILURES, Expectation, Expectations
 from pytest_t2n.records.schema import CellLine
 
 ACCEPTED = "accepted now"
@@ -44,7 +44,7 @@ def judge(
 
 def acceptable(record: CellLine) -> bool:
     """Return True for a failure that can be written down: an error before any export is a broken test, no limit."""
-    return record.status in FAILURES and record.stage != "setup"
+    return record.status in FAILURES and record.stage not in BEFORE_EXPORTS
 
 
 def _make_xfail(report: pytest.TestReport, reason: str) -> None:

@@ -62,9 +62,15 @@ def record_of(
 
 
 def with_subject(
-    record: CellLine, properties: Mapping[str, object], *, ops: Sequence[str], dtype: str, graph: str
+    record: CellLine,
+    properties: Mapping[str, object],
+    *,
+    ops: Sequence[str],
+    dtype: str,
+    graph: str,
+    notes: Sequence[str] = (),
 ) -> CellLine:
-    """Return the record with the operators, the type and the graph that the case is about.
+    """Return the record with the operators, the type, the graph and the notes on the export that the case is about.
 
     They come from its export; `properties`, those that the test set with `record_property`, win over them.
     """
@@ -74,16 +80,23 @@ def with_subject(
         ops=list(ops),
         dtype=str(properties.get(DTYPE_PROPERTY, dtype)),
         graph=graph,
+        notes=list(notes),
     )
 
 
 def with_relative_paths(record: CellLine, root: Path) -> CellLine:
     """Return the record with paths relative to the project or to the package: those of one machine help on no other."""
+
+    def relative(text: str) -> str:
+        for folder in (str(root), *_PACKAGES):
+            text = text.replace(f"{folder}{os.sep}", "")
+        return text
+
+    if record.notes:
+        record = msgspec.structs.replace(record, notes=[relative(note) for note in record.notes])
     if record.error is None:
         return record
-    texts = {name: getattr(record.error, name) for name in ("message", "source", "details")}
-    for folder in (str(root), *_PACKAGES):
-        texts = {name: text.replace(f"{folder}{os.sep}", "") for name, text in texts.items()}
+    texts = {name: relative(getattr(record.error, name)) for name in ("message", "source", "details")}
     return msgspec.structs.replace(record, error=msgspec.structs.replace(record.error, **texts))
 
 

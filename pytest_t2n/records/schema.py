@@ -161,6 +161,8 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     """Type of the first input of floating point, else of the first input."""
     graph: str = ""
     """Key of the graph line with the graph that the engine was given."""
+    notes: list[str] = []
+    """Options of the export that had no effect, and results of the model that the archive lacks."""
     benchmark: BenchmarkLine | None = None
     platform: str = ""
     """Key of the platform where the cell was judged."""

@@ -40,7 +40,7 @@ _WHAT_TO_CHECK = (
 
 _GRAVITY = {"mismatch": 0, "crash": 1, "timeout": 2, "oom": 3, "error": 4}
 """Order of failures: the worst of a test is its outcome, and wrong numbers, which nobody notices, come first."""
-_BEFORE_GRAPHS = ("setup", "capture")
+_BEFORE_GRAPHS = ("setup", "input", "capture")
 """Stages at which there is no graph to summarise yet, and asking for one would capture again."""
 
 

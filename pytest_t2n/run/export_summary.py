@@ -25,6 +25,7 @@ class ExportSummary:
     ops: tuple[str, ...] = ()
     dtype: str = ""
     graph: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def graph_line(self) -> GraphLine | None:
@@ -46,7 +47,8 @@ def summarise(export: Any, archive: Path | None = None) -> ExportSummary:
     computing = [op for op in nodes if op.inputs] or nodes
     kinds = dict.fromkeys(op.origin.op if op.origin else op.kind for op in computing)
     ops = tuple(kind for kind in kinds if not kind.startswith(_STAND_INS))
-    return ExportSummary(ops, _dtype(value.dtype for value in captured.inputs), graph)
+    notes = tuple(getattr(export, "notes", ()))  # a ModelExport has none: there is no archive
+    return ExportSummary(ops, _dtype(value.dtype for value in captured.inputs), graph, notes)
 
 
 def clipped_graph(archive: Path) -> str:

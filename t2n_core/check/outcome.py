@@ -173,7 +173,8 @@ _CLASS_BY_STATUS: Mapping[Status, type[T2NError]] = {
     Status.OOM: errors.EngineOutOfMemory,
 }
 _CLASS_BY_STAGE: Mapping[Stage, type[T2NError]] = {
-    Stage.SETUP: errors.InputError,
+    Stage.SETUP: errors.T2NError,
+    Stage.INPUT: errors.InputError,
     Stage.CAPTURE: errors.CaptureError,
     Stage.LOWER: errors.LowerError,
     Stage.SPEC: errors.SpecError,

@@ -70,6 +70,11 @@ class Reference:
             self._samplers[compressed] = Sampler(model, self.inputs, shapes, self.captured.symbols)
         return self._samplers[compressed]
 
+    @property
+    def has_samples(self) -> bool:
+        """Return whether the model has run on its example already."""
+        return bool(self._samples)
+
 
 @contextmanager
 def timed(times: dict[str, float], stage: str) -> Iterator[None]:

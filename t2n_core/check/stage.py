@@ -9,6 +9,7 @@ class Stage(StrEnum):
     """The stages of a cell, in order."""
 
     SETUP = "setup"
+    INPUT = "input"
     CAPTURE = "capture"
     LOWER = "lower"
     SPEC = "spec"

@@ -14,7 +14,8 @@ from t2n_core.check.reference import Reference, timed
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.hypothesis_inputs import draw_inputs, is_strategy
 from t2n_core.check.table import sizes_text
-from t2n_core.errors import CaptureError, InputError, LowerError, RewriteError, UnsupportedOpsError
+from t2n_core.errors import CaptureError, InputError, LowerError, RewriteError, SpecError, UnsupportedOpsError
+from t2n_core.export.notes import OptionWarning, option_notes, rewriter_notes
 from t2n_core.export.options import ExportOptions
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import InferenceTarget
@@ -28,11 +29,12 @@ from t2n_core.op.registry import Registry, load_default
 from t2n_core.rewriter.activation import rewriting
 from t2n_core.rewriter.builtin import builtin_rewriters
 from t2n_core.rewriter.captures import Capture, Captures
-from t2n_core.rewriter.context import CAPTURE_LOCK, Session, Target
+from t2n_core.rewriter.context import CAPTURE_LOCK, Session, Target, without_rewrites
 from t2n_core.rewriter.functions import RulesOfAnExport, operator_bodies
 from t2n_core.rewriter.modules import inputs_of_replacement, restore_labels
 from t2n_core.rewriter.report import RewriteReport, RewriteWarning
 from t2n_core.rewriter.selection import Selection, select
+from t2n_core.torch_graph.capture.own_run import refusal_of_example
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph, TorchOp
 from t2n_core.torch_graph.simplify.norms import fold_norms
@@ -40,6 +42,7 @@ from t2n_core.torch_graph.simplify.passes import simplify
 from t2n_core.torch_graph.sizes.declared_axes import normalise
 from t2n_core.torch_graph.ways_in.bfloat16 import without_bfloat16
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
+from t2n_core.torch_graph.ways_in.results import DroppedResultWarning
 from t2n_core.torch_graph.ways_in.sources import Source, source_of
 
 
@@ -78,6 +81,8 @@ class ModelExport:
         self.inputs: ModelInputs = bind_inputs(self.source, args, kwargs, self.options.input_names)
         self._captures = Captures()
         self._references: list[Reference] = []
+        self._has_run = False
+        self._refusal: InputError | None = None
 
     @property
     def captured(self) -> CapturedModel:
@@ -139,11 +144,25 @@ class ModelExport:
                     self.options.capture,
                 ).trace()
         except CaptureError as error:
-            self._captures.keep_refusal(error, selection, session)
-            raise
+            refusal = self._refusal_of_example() or error
+            self._captures.keep_refusal(refusal, selection, session)
+            raise refusal from refusal.__cause__
         if selection.modules:
             restore_labels(captured.graph, self.model)
+        for told in captured.results.notes():
+            warnings.warn(DroppedResultWarning(told), stacklevel=_frames_of_this_package())
         return self._captures.keep(captured, selection, session)
+
+    def _refusal_of_example(self) -> InputError | None:
+        """Return PyTorch's refusal of the example; None if the model runs, without any rewriters, as for its reference.
+
+        It runs for this once, where an export fails and no samples have shown that it does.
+        """
+        if not self._has_run and not any(reference.has_samples for reference in self._references):
+            with without_rewrites():
+                self._refusal = refusal_of_example(self.source, self.inputs)
+            self._has_run = True
+        return self._refusal
 
     def simplified(self, target: InferenceTarget) -> TorchModuleIRGraph:
         """Return the torch graph as its operators are written for a target. Raises CaptureError, RewriteError."""
@@ -175,8 +194,14 @@ class ModelExport:
     def _lower(self, target: InferenceTarget) -> tuple[Graph, RewriteReport]:
         selection, session = self._selection(target), self._session(target)
         capture = self._capture(target, selection)
-        simple = self._simplified(target, selection, session)
-        graph = self._written(simple, self._output_names(capture.model), target, selection, session)
+        try:
+            simple = self._simplified(target, selection, session)
+            graph = self._written(simple, self._output_names(capture.model), target, selection, session)
+        except (CaptureError, LowerError, SpecError) as error:
+            refusal = self._refusal_of_example()
+            if refusal is None:
+                raise
+            raise refusal from error
         report = RewriteReport.of(selection, capture.hits + session.hits)
         self._complain(report.problem(str(target)))
         return graph, report
@@ -226,7 +251,12 @@ class ModelExport:
             graph, report = self._lower(target)
         with timed(times, "write"):
             archive = write_archive(graph, path, spec=target.spec, compression=compression_level)
-        return ExportResult(archive, target, self, graph, {**self.times, **times}, self._reference(captured), report)
+        told = option_notes(target, graph, captured.graph, self.source, self.options.capture)
+        if told:
+            warnings.warn(OptionWarning("; ".join(told)), stacklevel=_frames_of_this_package())
+        notes = (*captured.results.notes(), *rewriter_notes(report), *told)
+        reference = self._reference(captured)
+        return ExportResult(archive, target, self, graph, {**self.times, **times}, reference, report, notes)
 
     def _take_axes_of(self, target: InferenceTarget) -> None:
         """Take the axes of a target. Raises InputError if this export has others, or was captured with others."""
@@ -243,17 +273,12 @@ class ModelExport:
             )
 
     def _output_names(self, captured: CapturedModel) -> list[str]:
-        count = len(captured.graph.outputs)
+        names = captured.results.names(self.options.output_names)
         if self.options.output_names is None:
-            names = list(captured.result_names)
-            if len(set(names)) != count:
-                names = [f"output_{i}" for i in range(count)]
             return [f"{n}_of_model" if n in self.inputs.names else n for n in names]
-        if len(self.options.output_names) != count:
-            raise InputError(f"{len(self.options.output_names)} output names for {count} outputs")
-        if len({*self.options.output_names, *self.inputs.names}) != count + len(self.inputs.names):
+        if len({*names, *self.inputs.names}) != len(names) + len(self.inputs.names):
             raise InputError("input and output names must all differ")
-        return list(self.options.output_names)
+        return names
 
 
 def _frames_of_this_package() -> int:

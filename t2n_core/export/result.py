@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from t2n_core.check.causes import with_causes
 from t2n_core.check.float64_recheck import recheck_in_float64
 from t2n_core.check.outcome import Outcome, Stage, Status
 from t2n_core.check.parity import check_parity
@@ -39,6 +40,9 @@ class ExportResult:
     """Samples of PyTorch for the capture that the archive was made from."""
     rewrites: RewriteReport = field(default_factory=lambda: RewriteReport({}, {}))
     """The rewriters that applied, and the given ones that did not."""
+    notes: tuple[str, ...] = ()
+    """A line for each option that had no effect, for what an option left as it is, and for each result that is no
+    tensor."""
 
     @property
     def captured(self) -> CapturedModel:
@@ -115,11 +119,11 @@ class ExportResult:
         return self._explained(found).with_times(self.times)
 
     def _explained(self, outcome: Outcome) -> Outcome:
-        """Return the outcome; a mismatch in the Khronos tools is judged again in float64."""
+        """Return the outcome; a mismatch with its known causes, in the Khronos tools judged again in float64."""
         if outcome.status is Status.MISMATCH and isinstance(self.target, KhronosNNEF):
             source, inputs = self.reference.source, self.reference.inputs
-            return recheck_in_float64(outcome, self.archive, self.samples, source, inputs)
-        return outcome
+            outcome = recheck_in_float64(outcome, self.archive, self.samples, source, inputs)
+        return with_causes(outcome, self.reference, self.samples) if outcome.status is Status.MISMATCH else outcome
 
     def check_streaming(
         self,

@@ -144,6 +144,7 @@ class Emitter(ABC):
         if operator in PRODUCTS and self.accumulator(FLOAT16) == FLOAT32:
             halves = [v for v in values_in([*args, *attributes.values()]) if v.dtype == FLOAT16]
             if halves:
+                self.graph.effects.add("linear_accumulation_in_f32")
                 return self._call_in_f32(operator, args, outs, attributes)
         try:
             signature = self._signature(operator)

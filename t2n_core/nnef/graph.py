@@ -127,6 +127,8 @@ class Graph:
     """True where an engine refuses all other sizes."""
     properties: dict[str, str] = field(default_factory=dict)
     """Written only when a user asks for them (tract's `properties` fragment)."""
+    effects: set[str] = field(default_factory=set)
+    """The fields of WritingOptions that decided the form of a statement."""
 
     def variables(self) -> Iterator[tuple[Operation, Value]]:
         """Yield the `variable` statements with their values, in order."""

@@ -20,6 +20,7 @@ from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.dims import Dim, Shape, evaluate
 from t2n_core.nnef.sizes.ranges import SizeRange, ranges_text
 from t2n_core.nnef.sizes.size_edges import edges
+from t2n_core.torch_graph.sizes.refusals import refusal_to_run
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs
 from t2n_core.torch_graph.ways_in.structure import leaves
 
@@ -177,7 +178,7 @@ class Sampler:
             with torch.no_grad():
                 outputs = self._model.run(args, kwargs)
         except Exception as cause:
-            raise InputError(f"{self._model.name} cannot run on its inputs ({label}): {cause}") from cause
+            raise refusal_to_run(cause, self._model.name, label) from cause
         return Sample(tuple(map(_array, tensors)), tuple(map(_array, tensors_of(outputs))), dict(sizes), label)
 
 

@@ -12,6 +12,7 @@ from t2n_core.nnef.sizes.dims import Dim, floor_div, same
 from t2n_core.op import formulas
 from t2n_core.op.aten.matmul import linear
 from t2n_core.op.aten.norm import layer_norm
+from t2n_core.op.effects import chosen
 from t2n_core.op.promote import widened
 from t2n_core.op.registry import op
 from t2n_core.op.weights import known
@@ -125,10 +126,11 @@ def _reified(
     g: Emitter, query: Value, key: Value, value: Value, mask: Value | None, is_causal: bool, scale: float
 ) -> Value:
     """Write the engine's operator. To accumulate float16 in float32, cast before: 0.22 would return float32."""
-    if query.dtype == FLOAT16 and g.options.attention_in_f32:
+    if query.dtype == FLOAT16 and chosen(g, "attention_in_f32"):
         query, key, value = (g.cast(v, FLOAT32) for v in (query, key, value))
         mask = None if mask is None else g.cast(mask, FLOAT32)
         return g.cast(_reified(g, query, key, value, mask, is_causal, scale), FLOAT16)
+    chosen(g, "reify_sdpa")
     given = {} if mask is None else {"mask": mask}
     dtype = "f16" if query.dtype == FLOAT16 else "f32"
     return g.tract_transformers_sdpa(

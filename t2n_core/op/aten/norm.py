@@ -9,6 +9,7 @@ import numpy as np
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, Value
 from t2n_core.nnef.sizes.dims import Dim, floor_div, product
+from t2n_core.op.effects import chosen
 from t2n_core.op.registry import op
 from t2n_core.op.weights import derived, known, row
 
@@ -40,7 +41,7 @@ def batch_norm(
         )
     if input.dtype.kind != "f":
         raise g.fail(f"batch_norm of {input.dtype} has no form in NNEF")
-    if input.dtype == FLOAT16 and g.options.norm_in_f32:
+    if input.dtype == FLOAT16 and chosen(g, "norm_in_f32"):
         wide = g.cast(input, FLOAT32)
         return g.cast(
             batch_norm(g, wide, weight, bias, running_mean, running_var, training, momentum, eps), input.dtype

@@ -17,6 +17,7 @@ from t2n_core.nnef.emitter import Emitter, Expected, Operand
 from t2n_core.nnef.graph import FLOAT32, FLOAT64, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, as_dim, same
 from t2n_core.op.aten.index import gathered
+from t2n_core.op.effects import chosen
 from t2n_core.op.promote import widened
 from t2n_core.op.registry import op
 
@@ -242,7 +243,7 @@ def _resized(
     axes = [Axis(first + i, value.shape[first + i], g.output.shape[first + i], scale) for i, scale in enumerate(given)]
     if g.options.upsample_with_debox and method in (_plain, _exact) and g.spec.has("debox"):
         spread = _spread(g, out, axes)
-        if spread is not None:
+        if spread is not None and chosen(g, "upsample_with_debox"):
             return g.cast(spread, value.dtype)
     for axis in axes:
         out = method(g, out, axis, corners)

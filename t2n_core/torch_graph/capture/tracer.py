@@ -39,10 +39,11 @@ from t2n_core.torch_graph.sizes.replay import SizeAt, agree, replay
 from t2n_core.torch_graph.stand_ins.numbers_as_indices import numbers_as_indices
 from t2n_core.torch_graph.stand_ins.numbers_of_sizes import numbers_of_sizes
 from t2n_core.torch_graph.ways_in.calls import FlatCall
-from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs, result_names
+from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
+from t2n_core.torch_graph.ways_in.results import Results
 from t2n_core.torch_graph.ways_in.script import ScriptCall
 from t2n_core.torch_graph.ways_in.sources import Source, source_of
-from t2n_core.torch_graph.ways_in.structure import Path, leaves_with_path
+from t2n_core.torch_graph.ways_in.structure import leaves_with_path
 from t2n_core.torch_graph.ways_in.traces import FrozenDecision, traced
 
 
@@ -53,12 +54,14 @@ class CapturedModel:
     graph: TorchModuleIRGraph
     symbols: dict[str, int] = field(default_factory=dict)
     """Symbol -> size in the example."""
-    result_names: tuple[str, ...] = ()
-    """Names of the outputs: those that the model gives them, else numbered."""
+    results: Results = field(default_factory=Results)
+    """The places of the outputs in what the model returns, and what else it returns."""
     range: SizeRange = field(default_factory=SizeRange)
     """The sizes that the graph holds for."""
     decisions: tuple[SizeDecision, ...] = ()
     """Decisions that made the range smaller than declared."""
+    dropped: tuple[SizeDecision, ...] = ()
+    """Decisions that did not: on their other side the captured program was right where it was tried."""
     captured_at: dict[str, int] = field(default_factory=dict)
     """Symbol -> size at which decisions were taken: the example's, or another one where that is or makes 0 or 1."""
 
@@ -106,7 +109,7 @@ class TorchModuleTracer:
         with quiet(), torch.no_grad():
             if self.source.program is not None:
                 program = _functional(self.source.program)
-                read = self._read(program, axes, _paths_of(self.source.program), None, tensors, Decisions())
+                read = self._read(program, axes, _results_of(self.source.program), None, tensors, Decisions())
                 attempt = _Attempt(read)
             else:
                 attempt = self._freed(axes, self._at_free_sizes(axes) or self._at(axes, tensors))
@@ -187,7 +190,7 @@ class TorchModuleTracer:
                 script, frozen = self._traced(call, tensors)
                 module, modes = ScriptCall(script), ()
             program = self._export(module, axes, modes, tensors, decisions)
-            captured = self._read(program, axes, results.paths, asked, tensors, decisions)
+            captured = self._read(program, axes, results, asked, tensors, decisions)
             fits = captured.range.holds(captured.symbols)
             if fits and frozen and captured.captured_at != captured.symbols:
                 fits = _computes(program, asked, self.inputs.tensors)
@@ -205,7 +208,7 @@ class TorchModuleTracer:
         self,
         program: torch.export.ExportedProgram,
         axes: Axes,
-        paths: Sequence[Path],
+        results: Results,
         call: torch.nn.Module | None,
         tensors: Sequence[torch.Tensor],
         found: Decisions,
@@ -225,7 +228,7 @@ class TorchModuleTracer:
             others = resized(axes, self.inputs.names, self.inputs.tensors, at)
             return call is not None and _computes(program, call, others, lambda size: table.size_at(size, at))
 
-        sizes, causes = narrowed(sizes, decisions, captured_at, agrees)
+        sizes, causes, dropped = narrowed(sizes, decisions, captured_at, agrees)
         for name, (low, high) in sizes.bounds.items():
             if low == high and declared.bounds.get(name) != (low, high):
                 raise fixed_axis(name, low, causes)
@@ -237,7 +240,7 @@ class TorchModuleTracer:
         sizes, forms = multiples(sizes, [*extents, *graph.bounds(), *required], captured_at)
         if forms:
             graph = build_graph(program, self.inputs.names, self._table(sizes, fakes, axes), forms)
-        return CapturedModel(graph, example, result_names(paths), sizes, tuple(causes), captured_at)
+        return CapturedModel(graph, example, results, sizes, tuple(causes), tuple(dropped), captured_at)
 
     def _table(self, sizes: SizeRange, fakes: Sequence[torch.Tensor], axes: Axes) -> SymbolTable:
         """Return the sizes of the inputs by name."""
@@ -358,15 +361,16 @@ def _free_axes(name: str, fake: torch.Tensor, source: Source) -> dict[int, AxisS
     return {axis: AxisSize(f"{name}_dim{axis}") for axis in free}
 
 
-def _paths_of(program: torch.export.ExportedProgram) -> list[Path]:
-    """Return the paths of the tensors in the nested result of a program."""
-    form = program.call_spec.out_spec
+def _results_of(program: torch.export.ExportedProgram) -> Results:
+    """Return the places of the tensors, and of the constants, in the nested result of a program."""
+    results, form = Results(), program.call_spec.out_spec
     if form is None:
-        return []
+        return results
     specs = [s for s in program.graph_signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
-    results = pytree.tree_unflatten(list(range(form.num_leaves)), form)
-    paths = [path for path, _ in leaves_with_path(results)]
-    return [path for path, spec in zip(paths, specs, strict=False) if isinstance(spec.arg, TensorArgument)]
+    places = pytree.tree_unflatten(list(range(form.num_leaves)), form)
+    values = [torch.empty(0) if isinstance(s.arg, TensorArgument) else getattr(s.arg, "value", None) for s in specs]
+    results.note((path, values[place]) for path, place in leaves_with_path(places))
+    return results
 
 
 def _user_fakes(program: torch.export.ExportedProgram) -> list[torch.Tensor]:

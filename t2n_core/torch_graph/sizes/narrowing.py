@@ -66,8 +66,9 @@ def narrowed(
     decisions: Iterable[SizeDecision],
     captured: Sizes,
     agrees: Callable[[Sizes], bool],
-) -> tuple[SizeRange, list[SizeDecision]]:
-    """Return the part of a range for which a graph holds, and the decisions that made it smaller.
+) -> tuple[SizeRange, list[SizeDecision], list[SizeDecision]]:
+    """Return the part of a range for which a graph holds, the decisions that made it smaller, and those that did not
+    since the program was right wherever it was tried.
 
     Args:
         sizes: the range before.
@@ -79,6 +80,7 @@ def narrowed(
     Raises CaptureError where a decision has no form as a condition on sizes that an engine could check.
     """
     causes: list[SizeDecision] = []
+    dropped: list[SizeDecision] = []
     trials: dict[tuple[tuple[str, int], ...], bool] = {}
 
     def tried(at: Sizes) -> bool:
@@ -91,6 +93,7 @@ def narrowed(
         others = _others(decision, sizes, captured)
         chosen = _trials(decision, others, captured)
         if chosen and all(map(tried, chosen)):
+            dropped.append(decision)
             continue
         if others:
             try:
@@ -98,7 +101,7 @@ def narrowed(
             except EmptyRangeError as wrong:
                 raise CaptureError(f"no size is left for this model: {wrong}", origin=decision.origin) from wrong
             causes.append(decision)
-    return sizes, causes
+    return sizes, causes, dropped
 
 
 def _trials(decision: SizeDecision, others: Sequence[Sizes], captured: Sizes) -> list[Sizes]:

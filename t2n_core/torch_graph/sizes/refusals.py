@@ -6,8 +6,9 @@ import linecache
 import re
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
-from t2n_core.errors import CaptureError, Origin
+from t2n_core.errors import CaptureError, InputError, Origin
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.torch_graph.graph import naming
 from t2n_core.torch_graph.sizes.decisions import NOT_THE_MODELS, Decision
@@ -16,6 +17,7 @@ from t2n_core.torch_graph.sizes.narrowing import SizeDecision
 
 _SHOWN = 3
 """Lines of the model that an error names."""
+_HERE = f"{Path(__file__).parents[2]}/"
 _TENSORS = re.compile(r"inputs\['tensors'\]\[(\d+)\]")
 
 
@@ -89,9 +91,19 @@ def refusal_to_trace(cause: Exception, model: str) -> CaptureError:
     return CaptureError(problem, origin=_origin(type(cause).__name__, cause))
 
 
+def refusal_to_run(cause: Exception, model: str, inputs: str) -> InputError:
+    """Return the error for a model that PyTorch does not run on some inputs, which are named."""
+    return InputError(
+        f"{model} cannot run on its inputs ({inputs}): {_first_lines(cause)}",
+        origin=_origin(type(cause).__name__, cause),
+        hint="PyTorch itself refuses them: compare dtypes and shapes with what the model takes",
+    )
+
+
 def _origin(what: str, cause: Exception) -> Origin | None:
     """Return the model's innermost line among those that led to an exception."""
-    frames = [f for f in traceback.extract_tb(cause.__traceback__) if not f.filename.startswith(NOT_THE_MODELS)]
+    others = (*NOT_THE_MODELS, _HERE)
+    frames = [f for f in traceback.extract_tb(cause.__traceback__) if not f.filename.startswith(others)]
     if not frames:
         return None
     frame = frames[-1]

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from t2n_core.torch_graph.graph.naming import ROOT
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs
+from t2n_core.torch_graph.ways_in.results import Results
 from t2n_core.torch_graph.ways_in.sources import Source
-from t2n_core.torch_graph.ways_in.structure import Path, leaves_with_path
-
-_RESULTS = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
-
-
-class Results:
-    """Paths of the tensors in the nested result of a call; set when the call is made."""
-
-    paths: Sequence[Path] = ()
 
 
 class FlatCall(torch.nn.Module):
@@ -33,6 +24,4 @@ class FlatCall(torch.nn.Module):
 
     def forward(self, *tensors: torch.Tensor) -> tuple[Any, ...]:
         args, kwargs = self.inputs.replaced(tensors)
-        found = list(leaves_with_path(self.source.run(args, kwargs)))
-        self.results.paths = [path for path, leaf in found if isinstance(leaf, torch.Tensor)]
-        return tuple(leaf for _, leaf in found if isinstance(leaf, _RESULTS))
+        return self.results.flat(self.source.run(args, kwargs))

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from t2n_core.errors import InputError
+from t2n_core.torch_graph.ways_in.objects import holds_tensor, own_copy
 from t2n_core.torch_graph.ways_in.sources import Source, source_of
 from t2n_core.torch_graph.ways_in.structure import Path, leaves, leaves_with_path, mapped
 
@@ -29,9 +30,13 @@ class ModelInputs:
         return [leaf for leaf in leaves((self.args, self.kwargs)) if isinstance(leaf, torch.Tensor)]
 
     def replaced(self, tensors: Sequence[torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return (args, kwargs) with these tensors in place of the example's."""
+        """Return (args, kwargs) with these tensors in place of the example's, and all else copied for one call."""
         supply = iter(tensors)
-        return mapped((self.args, self.kwargs), lambda leaf: next(supply) if isinstance(leaf, torch.Tensor) else leaf)  # type: ignore[no-any-return]
+
+        def of_the_call(leaf: Any) -> Any:
+            return next(supply) if isinstance(leaf, torch.Tensor) else own_copy(leaf)
+
+        return mapped((self.args, self.kwargs), of_the_call)  # type: ignore[no-any-return]
 
 
 def bind_inputs(
@@ -45,7 +50,8 @@ def bind_inputs(
     A dict is passed by keyword. Only if none of its keys is a parameter, and all of them stand in `input_names` or the
     method takes any number of arguments, it is passed in order. If `input_names` are its keys, they say the order.
     `model` is a Source or what `source_of` takes. Without any arguments, those that an exported program was made with
-    are taken. Raises InputError for what the method cannot take.
+    are taken. Raises InputError for what the method cannot take, and for an object in whose class PyTorch finds no
+    tensors although it holds some: they would be constants of the archive.
     """
     source = model if isinstance(model, Source) else source_of(model)
     keywords = dict(kwargs or {})
@@ -71,20 +77,52 @@ def bind_inputs(
         bound = signature.bind(*positional, **keywords)
     except TypeError as wrong:
         raise InputError(f"{source.name} cannot take these arguments: {wrong}") from wrong
-    paths = [p for p, leaf in leaves_with_path((positional, keywords)) if isinstance(leaf, torch.Tensor)]
+    found = list(leaves_with_path((positional, keywords)))
+    by_position = _parameter_names(bound, len(positional))
+    for path, leaf in found:
+        if not isinstance(leaf, torch.Tensor) and holds_tensor(leaf):
+            raise _frozen(source, _leaf_name(path, by_position), leaf)
+    paths = [path for path, leaf in found if isinstance(leaf, torch.Tensor)]
     if not paths:
         raise InputError("the example inputs hold no tensor", hint="pass at least one tensor")
     names = list(input_names) if input_names is not None else None
     if names is None and given_names is not None and len(given_names) == len(paths):
         names = given_names
     if names is None:
-        by_position = _parameter_names(bound, len(positional))
         names = [_leaf_name(path, by_position) for path in paths]
     if len(names) != len(paths):
         raise InputError(f"{len(names)} input names for {len(paths)} input tensors: {', '.join(names)}")
     if len(set(names)) != len(names):
         raise InputError(f"input names are not unique: {', '.join(names)}")
+    positional, keywords = _told_apart((positional, keywords), source)
     return ModelInputs(positional, keywords, tuple(names))
+
+
+def _told_apart(arguments: Any, source: Source) -> Any:
+    """Return the arguments with a copy of each tensor that is given again, or is a weight of the model.
+
+    PyTorch takes one tensor for one input, and a graph that was captured with it reads one input in place of several.
+    """
+    seen = {id(weight) for weight in source.weights.values()}
+
+    def own(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor) or id(leaf) not in seen:
+            seen.add(id(leaf))
+            return leaf
+        return leaf.detach().clone()
+
+    return mapped(arguments, own)
+
+
+def _frozen(source: Source, name: str, value: Any) -> InputError:
+    """Return the error for an object whose tensors would be constants of the archive."""
+    kind = type(value).__name__
+    return InputError(
+        f"`{name}` of {source.name} is a {kind} that holds tensors, which are no inputs then: PyTorch knows no pytree "
+        "of the class, and the archive would hold the numbers of the example for ever",
+        hint=f"export a wrapper whose forward takes the tensors and makes the {kind} of them; or register the class "
+        "with torch.utils._pytree.register_pytree_node, and its tensors become inputs",
+    )
 
 
 def _is_by_keyword(
@@ -142,13 +180,3 @@ def _parameter_names(bound: inspect.BoundArguments, count: int) -> list[str]:
 def _leaf_name(path: Path, by_position: Sequence[str]) -> str:
     first = by_position[path[1]] if path[0] == 0 else str(path[1])
     return re.sub(r"\W", "_", "_".join([first, *(str(k) for k in path[2:])]))
-
-
-def result_names(paths: Sequence[Path]) -> tuple[str, ...]:
-    """Return the names of a model's results: `output`, `output_0`, or their keys where the model names them."""
-    if len(paths) == 1 and not any(isinstance(key, str) for key in paths[0]):
-        return ("output",)
-    if not all(isinstance(path[0], str) for path in paths if path) or any(not path for path in paths):
-        return tuple(f"output_{place}" for place in range(len(paths)))
-    names = [re.sub(r"\W", "_", "_".join(map(str, path))) for path in paths]
-    return tuple(name if name[:1].isalpha() else f"output_{name}" for name in names)

@@ -17,9 +17,8 @@ from torch.fx import traceback as fx_traceback
 
 from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.graph.naming import ORIGIN, ROOT, without_root
-from t2n_core.torch_graph.ways_in.calls import Results
+from t2n_core.torch_graph.ways_in.results import Results
 from t2n_core.torch_graph.ways_in.script_numbers import CALCULATE, OF_TENSORS
-from t2n_core.torch_graph.ways_in.structure import leaves_with_path
 
 _SCHEMA = re.compile(r"(\w+)::(\w+)(?:\.(\w+))?\(")
 _TRACED = re.compile(r"(?P<file>\S[^\n]*?)\((?P<line>\d+)\): (?P<function>\S+)")
@@ -57,9 +56,7 @@ class ScriptCall(torch.nn.Module):
         values[given[0].debugName()] = self.top
         with fx_traceback.preserve_node_meta():
             (result,) = _Run(self._weight, values).block(self.graph)
-        found = list(leaves_with_path(result))
-        self.results.paths = [path for path, leaf in found if isinstance(leaf, torch.Tensor)]
-        return tuple(leaf for _, leaf in found if isinstance(leaf, torch.Tensor | torch.SymInt))
+        return self.results.flat(result)
 
     def _weight(self, path: str) -> Any:
         """Return the parameter or buffer of that name: capture has put its own tensors in their places."""

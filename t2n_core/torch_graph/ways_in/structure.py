@@ -44,8 +44,13 @@ def _parts(value: Any) -> tuple[list[tuple[Any, Any]], Callable[[list[Any]], Any
         )
     if value is None or pytree.tree_is_leaf(value):
         return None
-    items, form = pytree.tree_flatten_with_path(value, is_leaf=lambda inner: inner is not value)
-    return [(_key(path[-1]), part) for path, part in items], lambda parts: pytree.tree_unflatten(parts, form)
+    parts, form = pytree.tree_flatten(value, is_leaf=lambda inner: inner is not value)
+    try:
+        paths, _ = pytree.tree_flatten_with_path(value, is_leaf=lambda inner: inner is not value)
+        keys = [_key(path[-1]) for path, _ in paths]
+    except ValueError:  # a class that was registered without names of its parts
+        keys = list(range(len(parts)))
+    return list(zip(keys, parts, strict=True)), lambda new: pytree.tree_unflatten(new, form)
 
 
 def _is_dataclass(value: Any) -> bool:

@@ -273,7 +273,7 @@ def test_inputs_can_be_a_strategy_of_hypothesis(suite):
     result = suite.run("--t2n-report=site", CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(passed=1)
     (cell,) = suite.cells.values()
-    assert len(cell["sizes"]) >= 9
+    assert len(cell["sizes"]) >= 6
 
 
 WAYS_IN = """
@@ -309,3 +309,48 @@ def test_ways_in_are_options_of_marker_and_fixture(suite):
     suite.pytester.makepyfile(test_ways=WAYS_IN)
     result = suite.run("--t2n-report=site", CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(passed=3)
+
+
+NOTES = """
+import pytest, torch
+from torch import nn
+
+
+class Named(nn.Module):
+    def forward(self, x):
+        return torch.relu(x), "name"
+
+
+@pytest.mark.nnef_export(target="tract", reify_sdpa_operator=True)
+def test_told():
+    return Named(), (torch.randn(2, 3),)
+
+
+@pytest.mark.nnef_export(target="tract")
+def test_nothing_to_tell():
+    return nn.ReLU(), (torch.randn(2, 3),)
+
+
+@pytest.mark.nnef_export(target="tract")
+def test_refused():
+    return nn.Linear(3, 4).double(), (torch.randn(2, 3),)
+"""
+
+
+def test_notes_on_an_export_and_refusals_of_pytorch_stand_in_the_record(suite):
+    suite.pytester.makeconftest("")
+    suite.pytester.makepyfile(test_notes=NOTES)
+    result = suite.run("--t2n-report=site", CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
+    result.assert_outcomes(passed=2, failed=1)
+    cells = {name.partition("[")[0]: cell for name, cell in suite.cells.items()}
+    assert cells["test_told"]["notes"] == [
+        "results that are no tensors are not in the archive: [1]: str",
+        "reify_sdpa_operator had no effect: no attention of the model can be written as that operator",
+    ]
+    assert "notes" not in cells["test_nothing_to_tell"]
+    refused = cells["test_refused"]
+    assert (refused["status"], refused["stage"], refused["error"]["error_class"]) == ("error", "input", "InputError")
+    assert "must have the same dtype" in refused["error"]["message"]
+    text = result.stdout.str()
+    assert "DroppedResultWarning" in text
+    assert "OptionWarning" in text

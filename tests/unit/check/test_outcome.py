@@ -18,7 +18,7 @@ ORIGIN = errors.Origin("aten::fft_fft", "encoder.front", "model.py:12 in forward
 @pytest.mark.parametrize(
     ("exc", "status", "stage"),
     [
-        (errors.InputError("x"), "error", "setup"),
+        (errors.InputError("x"), "error", "input"),
         (errors.CaptureError("x"), "error", "capture"),
         (errors.LowerError("x"), "error", "lower"),
         (errors.UnsupportedOpsError([errors.LowerError("x", origin=ORIGIN)]), "unsupported", "lower"),

@@ -1,0 +1,108 @@
+"""Causes of a mismatch that the capture and the reference know: a decision on a size, or an input that makes NaN."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from t2n_core.check.outcome import Outcome
+from t2n_core.check.reference import Reference
+from t2n_core.check.samples import Sample
+from t2n_core.check.sampling.sampler import tensors_of
+from t2n_core.check.table import sizes_text
+from t2n_core.rewriter.context import without_rewrites
+from t2n_core.torch_graph.sizes.narrowing import SizeDecision
+
+
+def with_causes(outcome: Outcome, reference: Reference, samples: Sequence[Sample]) -> Outcome:
+    """Return the outcome of a mismatch with what is known of its cause in front of its hint."""
+    if outcome.error is None:
+        return outcome
+    captured = reference.captured
+    decision = deciding([*captured.decisions, *captured.dropped], outcome.failed_sizes, outcome.sizes)
+    found = [] if decision is None else [f"it fails exactly where this does not hold: {decision}"]
+    wrong = next((sample for sample in samples if sample.sizes in outcome.failed_sizes and _nan(sample.expected)), None)
+    if wrong is not None:
+        found.append(_cause_of_nan(wrong, reference))
+    hint = "; ".join([*found, outcome.error.hint] if outcome.error.hint else found)
+    return replace(outcome, error=replace(outcome.error, hint=hint)) if found else outcome
+
+
+def deciding(
+    decisions: Sequence[SizeDecision], failed: Sequence[Mapping[str, int]], checked: Sequence[Mapping[str, int]]
+) -> SizeDecision | None:
+    """Return the decision that is violated at every size that failed and at none that passed; None without one."""
+    passed = [sizes for sizes in checked if sizes not in failed]
+    for decision in decisions:
+        if failed and not any(map(decision.holds, failed)) and all(map(decision.holds, passed)):
+            return decision
+    return None
+
+
+def _cause_of_nan(sample: Sample, reference: Reference) -> str:
+    """Say which input makes PyTorch compute NaN: the one that makes none with the values of the example in its place.
+
+    The model runs once for each input.
+    """
+    named = list(zip(reference.inputs.names, sample.inputs, strict=True))
+    where = f" at {sizes_text([sample.sizes])}" if sample.sizes else ""
+    said = f"PyTorch itself computes NaN{where}"
+    if sample.label == "example":
+        odd = [f"`{name}`{look}" for name, array in named if (look := _looks(array))]
+        return f"PyTorch itself computes NaN of the example{f': its input {odd[0]}' if odd else ''}"
+    usual = [
+        _enlarged(tensor.detach().cpu().numpy(), a.shape)
+        for tensor, a in zip(reference.inputs.tensors, sample.inputs, strict=True)
+    ]
+    names = [
+        f"`{name}`{_looks(array)}"
+        for place, (name, array) in enumerate(named)
+        if usual[place] is not None and _is_cured(reference, sample.inputs, place, usual[place])
+    ]
+    if not names:
+        return f"{said}, whichever input has the values of the example"
+    return (
+        f"{said} because of the input {' or '.join(names)}: with the values of the example in its place there is none"
+    )
+
+
+def _enlarged(example: Any, shape: Sequence[int]) -> Any:
+    """Return the example at other sizes, its elements repeated; None for an empty one."""
+    if not example.size or example.ndim != len(shape):
+        return None
+    for axis, size in enumerate(shape):
+        example = example.take(np.arange(size) % example.shape[axis], axis=axis)
+    return example
+
+
+def _is_cured(reference: Reference, inputs: Sequence[Any], place: int, usual: Any) -> bool:
+    arrays = [usual if index == place else array for index, array in enumerate(inputs)]
+    args, kwargs = reference.inputs.replaced([torch.from_numpy(np.array(array)) for array in arrays])
+    try:
+        with torch.no_grad(), without_rewrites():
+            outputs = tensors_of(reference.source.run(args, kwargs))
+    except Exception:
+        return False
+    return not _nan([output.detach().cpu().numpy() for output in outputs])
+
+
+def _looks(array: Any) -> str:
+    """Say what is odd about an input: numbers that are none, or rows that mask everything."""
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        return ", which holds NaN"
+    if array.ndim and array.dtype.kind == "b" and (~array).all(-1).any():
+        return ", which has rows that are all False"
+    if array.ndim and array.dtype.kind == "f" and np.isneginf(array).all(-1).any():
+        return ", which has rows that are all -inf"
+    return ""
+
+
+def _nan(arrays: Sequence[Any]) -> bool:
+    return any(array.dtype.kind in "fc" and bool(np.isnan(array).any()) for array in arrays)
+
+
+__all__ = ["deciding", "with_causes"]

@@ -38,7 +38,7 @@ class ExportOptions:
         default=None, metadata=_about("names of the inputs; those of `forward` if not given")
     )
     output_names: Sequence[str] | None = field(
-        default=None, metadata=_about("names of the outputs; numbered if not given")
+        default=None, metadata=_about("names of the outputs, or of the top-level results; numbered if not given")
     )
     dynamic_axes: Any = field(
         default=None,

@@ -96,3 +96,13 @@ def test_weight_compression_is_refused_where_it_cannot_be_read(tmp_path: Path) -
         exported(nn.Linear(64, 5), torch.randn(3, 64), TractNNEF("0.20.22", weight_compression="q4_0"), tmp_path)
     with pytest.raises(InputError, match="none of q4_0, q4_0_with_embeddings"):
         TractNNEF("0.23.9", weight_compression="q8")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("compression", [None, "q4_0"])
+def test_a_weight_that_two_layers_share_is_one_file(compression: Any, tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(1, 32, bias=False), nn.Linear(32, 32, bias=False), nn.Linear(32, 32, bias=False))
+    model[1].weight = model[2].weight
+    target = TractNNEF("0.23.9", weight_compression=compression, dynamic_axes={"input": {0: "S"}})
+    result = ModelExport(model, torch.rand(10, 1)).to(target, tmp_path / "m")
+    assert sorted(path.name for path in (tmp_path / "m").glob("*.dat")) == ["0.weight.dat", "1.weight.dat"]
+    result.assert_parity("approximate")

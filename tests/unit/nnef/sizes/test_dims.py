@@ -10,6 +10,7 @@ import pytest
 from t2n_core.nnef.sizes.dims import (
     Dim,
     FloorDiv,
+    Max,
     Min,
     Modulo,
     Size,
@@ -166,3 +167,11 @@ def test_a_dividend_with_a_remainder_that_engines_misread_has_no_form(size: Dim)
 )
 def test_a_dividend_with_a_remainder_that_engines_read_right_has_one(size: Dim) -> None:
     assert text(size)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(Max(T, 5), T), (Max(T - 6, 0), T - 6), (Max(1, T - 4), T - 4)], ids=["least", "rest", "cut"]
+)
+def test_sizes_that_differ_at_small_sizes_alone_are_not_the_same(one: Dim, other: Dim) -> None:
+    assert evaluate(one, {"T": 1}) != evaluate(other, {"T": 1})
+    assert not same(one, other)

@@ -122,7 +122,8 @@ class Draws:
             other, axis = one.bound
             return _sorted(rng.integers(1, max(shapes[other][axis], 1) + 1, shape).astype(dtype), one.order)
         if one.kind is _Kind.INDICES and manner is not Manner.GENTLE and not own:
-            return rng.integers(0, self._highest_of(place) + 1, shape).astype(dtype)
+            ends = int(one.values[0]), self._highest_of(place)
+            return rng.integers(min(0, *ends), max(0, *ends) + 1, shape).astype(dtype)
         if dtype.kind != "f":
             return _integers(one, shape, rng, permuted=manner in (Manner.ALIKE, Manner.GENTLE))
         return _floats(one, shape, rng, manner)

@@ -116,6 +116,11 @@ def test_indices_go_up_to_what_the_model_takes(rng):
     assert 12 < found.max() < 50
 
 
+def test_a_negative_constant_may_be_the_only_one_that_the_model_takes(rng):
+    (found,) = Draws([np.array([-3])], lambda _: False).draw([(200,)], rng)
+    assert set(np.unique(found)) == {-3, -2, -1, 0}
+
+
 def test_lengths_stay_between_one_and_the_size_of_their_axis(rng):
     frames, lengths = np.zeros((3, 7, 4), np.float32), np.array([7, 7, 7])
     draws = Draws([frames, lengths], lambda _: True)

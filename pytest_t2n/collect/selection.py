@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from pytest_t2n.config.shard import Shard
-from pytest_t2n.records.cell import Cell, SelectedEngine, decode_plan, encode_plan
+from pytest_t2n.records.cell import Cell, SelectedEngine, decode_plan, encode_plan, nodeids_by_engine
+from pytest_t2n.records.schema import SCHEMA, PlanLine
+from t2n_core.text import storable
 
 
 @dataclass(slots=True)
@@ -55,9 +57,18 @@ def divide(
     others: list[pytest.Item] = []
     for item in items:
         cell = cells.get(item)
-        mine = shard is None or shard.has(cell.case if cell else item.nodeid)
-        (chosen if mine and item.nodeid not in finished else others).append(item)
+        mine = shard is None or shard.has(cell.case if cell else storable(item.nodeid))
+        (chosen if mine and (cell is None or cell.nodeid not in finished) else others).append(item)
     return chosen, others
+
+
+def plan_line(selection: Selection, shard: Shard | None, known: Container[str]) -> PlanLine:
+    """Return the plan of a session whose file is to have the planned cells with the node ids in `known`."""
+    own = nodeids_by_engine(cell for cell in selection.planned if cell.nodeid in known)
+    digest = plan_digest(selection.planned)
+    if shard is None:
+        return PlanLine(SCHEMA, sha256=digest, cells=own)
+    return PlanLine(SCHEMA, str(shard), digest, [cell.nodeid for cell in selection.planned], own)
 
 
 def plan_digest(cells: Iterable[Cell]) -> str:
@@ -92,4 +103,4 @@ def _identity(cell: Cell) -> str:
     return f"{cell.nodeid}\t{cell.case}\t{cell.engine.id}\t{sha256}"
 
 
-__all__ = ["Selection", "divide", "is_narrowed", "plan_digest", "ran_everything"]
+__all__ = ["Selection", "divide", "is_narrowed", "plan_digest", "plan_line", "ran_everything"]

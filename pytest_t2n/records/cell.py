@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_t2n.records.nodeids import case_id
+from t2n_core.text import storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,17 @@ class Cell:
     """A case on one engine."""
 
     nodeid: str
+    """The node id of the test; lone surrogates, which a file name can have, are escapes."""
     case: str
     engine: SelectedEngine
+
+
+def nodeids_by_engine(cells: Iterable[Cell]) -> dict[str, list[str]]:
+    """Return the node ids of cells by the ids of their engines, as a plan line has them."""
+    found: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        found.setdefault(cell.engine.id, {})[cell.nodeid] = None  # pytest can be told to collect a test twice
+    return {engine: list(nodeids) for engine, nodeids in found.items()}
 
 
 def encode_plan(cells: Iterable[Cell]) -> list[list[str]]:
@@ -73,7 +83,7 @@ def decode_plan(
 def guess_plan(nodeids: Iterable[str], engines: Sequence[SelectedEngine]) -> list[Cell]:
     """Return the cells among node ids by how these end, for workers that could not write their plan."""
     found = []
-    for nodeid in nodeids:
+    for nodeid in map(storable, nodeids):
         for engine in engines:
             case = case_id(nodeid, engine.id)
             if case != nodeid and nodeid.endswith(f"{engine.id}]"):
@@ -82,4 +92,4 @@ def guess_plan(nodeids: Iterable[str], engines: Sequence[SelectedEngine]) -> lis
     return found
 
 
-__all__ = ["Cell", "SelectedEngine", "decode_plan", "encode_plan", "guess_plan"]
+__all__ = ["Cell", "SelectedEngine", "decode_plan", "encode_plan", "guess_plan", "nodeids_by_engine"]

@@ -1,4 +1,4 @@
-"""The schema of `matrix.jsonl`: one run line, then one line per cell; the lines of graphs stand between them."""
+"""The schema of `matrix.jsonl`: run, plan, one line per cell with the lines of graphs between them, and the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.check.stage import Stage, Status
 
-SCHEMA = 1
+SCHEMA = 2
 """Raised when a field changes its meaning or goes; a new field with a default does not raise it."""
 Number = float | int | str
 """NaN and infinities are the words `nan`, `inf`, `-inf`."""
@@ -34,6 +34,11 @@ class EngineLine(msgspec.Struct, frozen=True, omit_defaults=True):
     def title(self) -> str:
         """Return the target and label, the title of the column."""
         return f"{self.target} {self.label}"
+
+    @property
+    def id(self) -> str:
+        """Return the end of test ids: `tract-0.21.19`, `khronos`."""
+        return self.target if self.target == "khronos" else f"{self.target}-{self.label}"
 
 
 class OutputLine(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -147,16 +152,21 @@ class RunLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type",
     arguments: list[str] = []
 
 
-class PlanLine(msgspec.Struct, frozen=True, tag_field="type", tag="plan"):
-    """The plan that all shards of a run have in common, and the shard that wrote it."""
+class PlanLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="plan"):
+    """The planned cells of this file and, of a shard, the plan that all shards have in common.
+
+    Of several plans in a file, the last one counts.
+    """
 
     schema: int
-    shard: str
-    """`2/4`."""
-    sha256: str
-    """Digest of the planned cells of all shards, with their engines."""
-    nodeids: list[str]
-    """Node ids of the planned cells of all shards, in the order of collection."""
+    shard: str = ""
+    """`2/4`; empty if the run was not split."""
+    sha256: str = ""
+    """Digest of the planned cells of all shards, with their engines; empty if files of several plans were merged."""
+    nodeids: list[str] = []
+    """Node ids of the planned cells of all shards, in the order of collection; empty if the run was not split."""
+    cells: dict[str, list[str]] = {}
+    """Node ids of the planned cells of this file, by the engine at their end (`tract-0.21.19`)."""
 
 
 class GraphLine(msgspec.Struct, frozen=True, tag_field="type", tag="graph"):
@@ -168,7 +178,17 @@ class GraphLine(msgspec.Struct, frozen=True, tag_field="type", tag="graph"):
     text: str
 
 
-Record = RunLine | CellLine | PlanLine | GraphLine
+class EndLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="end"):
+    """The last line of a file whose session came to its end, also to an early one."""
+
+    schema: int
+    ended: str
+    """UTC, ISO 8601."""
+    stopped: str = ""
+    """The reason why not all planned cells ran, if the user stopped the session; those left are `not_run`."""
+
+
+Record = RunLine | CellLine | PlanLine | GraphLine | EndLine
 
 
 def cells_of(records: Iterable[Record]) -> list[CellLine]:
@@ -201,6 +221,7 @@ __all__ = [
     "SCHEMA",
     "BenchmarkLine",
     "CellLine",
+    "EndLine",
     "EngineLine",
     "ErrorLine",
     "GraphLine",

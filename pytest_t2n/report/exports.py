@@ -12,17 +12,18 @@ import msgspec
 
 from pytest_t2n.records.schema import CellLine, Record
 from pytest_t2n.report.matrix import Matrix, is_surprise
+from t2n_core.text import visible
 
 _COLUMNS = (
     "nodeid", "case", "target", "version", "label", "status", "stage", "level", "required", "expected", "reused",
     "op", "dtype", "error_class", "message", "fingerprint", "max_abs", "max_rel", "seconds", "archive_bytes",
-    "archive_sha256",
+    "archive_sha256", "incomplete",
 )  # fmt: skip
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def matrix_csv(matrix: Matrix) -> str:
-    """Return the cells as CSV, one line each."""
+    """Return the cells as CSV, one line each; `incomplete` says in each of them if the file is not whole."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -38,6 +39,7 @@ def matrix_csv(matrix: Matrix) -> str:
             "max_abs": _worst(cell, "max_abs"),
             "max_rel": _worst(cell, "max_rel"),
             "seconds": f"{sum(cell.times.values()):.6f}",
+            "incomplete": "" if matrix.completeness.whole else matrix.completeness.notice,
         }
         values = (own[name] if name in own else getattr(cell, name) for name in _COLUMNS)
         writer.writerow([_safe(value) for value in values])
@@ -53,7 +55,14 @@ def matrix_ctrf(matrix: Matrix) -> str:
     summary = {"tests": len(tests), **counts, "pending": 0, "start": started, "stop": started + spent}
     versions = matrix.runs[0].versions if matrix.runs else {}
     tool = {"name": "pytest-t2n", "version": versions.get("pytest-t2n", "")}
-    results = {"tool": tool, "summary": summary, "tests": tests, "environment": {"extra": versions}}
+    results: dict[str, Any] = {
+        "tool": tool,
+        "summary": summary,
+        "tests": tests,
+        "environment": {"extra": versions},
+    }
+    if matrix.completeness.notice:
+        results["extra"] = {"notice": matrix.completeness.notice}
     document = {"reportFormat": "CTRF", "specVersion": "0.0.0", "results": results}
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
@@ -92,10 +101,12 @@ def _worst(cell: CellLine, name: str) -> str:
 
 
 def _safe(value: Any) -> Any:
-    """Return the value with a mark before a text that a spreadsheet would run as a formula."""
+    """Return the value with a mark before a text that a spreadsheet would run as a formula; control characters show."""
     if value is None:
         return ""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    if isinstance(value, str):
+        return f"'{visible(value)}" if value.startswith(_FORMULA) else visible(value)
+    return value
 
 
 __all__ = ["matrix_csv", "matrix_ctrf", "records_schema"]

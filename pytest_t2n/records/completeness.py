@@ -1,0 +1,116 @@
+"""Completeness of records: the planned cells, those that have no record, and how the session ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_t2n.records.nodeids import case_id
+from pytest_t2n.records.schema import (
+    SCHEMA,
+    CellLine,
+    EndLine,
+    EngineLine,
+    ErrorLine,
+    PlanLine,
+    Record,
+    RunLine,
+    cells_of,
+)
+from t2n_core.check.stage import Stage, Status
+
+_WITH_CELLS = 2
+"""The first schema whose plan lines say which cells their own file is to have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completeness:
+    """The state of a file of records."""
+
+    found: int
+    """Number of planned cells that have a record; of all cells if there is no plan."""
+    planned: int | None
+    """Number of planned cells; None if no plan says it, as in files of schema 1."""
+    ended: bool
+    """True if the last record says that the session ended."""
+    stopped: str = ""
+    """The reason why the session stopped early."""
+    not_run: int = 0
+    """Number of cells with the record that they did not run."""
+    missing: tuple[CellLine, ...] = ()
+    """Planned cells without a record, as cells that did not run."""
+
+    @property
+    def whole(self) -> bool:
+        """Return whether every planned cell has a record, and nothing more was to come."""
+        return self.ended and self.found == self.planned
+
+    @property
+    def notice(self) -> str:
+        """Return what a reader has to know before any number: `incomplete: 8 of 40 cells`; empty if nothing."""
+        if self.planned is None:
+            return f"incomplete: {self.found} cells, and no plan says how many there should be"
+        if not self.whole:
+            rest = ", and the session did not come to its end" if self.found == self.planned else ""
+            return f"incomplete: {self.found} of {self.planned} cells{rest}"
+        if self.not_run:
+            early = "stopped early: " if self.stopped else ""
+            why = f": {self.stopped}" if self.stopped else ""
+            return f"{early}{self.not_run} of {self.planned} cells did not run{why}"
+        return ""
+
+
+def completeness_of(records: Sequence[Record]) -> Completeness:
+    """Return the state of the records of a file, in the order of the file."""
+    cells = cells_of(records)
+    end = records[-1] if records else None
+    plan = last_plan(records)
+    missing = _missing(plan, records, {cell.nodeid for cell in cells}) if plan is not None else ()
+    planned = sum(map(len, plan.cells.values())) if plan is not None else None
+    return Completeness(
+        found=len(cells) if planned is None else planned - len(missing),
+        planned=planned,
+        ended=isinstance(end, EndLine),
+        stopped=end.stopped if isinstance(end, EndLine) else "",
+        not_run=sum(cell.status == Status.NOT_RUN for cell in cells),
+        missing=missing,
+    )
+
+
+def last_plan(records: Iterable[Record]) -> PlanLine | None:
+    """Return the plan that counts; None if there is none that names the cells of its own file."""
+    found = None
+    for record in records:
+        if isinstance(record, PlanLine) and record.schema >= _WITH_CELLS:
+            found = record
+    return found
+
+
+def _missing(plan: PlanLine, records: Iterable[Record], known: set[str]) -> tuple[CellLine, ...]:
+    engines = {engine.id: engine for run in records if isinstance(run, RunLine) for engine in run.engines}
+    return tuple(
+        _not_run(nodeid, name, engines)
+        for name, nodeids in plan.cells.items()
+        for nodeid in nodeids
+        if nodeid not in known
+    )
+
+
+def _not_run(nodeid: str, engine_id: str, engines: Mapping[str, EngineLine]) -> CellLine:
+    target, _, label = engine_id.partition("-")
+    engine = engines.get(engine_id) or EngineLine(target, label, label)
+    error = ErrorLine("NoRecord", "planned, and the file has no record of it")
+    return CellLine(
+        schema=SCHEMA,
+        nodeid=nodeid,
+        case=case_id(nodeid, engine_id),
+        target=engine.target,
+        version=engine.version,
+        label=engine.label,
+        status=Status.NOT_RUN,
+        stage=Stage.SETUP,
+        error=error,
+    )
+
+
+__all__ = ["Completeness", "completeness_of", "last_plan"]

@@ -14,6 +14,7 @@ from pytest_t2n.report.matrix import Matrix, is_surprise
 from pytest_t2n.report.payload import payload_of
 from pytest_t2n.report.support import op_support
 from t2n_core.check.level import LEVELS
+from t2n_core.text import visible
 
 _SCRIPTS = ("data.js", "grid.js", "evidence.js", "changes.js", "main.js")
 """Files that are joined in this order as one script."""
@@ -25,6 +26,7 @@ def matrix_page(matrix: Matrix, baseline: Matrix | None = None) -> str:
         loader=jinja2.PackageLoader("pytest_t2n.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -52,6 +54,11 @@ def matrix_page(matrix: Matrix, baseline: Matrix | None = None) -> str:
         style_hash=_csp_hash(style),
         script_hash=_csp_hash(script),
     )
+
+
+def _shown(value: object) -> object:
+    """Return the value of an expression as the page shows it."""
+    return visible(value) if type(value) is str else value
 
 
 def _is_parallel(matrix: Matrix) -> bool:

@@ -45,7 +45,7 @@ def test_what_was_done_is_kept_and_not_run_again(suite, where, stop):
     cells = suite.cells
     assert list(suite.statuses.values()).count("pass") == 7
     assert {name: cells[name] for name in done} == done
-    assert [line["type"] for line in suite.matrix] == ["run"] + ["cell"] * 8
+    assert [line["type"] for line in suite.matrix] == ["run", "plan", *["cell"] * 8, "end"]
     assert result.ret == pytest.ExitCode.TESTS_FAILED, "a failure that is kept is a failure"
     result.stdout.fnmatch_lines(
         [

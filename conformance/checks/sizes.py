@@ -12,10 +12,10 @@ import numpy as np
 import torch
 
 from conformance.cases.sizes.patterns import NETS
-from t2n_core.check.draws import Draws
+from t2n_core.check.drawing.draws import Draws
+from t2n_core.check.drawing.sampling import tensors_of
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
 from t2n_core.check.samples import Sample
-from t2n_core.check.sampling import tensors_of
 from t2n_core.check.sizes import check_sizes
 from t2n_core.export.model import ModelExport
 from t2n_core.nnef.sizes.ranges import SizeRange

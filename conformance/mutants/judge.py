@@ -16,7 +16,7 @@ import numpy as np
 
 from conformance.mutants.tamper import Mutant, mutants_of
 from pytest_t2n.run.bundles import CheckEntry, read_samples
-from t2n_core.check.draws import Array, Draws, Manner
+from t2n_core.check.drawing.draws import Array, Draws, Manner
 from t2n_core.check.parity import check_parity
 from t2n_core.check.samples import Sample
 from t2n_core.check.stage import Status

@@ -98,7 +98,7 @@ class OutputLine(msgspec.Struct, frozen=True, omit_defaults=True):
     moving: float = 0.0
     """Share of the elements that move by more than the required level forgives."""
     weak: str = ""
-    """Why a pass of this output proves little."""
+    """The reason why a pass of this output proves little; empty where it proves enough."""
 
 
 class ErrorLine(msgspec.Struct, frozen=True, omit_defaults=True):

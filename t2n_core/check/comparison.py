@@ -58,7 +58,7 @@ class OutputComparison:
     moving: float = 0.0
     """Share of the elements that move by more than the required level forgives."""
     weak: str = ""
-    """Why a pass of this output proves little; empty where it proves enough."""
+    """The reason why a pass of this output proves little; empty where it proves enough."""
 
     @property
     def passed(self) -> bool:

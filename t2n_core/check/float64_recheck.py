@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from t2n_core.check.drawing.sampling import double_outputs
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.samples import Sample
-from t2n_core.check.sampling import double_outputs
 from t2n_core.engine.khronos.engine import KhronosEngine
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs
 from t2n_core.torch_graph.ways_in.sources import Source

@@ -21,7 +21,7 @@ class Movement:
     share: float = 0.0
     """Share of the elements that differ by more than the tolerance, for the two samples that differ most."""
     weak: str = ""
-    """Why a pass of this output proves little; empty where it proves enough."""
+    """The reason why a pass of this output proves little; empty where it proves enough."""
 
 
 def movements(

@@ -1,4 +1,4 @@
-"""What PyTorch computes for one capture of a model: samples at sizes within a range, computed once."""
+"""The reference of one capture of a model: what PyTorch computes at sizes within a range, computed once."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from t2n_core.check.drawing.sampling import Sampler
 from t2n_core.check.samples import Sample
-from t2n_core.check.sampling import Sampler
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.op.compression import DequantisedSource
 from t2n_core.rewriter.context import without_rewrites

@@ -1,4 +1,4 @@
-"""Which outputs of a graph depend on the numbers of its inputs, and not on their sizes alone."""
+"""The outputs of a graph that depend on the numbers of its inputs, and not on their sizes alone."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from conformance.benchmarks.machine import ROOT
 from conformance.benchmarks.nets.groups import GROUPS, Net
 from conformance.benchmarks.peers.process import Peer
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.check.reference import tensors_of
+from t2n_core.check.drawing.sampling import tensors_of
 from t2n_core.engine import ResolvedEngine, resolve_engines
 
 BUDGET = 60.0

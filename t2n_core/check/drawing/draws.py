@@ -25,7 +25,7 @@ class Manner(Enum):
     """The ways to draw inputs; a model may be unable to run with some of them."""
 
     ALIKE = "alike"
-    """Like the example. What is constant there is normal floats, indices that the model takes, masks of both values."""
+    """Values as in the example; a constant gives normal floats, indices that the model takes, masks of both values."""
     GENTLE = "gentle"
     """As ALIKE, but masks are lengths (one value first, then the other), and floats of a constant keep its sign."""
     OWN = "own"
@@ -44,7 +44,7 @@ class Manner(Enum):
 
 
 class _Kind(Enum):
-    """What an input seems to be, by its example."""
+    """The kind of numbers that an input seems to take, by its example."""
 
     EMPTY = "empty"
     MASK = "mask"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2n_core.check.draws import Draws, Manner
+from t2n_core.check.drawing.draws import Draws, Manner
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import numpy as np
 import sympy
 import torch
 
-from t2n_core.check.draws import Draws, Manner
+from t2n_core.check.drawing.draws import Draws, Manner
 from t2n_core.check.level import DEFAULT_LEVEL
 from t2n_core.check.movement import movements
 from t2n_core.check.samples import Array, Sample, size_assignments

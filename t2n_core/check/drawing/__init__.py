@@ -1,0 +1,1 @@
+"""Samples to check a model with, drawn like its example and run by PyTorch."""

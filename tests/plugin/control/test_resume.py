@@ -127,9 +127,9 @@ def test_a_bundle_of_each_failure(suite, where):
         assert manifest["versions"]["pytest-t2n"]
         (check,) = manifest["checks"]
         assert (folder / check["archive"]).read_bytes() == b"archivemismatch"
-        assert [size["T"] for size in check["sizes"]] == [5, 1, 7]
+        assert [size["T"] for size in check["sizes"]] == [5, 5, 1, 7]
         arrays = zipfile.ZipFile(folder / "numbers.npz").namelist()
-        assert {f"{n}.{kind}.0.npy" for n in range(3) for kind in ("input", "expected")} <= set(arrays)
+        assert {f"{n}.{kind}.0.npy" for n in range(4) for kind in ("input", "expected")} <= set(arrays)
         command = f"t2n matrix run --bundle {folder} --tract {check['version']}"
         assert command in (folder / "README.md").read_text()
         assert f"reproduce: {command}" in result.stdout.str()

@@ -113,13 +113,18 @@ def run(words: list[str], versions: list[str]) -> Iterator[tuple[str, str, tuple
 
 
 def read(path: Path) -> Iterator[tuple[str, str, tuple[str, str]]]:
-    """Return what `run` does, from the records of a session."""
+    """Return what `run` does, from the records of a session that came to its end."""
     import msgspec
 
+    from pytest_t2n.records.completeness import completeness_of
     from pytest_t2n.records.file import read_records
     from pytest_t2n.records.schema import cells_of
 
-    for cell in cells_of(read_records(path / "matrix.jsonl" if path.is_dir() else path)):
+    records = read_records(path / "matrix.jsonl" if path.is_dir() else path)
+    state = completeness_of(records)
+    if not state.whole:
+        raise SystemExit(f"{path}: {state.notice}")
+    for cell in cells_of(records):
         if "test_sizes[" in cell.case:
             row = cell.case.partition("[")[2].removesuffix("]")
             yield row, cell.version, word_of(msgspec.to_builtins(cell))

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from t2n_core.errors import T2NError
+from t2n_core.text import visible
 
 
 class Family(NamedTuple):
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status: int = options.run(options)
     except T2NError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {visible(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

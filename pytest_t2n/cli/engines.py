@@ -8,11 +8,11 @@ from pathlib import Path
 
 from packaging.version import Version
 from rich.console import Console
-from rich.table import Table
 
+from pytest_t2n.cli.output import as_text, say, show_table
 from t2n_core.engine.provision.index import list_versions
 from t2n_core.engine.provision.resolution import resolve_engines
-from t2n_core.engine.provision.store import EngineStore
+from t2n_core.engine.provision.store import EngineStore, StoredEngine
 from t2n_core.engine.provision.versions import UNUSABLE, choose_versions, parse_spec
 from t2n_core.errors import EngineResolveError
 
@@ -46,7 +46,6 @@ def _list(options: argparse.Namespace) -> int:
     stored = {Version(engine.manifest.version): engine for engine in store.list_stored()}
     listed = list_versions(store.cache_dir) if options.index else tuple(stored)
     versions = [version for version in listed if version not in UNUSABLE]
-    console = Console()
     if options.json:
         rows = [
             {
@@ -59,27 +58,28 @@ def _list(options: argparse.Namespace) -> int:
         ]
         print(json.dumps({"cache_dir": str(store.cache_dir), "engines": rows}, indent=1))
         return 0
-    table = Table("tract", "cached", "MB", "wheel sha256")
-    for version in versions:
-        engine = stored.get(version)
-        size = sum(entry.size for entry in engine.manifest.files) / 1e6 if engine else 0.0
-        digest = engine.manifest.wheel_sha256[:16] if engine else ""
-        table.add_row(str(version), "yes" if engine else "no", f"{size:.1f}" if engine else "", digest)
-    console.print(table)
-    console.print(f"cache: {store.cache_dir}", soft_wrap=True, highlight=False)
+    show_table(("tract", "cached", "MB", "wheel sha256"), (_row(version, stored.get(version)) for version in versions))
+    say(f"cache: {store.cache_dir}")
     return 0
+
+
+def _row(version: Version, engine: StoredEngine | None) -> tuple[str, ...]:
+    if engine is None:
+        return (str(version), "no", "", "")
+    size = sum(entry.size for entry in engine.manifest.files) / 1e6
+    return (str(version), "yes", f"{size:.1f}", engine.manifest.wheel_sha256[:16])
 
 
 def _fetch(options: argparse.Namespace) -> int:
     console = Console(highlight=False)
-    with console.status(f"engines of {options.spec}"):  # asks the index before there is anything to say
+    with console.status(as_text(f"engines of {options.spec}")):  # asks the index before there is anything to say
         engines = resolve_engines(
             options.spec,
             offline=options.offline,
             cache_dir=options.cache_dir,
-            progress=lambda version, event: console.print(f"tract {version}: {event}"),
+            progress=lambda version, event: console.print(as_text(f"tract {version}: {event}")),
         )
-    console.print(f"{len(engines)} engine{'s' if len(engines) != 1 else ''} ready")
+    say(f"{len(engines)} engine{'s' if len(engines) != 1 else ''} ready")
     return 0
 
 
@@ -89,11 +89,10 @@ def _clean(options: argparse.Namespace) -> int:
     if any(item.kind == "path" for item in items):
         raise EngineResolveError("a binary named by path: is not in the cache, so it cannot be cleaned")
     on_disk = store.versions_on_disk()
-    console = Console(highlight=False)
     if not on_disk:
-        console.print(f"nothing to delete in {store.cache_dir}", soft_wrap=True)
+        say(f"nothing to delete in {store.cache_dir}")
         return 0
     for choice in choose_versions(items, on_disk):
         store.remove(choice.version)
-        console.print(f"tract {choice.version}: deleted")
+        say(f"tract {choice.version}: deleted")
     return 0

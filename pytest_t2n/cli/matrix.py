@@ -10,13 +10,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pytest_t2n.cli.output import SHOWN, folding_table, load, show_cells, wide_console
+from pytest_t2n.cli.output import SHOWN, load, refuse_incomplete, say, show_cells, show_table
 from pytest_t2n.records.file import MATRIX_FILE, write_records
+from pytest_t2n.records.lock import locked
 from pytest_t2n.records.schema import CellLine, RecordError, RunLine, cells_of
 from pytest_t2n.report.matrix import Matrix, is_surprise
 from t2n_core.errors import T2NError
 
 _FILE = "a file instead of the standard output"
+_ALLOW = "do not fail for a file that is not whole: its session was killed, or it does not say what was planned"
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +29,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         made = commands.add_parser(name, help=help, description=help)
         if file:
             made.add_argument("file", type=Path, help="matrix.jsonl, or a directory with one")
-        made.set_defaults(run=_as_t2n_error(run))
+        if name not in ("schema", "run"):
+            made.add_argument("--allow-incomplete", action="store_true", help=_ALLOW)
+        made.set_defaults(run=_checked(run))
         return made
 
     merging = command("merge", _merge, "put shards, or runs of other engines, together", file=False)
@@ -72,16 +76,18 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     add_run(command("run", None, "judge a bundle in engines; needs no torch", file=False))
 
 
-def _as_t2n_error(run: object) -> object:
-    """Return `run` with RecordError and OSError raised as T2NError."""
+def _checked(run: object) -> object:
+    """Return `run` with RecordError and OSError raised as T2NError, and status 1 for files that are not whole."""
     if not callable(run):
         return run
 
     def wrapped(options: argparse.Namespace) -> int:
+        options.incomplete = []
         try:
-            return int(run(options))
+            status = int(run(options))
         except (OSError, RecordError) as exc:
             raise T2NError(str(exc)) from None
+        return status or int(bool(options.incomplete) and not options.allow_incomplete)
 
     return wrapped
 
@@ -89,22 +95,25 @@ def _as_t2n_error(run: object) -> object:
 def _merge(options: argparse.Namespace) -> int:
     from pytest_t2n.records.merge import merge_records
 
-    merged = merge_records({str(path): load(path) for path in options.files}, allow_rerun=options.allow_rerun)
-    directory = options.output.suffix != ".jsonl"
-    write_records(options.output / MATRIX_FILE if directory else options.output, merged)
-    if directory:
+    files = {str(path): load(options, path) for path in options.files}
+    merged = merge_records(files, allow_rerun=options.allow_rerun, allow_incomplete=options.allow_incomplete)
+    if options.output.suffix == ".jsonl":
+        write_records(options.output, merged)
+    else:
         from pytest_t2n.report import write_report
 
-        with Console(stderr=True).status("writing the report"):
+        with locked(options.output), Console(stderr=True).status("writing the report"):
+            write_records(options.output / MATRIX_FILE, merged)
             write_report(merged, options.output)
-    Console().print(f"{len(cells_of(merged))} cells of {len(options.files)} files in {options.output}", soft_wrap=True)
+    say(f"{len(cells_of(merged))} cells of {len(options.files)} files in {options.output}")
     return 0
 
 
 def _diff(options: argparse.Namespace) -> int:
     from pytest_t2n.records.changes import ChangeKind, compare_columns, compare_matrices
 
-    cells = cells_of(load(options.file))
+    matrix = Matrix.of(load(options, options.file))
+    cells = matrix.cells
     if (options.other is None) == (options.engines is None):
         raise T2NError("name a second file, or two engines with --engines BEFORE AFTER")
     if options.engines:
@@ -114,15 +123,16 @@ def _diff(options: argparse.Namespace) -> int:
                 raise T2NError(f"no cell of {engine!r} in {options.file}; it has {', '.join(sorted(known))}")
         changes = compare_columns(cells, *options.engines)
     else:
-        changes = compare_matrices(cells, cells_of(load(options.other)))
+        changes = compare_matrices(cells, Matrix.of(load(options, options.other)).cells)
     if options.json:
         for change in changes:
             print(json.dumps(change.to_dict(), ensure_ascii=False))
     else:
-        table = folding_table("change", "case", "engine", "before", "after")
-        for change in changes[:SHOWN]:
-            table.add_row(*(change.to_dict()[name] for name in ("kind", "case", "column", "before", "after")))
-        wide_console().print(table)
+        for notice in options.incomplete:
+            say(notice)
+        shown = [change.to_dict() for change in changes[:SHOWN]]
+        names = ("kind", "case", "column", "before", "after")
+        show_table(("change", "case", "engine", "before", "after"), ([one[name] for name in names] for one in shown))
     worse = sum(change.kind in (ChangeKind.REGRESSION, ChangeKind.LOOSER, ChangeKind.GONE) for change in changes)
     print(f"{len(changes)} changes, {worse} for the worse", file=sys.stderr)
     return 1 if worse else 0
@@ -131,10 +141,11 @@ def _diff(options: argparse.Namespace) -> int:
 def _html(options: argparse.Namespace) -> int:
     from pytest_t2n.report import write_report
 
-    records = load(options.file)
+    records = load(options, options.file)
+    baseline = load(options, options.baseline) if options.baseline else None
     with Console(stderr=True).status("writing the report"):
-        write_report(records, options.output, load(options.baseline) if options.baseline else None)
-    Console().print(f"report: {options.output / 'index.html'}", soft_wrap=True)
+        write_report(records, options.output, baseline)
+    say(f"report: {options.output / 'index.html'}")
     return 0
 
 
@@ -148,22 +159,22 @@ def _write(options: argparse.Namespace, text: str) -> None:
 def _md(options: argparse.Namespace) -> int:
     from pytest_t2n.report.markdown import summary_markdown
 
-    before = Matrix.of(load(options.baseline)) if options.baseline else None
-    _write(options, summary_markdown(Matrix.of(load(options.file)), before))
+    before = Matrix.of(load(options, options.baseline)) if options.baseline else None
+    _write(options, summary_markdown(Matrix.of(load(options, options.file)), before))
     return 0
 
 
 def _csv(options: argparse.Namespace) -> int:
     from pytest_t2n.report.exports import matrix_csv
 
-    _write(options, matrix_csv(Matrix.of(load(options.file))))
+    _write(options, matrix_csv(Matrix.of(load(options, options.file))))
     return 0
 
 
 def _ctrf(options: argparse.Namespace) -> int:
     from pytest_t2n.report.exports import matrix_ctrf
 
-    _write(options, matrix_ctrf(Matrix.of(load(options.file))))
+    _write(options, matrix_ctrf(Matrix.of(load(options, options.file))))
     return 0
 
 
@@ -178,10 +189,10 @@ def _badge(options: argparse.Namespace) -> int:
     from pytest_t2n.report.badges import badges
 
     options.output.mkdir(parents=True, exist_ok=True)
-    found = badges(Matrix.of(load(options.file)))
+    found = badges(Matrix.of(load(options, options.file)))
     for name, text in found.items():
         (options.output / name).write_text(text, encoding="utf-8")
-    Console().print(f"{len(found)} badges in {options.output}", soft_wrap=True)
+    say(f"{len(found)} badges in {options.output}")
     return 0
 
 
@@ -189,9 +200,12 @@ _RENDER = {"html": _html, "md": _md, "csv": _csv, "ctrf": _ctrf, "badge": _badge
 
 
 def _query(options: argparse.Namespace) -> int:
-    matrix = Matrix.of(load(options.file))
+    matrix = Matrix.of(load(options, options.file))
     cells = [cell for row in matrix.rows if row.differs or not options.differs for cell in row.cells if cell]
     found = [cell for cell in cells if _fits(cell, options)]
+    if not options.json:
+        for notice in options.incomplete:
+            say(notice)
     show_cells(found, as_json=options.json)
     return 0 if found else 1
 
@@ -222,7 +236,8 @@ def _accept(options: argparse.Namespace) -> int:
     from pytest_t2n.expect.entries import ExpectationError
     from pytest_t2n.records.cell import SelectedEngine
 
-    records = load(options.file)
+    records = load(options, options.file)
+    refuse_incomplete(options)
     lines = [engine for run in records if isinstance(run, RunLine) for engine in run.engines]
     engines = [SelectedEngine(line.target, line.version, line.label) for line in lines]
     try:
@@ -230,5 +245,5 @@ def _accept(options: argparse.Namespace) -> int:
     except ExpectationError as exc:
         raise T2NError(str(exc)) from None
     for note in notes:
-        Console().print(note.removeprefix("--t2n-accept: "), soft_wrap=True)
+        say(note.removeprefix("--t2n-accept: "))
     return 0

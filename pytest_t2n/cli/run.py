@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,15 +16,16 @@ from packaging.version import InvalidVersion, Version
 from rich.console import Console
 from rich.progress import Progress
 
-from pytest_t2n.cli.output import show_cells
+from pytest_t2n.cli.judged import JudgedCells
+from pytest_t2n.cli.output import as_text, say, show_cells
 from pytest_t2n.config.engines import select_engines
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.expect.entries import ExpectationError, Expectations, glob_fits, read_expectations
 from pytest_t2n.records.cell import Cell, SelectedEngine
-from pytest_t2n.records.file import MATRIX_FILE, write_records
+from pytest_t2n.records.lock import locked
 from pytest_t2n.records.nodeids import names_of
 from pytest_t2n.records.run_line import run_line
-from pytest_t2n.records.schema import CellLine, Record, RecordError, with_graphs
+from pytest_t2n.records.schema import CellLine, GraphLine, RecordError
 from pytest_t2n.run.bundles import CheckEntry, read_manifest, read_samples
 from pytest_t2n.run.export_summary import ExportSummary, clipped_graph
 from t2n_core.errors import T2NError
@@ -74,37 +76,52 @@ def run_bundle(options: argparse.Namespace) -> int:
     if not settings.selects_engines:
         raise RecordError("name engines with --tract or --khronos")
     console = Console(stderr=True)
-    engines = select_engines(settings, lambda version, event: console.print(f"tract {version}: {event}"))
+    engines = select_engines(settings, lambda version, event: console.print(as_text(f"tract {version}: {event}")))
     expectations = read_expectations(options.expect, Path.cwd())
     arguments = ["matrix", "run", *(f"--tract={spec}" for spec in options.tract)]
     arguments += [f"--{name}={value}" for name in ("cpu", "runtime") if (value := getattr(options, name))]
     run = run_line(engines, arguments=arguments, exporters=[manifest.exporter])
-    plan = [(engine, plan_checks(manifest.checks, engine, options.case)) for engine in engines]
-    total = sum(len(checks) for _, checks in plan)
-    graphs: dict[str, str] = {}
-    try:
-        with Progress(console=console, transient=True) as progress, ThreadPoolExecutor(options.jobs) as pool:
-            task = progress.add_task("cells", total=total)
-            futures = [
-                pool.submit(_run_engine, options, engine, checks, expectations, graphs, lambda: progress.advance(task))
-                for engine, checks in plan
-            ]
-            exporter = manifest.exporter.key
-            cells = [_exported_by(exporter, cell) for future in futures for cell in future.result()]
-    finally:
-        close_all()
-        KhronosEngine.close_shared()
-    if options.report is not None:
-        from pytest_t2n.report import write_report
+    exporter = manifest.exporter.key
+    plan = [
+        (checks, _cell_of(checks[0], engine))
+        for engine in engines
+        for checks in plan_checks(manifest.checks, engine, options.case)
+    ]
+    with ExitStack() as stack:
+        if options.report is not None:
+            stack.enter_context(locked(options.report))
+        judged = JudgedCells(options.report, run, [cell for _, cell in plan])
+        progress = stack.enter_context(Progress(console=console, transient=True))
+        task = progress.add_task("cells", total=len(plan))
 
-        records: list[Record] = [run, *with_graphs(cells, graphs)]
-        write_records(options.report / MATRIX_FILE, records)
-        write_report(records, options.report)
+        def run_engine(engine: SelectedEngine) -> None:
+            runner = _runner(engine)
+            for checks, cell in plan:
+                if cell.engine is engine and not judged.stopped:
+                    record, graph = _judge(options, runner, checks, cell, expectations)
+                    judged.add(_exported_by(exporter, record), graph)
+                    progress.advance(task)
+
+        try:
+            with ThreadPoolExecutor(options.jobs) as pool:
+                futures = [pool.submit(run_engine, engine) for engine in engines]
+                try:
+                    for future in futures:
+                        future.result()
+                except KeyboardInterrupt:
+                    judged.stop("interrupted")  # threads end behind the cell that they are in
+        finally:
+            close_all()
+            KhronosEngine.close_shared()
+        judged.finish()
+    if judged.stopped:
+        raise KeyboardInterrupt
+    cells = judged.cells
     mended = [cell for cell in cells if cell.status == "pass" and _entry(expectations, cell) is not None]
     surprises = [cell for cell in cells if is_surprise(cell)] + mended
     show_cells(surprises if surprises else cells)
     if surprises:
-        Console().print(f"{len(surprises)} of {len(cells)} cells are not as expected")
+        say(f"{len(surprises)} of {len(cells)} cells are not as expected")
     return 1 if surprises or not cells else 0
 
 
@@ -141,39 +158,32 @@ def _nearest(versions: Sequence[str], wanted: str) -> str:
     return older[-1] if older else known[0]
 
 
-def _run_engine(
-    options: argparse.Namespace,
-    engine: SelectedEngine,
-    plan: Sequence[Sequence[CheckEntry]],
-    expectations: Expectations,
-    graphs: dict[str, str],
-    advance: Any,
-) -> list[CellLine]:
+def _cell_of(check: CheckEntry, engine: SelectedEngine) -> Cell:
+    """Return the cell of a check on an engine, which may be another one than its archive was exported for."""
+    return Cell(engine.id.join(check.nodeid.rsplit(check.engine_id, 1)), check.case, engine)
+
+
+def _judge(
+    options: argparse.Namespace, runner: Engine, checks: Sequence[CheckEntry], cell: Cell, expectations: Expectations
+) -> tuple[CellLine, GraphLine | None]:
+    """Return the record of a cell after all its checks, and the graph of the decisive one."""
     from pytest_t2n.records.from_outcome import outcome_record
     from pytest_t2n.run.cell_run import decisive
 
-    runner = _runner(engine)
-    cells = []
-    for checks in plan:
-        outcomes = [_check(options, runner, engine, check) for check in checks]
-        outcome = decisive(outcomes)
-        first = checks[0]
-        assert outcome is not None
-        place = outcomes.index(outcome)
-        if first.version != engine.version:
-            outcome = replace(outcome, facts={**outcome.facts, "exported_for": first.version})
-        nodeid = engine.id.join(first.nodeid.rsplit(first.engine_id, 1))
-        record = outcome_record(Cell(nodeid, first.case, engine), outcome)
-        graph = ExportSummary(graph=clipped_graph(options.bundle / checks[place].archive)).graph_line
-        if graph is not None:
-            graphs[graph.key] = graph.text
-            record = msgspec.structs.replace(record, graph=graph.key)
-        entry = _entry(expectations, record)
-        if entry is not None and entry.holds(record.status, record.stage):
-            record = msgspec.structs.replace(record, expected=f"{entry.why} [{entry.place}]")
-        cells.append(record)
-        advance()
-    return cells
+    outcomes = [_check(options, runner, cell.engine, check) for check in checks]
+    outcome = decisive(outcomes)
+    assert outcome is not None
+    place = outcomes.index(outcome)
+    if checks[0].version != cell.engine.version:
+        outcome = replace(outcome, facts={**outcome.facts, "exported_for": checks[0].version})
+    record = outcome_record(cell, outcome)
+    graph = ExportSummary(graph=clipped_graph(options.bundle / checks[place].archive)).graph_line
+    if graph is not None:
+        record = msgspec.structs.replace(record, graph=graph.key)
+    entry = _entry(expectations, record)
+    if entry is not None and entry.holds(record.status, record.stage):
+        record = msgspec.structs.replace(record, expected=f"{entry.why} [{entry.place}]")
+    return record, graph
 
 
 def _check(options: argparse.Namespace, runner: Engine, engine: SelectedEngine, check: CheckEntry) -> Any:

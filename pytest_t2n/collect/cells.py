@@ -12,6 +12,7 @@ from pytest_t2n.collect.rewriters import request_rewriters
 from pytest_t2n.config.engines import ENGINE_PARAM, engines_for
 from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.nodeids import case_id
+from t2n_core.text import storable
 
 NO_ENGINE = "t2n: no engine selected"
 """Start of a skip reason, which the summary counts."""
@@ -43,7 +44,8 @@ def cells_of_items(items: Iterable[pytest.Item]) -> dict[pytest.Item, Cell]:
         if engine is not None:
             # not while parametrizing: pytest would take it away again as nothing that the test asks for
             request_rewriters(item)
-            found[item] = Cell(item.nodeid, case_id(item.nodeid, engine.id), engine)
+            nodeid = storable(item.nodeid)
+            found[item] = Cell(nodeid, case_id(nodeid, engine.id), engine)
     return found
 
 

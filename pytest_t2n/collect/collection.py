@@ -103,7 +103,7 @@ class CaseCollector:
         if self._shard is not None:
             own, cut = in_shard(items, cells, self._shard, self.durations)
         elsewhere = 0 if own else len(items)
-        own -= {item for item in own if item.nodeid in self._done}
+        own -= {item for item, cell in cells.items() if cell.nodeid in self._done}
         others = [item for item in items if item not in own]
         if others:
             config.hook.pytest_deselected(items=others)

@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from pytest_t2n.config.shard import Shard, cut
 from pytest_t2n.records.cell import Cell, SelectedEngine, decode_plan, encode_plan
+from pytest_t2n.records.completeness import plan_for
+from pytest_t2n.records.schema import PlanLine
+from t2n_core.text import storable
 
 
 @dataclass(slots=True)
@@ -70,9 +74,21 @@ def in_shard(
     for case, index in shards.items():
         loads[index - 1] += costs[case]
     digest = hashlib.sha256("".join(f"{index}\t{case}\n" for case, index in sorted(shards.items())).encode())
-    shards |= cut({item.nodeid: 1.0 for item in items if item not in cells}, shard.count, loads)
-    own = {item for item in items if shards[cells[item].case if item in cells else item.nodeid] == shard.index}
+    shards |= cut({storable(item.nodeid): 1.0 for item in items if item not in cells}, shard.count, loads)
+    own = {
+        item for item in items if shards[cells[item].case if item in cells else storable(item.nodeid)] == shard.index
+    }
     return own, digest.hexdigest()
+
+
+def plan_line(selection: Selection, shard: Shard | None, known: Container[str]) -> PlanLine:
+    """Return the plan of a session whose file is to have the planned cells with the node ids in `known`."""
+    own = plan_for(cell for cell in selection.planned if cell.nodeid in known)
+    plan = msgspec.structs.replace(own, sha256=plan_digest(selection.planned))
+    if shard is None:
+        return plan
+    nodeids = [cell.nodeid for cell in selection.planned]
+    return msgspec.structs.replace(plan, shard=str(shard), nodeids=nodeids, cut=selection.cut)
 
 
 def plan_digest(cells: Iterable[Cell]) -> str:
@@ -107,4 +123,4 @@ def _identity(cell: Cell) -> str:
     return f"{cell.nodeid}\t{cell.case}\t{cell.engine.id}\t{sha256}"
 
 
-__all__ = ["Selection", "in_shard", "is_narrowed", "plan_digest", "ran_everything"]
+__all__ = ["Selection", "in_shard", "is_narrowed", "plan_digest", "plan_line", "ran_everything"]

@@ -43,7 +43,7 @@ class Controller:
         self._folder: Path | None = None
         """The folder where workers write plans and records."""
         self._collected: list[str] | None = None
-        """Node ids that the workers collected, each the same."""
+        """Node ids that the workers collected, each the same; None until one of them has."""
         self._elsewhere = 0
         """Number of tests, if all of them are in other shards; else 0."""
         self._unused: list[tuple[Expectation, str]] = []
@@ -83,7 +83,8 @@ class Controller:
         write_summary(terminalreporter, self._ledger)
 
     def pytest_unconfigure(self) -> None:
-        """Remove the folder of the workers."""
+        """Remove the folder of the workers, and free that of the report where the session did not come to its end."""
+        self._ledger.close()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
@@ -153,7 +154,9 @@ class Controller:
             self._finish_bundle(self._settings.bundle)
         if not self._ledger.is_complete:
             self._ledger.recover(self._worker_records())
-        self._ledger.finish(stopped or "no report of it arrived")
+        why_missing = f"the session stopped before it: {stopped}" if stopped else "no report of it arrived"
+        crashed = status == pytest.ExitCode.INTERNAL_ERROR
+        self._ledger.finish(why_missing, "an internal error of pytest" if crashed else stopped)
         lost = bool(self._ledger.missing) and not stopped
         if (lost or self._ledger.problems) and status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -197,10 +200,8 @@ def _why_stopped(session: pytest.Session) -> str:
     """Return why tests may be missing although nothing was lost; '' if there is no such reason."""
     for reason in (session.shouldstop, session.shouldfail):
         if reason:
-            return f"the session stopped before it: {reason if isinstance(reason, str) else 'asked to stop'}"
-    if session.exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR):
-        return "the session was interrupted before it"
-    return ""
+            return reason if isinstance(reason, str) else "asked to stop"
+    return "interrupted" if session.exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR) else ""
 
 
 __all__ = ["Controller"]

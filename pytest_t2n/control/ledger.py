@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from pytest_t2n.collect.selection import Selection, plan_digest
+from pytest_t2n.collect.selection import Selection, plan_line
 from pytest_t2n.config.settings import Settings
+from pytest_t2n.control.earlier import read_baseline, read_interrupted, rewrite
 from pytest_t2n.control.recorder import PROPERTY
 from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.changes import compare_matrices, count_changes
+from pytest_t2n.records.completeness import completeness_of
 from pytest_t2n.records.counts import CellCounts
-from pytest_t2n.records.file import MATRIX_FILE, RecordFile, StoredRecords, decode_line, each_record, encode
+from pytest_t2n.records.file import (
+    MATRIX_FILE,
+    RecordFile,
+    StoredRecords,
+    decode_line,
+    encode,
+    remove_report,
+)
 from pytest_t2n.records.from_outcome import simple_record
+from pytest_t2n.records.lock import locked
 from pytest_t2n.records.nodeids import case_id
 from pytest_t2n.records.outline import outline_of
-from pytest_t2n.records.platform import differences, platforms_of
-from pytest_t2n.records.run_line import run_line
+from pytest_t2n.records.run_line import run_line, start_time
 from pytest_t2n.records.schema import (
     SCHEMA,
     CellLine,
+    EndLine,
     GraphLine,
     PlanLine,
     Record,
     RecordError,
-    RunLine,
     cells_of,
 )
 from t2n_core.check.stage import Stage, Status
-from t2n_core.files import replacing
+from t2n_core.text import storable
 
 _NAMED = 20
 """Number of earlier failures that are named; the rest is counted."""
@@ -66,7 +76,11 @@ class Ledger:
         """Keys of the graphs in the file."""
         self._properties: dict[str, list[tuple[str, object]]] = {}
         """Properties of tests that are not torn down yet, for `--t2n-junit-properties`."""
+        self._kept_plan: PlanLine | None = None
+        """The plan of the interrupted session, which stands in the file."""
         self._file: RecordFile | None = None
+        self._lock = ExitStack()
+        """Holds the lock of the report's directory."""
 
     def outlines(self) -> Iterator[CellLine]:
         """Yield outlines of the cells so far."""
@@ -84,89 +98,91 @@ class Ledger:
         Without a report the records go to a file without a name, if something at the end of the session needs them.
 
         Raises:
-            pytest.UsageError: the baseline cannot be read, or the directory cannot be written.
+            pytest.UsageError: the baseline cannot be read, or the directory cannot be written, or another session does.
         """
         if self.settings.baseline is not None:
-            self.baseline = _read_baseline(self.settings.baseline)
+            self.baseline = read_baseline(self.settings.baseline, self.notes.append)
+            notice = completeness_of(self.baseline).notice
+            if notice:
+                self.notes.append(f"the baseline is not whole: {notice}")
         if self.settings.report is None:
             if self.settings.accept or self.settings.benchmark or self.baseline is not None:
                 self._file = RecordFile(None)
             return
-        path = self.settings.report / MATRIX_FILE
-        if self.settings.resume and path.exists():
-            self._take_up(path)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if self.resumed:
-                self._rewrite(path)
-            self._file = RecordFile(path, append=bool(self.resumed))
-        except OSError as exc:
-            raise pytest.UsageError(f"--t2n-report={self.settings.report}: {exc.strerror or exc}") from None
-        if not self.resumed:
-            self._append(self.run)
+            self._lock.enter_context(locked(self.settings.report))
+            self._start(self.settings.report)
+        except BaseException as exc:
+            self.close()
+            if isinstance(exc, OSError | RecordError):
+                why = exc.strerror if isinstance(exc, OSError) and exc.strerror else exc
+                raise pytest.UsageError(f"--t2n-report={self.settings.report}: {why}") from None
+            raise
 
-    def _take_up(self, path: Path) -> None:
-        """Read the results of an interrupted session with the same engines and packages.
+    def close(self) -> None:
+        """Close the file, and free its folder for other sessions."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self._lock.close()
+
+    def _start(self, folder: Path) -> None:
+        """Begin the file, or go on with that of an interrupted session.
 
         Raises:
-            pytest.UsageError: the file cannot be read, or was made with others.
+            pytest.UsageError: what an interrupted session left cannot be kept.
+            OSError: the directory cannot be written.
         """
-        done: dict[str, CellLine] = {}
-        words: dict[str, str] = {}
-        try:
-            for record in each_record(path):
-                if isinstance(record, RunLine):
-                    _check_same(record, self.run, path)
-                elif isinstance(record, CellLine):
-                    done[record.nodeid] = outline_of(record, words)
-        except (OSError, RecordError) as exc:
-            raise pytest.UsageError(f"--t2n-resume: {exc}") from None
-        finished = [line for line in done.values() if is_done(line)]
-        for line in finished:
+        path = folder / MATRIX_FILE
+        if self.settings.resume and path.exists():
+            self._take_up(path)
+        self._file = RecordFile(path, append=bool(self.resumed))
+        if not self.resumed:
+            self._append(self.run)
+        remove_report(folder)
+
+    def _take_up(self, path: Path) -> None:
+        """Keep the results of an interrupted session. Raises pytest.UsageError, OSError."""
+        earlier = read_interrupted(path, self.run)
+        self.notes += [f"--t2n-resume: {problem}" for problem in earlier.torn]
+        for line in earlier.cells:
             self._count(line)
-        self.resumed = [line.nodeid for line in finished]
-        surprises = [line for line in finished if line.status not in ("pass", "skip") and not line.expected]
-        if finished:
-            self.notes.append(f"--t2n-resume: {len(finished)} cells kept, {len(surprises)} of them failed")
+        self.resumed = [line.nodeid for line in earlier.cells]
+        if not earlier.cells:
+            return
+        self._kept_plan = earlier.plan
+        self._graphs = rewrite(path, self.run, earlier)
+        harmless = ("pass", "skip") if self.settings.strict else ("pass", "skip", "weak")
+        surprises = [line for line in earlier.cells if line.status not in harmless and not line.expected]
+        self.notes.append(f"--t2n-resume: {len(earlier.cells)} cells kept, {len(surprises)} of them failed")
         self.problems += [f"kept failure: {line.nodeid}: {line.status} at {line.stage}" for line in surprises[:_NAMED]]
         if len(surprises) > _NAMED:
             self.problems.append(f"kept failures: {len(surprises) - _NAMED} more")
 
-    def _rewrite(self, path: Path) -> None:
-        """Leave only the resumed cells in the file. Raises OSError.
-
-        The file is replaced as a whole: its results must survive this session, too, if it is interrupted here.
-        """
-        wanted = set(self.resumed)
-        with replacing(path) as sink:
-            sink.write(f"{encode(self.run)}\n".encode())
-            last = {one.nodeid: n for n, one in enumerate(each_record(path)) if isinstance(one, CellLine)}
-            for number, record in enumerate(each_record(path)):
-                if isinstance(record, GraphLine) and record.key not in self._graphs:
-                    self._graphs.add(record.key)
-                elif not isinstance(record, CellLine) or record.nodeid not in wanted or last[record.nodeid] != number:
-                    continue
-                sink.write(f"{encode(record)}\n".encode())
-
     def add_plan(self, selection: Selection) -> None:
-        """Add planned cells; cells that are known already stay as they are."""
+        """Add planned cells; cells that are known already stay as they are.
+
+        Raises pytest.UsageError if the interrupted session cut its shard in another way.
+        """
+        kept = self._kept_plan.cut if self._kept_plan is not None else ""
+        if kept and selection.cut and kept != selection.cut:
+            raise pytest.UsageError("--t2n-resume: the shard was cut from other tests or --t2n-durations; start afresh")
         for cell in selection.cells:
             self._plan.setdefault(cell.nodeid, cell.engine)
         if self.planned:
             return
         self.planned = True
-        if self.settings.shard is not None:
-            nodeids = [cell.nodeid for cell in selection.planned]
-            digest = plan_digest(selection.planned)
-            self._append(PlanLine(SCHEMA, str(self.settings.shard), digest, nodeids, selection.cut))
+        plan = plan_line(selection, self.settings.shard, self._plan)
+        if plan != self._kept_plan:
+            self._append(plan)
 
     def take_report(self, report: pytest.TestReport) -> None:
         """Read the record of a report, if it has one, and take it off: other reporters get no property of ours."""
         texts = [value for name, value in report.user_properties if name == PROPERTY]
         if texts:
             report.user_properties = [pair for pair in report.user_properties if pair[0] != PROPERTY]
-        if report.when == "teardown" and report.nodeid in self._properties:
-            report.user_properties += self._properties.pop(report.nodeid)
+        if report.when == "teardown":
+            report.user_properties += self._properties.pop(storable(report.nodeid), [])
         # pytest-rerunfailures: the next report of this test has its record, and not its graph again
         again = report.outcome == "rerun"  # type: ignore[comparison-overlap]
         if texts:
@@ -176,9 +192,10 @@ class Ledger:
                 self.problems.append(f"unreadable record of {report.nodeid}: {exc}")
         elif report.failed and report.when not in ("setup", "call", "teardown"):
             # xdist says of a dead worker only which test it was running.
-            engine = self._plan.get(report.nodeid)
+            nodeid = storable(report.nodeid)
+            engine = self._plan.get(nodeid)
             if engine is not None:
-                cell = _cell(report.nodeid, engine)
+                cell = _cell(nodeid, engine)
                 self._note(simple_record(cell, Status.CRASH, Stage.RUN, "WorkerCrash", str(report.longrepr)))
 
     def recover(self, lines: Iterable[str]) -> None:
@@ -204,22 +221,27 @@ class Ledger:
             elif isinstance(record, CellLine) and not only_graphs and (not only_planned or record.nodeid in self._plan):
                 self._note(record, line)
 
-    def finish(self, why_missing: str) -> None:
-        """Give every planned cell without a record the status `not_run`, write the report, close the file."""
+    def finish(self, why_missing: str, stopped: str = "") -> None:
+        """Give every planned cell without a record the status `not_run`, write the end and the report, close the file.
+
+        `stopped` says why the session stopped early, if it did.
+        """
         self.why_missing = why_missing
+        if not self.run.engines and not self.planned:
+            self._append(PlanLine(SCHEMA))  # nobody else plans in a session without engines
         for nodeid, engine in self._plan.items():
             if engine is not None:
                 self.missing.append(nodeid)
                 self._note(simple_record(_cell(nodeid, engine), Status.NOT_RUN, Stage.SETUP, "NotRun", why_missing))
         if self._file is None:
             return
+        self._append(EndLine(SCHEMA, start_time(), stopped))
         try:
             if self.baseline is not None or self.settings.report is not None:
                 self._conclude(StoredRecords(self._file))
-            self._file.close()
+            self.close()
         except (OSError, msgspec.DecodeError) as exc:
-            self.problems.append(f"{self._file.path or 'records'}: {exc}")
-        self._file = None
+            self.problems.append(f"{self.settings.report or 'records'}: {exc}")
 
     def _conclude(self, stored: StoredRecords) -> None:
         """Compare with the baseline and write the report. Raises OSError, msgspec.DecodeError."""
@@ -263,40 +285,10 @@ def _cell(nodeid: str, engine: SelectedEngine) -> Cell:
     return Cell(nodeid, case_id(nodeid, engine.id), engine)
 
 
-def is_done(line: CellLine) -> bool:
-    """Return True if a resumed session can keep the record: the cell was run, and its worker did not die."""
-    return line.status != "not_run" and (line.error is None or line.error.error_class != "WorkerCrash")
-
-
-def _read_baseline(path: Path) -> list[Record]:
-    words: dict[str, str] = {}
-    records = each_record(path / MATRIX_FILE if path.is_dir() else path)
-    try:
-        return [_outline(record, words) for record in records if not isinstance(record, GraphLine | PlanLine)]
-    except (OSError, RecordError) as exc:
-        raise pytest.UsageError(f"--t2n-baseline: {exc}") from None
-
-
-def _outline(record: Record, words: dict[str, str]) -> Record:
-    return outline_of(record, words) if isinstance(record, CellLine) else record
-
-
 def junit_properties(line: CellLine) -> list[tuple[str, object]]:
     """Return the properties of a cell for `--t2n-junit-properties`."""
     words = {"engine": line.engine, "status": line.status, "stage": line.stage, "level": line.level or ""}
     return [(f"t2n_{name}", word) for name, word in words.items() if word]
 
 
-def _check_same(before: RunLine, now: RunLine, path: Path) -> None:
-    """Raise pytest.UsageError if the results of two runs cannot stand in one matrix."""
-    shas = {engine.title: engine.sha256 for engine in now.engines}
-    changed = [engine.title for engine in before.engines if shas.get(engine.title, engine.sha256) != engine.sha256]
-    here, there = now.platforms[0], platforms_of(before)
-    changed += [name for one in there[:1] if one.key != here.key for name in differences(one, here)]
-    if before.level != now.level:
-        changed.append("--t2n-level")
-    if changed:
-        raise pytest.UsageError(f"--t2n-resume: {path} was made with another {', '.join(changed)}; start afresh")
-
-
-__all__ = ["Ledger", "is_done", "junit_properties"]
+__all__ = ["Ledger", "junit_properties"]

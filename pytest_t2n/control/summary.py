@@ -17,6 +17,7 @@ from pytest_t2n.control.ledger import Ledger
 from pytest_t2n.records.counts import CellCounts, CountKey
 from t2n_core.check.level import LEVELS
 from t2n_core.check.stage import Status
+from t2n_core.text import visible
 
 _NAMED = 20
 """Number of missing cells that are named; the rest is counted."""
@@ -33,7 +34,7 @@ def write_summary(reporter: Any, ledger: Ledger | None) -> None:
         return
     reporter.write_sep("=", "t2n parity")
     for line in lines:
-        reporter.write_line(line)
+        reporter.write_line(visible(line))
 
 
 def summary_lines(ledger: Ledger) -> list[str]:
@@ -105,7 +106,7 @@ def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
     for column in range(len(rows[0])):
         table.add_column(justify="left" if column in (0, len(rows[0]) - 1) else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(visible(word)) for word in row))
     console = Console(width=_WIDEST, color_system=None)
     with console.capture() as captured:
         console.print(table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
@@ -15,6 +15,7 @@ from pytest_t2n.collect.collection import CaseCollector
 from pytest_t2n.collect.selection import Selection
 from pytest_t2n.expect.entries import Expectations
 from pytest_t2n.records.cell import SelectedEngine
+from t2n_core.text import all_storable, text_of
 
 WORKER_INPUT = "t2n"
 """Key of the plugin's part of xdist's `workerinput`."""
@@ -74,6 +75,11 @@ class Worker:
         except OSError:
             return
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_to_serializable(self) -> Generator[None, Any, Any]:
+        """Return the report with its lone surrogates as escapes: one of them would end the worker."""
+        return all_storable((yield))
+
     def pytest_unconfigure(self) -> None:
         if self._records is not None:
             self._records.close()
@@ -122,8 +128,8 @@ def _portable(value: Any) -> Any:
     if type(value) in (list, tuple):
         return [_portable(item) for item in value]
     if type(value) is dict:
-        return {str(key): _portable(item) for key, item in value.items()}
-    return str(value)
+        return {text_of(key): _portable(item) for key, item in value.items()}
+    return text_of(value)
 
 
 __all__ = ["RECORDS", "WORKER_INPUT", "Worker", "WorkerInput", "plan_path", "read_plan"]

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_t2n.records.nodeids import case_id
+from pytest_t2n.records.nodeids import case_id, engine_id
+from t2n_core.text import storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class SelectedEngine:
     @property
     def id(self) -> str:
         """Return the end of test ids: `tract-0.21.19`, `tract-0.23.9-no-fma`, `khronos`."""
-        return f"{self.target}-{self.label.replace(' ', '-')}" if self.resolved else self.target
+        return engine_id(self.target, self.label)
 
     @property
     def title(self) -> str:
@@ -60,6 +61,7 @@ class Cell:
     """A case on one engine."""
 
     nodeid: str
+    """The node id of the test; lone surrogates, which a file name can have, are escapes."""
     case: str
     engine: SelectedEngine
 
@@ -81,7 +83,7 @@ def decode_plan(
 def guess_plan(nodeids: Iterable[str], engines: Sequence[SelectedEngine]) -> list[Cell]:
     """Return the cells among node ids by how these end, for workers that could not write their plan."""
     found = []
-    for nodeid in nodeids:
+    for nodeid in map(storable, nodeids):
         for engine in engines:
             case = case_id(nodeid, engine.id)
             if case != nodeid and nodeid.endswith(f"{engine.id}]"):

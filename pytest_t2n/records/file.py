@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,8 +13,11 @@ import msgspec
 from pytest_t2n.records.outline import outline_of
 from pytest_t2n.records.schema import SCHEMA, CellLine, GraphLine, Record, RecordError
 from t2n_core.files import write_whole
+from t2n_core.text import all_storable, text_of
 
 MATRIX_FILE = "matrix.jsonl"
+_REPORT_FILES = ("index.html", "summary.md", "badge-*.json")
+"""Patterns of the files that a report writes beside it."""
 
 _BLOCK = 1 << 18
 """Bytes read at a time."""
@@ -25,8 +28,11 @@ _decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
 
 def encode(record: Record) -> str:
-    """Return a record as one line of JSON, without its end."""
-    return _encoder.encode(record).decode()
+    """Return a record as one line of JSON, without its end; lone surrogates become escapes."""
+    try:
+        return _encoder.encode(record).decode()
+    except UnicodeEncodeError:
+        return _encoder.encode(all_storable(msgspec.to_builtins(record))).decode()
 
 
 def decode_line(line: str | bytes) -> Record:
@@ -34,26 +40,35 @@ def decode_line(line: str | bytes) -> Record:
     return _decoder.decode(line)
 
 
-def read_records(path: Path) -> list[Record]:
-    """Return all records of a file. Raises RecordError, OSError."""
-    return list(each_record(path))
+def read_records(path: Path, torn: Callable[[str], object] | None = None) -> list[Record]:
+    """Return all records of a file, as `each_record` yields them. Raises RecordError, OSError."""
+    return list(each_record(path, torn))
 
 
-def each_record(path: Path) -> Iterator[Record]:
-    """Yield the records of a file in turn, except a last line that a killed session did not finish.
+def each_record(path: Path, torn: Callable[[str], object] | None = None) -> Iterator[Record]:
+    """Yield the records of a file in turn.
+
+    `torn` is told of a last line that a killed session did not finish, and that is left out; without it that is an
+    error, too.
 
     Raises:
-        RecordError: a line that is no record, or of a newer schema.
+        RecordError: a line that is no record, or of a newer schema; the message names file and line.
         OSError: the file cannot be read.
     """
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
-            if not line.endswith(b"\n") or not line.strip():
+            if not line.strip():
                 continue
             try:
                 record = _decoder.decode(line)
-            except msgspec.DecodeError as exc:
-                raise RecordError(f"{path}:{number}: {exc}") from exc
+            except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
+                if line.endswith(b"\n"):
+                    raise RecordError(f"{path}:{number}: {text_of(exc)}") from exc
+                problem = f"{path}:{number}: the last line is torn; its session was killed while it wrote"
+                if torn is None:
+                    raise RecordError(problem) from exc
+                torn(problem)
+                return
             if record.schema > SCHEMA:
                 raise RecordError(f"{path}:{number}: schema {record.schema}, and this version reads up to {SCHEMA}")
             yield record
@@ -62,6 +77,13 @@ def each_record(path: Path) -> Iterator[Record]:
 def write_records(path: Path, records: Iterable[Record]) -> None:
     """Write a file of records, complete or not at all. Raises OSError."""
     write_whole(path, "".join(f"{encode(record)}\n" for record in records))
+
+
+def remove_report(folder: Path) -> None:
+    """Remove the report of an earlier session, which would else survive a session that is killed. Raises OSError."""
+    for pattern in _REPORT_FILES:
+        for file in folder.glob(pattern):
+            file.unlink(missing_ok=True)
 
 
 class RecordFile:
@@ -166,6 +188,8 @@ class StoredRecords:
 
     def whole(self, cell: CellLine) -> CellLine:
         """Return the cell with its evidence."""
+        if cell.nodeid not in self._places:
+            return cell  # planned, and not in the file
         found = self._file.read(self._places[cell.nodeid])
         return found if isinstance(found, CellLine) else cell
 
@@ -207,5 +231,6 @@ __all__ = [
     "each_record",
     "encode",
     "read_records",
+    "remove_report",
     "write_records",
 ]

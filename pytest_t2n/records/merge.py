@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
 
+from pytest_t2n.records.completeness import completeness_of, last_plans
 from pytest_t2n.records.platform import on_platforms, with_platform_names
 from pytest_t2n.records.schema import (
+    SCHEMA,
     CellLine,
+    EndLine,
     EngineLine,
     PlanLine,
     Record,
@@ -24,19 +28,26 @@ _NAMED = 10
 _SHARD_OPTIONS = ("--t2n-shard=", "--t2n-durations=")
 
 
-def merge_records(files: Mapping[str, Sequence[Record]], *, allow_rerun: bool = False) -> list[Record]:
-    """Return one run line, then the cells in the order of the plan, each graph before the first cell that has it.
+def merge_records(
+    files: Mapping[str, Sequence[Record]], *, allow_rerun: bool = False, allow_incomplete: bool = False
+) -> list[Record]:
+    """Return one run line, the plan, the cells in its order, each graph before the first cell that has it, the end.
 
-    Shards must be all of one plan, each once. Files without a plan, such as of other engines, must be disjoint; with
+    Shards must be all of one plan, each once. Other files, such as of other engines, must be disjoint; with
     `allow_rerun` the last file wins where a cell is in several. The same cell on another platform is another cell:
-    where files come from several, the platform is a part of the column's title.
+    where files come from several, each has its plan, and the platform is a part of the column's title. With
+    `allow_incomplete` files need not be whole: the result has no plan, or no end, where one of them has none.
 
     Raises:
-        RecordError: a cell is missing or in two files, or the files have different plans.
+        RecordError: a file is not whole, a cell is missing or in two files, or the files have different plans.
     """
+    if not allow_incomplete:
+        states = {name: completeness_of(records) for name, records in files.items()}
+        unfinished = [f"{name}: {state.notice}" for name, state in states.items() if not state.whole]
+        _refuse("not whole (--allow-incomplete takes what is there)", unfinished)
     files = {name: on_platforms(records) for name, records in files.items()}
     plans = {name: [line for line in records if isinstance(line, PlanLine)] for name, records in files.items()}
-    order = _check_shards(plans) if any(plans.values()) else []
+    order = _check_shards(plans) if any(line.shard for lines in plans.values() for line in lines) else []
     cells: dict[tuple[str, str], CellLine] = {}
     origin: dict[tuple[str, str], str] = {}
     twice: list[str] = []
@@ -49,19 +60,24 @@ def merge_records(files: Mapping[str, Sequence[Record]], *, allow_rerun: bool = 
     _refuse("in more than one file", twice)
     if order:
         found = dict.fromkeys(nodeid for nodeid, _ in cells)
-        _refuse("planned and in no file", [nodeid for nodeid in order if nodeid not in found])
+        if not allow_incomplete:
+            _refuse("planned and in no file", [nodeid for nodeid in order if nodeid not in found])
         places = {nodeid: place for place, nodeid in enumerate(order)}
         _refuse("in a file and not planned", [nodeid for nodeid in found if nodeid not in places])
         cells = dict(sorted(cells.items(), key=lambda pair: places[pair[0][0]]))
     runs = [line for records in files.values() for line in records if isinstance(line, RunLine)]
     merged: list[Record] = [_merge_runs(runs)] if runs else []
+    merged += _merge_plans([last_plans(records) for records in files.values()])
     graphs = {key: text for records in files.values() for key, text in graphs_of(records).items()}
-    return with_platform_names([*merged, *with_graphs(cells.values(), graphs)])
+    merged += with_graphs(cells.values(), graphs)
+    merged += _merge_ends([records[-1] if records else None for records in files.values()])
+    return with_platform_names(merged)
 
 
 def _check_shards(plans: Mapping[str, Sequence[PlanLine]]) -> list[str]:
     """Return the planned node ids."""
-    _refuse("without a plan beside files of shards", [name for name, lines in plans.items() if not lines])
+    whole = [name for name, lines in plans.items() if not lines or not lines[-1].shard]
+    _refuse("beside files of shards, and no shard", whole)
     digests: dict[str, str] = {}
     cuts: dict[str, str] = {}
     shards: dict[str, str] = {}
@@ -85,6 +101,40 @@ def _check_shards(plans: Mapping[str, Sequence[PlanLine]]) -> list[str]:
     if missing:
         raise RecordError(f"shards are missing: {', '.join(missing)}")
     return first.nodeids
+
+
+def _merge_plans(files: Sequence[Sequence[PlanLine]]) -> list[PlanLine]:
+    """Return the plan of all cells of each platform, which is of no shard; nothing if a file has no plan."""
+    if not all(files):
+        return []
+    platforms: dict[str, list[PlanLine]] = {}
+    for plan in chain.from_iterable(files):
+        platforms.setdefault(plan.platform, []).append(plan)
+    return [_joined(plans) for plans in platforms.values()]
+
+
+def _joined(plans: Sequence[PlanLine]) -> PlanLine:
+    """Return the plan of the cells of all these plans, which are of one platform."""
+    cells: dict[str, dict[str, None]] = {}
+    for plan in plans:
+        for engine, nodeids in plan.cells.items():
+            cells.setdefault(engine, {}).update(dict.fromkeys(nodeids))
+    digests = {plan.sha256 for plan in plans}
+    return PlanLine(
+        SCHEMA,
+        sha256=digests.pop() if len(digests) == 1 else "",
+        cells={engine: list(nodeids) for engine, nodeids in cells.items()},
+        platform=plans[0].platform,
+    )
+
+
+def _merge_ends(last: Sequence[Record | None]) -> list[EndLine]:
+    """Return the end of the session that ended last; nothing if a file has no end."""
+    known = [line for line in last if isinstance(line, EndLine)]
+    if len(known) < len(last):
+        return []
+    stopped = dict.fromkeys(line.stopped for line in known if line.stopped)
+    return [EndLine(SCHEMA, max(line.ended for line in known), "; ".join(stopped))]
 
 
 def _merge_runs(runs: Sequence[RunLine]) -> RunLine:

@@ -1,6 +1,11 @@
-"""Node ids of tests: the case that a cell belongs to, and the names that a pattern may call it by."""
+"""Node ids of tests: the engine at their end, the case of a cell, and the names that a pattern may call it by."""
 
 from __future__ import annotations
+
+
+def engine_id(target: str, label: str) -> str:
+    """Return the end of the node ids of an engine: `tract-0.21.19`, `tract-0.23.9-no-fma`, `khronos`."""
+    return target if target == "khronos" else f"{target}-{label.replace(' ', '-')}"
 
 
 def case_id(nodeid: str, engine_id: str) -> str:
@@ -24,4 +29,4 @@ def suite_names(nodeid: str) -> set[str]:
     return {name.partition("[")[0] for name in names_of(nodeid)}
 
 
-__all__ = ["case_id", "names_of", "suite_names"]
+__all__ = ["case_id", "engine_id", "names_of", "suite_names"]

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from pytest_t2n.records.schema import CellLine, EngineLine, PlatformLine, Record, RunLine
+from pytest_t2n.records.schema import CellLine, EngineLine, PlanLine, PlatformLine, Record, RunLine
 from t2n_core.engine.processes.environment import THREADS
 from t2n_core.engine.processor import Processor, this_processor
 
@@ -114,7 +114,7 @@ def differences(one: PlatformLine, other: PlatformLine) -> list[str]:
 
 
 def on_platforms(records: Sequence[Record]) -> list[Record]:
-    """Return the records of one file, each cell and engine with a platform and none with a name of it in its title.
+    """Return the records of one file, cells, engines and plans with a platform, none with a name of it in its title.
 
     A file of an older version has one platform, which its run line describes.
     """
@@ -135,16 +135,20 @@ def on_platforms(records: Sequence[Record]) -> list[Record]:
         elif isinstance(line, RunLine):
             engines = [placed(engine) for engine in line.engines]
             found.append(msgspec.structs.replace(line, engines=engines, platforms=platforms_of(line)))
+        elif isinstance(line, PlanLine):
+            found.append(msgspec.structs.replace(line, platform=line.platform or only))
         else:
             found.append(line)
     return found
 
 
 def with_platform_names(records: Iterable[Record]) -> list[Record]:
-    """Return the records of `on_platforms`, with names of platforms in the titles if cells were judged on several."""
+    """Return the records of `on_platforms`, with names of platforms in the titles if cells are of several."""
     records = list(records)
-    judged = {line.platform for line in records if isinstance(line, CellLine)}
-    platforms = [one for line in records if isinstance(line, RunLine) for one in line.platforms if one.key in judged]
+    used = {
+        line.platform for line in records if isinstance(line, CellLine) or (isinstance(line, PlanLine) and line.cells)
+    }
+    platforms = [one for line in records if isinstance(line, RunLine) for one in line.platforms if one.key in used]
     names = names_of(platforms)
     if len(names) < 2:
         return records

@@ -1,4 +1,4 @@
-"""The schema of `matrix.jsonl`: one run line, then one line per cell; the lines of graphs stand between them."""
+"""The schema of `matrix.jsonl`: run, plan, one line per cell with the lines of graphs between them, and the end."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from pytest_t2n.records.nodeids import engine_id
 from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.check.stage import Stage, Status
 
-SCHEMA = 1
+SCHEMA = 2
 """Raised when a field changes its meaning or goes; a new field with a default does not raise it."""
 Number = float | int | str
 """NaN and infinities are the words `nan`, `inf`, `-inf`."""
@@ -64,6 +65,11 @@ class EngineLine(msgspec.Struct, frozen=True, omit_defaults=True):
     def title(self) -> str:
         """Return target, label and, in a file with several, the platform: the title of the column."""
         return column_title(self.target, self.label, self.on)
+
+    @property
+    def id(self) -> str:
+        """Return the end of test ids: `tract-0.21.19`, `tract-0.23.9-no-fma`, `khronos`."""
+        return engine_id(self.target, self.label)
 
 
 class OutputLine(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -194,18 +200,25 @@ class RunLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type",
     """The platforms of the cells, and those where bundles were exported."""
 
 
-class PlanLine(msgspec.Struct, frozen=True, tag_field="type", tag="plan"):
-    """The plan that all shards of a run have in common, and the shard that wrote it."""
+class PlanLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="plan"):
+    """The planned cells of this file on one platform and, of a shard, the plan that all shards have in common.
+
+    Of several plans of a platform in a file, the last one counts.
+    """
 
     schema: int
-    shard: str
-    """`2/4`."""
-    sha256: str
-    """Digest of the planned cells of all shards, with their engines."""
-    nodeids: list[str]
-    """Node ids of the planned cells of all shards, in the order of collection."""
+    shard: str = ""
+    """`2/4`; empty if the run was not split."""
+    sha256: str = ""
+    """Digest of the planned cells of all shards, with their engines; empty if files of several plans were merged."""
+    nodeids: list[str] = []
+    """Node ids of the planned cells of all shards, in the order of collection; empty if the run was not split."""
+    cells: dict[str, list[str]] = {}
+    """Node ids of the planned cells of this file, by the engine at their end (`tract-0.21.19`)."""
     cut: str = ""
     """Digest of the shard of each case: what was cut in another way, by other durations, does not fit together."""
+    platform: str = ""
+    """Key of the platform of `cells`."""
 
 
 class GraphLine(msgspec.Struct, frozen=True, tag_field="type", tag="graph"):
@@ -217,7 +230,17 @@ class GraphLine(msgspec.Struct, frozen=True, tag_field="type", tag="graph"):
     text: str
 
 
-Record = RunLine | CellLine | PlanLine | GraphLine
+class EndLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="end"):
+    """The last line of a file whose session came to its end, also to an early one."""
+
+    schema: int
+    ended: str
+    """UTC, ISO 8601."""
+    stopped: str = ""
+    """The reason why not all planned cells ran, if the user stopped the session; those left are `not_run`."""
+
+
+Record = RunLine | CellLine | PlanLine | GraphLine | EndLine
 
 
 def column_title(target: str, label: str, on: str = "") -> str:
@@ -255,6 +278,7 @@ __all__ = [
     "SCHEMA",
     "BenchmarkLine",
     "CellLine",
+    "EndLine",
     "EngineLine",
     "ErrorLine",
     "GraphLine",

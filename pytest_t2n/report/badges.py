@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 
+from pytest_t2n.records.completeness import Completeness
 from pytest_t2n.records.schema import CellLine
 from pytest_t2n.report.matrix import Matrix, count_statuses, is_surprise
 from pytest_t2n.report.tiers import releases_of, worst_of
@@ -23,15 +24,17 @@ def badges(matrix: Matrix) -> dict[str, str]:
     for title, cells in titles.items():
         if cells:
             name = _UNSAFE.sub("_", f"badge-{title.replace(' ', '-', 1)}.json")
-            found[name] = json.dumps(_badge(title, cells), indent=2, sort_keys=True) + "\n"
+            found[name] = json.dumps(_badge(title, cells, matrix.completeness), indent=2, sort_keys=True) + "\n"
     return found
 
 
-def _badge(title: str, cells: Sequence[CellLine]) -> dict[str, object]:
+def _badge(title: str, cells: Sequence[CellLine], state: Completeness) -> dict[str, object]:
     counts = count_statuses(cells)
     judged = len(cells) - counts["skip"]
     message = f"{counts['pass']}/{judged} pass"
-    if counts["not_run"]:
+    if not state.whole:
+        message, colour = state.notice, "lightgrey"
+    elif counts["not_run"]:
         message, colour = f"incomplete, {message}", "lightgrey"
     elif not judged:
         message, colour = "no cases", "lightgrey"

@@ -13,17 +13,18 @@ import msgspec
 from pytest_t2n.records.schema import CellLine, Record
 from pytest_t2n.report.matrix import Matrix, is_surprise
 from pytest_t2n.report.tiers import releases_of, tiers_of, worst_text
+from t2n_core.text import visible
 
 _COLUMNS = (
     "nodeid", "case", "target", "version", "label", "status", "stage", "level", "required", "expected", "reused",
     "op", "dtype", "error_class", "message", "fingerprint", "max_abs", "max_rel", "seconds", "archive_bytes",
-    "archive_sha256", "tier", "runtime", "worst_of_tiers", "platform", "exported",
+    "archive_sha256", "tier", "runtime", "worst_of_tiers", "platform", "exported", "incomplete",
 )  # fmt: skip
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def matrix_csv(matrix: Matrix) -> str:
-    """Return the cells as CSV, one line each."""
+    """Return the cells as CSV, one line each; `incomplete` says in each of them if the file is not whole."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -43,6 +44,7 @@ def matrix_csv(matrix: Matrix) -> str:
             "tier": matrix.columns[column].tier,
             "runtime": matrix.columns[column].runtime,
             "worst_of_tiers": worst_text(tiers_of(matrix, row, releases[column])),
+            "incomplete": "" if matrix.completeness.whole else matrix.completeness.notice,
         }
         values = (own[name] if name in own else getattr(cell, name) for name in _COLUMNS)
         writer.writerow([_safe(value) for value in values])
@@ -60,7 +62,9 @@ def matrix_ctrf(matrix: Matrix) -> str:
     tool = {"name": "pytest-t2n", "version": versions.get("pytest-t2n", "")}
     platforms = [msgspec.to_builtins(line) for run in matrix.runs for line in run.platforms]
     extra = {**versions, "platforms": platforms}
-    results = {"tool": tool, "summary": summary, "tests": tests, "environment": {"extra": extra}}
+    results: dict[str, Any] = {"tool": tool, "summary": summary, "tests": tests, "environment": {"extra": extra}}
+    if matrix.completeness.notice:
+        results["extra"] = {"notice": matrix.completeness.notice}
     document = {"reportFormat": "CTRF", "specVersion": "0.0.0", "results": results}
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
@@ -101,10 +105,12 @@ def _worst(cell: CellLine, name: str) -> str:
 
 
 def _safe(value: Any) -> Any:
-    """Return the value with a mark before a text that a spreadsheet would run as a formula."""
+    """Return the value with a mark before a text that a spreadsheet would run as a formula; control characters show."""
     if value is None:
         return ""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    if isinstance(value, str):
+        return f"'{visible(value)}" if value.startswith(_FORMULA) else visible(value)
+    return value
 
 
 __all__ = ["matrix_csv", "matrix_ctrf", "records_schema"]

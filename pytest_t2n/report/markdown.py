@@ -7,6 +7,7 @@ from pytest_t2n.records.schema import CellLine
 from pytest_t2n.report.causes import message_gist
 from pytest_t2n.report.matrix import Matrix, count_statuses, is_surprise
 from pytest_t2n.report.tiers import releases_of, tier_changes
+from t2n_core.text import visible
 
 _FAILURES = 40
 _CHANGES = 12
@@ -17,6 +18,8 @@ def summary_markdown(matrix: Matrix, baseline: Matrix | None = None) -> str:
     """Return changes since the baseline, counts per engine version, then unexpected failures."""
     statuses = matrix.statuses
     lines = ["# Parity of exported models", ""]
+    notice = [f"**{_escaped(matrix.completeness.notice)}**", ""] if matrix.completeness.notice else []
+    lines += notice
     lines.append(f"{len(matrix.rows)} cases on {len(matrix.columns)} engine versions, {len(matrix.cells)} cells")
     reused = sum(cell.reused for cell in matrix.cells)
     if reused:
@@ -24,7 +27,7 @@ def summary_markdown(matrix: Matrix, baseline: Matrix | None = None) -> str:
     changes = _changes(baseline, matrix) if baseline is not None else []
     kernels = _kernels(matrix)
     lines += kernels + changes
-    shown = _FAILURES - len(changes) - len(kernels)
+    shown = _FAILURES - len(changes) - len(kernels) - len(notice)
     lines += ["", f"| engine | {' | '.join(statuses)} |", f"| --- |{' ---: |' * len(statuses)}"]
     for index, engine in enumerate(matrix.columns):
         counts = count_statuses(matrix.column(index))
@@ -59,6 +62,8 @@ def _kernels(matrix: Matrix) -> list[str]:
 def _changes(before: Matrix, after: Matrix) -> list[str]:
     changes = compare_matrices(before.cells, after.cells)
     lines = ["", f"Since the baseline: {count_changes(changes)}"]
+    if before.completeness.notice:
+        lines[-1] += f" (the baseline is not whole: {_escaped(before.completeness.notice)})"
     if not changes:
         return lines
     lines += ["", "| change | case | engine | before | after |", "| --- | --- | --- | --- | --- |"]
@@ -81,7 +86,7 @@ def _failure(cell: CellLine) -> str:
 
 def _escaped(text: str) -> str:
     """Return the text escaped, so that Markdown shows it unchanged in a cell of a table."""
-    text = " ".join(text.splitlines()).replace("&", "&amp;").replace("<", "&lt;")
+    text = " ".join(visible(text).splitlines()).replace("&", "&amp;").replace("<", "&lt;")
     return "".join(f"\\{letter}" if letter in "\\`*_[]|~" else letter for letter in text)
 
 

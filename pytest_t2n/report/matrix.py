@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from pytest_t2n.records.completeness import Completeness, completeness_of
 from pytest_t2n.records.file import StoredRecords
 from pytest_t2n.records.schema import CellLine, EngineLine, Record, RunLine, cells_of, graphs_of
 from t2n_core.check.stage import Status
@@ -82,6 +83,8 @@ class Matrix:
     runs: tuple[RunLine, ...]
     columns: tuple[EngineLine, ...]
     rows: tuple[Row, ...]
+    completeness: Completeness
+    """The state of the file; planned cells without a record are in the rows as cells that did not run."""
     graphs: Mapping[str, str] = field(default_factory=dict)
     """Graph texts by the keys that cells have."""
     whole: Callable[[CellLine], CellLine] = _unchanged
@@ -103,11 +106,12 @@ class Matrix:
         runs = tuple(record for record in records if isinstance(record, RunLine))
         columns = {engine.title: engine for run in runs for engine in run.engines}
         by_case: dict[str, dict[str, CellLine]] = {}
-        for cell in cells_of(records):
+        completeness = completeness_of(records)
+        for cell in (*cells_of(records), *completeness.missing):
             columns.setdefault(cell.engine, EngineLine(cell.target, cell.version, cell.label))
             by_case.setdefault(cell.case, {})[cell.engine] = cell
         rows = tuple(Row(case, tuple(own.get(title) for title in columns)) for case, own in sorted(by_case.items()))
-        return cls(runs, tuple(columns.values()), rows, graphs, whole)
+        return cls(runs, tuple(columns.values()), rows, completeness, graphs, whole)
 
     @property
     def cells(self) -> list[CellLine]:

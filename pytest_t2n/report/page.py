@@ -16,6 +16,7 @@ from pytest_t2n.report.payload import payload_of
 from pytest_t2n.report.support import op_support
 from pytest_t2n.report.tiers import releases_of, tier_changes
 from t2n_core.check.level import LEVELS
+from t2n_core.text import visible
 
 _SCRIPTS = ("data.js", "grid.js", "evidence.js", "changes.js", "main.js")
 """Files that are joined in this order as one script."""
@@ -27,6 +28,7 @@ def matrix_page(matrix: Matrix, baseline: Matrix | None = None) -> str:
         loader=jinja2.PackageLoader("pytest_t2n.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -57,6 +59,11 @@ def matrix_page(matrix: Matrix, baseline: Matrix | None = None) -> str:
         style_hash=_csp_hash(style),
         script_hash=_csp_hash(script),
     )
+
+
+def _shown(value: object) -> object:
+    """Return the value of an expression as the page shows it."""
+    return visible(value) if type(value) is str else value
 
 
 def _is_parallel(matrix: Matrix) -> bool:

@@ -26,6 +26,7 @@ from t2n_core.check.level import LEVELS
 from t2n_core.check.stage import Stage, Status
 from t2n_core.engine.provision.resolved import CPU
 from t2n_core.engine.tract.tiers import NATIVE
+from t2n_core.text import all_visible
 
 _BLOCK = 256
 """Cells per block of evidence."""
@@ -67,8 +68,10 @@ def payload_of(matrix: Matrix, causes: Sequence[Cause], baseline: Matrix | None)
 
 
 def pack(value: object) -> str:
-    """Return a part as text."""
+    """Return a part as text; control characters in it are shown."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    if "\\u00" in text or not text.isprintable():  # else there is nothing that would not show
+        text = json.dumps(all_visible(value), separators=(",", ":"), ensure_ascii=False)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 

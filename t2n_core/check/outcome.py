@@ -18,6 +18,7 @@ from t2n_core.check.stage import Stage, Status
 from t2n_core.check.table import comparison_table, sizes_text
 from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.errors import T2NError
+from t2n_core.text import storable, text_of, visible
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -40,7 +41,9 @@ class ErrorInfo:
     @classmethod
     def of(cls, stage: str, error_class: str, message: str, **more: str) -> ErrorInfo:
         """Return an error with its fingerprint."""
-        return cls(error_class, message, fingerprint=fingerprint(stage, error_class, message), **more)
+        message = storable(message)
+        told = {name: storable(text) for name, text in more.items()}
+        return cls(error_class, message, fingerprint=fingerprint(stage, error_class, message), **told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ class Outcome:
         """
         if not isinstance(exc, T2NError):
             at = Stage(stage or Stage.SETUP)
-            text = str(exc) or type(exc).__name__
+            text = text_of(exc) or type(exc).__name__
             info = ErrorInfo.of(at, type(exc).__name__, text, details=_traceback_end(exc), source=_raised_at(exc))
             return cls(Status.ERROR, at, error=info, cause=exc, **more)
         at = Stage(exc.stage)
@@ -109,7 +112,8 @@ class Outcome:
         return replace(self, times={**times, **self.times})
 
     def describe(self) -> str:
-        """Return the text of a failure: stage, engine, operator, source, hint, table of outputs."""
+        """Return the text of a failure: stage, engine, operator, source, hint, table of outputs; control characters
+        are escapes."""
         where = f" in {self.engine}" if self.engine else ""
         lines = [f"{self.status.value} at stage `{self.stage.value}`{where}"]
         if self.error:
@@ -136,7 +140,7 @@ class Outcome:
             lines.append(f"failed at: {sizes_text(self.failed_sizes)}")
         if self.error and self.error.details:
             lines.append(self.error.details.rstrip())
-        return "\n".join(lines)
+        return visible("\n".join(lines))
 
     def raise_for_failure(self) -> Outcome:
         """Return the outcome itself if it is a pass, and raise otherwise.
@@ -215,19 +219,21 @@ def fingerprint(stage: str, error_class: str, message: str) -> str:
     """Return 12 hex digits that are equal for failures of one cause: numbers, paths, shapes and spaces do not count."""
     for pattern, stand_in in _UNSTABLE:
         message = pattern.sub(stand_in, message)
-    return hashlib.sha256(f"{stage}|{error_class}|{message.strip()}".encode()).hexdigest()[:12]
+    return hashlib.sha256(storable(f"{stage}|{error_class}|{message.strip()}").encode()).hexdigest()[:12]
 
 
 def plain(value: Any) -> Json:
     """Return `value` in JSON's own types; a value without such a form becomes its `str`."""
-    if value is None or type(value) in (str, int, bool):  # most of all values, and what is cheapest to see
+    if value is None or type(value) in (int, bool):  # most of all values, and what is cheapest to see
         return value  # type: ignore[no-any-return]
+    if type(value) is str:
+        return storable(value)
     if type(value) is float:
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Enum):
         return plain(value.value)
     if isinstance(value, str):
-        return str(value)
+        return text_of(value)
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
@@ -235,14 +241,14 @@ def plain(value: Any) -> Json:
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {text_of(key): plain(item) for key, item in value.items()}
     if isinstance(value, Sequence | set | frozenset):
-        return [plain(item) for item in (sorted(value, key=str) if isinstance(value, set | frozenset) else value)]
+        return [plain(item) for item in (sorted(value, key=text_of) if isinstance(value, set | frozenset) else value)]
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         return plain(value.item())
     if hasattr(value, "tolist"):
         return plain(value.tolist())
-    return str(value)
+    return text_of(value)
 
 
 def _traceback_end(exc: BaseException, frames: int = 6) -> str:

@@ -13,13 +13,14 @@ import pytest
 from pytest_t2n.cli import main
 from pytest_t2n.records.file import encode
 from pytest_t2n.records.schema import CellLine, ErrorLine, OutputLine
+from tests.plugin.report.many_records import whole
 from tests.plugin.report.test_report import cell, run_line
 
 OLD, NEW = "0.21.19", "0.23.9"
 
 
 def write(path, *records):
-    path.write_text("".join(f"{encode(record)}\n" for record in records))
+    path.write_text("".join(f"{encode(record)}\n" for record in whole(records)))
     return str(path)
 
 
@@ -151,7 +152,7 @@ def test_the_schema_describes_every_line(matrix, capsys):
         part = kinds[record["type"]]
         assert set(part["required"]) <= set(record) <= set(part["properties"])
     assert {option["$ref"] for option in schema["anyOf"]} == {
-        f"#/$defs/{name}Line" for name in ("Run", "Cell", "Plan", "Graph")
+        f"#/$defs/{name}Line" for name in ("Run", "Cell", "Plan", "Graph", "End")
     }
 
 

@@ -163,7 +163,7 @@ def test_help_and_an_unmarked_suite_load_nothing_and_resolve_nothing(suite):
             # a marker of this suite has versions
             """
             engine engine.provision engine.provision.versions errors export export.options
-            torch_graph torch_graph.choices
+            text torch_graph torch_graph.choices
             """,
         ),
     ],

@@ -11,9 +11,10 @@ import pytest
 
 from pytest_t2n.cli import main
 from pytest_t2n.config.shard import cut
+from pytest_t2n.records.completeness import completeness_of
 from pytest_t2n.records.durations import read_durations
 from pytest_t2n.records.file import read_records, write_records
-from pytest_t2n.records.schema import SCHEMA, CellLine, PlanLine
+from pytest_t2n.records.schema import SCHEMA, CellLine, EndLine, PlanLine, RunLine
 from tests.plugin.conftest import EVERYWHERE
 
 MODELS = """
@@ -163,6 +164,26 @@ def test_shards_of_different_durations_do_not_merge(suite, capsys):
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)
+def test_a_shard_goes_on_with_its_own_durations_only(suite, where):
+    suite.pytester.makepyfile(MODELS)
+    suite.run("--t2n-report=last", engines="0.22,0.23")
+    last, part = suite.path / "last" / "matrix.jsonl", suite.path / "part" / "matrix.jsonl"
+    with_seconds(last, {0: 20.0} | dict.fromkeys(range(1, 8), 1.0))
+    arguments = ("--t2n-shard=2/2", "--t2n-durations=last", "--t2n-report=part")
+    suite.run(*arguments, engines="0.22,0.23")
+    killed = [line for line in read_records(part) if not isinstance(line, EndLine)][:-3]
+    write_records(part, killed)
+    with_seconds(last, {1: 20.0} | dict.fromkeys((0, *range(2, 8)), 1.0))
+    result = suite.run(*arguments, "--t2n-resume", mode=where, engines="0.22,0.23")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --t2n-resume: *shard was cut from other tests or --t2n-durations; *"])
+    assert completeness_of(read_records(part)).notice == "incomplete: 11 of 14 cells"
+    with_seconds(last, {0: 20.0} | dict.fromkeys(range(1, 8), 1.0))
+    assert suite.run(*arguments, "--t2n-resume", mode=where, engines="0.22,0.23").ret == pytest.ExitCode.OK
+    assert completeness_of(read_records(part)).notice == ""
+
+
+@pytest.mark.parametrize("where", EVERYWHERE)
 def test_a_report_may_replace_the_durations(suite, where):
     suite.pytester.makepyfile(MODELS)
     suite.run("--t2n-report=part1", engines="0.22,0.23")
@@ -183,7 +204,9 @@ def test_an_empty_shard_is_no_failure(suite, where, capsys):
         assert result.ret == pytest.ExitCode.OK
         result.assert_outcomes(passed=2 * (index < 3), deselected=(18 + 2 * (index == 3)) * (where != "n2"))
     result.stdout.fnmatch_lines(["*t2n parity*", "shard 3/3 is empty: all 4 tests are in other shards"])
-    assert [type(line) for line in read_records(suite.path / "part3" / "matrix.jsonl")][-1] is PlanLine
+    empty = read_records(suite.path / "part3" / "matrix.jsonl")
+    assert [type(line) for line in empty] == [RunLine, PlanLine, EndLine]
+    assert (empty[1].shard, empty[1].cells, completeness_of(empty).notice) == ("3/3", {}, "")
     assert merge(suite, 3, capsys)[0] == 0
     result = suite.run("--t2n-shard=3/3", "--collect-only", "-q", *narrow, engines="0.22,0.23")
     assert result.ret == pytest.ExitCode.OK

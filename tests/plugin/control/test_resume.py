@@ -45,7 +45,7 @@ def test_what_was_done_is_kept_and_not_run_again(suite, where, stop):
     cells = suite.cells
     assert list(suite.statuses.values()).count("pass") == 7
     assert {name: cells[name] for name in done} == done
-    assert [line["type"] for line in suite.matrix] == ["run"] + ["cell"] * 8
+    assert [line["type"] for line in suite.matrix] == ["run", "plan", *["cell"] * 8, "end"]
     assert result.ret == pytest.ExitCode.TESTS_FAILED, "a failure that is kept is a failure"
     result.stdout.fnmatch_lines(
         [
@@ -127,9 +127,9 @@ def test_a_bundle_of_each_failure(suite, where):
         assert manifest["versions"]["pytest-t2n"]
         (check,) = manifest["checks"]
         assert (folder / check["archive"]).read_bytes() == b"archivemismatch"
-        assert [size["T"] for size in check["sizes"]] == [5, 1, 7]
+        assert [size["T"] for size in check["sizes"]] == [5, 5, 1, 7]
         arrays = zipfile.ZipFile(folder / "numbers.npz").namelist()
-        assert {f"{n}.{kind}.0.npy" for n in range(3) for kind in ("input", "expected")} <= set(arrays)
+        assert {f"{n}.{kind}.0.npy" for n in range(4) for kind in ("input", "expected")} <= set(arrays)
         command = f"t2n matrix run --bundle {folder} --tract {check['version']}"
         assert command in (folder / "README.md").read_text()
         assert f"reproduce: {command}" in result.stdout.str()

@@ -90,7 +90,7 @@ def test_both_kinds_of_surprise_fail_and_say_what_to_change(suite, where):
         [
             "*test_model[[]crash@0.22.4] passes on tract 0.23.9, and known.toml:2 expects crash at stage `optimise` *",
             "Remove the entry, or narrow its `case` or `engine` so that it leaves tract 0.23.9 out; *",
-            "this cell fails in another way than expected: error at stage `lower`.",
+            "this cell ends in another way than expected: error at stage `lower`.",
             'If that is right now, write stage = "lower" and status = "error"; *',
         ]
     )

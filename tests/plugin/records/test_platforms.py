@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from pytest_t2n.records.completeness import completeness_of
 from pytest_t2n.records.file import encode
 from pytest_t2n.records.merge import merge_records
 from pytest_t2n.records.platform import differences, names_of, platform_of, platforms_of, this_platform
@@ -21,6 +22,7 @@ from pytest_t2n.records.schema import (
 )
 from pytest_t2n.report.matrix import Matrix
 from t2n_core.engine.processor import Processor
+from tests.plugin.report.many_records import whole
 
 EPYC = Processor("AuthenticAMD", "AMD EPYC", ("avx512f", "fma"), 2)
 GRAVITON = Processor("ARM", "part 0xd40", ("asimd", "sve2"), 4)
@@ -43,14 +45,14 @@ def records_on(line: PlatformLine, *cases: str, status: str = "pass", sha256: st
         for case in cases
     ]
     run = RunLine(SCHEMA, "2026", [engine], line.versions, "linux", platforms=[line, *([exporter] if exporter else [])])
-    return [run, *(msgspec.structs.replace(cell, platform=line.key) for cell in cells)]
+    return whole([run, *(msgspec.structs.replace(cell, platform=line.key) for cell in cells)])
 
 
 def old_records(versions: dict[str, str], *cases: str) -> list[Record]:
-    """A run of a version without platforms."""
+    """A run of a version without platforms and plans."""
     engine = EngineLine("tract", "0.23.9", "0.23.9", sha256="ab")
-    cells = [CellLine(SCHEMA, f"{c}[0]", c, "tract", "0.23.9", "0.23.9", "pass", "compare") for c in cases]
-    return [RunLine(SCHEMA, "2025", [engine], versions, "linux x86_64, 2 CPUs"), *cells]
+    cells = [CellLine(1, f"{c}[0]", c, "tract", "0.23.9", "0.23.9", "pass", "compare") for c in cases]
+    return [RunLine(1, "2025", [engine], versions, "linux x86_64, 2 CPUs"), *cells]
 
 
 def test_a_platform_is_what_decides_about_numbers():
@@ -101,6 +103,30 @@ def test_x86_and_arm_are_columns_of_one_file():
     ]
 
 
+def test_a_file_of_two_platforms_is_whole_with_the_cells_of_both():
+    halves = {"x86": records_on(X86, "a", "b"), "arm": records_on(ARM, "a", "b")}
+    merged = merge_records(halves)
+    state = completeness_of(merged)
+    assert (state.planned, state.found, state.notice) == (4, 4, "")
+    again = completeness_of(merge_records({"both": merged, "more": records_on(platform(numpy="2.2.0"), "a")}))
+    assert (again.planned, again.notice) == (5, "")
+    lost = [one for one in merged if not (isinstance(one, CellLine) and (one.case, one.platform) == ("b", ARM.key))]
+    assert completeness_of(lost).notice == "incomplete: 3 of 4 cells"
+    with pytest.raises(RecordError, match="lost: incomplete: 3 of 4 cells"):
+        merge_records({"lost": lost})
+    assert statuses(lost) == {"x86_64": ["pass", "pass"], "aarch64": ["pass", "not_run"]}
+    killed = [one for one in halves["arm"] if isinstance(one, RunLine | PlanLine)]
+    merged = merge_records({"x86": halves["x86"], "arm": killed}, allow_incomplete=True)
+    assert completeness_of(merged).notice == "incomplete: 2 of 4 cells"
+    assert statuses(merged) == {"x86_64": ["pass", "pass"], "aarch64": ["not_run", "not_run"]}
+
+
+def statuses(records):
+    """The statuses of each column, by the name of its platform."""
+    matrix = Matrix.of(records)
+    return {one.on: [cell.status for cell in matrix.column(index)] for index, one in enumerate(matrix.columns)}
+
+
 def test_two_numpys_are_columns_of_one_file_and_one_platform_is_none():
     newer = platform(numpy="2.2.0")
     merged = merge_records({"old": records_on(X86, "a"), "new": records_on(newer, "a")})
@@ -119,13 +145,19 @@ def test_two_numpys_are_columns_of_one_file_and_one_platform_is_none():
 def test_shards_of_two_platforms_have_each_cell_once():
     def shard(index, line, *cases):
         nodeids = [f"{case}[tract-0.23.9]" for case in ("a", "b")]
-        return [*records_on(line, *cases), PlanLine(SCHEMA, f"{index}/2", "digest", nodeids)]
+        of_shard = {"shard": f"{index}/2", "sha256": "digest", "nodeids": nodeids}
+        return [
+            msgspec.structs.replace(one, **of_shard) if isinstance(one, PlanLine) else one
+            for one in records_on(line, *cases)
+        ]
 
     merged = merge_records({"one": shard(1, ARM, "b"), "two": shard(2, X86, "a")})
     assert [(cell.case, cell.engine) for cell in cells_of(merged)] == [
         ("a", "tract 0.23.9 on x86_64"),
         ("b", "tract 0.23.9 on aarch64"),
     ]
+    state = completeness_of(merged)
+    assert (state.planned, state.notice) == (2, "")
     with pytest.raises(RecordError, match="in more than one file"):
         merge_records({"one": shard(1, ARM, "a", "b"), "two": shard(2, X86, "a")})
 
@@ -139,13 +171,15 @@ def test_exporters_alone_make_no_columns():
 
 
 def test_files_of_older_versions_have_one_platform_each():
-    merged = merge_records({"a": old_records(VERSIONS, "a"), "b": old_records(VERSIONS | {"numpy": "1"}, "a", "b")})
+    files = {"a": old_records(VERSIONS, "a"), "b": old_records(VERSIONS | {"numpy": "1"}, "a", "b")}
+    merged = merge_records(files, allow_incomplete=True)
     assert [cell.engine for cell in cells_of(merged)] == [
         "tract 0.23.9 on numpy 2.1.0",
         "tract 0.23.9 on numpy 1",
         "tract 0.23.9 on numpy 1",
     ]
-    same = merge_records({"a": old_records(VERSIONS, "a"), "b": old_records(VERSIONS, "b")})
+    files = {"a": old_records(VERSIONS, "a"), "b": old_records(VERSIONS, "b")}
+    same = merge_records(files, allow_incomplete=True)
     assert {cell.engine for cell in cells_of(same)} == {"tract 0.23.9"}
     (run,) = (line for line in same if isinstance(line, RunLine))
     assert [line.key for line in platforms_of(run)] == [cell.platform for cell in cells_of(same)][:1]

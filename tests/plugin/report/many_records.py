@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections.abc import Iterable
 
+from pytest_t2n.records.nodeids import engine_id
 from pytest_t2n.records.schema import (
     SCHEMA,
     CellLine,
+    EndLine,
     EngineLine,
     ErrorLine,
     GraphLine,
     OutputLine,
+    PlanLine,
     Record,
     RunLine,
+    cells_of,
     with_graphs,
 )
 
@@ -42,7 +47,7 @@ def many_records(cells: int, labels: tuple[str, ...] = LABELS, *, seed: int = 7)
         for place, label in enumerate(labels):
             status = broken if place < fixed_at else "pass"
             found.append(_cell(rng, case, label, status, f"aten::{op}", dtype, graph.key))
-    return [run, *with_graphs(found, graphs)]
+    return whole([run, *with_graphs(found, graphs)])
 
 
 def _cell(rng: random.Random, case: str, label: str, status: str, op: str, dtype: str, graph: str) -> CellLine:
@@ -101,6 +106,18 @@ def _output(rng: random.Random, name: str, status: str, dtype: str) -> OutputLin
         worst_actual=expected + difference,
         outliers={"exact": rng.random(), "close": rng.random() / 9, "approximate": 0.0, "very": 0.0, "super": 0.0},
     )
+
+
+def whole(records: Iterable[Record], *, planned: Iterable[Record] = (), stopped: str = "") -> list[Record]:
+    """The records as sessions leave them: with plans behind the runs, of them and of `planned`, and an end."""
+    given = list(records)
+    runs = [one for one in given if isinstance(one, RunLine)]
+    cells: dict[str, dict[str, list[str]]] = {}
+    for one in cells_of([*given, *planned]):
+        cells.setdefault(one.platform, {}).setdefault(engine_id(one.target, one.label), []).append(one.nodeid)
+    plans = [PlanLine(SCHEMA, cells=own, platform=platform) for platform, own in (cells or {"": {}}).items()]
+    end = EndLine(SCHEMA, "2026-01-02T03:05:06+00:00", stopped)
+    return [*runs, *plans, *(one for one in given if one not in runs), end]
 
 
 def _graph(rng: random.Random, op: str) -> GraphLine:

@@ -29,7 +29,7 @@ from pytest_t2n.report.causes import find_causes
 from pytest_t2n.report.columns import columns_of
 from pytest_t2n.report.matrix import Matrix
 from pytest_t2n.report.support import Share, support_ranges
-from tests.plugin.report.many_records import many_records
+from tests.plugin.report.many_records import many_records, whole
 
 NASTY = "</script><img src=x onerror=alert(1)>|`{{ 7 * 7 }}`\u2028&amp;"
 
@@ -55,7 +55,7 @@ def payload(page: str, name: str = "data") -> Any:
 @pytest.fixture
 def records():
     bad = OutputLine("y", "float32", [2, 3], "mismatch", "close", max_abs="inf", worst_index=[0, 1], problem=NASTY)
-    return [
+    found = [
         run_line("0.21.19", "0.23.9"),
         cell("b.py::test_b", "0.21.19"),
         cell("b.py::test_b", "0.23.9", "mismatch", outputs=[bad], error=ErrorLine("ParityError", NASTY)),
@@ -63,6 +63,7 @@ def records():
         cell(NASTY, "0.23.9", "skip"),
         cell("a.py::test_a", "0.23.9", "error", expected="xfail: known", error=ErrorLine("KeyError", "k")),
     ]
+    return whole(found)
 
 
 def test_files_and_their_names(records, tmp_path):
@@ -147,7 +148,8 @@ def test_the_policy_allows_the_very_script_and_style(records, tmp_path):
 
 def test_the_same_records_give_the_same_bytes(records, tmp_path):
     write_report(records, tmp_path / "one")
-    write_report([records[0], *reversed(records[1:])], tmp_path / "two")
+    run, plan, *cells, end = records
+    write_report([run, plan, *reversed(cells), end], tmp_path / "two")
     for path in (tmp_path / "one").iterdir():
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
 
@@ -162,7 +164,7 @@ def test_summary(records, tmp_path):
 
 
 def test_a_summary_is_capped(tmp_path):
-    write_report([cell(f"case_{n}", "0.23.9", "crash") for n in range(300)], tmp_path)
+    write_report(whole(cell(f"case_{n}", "0.23.9", "crash") for n in range(300)), tmp_path)
     lines = (tmp_path / "summary.md").read_text().splitlines()
     assert len(lines) <= 60
     assert lines[-1] == "… and 260 more; see `index.html`"
@@ -179,7 +181,7 @@ def test_a_summary_is_capped(tmp_path):
     ],
 )
 def test_badges(tmp_path, statuses, message, colour):
-    write_report([cell(f"case_{n}", "0.23.9", status) for n, status in enumerate(statuses)], tmp_path)
+    write_report(whole(cell(f"case_{n}", "0.23.9", status) for n, status in enumerate(statuses)), tmp_path)
     badge = json.loads((tmp_path / "badge-tract-0.23.9.json").read_text())
     assert (badge["label"], badge["message"], badge["color"]) == ("tract 0.23.9", message, colour)
 
@@ -286,8 +288,8 @@ def test_causes_are_put_together_by_fingerprint(records):
 
 
 def test_the_baseline_comes_first_in_the_summary(tmp_path):
-    before = [cell("a", "0.23.9"), cell("b", "0.23.9", "crash"), cell("gone", "0.23.9")]
-    after = [cell("a", "0.23.9", "crash"), cell("b", "0.23.9"), cell("new", "0.23.9")]
+    before = whole([cell("a", "0.23.9"), cell("b", "0.23.9", "crash"), cell("gone", "0.23.9")])
+    after = whole([cell("a", "0.23.9", "crash"), cell("b", "0.23.9"), cell("new", "0.23.9")])
     write_report(after, tmp_path, before)
     lines = (tmp_path / "summary.md").read_text().splitlines()
     assert lines[4] == "Since the baseline: 1 regression, 1 gone, 1 new, 1 fix"
@@ -303,10 +305,17 @@ def test_records_are_read_back_and_damage_is_named(records, tmp_path):
     path = tmp_path / "matrix.jsonl"
     text = "".join(encode(record) + "\n" for record in records)
     path.write_text(text + '{"type":"cell","sch')
-    assert read_records(path) == records, "a line that was cut off is left out"
-    path.write_text(text + "nonsense\n")
-    with pytest.raises(RecordError, match=r"matrix\.jsonl:7: "):
+    torn = []
+    assert read_records(path, torn.append) == records, "a line that was cut off is left out"
+    assert torn == [f"{path}:9: the last line is torn; its session was killed while it wrote"]
+    with pytest.raises(RecordError, match=r"matrix\.jsonl:9: the last line is torn"):
         read_records(path)
-    path.write_text(encode(records[0]).replace('"schema":1', '"schema":99') + "\n")
+    path.write_text(text.rstrip("\n"))
+    assert read_records(path) == records, "nothing but the end of the last line is missing"
+    for damage in ("nonsense", "\0\0", '{"type":"cell","nodeid":"\udcff"}', "[" * 100_000):
+        path.write_text(f"{text}{damage}\n", errors="surrogateescape")
+        with pytest.raises(RecordError, match=r"matrix\.jsonl:9: "):
+            read_records(path)
+    path.write_text(encode(records[0]).replace(f'"schema":{SCHEMA}', '"schema":99') + "\n")
     with pytest.raises(RecordError, match="schema 99"):
         read_records(path)

@@ -23,6 +23,7 @@ from pytest_t2n.report.support import op_support, row_support
 from pytest_t2n.report.tiers import releases_of, tier_changes, worst_of
 from t2n_core.check.level import LEVELS
 from t2n_core.check.stage import Status
+from tests.plugin.report.many_records import whole
 from tests.plugin.report.test_report import payload
 
 TIERS = ("native", "no-avx512", "no-fma")
@@ -45,7 +46,7 @@ def cell(case: str, version: str, tier: str, status: str = "pass", level: str | 
 
 def matrix_of(*cells: CellLine) -> Matrix:
     engines = [engine("0.22.4"), *(engine("0.23.9", tier, sha256="ab") for tier in TIERS)]
-    return Matrix.of([RunLine(SCHEMA, "2026-01-02T03:04:05+00:00", engines, platforms=[HERE]), *cells])
+    return Matrix.of(whole([RunLine(SCHEMA, "2026-01-02T03:04:05+00:00", engines, platforms=[HERE]), *cells]))
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_other_statuses_come_before_other_levels(matrix):
 
 
 def test_the_page_begins_with_them(matrix, tmp_path):
-    write_report([*matrix.runs, *matrix.cells], tmp_path)
+    write_report(whole([*matrix.runs, *matrix.cells]), tmp_path)
     page = (tmp_path / "index.html").read_text()
     assert page.index("Other kernels") < page.index("What changed")
     assert page.index("b.py::status") < page.index("a.py::level") < page.index("What changed")
@@ -148,7 +149,7 @@ def test_options_that_select_an_engine():
 
 def test_the_worst_is_at_least_as_bad_as_any():
     rng = random.Random(3)
-    gravity = ["mismatch", "crash", "timeout", "oom", "error", "unsupported", "not_run", "skip", "pass"]
+    gravity = ["mismatch", "crash", "timeout", "oom", "error", "unsupported", "not_run", "weak", "skip", "pass"]
     assert {status.value for status in Status} == set(gravity)
     levels = [level.value for level in LEVELS]
     for _ in range(2000):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
 from pytest_t2n.cli import main
 from pytest_t2n.cli.run import plan_checks
 from pytest_t2n.records.cell import SelectedEngine
-from pytest_t2n.records.file import read_records
+from pytest_t2n.records.completeness import completeness_of
+from pytest_t2n.records.file import MATRIX_FILE, read_records
 from pytest_t2n.records.platform import this_platform
 from pytest_t2n.records.schema import cells_of, graphs_of
 from pytest_t2n.run.bundles import MANIFEST, read_manifest
@@ -84,6 +87,8 @@ def test_a_bundle_is_judged_without_torch_as_the_session_judged_it(suite, where)
     done = t2n("matrix", "run", "--bundle", "bundle", *select, cwd=suite.path)
     assert done.returncode == 1
     records = read_records(suite.path / "again" / "matrix.jsonl")
+    state = completeness_of(records)
+    assert (state.planned, state.notice) == (6, "")
     cells = {cell.nodeid: cell for cell in cells_of(records)}
     first = {cell.nodeid: cell for cell in cells_of(read_records(suite.path / "site" / "matrix.jsonl"))}
     assert all("external(shape=[2, 3])" in graphs_of(records)[cell.graph] for cell in cells.values())
@@ -150,3 +155,50 @@ def test_a_directory_that_is_no_bundle_is_left_alone(suite):
     result.stderr.fnmatch_lines(["ERROR: --t2n-bundle=*: the directory holds something that is no bundle"])
     done = t2n("matrix", "run", "--bundle", ".", "--tract", "0.23", cwd=suite.path)
     assert (done.returncode, done.stderr.strip()) == (1, "error: . is no bundle: No such file or directory")
+
+
+SLOW = """
+    import pytest
+
+    HANGS = "relu(" * 60 + "x * 2.0" + ")" * 60  # tract reads nested calls in time exponential in their depth
+
+    @pytest.mark.nnef_export
+    @pytest.mark.parametrize("graph", [
+        pytest.param("x * 2.0", id="a"), pytest.param(HANGS, id="b"), pytest.param("x * 2.0", id="c"),
+    ])
+    def test_graph(graph):
+        return graph, (1,)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGINT"])
+def test_a_run_that_is_killed_or_interrupted_leaves_what_it_judged(suite, name, capsys):
+    suite.pytester.makeconftest(WITH_SAMPLES)
+    suite.pytester.makepyfile(SLOW)
+    suite.run("--t2n-bundle=bundle", "--t2n-timeout=1", f"--t2n-cache-dir={CACHE}", engines="0.23.9", alone=True)
+    site = suite.path / "site"
+    select = ["--tract", "0.23.9", "--offline", "--cache-dir", CACHE, "--report", str(site), "--timeout", "5"]
+    command = [sys.executable, "-m", "pytest_t2n.cli", "matrix", "run", "--bundle", "bundle", *select]
+    process = subprocess.Popen(command, cwd=suite.path, stderr=subprocess.PIPE, text=True)
+    for _ in range(3000):
+        if (site / MATRIX_FILE).exists() and '"type":"cell"' in (site / MATRIX_FILE).read_text():
+            break
+        time.sleep(0.01)
+    assert main(["matrix", "run", "--bundle", str(suite.path / "bundle"), *select]) == 1
+    assert f"another session is writing its records to {site}" in capsys.readouterr().err
+    process.send_signal(getattr(signal, name))
+    said = process.communicate(timeout=60)[1]
+    types = [line["type"] for line in suite.matrix]
+    assert types[:2] == ["run", "plan"]
+    status = main(["matrix", "md", str(site)])
+    printed = capsys.readouterr().out
+    if name == "SIGKILL":
+        assert (types.count("cell"), "end" in types, status) == (1, False, 1)
+        assert "**incomplete: 1 of 3 cells**" in printed
+        assert not (site / "index.html").exists()
+    else:
+        assert (process.returncode, "interrupted" in said) == (130, True)
+        assert list(suite.statuses.values()) == ["pass", "not_run", "not_run"]
+        assert (suite.matrix[-1]["stopped"], status) == ("interrupted", 0)
+        assert "**stopped early: 2 of 3 cells did not run: interrupted**" in printed.replace("\\_", "_")
+        assert (site / "index.html").exists()

@@ -283,9 +283,9 @@ def test_other_reporters_get_no_property_of_ours(suite, mode):
     assert "<property" not in text
 
 
-def test_records_follow_the_schema_and_the_run_line_is_first(suite):
+def test_records_follow_the_schema_between_run_and_plan_and_the_end(suite):
     from pytest_t2n.records.file import encode, read_records
-    from pytest_t2n.records.schema import CellLine, RunLine, cells_of
+    from pytest_t2n.records.schema import CellLine, EndLine, PlanLine, RunLine, cells_of
 
     suite.pytester.makepyfile(MANY)
     suite.run("--t2n-report=site", engines="0.21,0.23")
@@ -293,10 +293,16 @@ def test_records_follow_the_schema_and_the_run_line_is_first(suite):
     records = read_records(path)
     assert isinstance(records[0], RunLine)
     assert [engine.title for engine in records[0].engines] == ["tract 0.21.19", "tract 0.23.9"]
-    assert all(isinstance(record, CellLine) for record in records[1:])
+    assert isinstance(records[1], PlanLine)
+    assert {engine: len(nodeids) for engine, nodeids in records[1].cells.items()} == {
+        "tract-0.21.19": 7,
+        "tract-0.23.9": 7,
+    }
+    assert all(isinstance(record, CellLine) for record in records[2:-1])
+    assert isinstance(records[-1], EndLine)
     assert len(cells_of(records)) == 14
     assert "\n".join(map(encode, records)) + "\n" == path.read_text()
-    assert json.loads(path.read_text().splitlines()[0])["schema"] == 1
+    assert json.loads(path.read_text().splitlines()[0])["schema"] == 2
 
 
 def test_options_reach_the_export(suite):

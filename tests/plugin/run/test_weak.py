@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from pytest_t2n.records.file import read_records, write_records
+from pytest_t2n.records.schema import EndLine
+
 CASES = """
     import pytest
 
@@ -62,6 +67,18 @@ def test_a_strict_session_fails_it(suite, mode):
     result.stdout.fnmatch_lines(
         ["--t2n-strict: 1 of 1 outputs prove little: y was compared for one set of inputs only"]
     )
+
+
+def test_a_session_that_goes_on_fails_for_it_where_it_is_strict(suite):
+    suite.pytester.makepyfile(test_it=CASES)
+    suite.run("--t2n-report=site", engines="0.23")
+    path = suite.path / "site" / "matrix.jsonl"
+    killed = [line for line in read_records(path) if not isinstance(line, EndLine)][:-1]
+    for option, status in ((), pytest.ExitCode.OK), (("--t2n-strict",), pytest.ExitCode.TESTS_FAILED):
+        write_records(path, killed)
+        result = suite.run("--t2n-report=site", "--t2n-resume", *option, "-k", "test_both or pass", engines="0.23")
+        assert result.ret == status
+    result.stdout.fnmatch_lines(["problem: kept failure: *test_model?weak-*: weak at compare"])
 
 
 def test_a_written_reason_is_enough(suite, mode):

@@ -143,3 +143,35 @@ def test_plain_json_types_only():
 def test_times_are_merged():
     outcome = Outcome(Status.PASS, Stage.COMPARE, times={"load": 1.0}).with_times({"load": 9.0, "capture": 2.0})
     assert outcome.times == {"load": 1.0, "capture": 2.0}
+
+
+class MuteError(Exception):
+    """An exception that cannot be printed."""
+
+    def __str__(self):
+        raise RuntimeError("no str")
+
+    __repr__ = __str__
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (MuteError(), "<str() of this MuteError raises RuntimeError>"),
+        (ValueError("cannot read \udcff.bin"), r"cannot read \udcff.bin"),
+        (errors.LowerError("no form of \udcff", hint="\ud800"), r"no form of \udcff"),
+    ],
+)
+def test_errors_that_cannot_be_printed_or_written_are_outcomes(error, message):
+    outcome = Outcome.from_error(error, "lower", facts={"\udcff": {MuteError(): [MuteError(), "\udcff"]}})
+    assert outcome.status is Status.ERROR
+    assert outcome.error.message == message
+    json.dumps(outcome.to_dict(), ensure_ascii=False).encode()
+    outcome.describe().encode()
+
+
+def test_a_description_shows_control_characters():
+    outcome = Outcome.from_error(ValueError("\x1b[2Jgone\nnext line"), "run")
+    assert r"\x1b[2Jgone" in outcome.describe()
+    assert "\x1b" not in outcome.describe()
+    assert outcome.error.message == "\x1b[2Jgone\nnext line", "the record has what was said"

@@ -1,0 +1,115 @@
+"""Records of earlier sessions: of an interrupted one that goes on, and of the run that this one is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pytest_t2n.records.completeness import last_plans
+from pytest_t2n.records.file import MATRIX_FILE, each_record, encode
+from pytest_t2n.records.outline import outline_of
+from pytest_t2n.records.platform import differences, platforms_of
+from pytest_t2n.records.schema import CellLine, GraphLine, PlanLine, Record, RecordError, RunLine
+from t2n_core.files import replacing
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """The part of an interrupted session that the next one keeps."""
+
+    cells: list[CellLine]
+    """Outlines of the cells that it finished."""
+    plan: PlanLine | None
+    torn: list[str]
+    """The last line, if it was cut off, in words."""
+
+
+def read_interrupted(path: Path, now: RunLine) -> Interrupted:
+    """Return the results of an interrupted session that had the engines and packages of `now`.
+
+    Raises:
+        pytest.UsageError: the file cannot be read, or was made with others.
+    """
+    done: dict[str, CellLine] = {}
+    words: dict[str, str] = {}
+    torn: list[str] = []
+    plans: list[PlanLine] = []
+    try:
+        for record in each_record(path, torn.append):
+            if isinstance(record, RunLine):
+                _check_same(record, now, path)
+            elif isinstance(record, CellLine):
+                done[record.nodeid] = outline_of(record, words)
+            elif isinstance(record, PlanLine):
+                plans.append(record)
+    except (OSError, RecordError) as exc:
+        raise pytest.UsageError(f"--t2n-resume: {exc}") from None
+    plan = next(reversed(last_plans(plans)), None)
+    return Interrupted([line for line in done.values() if _is_done(line)], plan, torn)
+
+
+def rewrite(path: Path, run: RunLine, kept: Interrupted) -> set[str]:
+    """Leave in the file what is kept, behind the line of the session that goes on; return the keys of its graphs.
+
+    The file is replaced as a whole: its results must survive this session, too, if it is interrupted here.
+    Raises OSError.
+    """
+    wanted = {line.nodeid for line in kept.cells}
+    graphs: set[str] = set()
+    head: list[Record] = [run, *([kept.plan] if kept.plan is not None else [])]
+    last = {one.nodeid: place for place, one in enumerate(_whole_lines(path)) if isinstance(one, CellLine)}
+    with replacing(path) as sink:
+        for record in head:
+            sink.write(f"{encode(record)}\n".encode())
+        for place, record in enumerate(_whole_lines(path)):
+            if isinstance(record, GraphLine) and record.key not in graphs:
+                graphs.add(record.key)
+            elif not isinstance(record, CellLine) or record.nodeid not in wanted or last[record.nodeid] != place:
+                continue
+            sink.write(f"{encode(record)}\n".encode())
+    return graphs
+
+
+def read_baseline(path: Path, torn: Callable[[str], object]) -> list[Record]:
+    """Return the records of an earlier run, without graphs, its cells as outlines; `torn` as in `each_record`.
+
+    Raises:
+        pytest.UsageError: the file cannot be read.
+    """
+    words: dict[str, str] = {}
+    records = each_record(path / MATRIX_FILE if path.is_dir() else path, torn)
+    try:
+        return [
+            outline_of(record, words) if isinstance(record, CellLine) else record
+            for record in records
+            if not isinstance(record, GraphLine)
+        ]
+    except (OSError, RecordError) as exc:
+        raise pytest.UsageError(f"--t2n-baseline: {exc}") from None
+
+
+def _whole_lines(path: Path) -> Iterator[Record]:
+    return each_record(path, lambda problem: None)  # a torn line was told when the file was read first
+
+
+def _is_done(line: CellLine) -> bool:
+    """Return True if a resumed session can keep the record: the cell was run, and its worker did not die."""
+    return line.status != "not_run" and (line.error is None or line.error.error_class != "WorkerCrash")
+
+
+def _check_same(before: RunLine, now: RunLine, path: Path) -> None:
+    """Raise pytest.UsageError if the results of two runs cannot stand in one matrix."""
+    shas = {engine.title: engine.sha256 for engine in now.engines}
+    changed = [engine.title for engine in before.engines if shas.get(engine.title, engine.sha256) != engine.sha256]
+    here = now.platforms[0]
+    changed += [name for one in platforms_of(before) if one.key != here.key for name in differences(one, here)]
+    if before.level != now.level:
+        changed.append("--t2n-level")
+    if changed:
+        raise pytest.UsageError(f"--t2n-resume: {path} was made with another {', '.join(changed)}; start afresh")
+
+
+__all__ = ["Interrupted", "read_baseline", "read_interrupted", "rewrite"]

@@ -1,0 +1,133 @@
+"""Completeness of records: the planned cells, those that have no record, and how the session ended."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_t2n.records.cell import Cell
+from pytest_t2n.records.nodeids import case_id
+from pytest_t2n.records.schema import (
+    SCHEMA,
+    CellLine,
+    EndLine,
+    EngineLine,
+    ErrorLine,
+    PlanLine,
+    Record,
+    RunLine,
+    cells_of,
+)
+from t2n_core.check.stage import Stage, Status
+
+_WITH_CELLS = 2
+"""The first schema whose plan lines say which cells their own file is to have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completeness:
+    """The state of a file of records."""
+
+    found: int
+    """Number of planned cells that have a record; of all cells if there is no plan."""
+    planned: int | None
+    """Number of planned cells; None if no plan says it, as in files of schema 1."""
+    ended: bool
+    """True if the last record says that the session ended."""
+    stopped: str = ""
+    """The reason why the session stopped early."""
+    not_run: int = 0
+    """Number of cells with the record that they did not run."""
+    missing: tuple[CellLine, ...] = ()
+    """Planned cells without a record, as cells that did not run."""
+
+    @property
+    def whole(self) -> bool:
+        """Return whether every planned cell has a record, and nothing more was to come."""
+        return self.ended and self.found == self.planned
+
+    @property
+    def notice(self) -> str:
+        """Return what a reader has to know before any number: `incomplete: 8 of 40 cells`; empty if nothing."""
+        if self.planned is None:
+            return f"incomplete: {self.found} cells, and no plan says how many there should be"
+        if not self.whole:
+            rest = ", and the session did not come to its end" if self.found == self.planned else ""
+            return f"incomplete: {self.found} of {self.planned} cells{rest}"
+        if self.not_run:
+            early = "stopped early: " if self.stopped else ""
+            why = f": {self.stopped}" if self.stopped else ""
+            return f"{early}{self.not_run} of {self.planned} cells did not run{why}"
+        return ""
+
+
+def completeness_of(records: Sequence[Record]) -> Completeness:
+    """Return the state of the records of a file, in the order of the file."""
+    cells = cells_of(records)
+    end = records[-1] if records else None
+    plans = last_plans(records)
+    missing = _missing(plans, records, {(cell.nodeid, cell.platform) for cell in cells})
+    planned = sum(len(nodeids) for plan in plans for nodeids in plan.cells.values()) if plans else None
+    return Completeness(
+        found=len(cells) if planned is None else planned - len(missing),
+        planned=planned,
+        ended=isinstance(end, EndLine),
+        stopped=end.stopped if isinstance(end, EndLine) else "",
+        not_run=sum(cell.status == Status.NOT_RUN for cell in cells),
+        missing=missing,
+    )
+
+
+def last_plans(records: Iterable[Record]) -> list[PlanLine]:
+    """Return the plans that count, one per platform; none if no plan names the cells of its own file."""
+    found: dict[str, PlanLine] = {}
+    for record in records:
+        if isinstance(record, PlanLine) and record.schema >= _WITH_CELLS:
+            found[record.platform] = record
+    return list(found.values())
+
+
+def plan_for(cells: Iterable[Cell]) -> PlanLine:
+    """Return the plan of a file that is to have these cells, all of one platform."""
+    found: dict[str, dict[str, None]] = {}
+    platform = ""
+    for cell in cells:
+        found.setdefault(cell.engine.id, {})[cell.nodeid] = None  # pytest can be told to collect a test twice
+        platform = cell.engine.platform
+    return PlanLine(SCHEMA, cells={engine: list(nodeids) for engine, nodeids in found.items()}, platform=platform)
+
+
+def _missing(
+    plans: Iterable[PlanLine], records: Iterable[Record], known: Container[tuple[str, str]]
+) -> tuple[CellLine, ...]:
+    runs = [record for record in records if isinstance(record, RunLine)]
+    engines = {(engine.id, engine.platform): engine for run in runs for engine in run.engines}
+    return tuple(
+        _not_run(nodeid, name, plan.platform, engines)
+        for plan in plans
+        for name, nodeids in plan.cells.items()
+        for nodeid in nodeids
+        if (nodeid, plan.platform) not in known
+    )
+
+
+def _not_run(nodeid: str, engine_id: str, platform: str, engines: Mapping[tuple[str, str], EngineLine]) -> CellLine:
+    target, _, label = engine_id.partition("-")
+    engine = engines.get((engine_id, platform)) or EngineLine(target, label, label)
+    error = ErrorLine("NoRecord", "planned, and the file has no record of it")
+    return CellLine(
+        schema=SCHEMA,
+        nodeid=nodeid,
+        case=case_id(nodeid, engine_id),
+        target=engine.target,
+        version=engine.version,
+        label=engine.label,
+        status=Status.NOT_RUN,
+        stage=Stage.SETUP,
+        error=error,
+        platform=platform,
+        on=engine.on,
+    )
+
+
+__all__ = ["Completeness", "completeness_of", "last_plans", "plan_for"]

@@ -1,0 +1,130 @@
+"""Files that are not whole: each subcommand says so in what it makes, and fails unless that is meant."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from pytest_t2n.cli import main
+from pytest_t2n.records.completeness import completeness_of
+from pytest_t2n.records.file import encode, read_records
+from pytest_t2n.records.platform import on_platforms
+from pytest_t2n.records.schema import EndLine, PlanLine, RunLine, cells_of
+from tests.plugin.cli.test_matrix import NEW, OLD
+from tests.plugin.report.many_records import whole
+from tests.plugin.report.test_report import cell, run_line
+
+CELLS = [cell(f"a.py::test_a[{n}]", engine) for n in range(3) for engine in (OLD, NEW)]
+WHOLE = whole([run_line(OLD, NEW), *CELLS])
+RUN, PLAN, *_, END = WHOLE
+
+
+def write(path, *records):
+    path.write_text("".join(f"{encode(record)}\n" for record in records))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("records", "notice"),
+    [
+        (WHOLE, ""),
+        ([RUN, PLAN, *CELLS[:2], END], "incomplete: 2 of 6 cells"),
+        ([RUN, PLAN, *CELLS[:2]], "incomplete: 2 of 6 cells"),
+        ([RUN, PLAN], "incomplete: 0 of 6 cells"),
+        ([RUN, PLAN, *CELLS], "incomplete: 6 of 6 cells, and the session did not come to its end"),
+        ([*WHOLE, CELLS[0]], "incomplete: 6 of 6 cells, and the session did not come to its end"),
+        ([RUN, *CELLS, END], "incomplete: 6 cells, and no plan says how many there should be"),
+        (CELLS, "incomplete: 6 cells, and no plan says how many there should be"),
+        ([], "incomplete: 0 cells, and no plan says how many there should be"),
+        ([RUN, PLAN, cell("b", OLD), *CELLS[1:], END], "incomplete: 5 of 6 cells"),
+        ([RUN, PlanLine(1, "1/2", "ab", ["a", "b"]), *CELLS], "incomplete: 6 cells, and no plan says *"),
+        (whole([*CELLS, cell("b", OLD, "not_run")]), "1 of 7 cells did not run"),
+        (
+            whole([*CELLS, cell("b", OLD, "not_run")], stopped="interrupted"),
+            "stopped early: 1 of 7 cells did not run: interrupted",
+        ),
+        (whole(CELLS, stopped="stopping after 1 failures"), ""),
+    ],
+)
+def test_notices(records, notice):
+    state = completeness_of(records)
+    assert state.notice.startswith(notice.removesuffix("*")) if notice.endswith("*") else state.notice == notice
+    assert state.whole == (not notice.startswith("incomplete"))
+
+
+def test_cells_without_a_record_are_in_every_product_as_not_run(tmp_path, capsys):
+    path = write(tmp_path / "matrix.jsonl", RUN, PLAN, *CELLS[:3])
+    words = "incomplete: 3 of 6 cells"
+    given = (path, "--allow-incomplete")
+    main(["matrix", "csv", *given])
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["status"] for row in rows] == ["pass"] * 3 + ["not_run"] * 3
+    assert {row["incomplete"] for row in rows} == {words}
+    main(["matrix", "ctrf", *given])
+    results = json.loads(capsys.readouterr().out)["results"]
+    assert (results["summary"]["passed"], results["summary"]["other"]) == (3, 3)
+    assert results["extra"] == {"notice": words}
+    main(["matrix", "badge", *given, "-o", str(tmp_path)])
+    badge = json.loads((tmp_path / f"badge-tract-{NEW}.json").read_text())
+    assert (badge["message"], badge["color"]) == (words, "lightgrey")
+    capsys.readouterr()
+    main(["matrix", "query", *given, "--status", "not_run", "--json"])
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["nodeid"] for line in lines] == [one.nodeid for one in CELLS[3:]]
+    assert [line["case"] for line in lines] == [one.case for one in CELLS[3:]]
+    later = write(tmp_path / "later.jsonl", *WHOLE)
+    assert main(["matrix", "diff", later, path, "--allow-incomplete"]) == 1
+    out, err = capsys.readouterr()
+    assert out.startswith(f"{words}\n")
+    assert "3 changes, 3 for the worse" in err
+
+
+def test_a_file_of_schema_1_is_read_and_cannot_show_that_it_is_whole(tmp_path, capsys):
+    """Such a file of a session that was killed looks like that of one which came to its end."""
+    old = [encode(record).replace('"schema":2', '"schema":1') for record in (RUN, *CELLS)]
+    path = tmp_path / "matrix.jsonl"
+    path.write_text("".join(f"{line}\n" for line in old))
+    assert main(["matrix", "md", str(path)]) == 1
+    out, err = capsys.readouterr()
+    assert "**incomplete: 6 cells, and no plan says how many there should be**" in out
+    assert "no plan says how many there should be" in err
+    assert main(["matrix", "md", str(path), "--allow-incomplete"]) == 0
+    assert capsys.readouterr().out == out
+    now = write(tmp_path / "now.jsonl", *WHOLE)
+    assert main(["matrix", "md", now, "--baseline", str(path)]) == 1
+    assert "(the baseline is not whole: incomplete: 6 cells, " in capsys.readouterr().out
+    assert main(["matrix", "md", now, "--baseline", str(path), "--allow-incomplete"]) == 0
+
+
+def test_merged_files_are_whole_if_all_are(tmp_path, capsys):
+    halves = [whole([RUN, *CELLS[:3]]), whole([RUN, *CELLS[3:]], stopped="interrupted")]
+    first, second = (write(tmp_path / f"{n}.jsonl", *half) for n, half in enumerate(halves))
+    merged = tmp_path / "merged.jsonl"
+    assert main(["matrix", "merge", first, second, "-o", str(merged)]) == 0
+    records = read_records(merged)
+    assert completeness_of(records).whole
+    assert [type(one) for one in records[:2]] == [RunLine, PlanLine]
+    assert records[-1] == EndLine(2, END.ended, "interrupted")
+    assert cells_of(records) == cells_of(on_platforms([RUN, *CELLS]))
+    merged.unlink()
+
+    killed = write(tmp_path / "killed.jsonl", *halves[0][:-2])
+    assert main(["matrix", "merge", killed, second, "-o", str(merged)]) == 1
+    assert f"{killed}: incomplete: 2 of 3 cells" in capsys.readouterr().err
+    assert not merged.exists()
+    assert main(["matrix", "merge", killed, second, "-o", str(merged), "--allow-incomplete"]) == 0
+    assert completeness_of(read_records(merged)).notice == "incomplete: 5 of 6 cells"
+    unknown = write(tmp_path / "unknown.jsonl", RUN, *CELLS[:3])
+    assert main(["matrix", "merge", unknown, second, "-o", str(merged), "--allow-incomplete"]) == 0
+    assert completeness_of(read_records(merged)).planned is None
+
+
+def test_expectations_are_not_rewritten_from_half_a_file(tmp_path, capsys):
+    path = write(tmp_path / "matrix.jsonl", RUN, PLAN, *CELLS[:3])
+    known = tmp_path / "known.toml"
+    assert main(["matrix", "accept", path, "--expect", str(known)]) == 1
+    assert "error: incomplete: 3 of 6 cells; --allow-incomplete takes what is there" in capsys.readouterr().err
+    assert not known.exists()

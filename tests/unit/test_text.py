@@ -1,0 +1,33 @@
+"""Text of users and engines: kept without lone surrogates, shown without control characters."""
+
+from __future__ import annotations
+
+import pytest
+
+from t2n_core.text import all_storable, all_visible, storable, text_of, visible
+
+
+@pytest.mark.parametrize(
+    ("text", "kept", "shown"),
+    [
+        ("plain [x] é 模 🙂\n\ttwo", "plain [x] é 模 🙂\n\ttwo", "plain [x] é 模 🙂\n\ttwo"),
+        ("\udcff.bin", r"\udcff.bin", r"\udcff.bin"),
+        ("\x1b[31mred\x07\r", "\x1b[31mred\x07\r", r"\x1b[31mred\x07\x0d"),
+        ("a\x9b2Jb\x7f", "a\x9b2Jb\x7f", r"a\x9b2Jb\x7f"),
+        ("a\u202eb\u2066", "a\u202eb\u2066", r"a\u202eb\u2066"),
+    ],
+)
+def test_texts(text, kept, shown):
+    assert (storable(text), visible(text)) == (kept, shown)
+    assert all_storable({text: [text, (text, 1)]}) == {kept: [kept, (kept, 1)]}
+    assert all_visible({text: [text, (text, None)]}) == {shown: [shown, (shown, None)]}
+    kept.encode()
+
+
+def test_an_object_whose_str_raises_has_a_text():
+    class Odd:
+        def __str__(self):
+            raise RuntimeError("no")
+
+    assert text_of(Odd()) == "<str() of this Odd raises RuntimeError>"
+    assert text_of(OSError("\udcff")) == r"\udcff"

@@ -15,6 +15,9 @@ Array: TypeAlias = NDArray[Any]
 Extents: TypeAlias = tuple[int, ...]
 _FEW = 16
 """Floats that are too few to show how they are distributed."""
+_FAR = 0.1
+"""Share of the floats of both signs that are drawn further out than the example's."""
+_FURTHER = 3.0
 _FILLED = 0.15
 """Share of the numbers of a sparse input that are not 0."""
 _LARGEST_INTEGER = 1 << 15
@@ -25,7 +28,10 @@ class Manner(Enum):
     """The ways to draw inputs; a model may be unable to run with some of them."""
 
     ALIKE = "alike"
-    """Draws like the example; constants become normal floats, indices that the model takes, masks of both values."""
+    """Draws like the example; constants become normal floats, indices that the model takes, masks of both values.
+
+    Of floats with both signs some are further out, since models clip and switch at numbers that an example seldom has.
+    """
     GENTLE = "gentle"
     """As ALIKE, but masks are lengths (one value first, then the other), and floats of a constant keep its sign."""
     OWN = "own"
@@ -230,6 +236,8 @@ def _floats(one: _Input, shape: Extents, rng: np.random.Generator, manner: Manne
         drawn = known.mean() + known.std() * rng.standard_normal(shape)
     else:
         drawn = np.interp(rng.random(shape) * (known.size - 1), np.arange(known.size), known)
+    if manner is Manner.ALIKE and known[0] < 0 < known[-1]:
+        drawn = np.where(rng.random(shape) < _FAR, _FURTHER * drawn, drawn)
     biggest = float(np.finfo(dtype).max)
     return _sorted(np.asarray(np.clip(drawn, -biggest, biggest), dtype), one.order)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import subprocess
 import sys
@@ -179,7 +180,8 @@ def test_a_run_that_is_killed_or_interrupted_leaves_what_it_judged(suite, name, 
     site = suite.path / "site"
     select = ["--tract", "0.23.9", "--offline", "--cache-dir", CACHE, "--report", str(site), "--timeout", "5"]
     command = [sys.executable, "-m", "pytest_t2n.cli", "matrix", "run", "--bundle", "bundle", *select]
-    process = subprocess.Popen(command, cwd=suite.path, stderr=subprocess.PIPE, text=True)
+    heeds_ctrl_c = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # also under nohup
+    process = subprocess.Popen(command, cwd=suite.path, stderr=subprocess.PIPE, text=True, preexec_fn=heeds_ctrl_c)
     for _ in range(3000):
         if (site / MATRIX_FILE).exists() and '"type":"cell"' in (site / MATRIX_FILE).read_text():
             break

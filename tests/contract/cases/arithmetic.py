@@ -22,6 +22,10 @@ GRID = [-math.inf, -2.5, -1.0, -0.0, 0.0, 1.0, 3.0, math.inf, math.nan]
 LEFT = tensor([a for a in GRID for _ in GRID])
 RIGHT = tensor([b for _ in GRID for b in GRID])
 SIGNED = list(range(-21, 20))
+HALVES = (
+    tensor([194.625, 231.75, -228.5, 95.25], f16),
+    tensor([1.041015625, 1.7294921875, 1.5439453125, 1.0029296875], f16),
+)
 NONZERO = tensor([-7, -3, -2, -1, 1, 2, 3, 4, 7])
 BATCH = {0: {0: "B"}}
 IN_PLACE = {name: getattr(torch, name) for name in "add sub mul div maximum minimum".split()}
@@ -87,6 +91,7 @@ CASES = [
     case("div trunc by a full tensor", lambda x: truncated(x, torch.full_like(x, 4)), tensor(SIGNED)).dynamic(
         {0: {0: "B"}}
     ),
+    case("div trunc of what halves round to a whole number", truncated, *HALVES),
     case("div trunc of the least", truncated, tensor([-128, -127, 127, -1, 0], i8), 32),
     case("div by number", lambda x: x / 3, randint(-9, 9, 9)),
     case("number by tensor", lambda x: 3 / x, randn(9)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -213,6 +213,7 @@ class TorchModuleTracer:
         tensors: Sequence[torch.Tensor],
         found: Decisions,
     ) -> CapturedModel:
+        results = replace(results)  # decisions are tried by calls at other sizes, which note their own places
         fakes = _user_fakes(program)
         if len(fakes) != len(tensors):
             raise InputError(f"{self.source.name} has {len(fakes)} input tensors, the example has {len(tensors)}")

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from t2n_core import ModelExport, TractNNEF, rewriter
 from t2n_core.check.causes import deciding
 from t2n_core.engine import ResolvedEngine
+from t2n_core.torch_graph.sizes.narrowing import RangeWarning
 from tests.tract_cli import make_cli
 
 OLD, NEW = "0.21.19", "0.23.9"
@@ -162,3 +163,15 @@ def test_nan_of_pytorch_names_the_input_that_led_to_it(
     error = export.to(TractNNEF(specific_tract_binary_path=cli), tmp_path / "m.tar").check_parity("ultra").error
     assert error is not None
     assert error.hint.startswith(words)
+
+
+def test_outputs_are_those_at_the_examples_size_whatever_the_model_returns_at_others(tmp_path: Path) -> None:
+    class Chunks(nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            return torch.chunk(x, 2, dim=1)
+
+    export = ModelExport(Chunks(), {"x": torch.randn(2, 7)}, dynamic_axes={"x": {1: "T"}})
+    with pytest.warns(RangeWarning):
+        result = export.to(TractNNEF("0.23.9", check_io=False), tmp_path / "m.tar")
+    assert result.output_names == ["output_0", "output_1"]
+    assert result.check_parity("exact").passed

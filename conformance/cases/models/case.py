@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,11 +39,19 @@ class ModelCase:
 
 
 def weathered(model: nn.Module) -> nn.Module:
-    """Give weights spread as after training: what starts as all zeros or all ones would hide whether it is used."""
+    """Give weights spread as after training: what starts as all zeros or all ones would hide whether it is used.
+
+    Matrices and kernels that shrink what they multiply are enlarged, so that numbers of order one stay so.
+    """
     with torch.no_grad():
         for parameter in model.parameters():
-            if parameter.is_floating_point() and parameter.numel() > 1 and parameter.std() < 1e-4:
+            if not parameter.is_floating_point() or parameter.numel() < 2:
+                continue
+            if parameter.std() < 1e-4:
                 parameter.add_(0.1 * torch.randn_like(parameter))
+            elif parameter.dim() > 1:
+                wanted = math.sqrt(parameter.shape[0] / parameter.numel())
+                parameter.mul_(max(1.0, wanted / float(parameter.std())))
     return model
 
 
@@ -67,7 +76,11 @@ def settled(model: nn.Module, examples: Sequence[Inputs]) -> nn.Module:
         return model
     hooks = [norm.register_forward_pre_hook(settle) for norm in norms]
     with torch.no_grad():
-        model(**{name: torch.cat([one[name] for one in examples]) for name in examples[0]})
+        batch = {name: torch.cat([one[name] for one in examples]) for name in examples[0]}
+        try:
+            model(**batch)
+        except (RuntimeError, AssertionError):  # it holds something of the size of one example
+            model(**examples[0])
     for hook in hooks:
         hook.remove()
     return model

@@ -32,7 +32,7 @@ from t2n_core.torch_graph.sizes.declared_axes import AxisSize, DeclaredAxes, Dyn
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.sizes.implied import implied_decisions
 from t2n_core.torch_graph.sizes.multiples import multiples
-from t2n_core.torch_graph.sizes.narrowing import RangeWarning, SizeDecision, named, narrowed
+from t2n_core.torch_graph.sizes.narrowing import RangeWarning, SizeDecision, named, narrowed, of_emptiness
 from t2n_core.torch_graph.sizes.pool_sizes import pools_of_any_size
 from t2n_core.torch_graph.sizes.refusals import fixed_axis, located, refusal, refusal_to_trace, refuse_smaller_range
 from t2n_core.torch_graph.sizes.replay import SizeAt, agree, replay
@@ -224,12 +224,14 @@ class TorchModuleTracer:
         sizes = SizeRange({n: declared.bounds.get(n, (min(LEAST, size), None)) for n, size in example.items()})
         table.range = sizes
         decisions = named([*found.all(), *implied_decisions(program)], table)
+        of_capture = of_emptiness(sizes) if call is not None else []
 
         def agrees(at: Mapping[str, int]) -> bool:
             others = resized(axes, self.inputs.names, self.inputs.tensors, at)
             return call is not None and _computes(program, call, others, lambda size: table.size_at(size, at))
 
-        sizes, causes, dropped = narrowed(sizes, decisions, captured_at, agrees)
+        sizes, causes, dropped = narrowed(sizes, [*decisions, *of_capture], captured_at, agrees)
+        dropped = [decision for decision in dropped if decision not in of_capture]  # the program is right there
         for name, (low, high) in sizes.bounds.items():
             if low == high and declared.bounds.get(name) != (low, high):
                 raise fixed_axis(name, low, causes)

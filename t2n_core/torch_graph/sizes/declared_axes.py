@@ -14,7 +14,15 @@ from t2n_core.errors import InputError
 from t2n_core.nnef.sizes.ranges import LEAST, Bounds, SizeRange
 
 DynamicAxes: TypeAlias = Mapping[str, Mapping[int, Any] | Sequence[int]]
-"""{input: {axis: "T", Dim("T", min=2, max=16) or 2 * Dim("T")}} or {input: [axes]}."""
+"""{input: {axis: "T", SizeFrom("P", 0), Dim("T", min=2, max=16) or 2 * Dim("T")}} or {input: [axes]}."""
+
+
+@dataclass(frozen=True, slots=True)
+class SizeFrom:
+    """A size of this name, from a smallest one on without end. A Dim without `max` cannot say that its 0 is meant."""
+
+    name: str
+    least: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,8 @@ class DeclaredAxes:
     range: SizeRange
     explicit: frozenset[str] = frozenset()
     """Symbols with bounds of their own, which an export keeps or refuses."""
+    kept_least: frozenset[str] = frozenset()
+    """Symbols of which 0 is kept or refused, too: it was said, and is not what a Dim without `min` has."""
 
 
 def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) -> DeclaredAxes:
@@ -69,6 +79,7 @@ def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]])
     axes: dict[str, dict[int, AxisSize]] = {}
     said: dict[str, tuple[Any, Bounds]] = {}
     found: dict[str, tuple[int, str]] = {}
+    kept: set[str] = set()
     for name, axis, wanted in _pairs(declared, shapes):
         size, bounds = _size_of(wanted, f"{name}_dim{axis}")
         if size is None:
@@ -77,6 +88,7 @@ def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]])
             raise InputError(f"dynamic_axes: axis {axis} of `{name}` is given twice")
         if bounds is not None:
             known, first = said.setdefault(size.name, (wanted, bounds))
+            kept.update({size.name} if isinstance(wanted, SizeFrom) else ())
             if first != bounds:
                 raise InputError(f"dynamic_axes: {size.name} has different bounds in {known!r} and {wanted!r}")
         place = f"axis {axis} of `{name}`"
@@ -87,7 +99,7 @@ def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]])
         if other != here:
             raise InputError(f"the example has {size.name} = {other} in {at} and {size.name} = {here} in {place}")
     explicit = {name: both for name, (_, both) in said.items()}
-    return DeclaredAxes(axes, _range_of(axes, explicit, found), frozenset(explicit))
+    return DeclaredAxes(axes, _range_of(axes, explicit, found), frozenset(explicit), frozenset(kept))
 
 
 def _pairs(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int, Any]]:
@@ -107,6 +119,10 @@ def _pairs(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) ->
 
 def _size_of(wanted: Any, default: str) -> tuple[AxisSize | None, Bounds | None]:
     """Return the size, None for a static one, and its symbol's bounds where some are said."""
+    if isinstance(wanted, SizeFrom):
+        if wanted.least < 0:
+            raise InputError(f"dynamic_axes: no axis has a size of {wanted.least}, the least of {wanted.name}")
+        return AxisSize(_symbol(wanted.name)), (wanted.least, None)
     hint = getattr(wanted, "type", None)
     if wanted is None or getattr(hint, "name", "") == "STATIC":
         return None, None
@@ -149,4 +165,4 @@ def _range_of(
     return SizeRange(dict(sorted(bounds.items())))
 
 
-__all__ = ["AxisSize", "DeclaredAxes", "DynamicAxes", "normalise"]
+__all__ = ["AxisSize", "DeclaredAxes", "DynamicAxes", "SizeFrom", "normalise"]

@@ -61,6 +61,13 @@ def named(decisions: Iterable[Decision], table: SymbolTable) -> list[SizeDecisio
     return found
 
 
+def of_emptiness(sizes: SizeRange) -> list[SizeDecision]:
+    """Return a decision for each size that may be 0: PyTorch takes `x.shape[0] == 0` to be known, without a guard."""
+    origin = Origin("PyTorch's capture, which takes all sizes to be 1 or more")
+    may_be_empty = [name for name, (low, _) in sizes.bounds.items() if low == 0]
+    return [SizeDecision(sympy.Ge(symbol(name, 0), 1, evaluate=False), origin) for name in may_be_empty]
+
+
 def narrowed(
     sizes: SizeRange,
     decisions: Iterable[SizeDecision],
@@ -294,4 +301,4 @@ def _said(condition: Any) -> str:
     return str(condition)
 
 
-__all__ = ["RangeWarning", "SizeDecision", "named", "narrowed"]
+__all__ = ["RangeWarning", "SizeDecision", "named", "narrowed", "of_emptiness"]

@@ -12,7 +12,8 @@ from torch.export import Dim
 from t2n_core import ModelExport
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.ranges import Bounds, SizeRange
-from t2n_core.torch_graph.sizes.declared_axes import AxisSize, DynamicAxes, normalise
+from t2n_core.torch_graph.sizes.declared_axes import AxisSize, DynamicAxes, SizeFrom, normalise
+from t2n_core.torch_graph.sizes.narrowing import RangeWarning
 
 SHAPES = {"x": (2, 8, 4), "y": (2, 17)}
 T = Dim("T", min=2, max=16)
@@ -33,6 +34,8 @@ T = Dim("T", min=2, max=16)
         (Dim.DYNAMIC, AxisSize("x_dim1"), (1, None)),
         (Dim.AUTO(min=0), AxisSize("x_dim1"), (0, None)),
         (Dim.DYNAMIC(max=9), AxisSize("x_dim1"), (1, 9)),
+        (SizeFrom("P"), AxisSize("P"), (0, None)),
+        (SizeFrom("P", 3), AxisSize("P"), (3, None)),
     ],
 )
 def test_a_size_and_its_bounds(wanted: Any, size: AxisSize, bounds: Bounds) -> None:
@@ -68,12 +71,38 @@ def test_an_empty_example_allows_empty_axes() -> None:
         ({"x": {1: T}, "y": {1: 4 * T + 1}}, "T = 8 in axis 1 of `x` and T = 4 in axis 1 of `y`"),
         ({"x": {1: "T", -2: "S"}}, "axis 1 of `x` is given twice"),
         ({"x": {1: 8}}, "8 is no size"),
+        ({"x": {1: SizeFrom("P", -1)}}, "no axis has a size of -1, the least of P"),
+        ({"x": {1: SizeFrom("P", 9)}}, "P = 8 in axis 1 of `x`, outside of its range P >= 9"),
+        ({"x": {1: SizeFrom("P"), 2: Dim("P", min=2)}}, "P has different bounds in"),
+        ({"x": {1: SizeFrom("past size")}}, "is not a symbol"),
         ({"x": {3: "T"}}, "there is no axis 3"),
     ],
 )
 def test_contradictions(declared: DynamicAxes, message: str) -> None:
     with pytest.raises(InputError, match=message):
         normalise(declared, SHAPES)
+
+
+def test_inputs_share_a_size_from_0_on() -> None:
+    shapes = {"k": (2, 5), "v": (5, 2), "mask": (5,)}
+    declared = normalise({"k": {1: SizeFrom("P")}, "v": {0: SizeFrom("P")}, "mask": {0: "P"}}, shapes)
+    assert declared.range == SizeRange({"P": (0, None)})
+    assert declared.kept_least == {"P"}
+
+
+@pytest.mark.parametrize("axis", [SizeFrom("P"), Dim("P", min=0, max=64)])
+def test_a_size_from_0_on_is_kept_or_refused(axis: Any) -> None:
+    class NotEmpty(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2 if x.shape[0] >= 1 else torch.zeros(3, 4)
+
+    export = ModelExport(NotEmpty(), (torch.randn(6, 4),), dynamic_axes={"x": {0: axis}})
+    if isinstance(axis, SizeFrom):
+        with pytest.raises(CaptureError, match="P is declared from 0 to any size; the captured graph holds only for"):
+            _ = export.captured
+    else:
+        with pytest.warns(RangeWarning, match="P"):
+            assert export.captured.range == SizeRange({"P": (1, 64)})
 
 
 class Halves(nn.Module):

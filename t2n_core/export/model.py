@@ -39,11 +39,12 @@ from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph, TorchOp
 from t2n_core.torch_graph.simplify.norms import fold_norms
 from t2n_core.torch_graph.simplify.passes import simplify
-from t2n_core.torch_graph.sizes.declared_axes import normalise
+from t2n_core.torch_graph.sizes.declared_axes import DynamicAxes, normalise
+from t2n_core.torch_graph.sizes.state_axes import with_state_axes
 from t2n_core.torch_graph.ways_in.bfloat16 import without_bfloat16
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.ways_in.results import DroppedResultWarning
-from t2n_core.torch_graph.ways_in.sources import Source, source_of
+from t2n_core.torch_graph.ways_in.sources import Source, source_of, with_state
 
 
 class ModelExport:
@@ -77,12 +78,18 @@ class ModelExport:
             calls = [args, kwargs, list(self.extra_inputs)]
             self.model, (args, kwargs, self.extra_inputs) = without_bfloat16(self.model, calls)
             self.source = replace(self.source, module=self.model)
+        if self.options.state is not None:
+            self.source = with_state(self.source, args, kwargs or {}, self.options.state)
         self.args, self.kwargs = args, kwargs
         self.inputs: ModelInputs = bind_inputs(self.source, args, kwargs, self.options.input_names)
         self._captures = Captures()
         self._references: list[Reference] = []
         self._has_run = False
         self._refusal: InputError | None = None
+
+    @property
+    def _axes(self) -> DynamicAxes | None:
+        return with_state_axes(self.dynamic_axes, self.source.state)
 
     @property
     def captured(self) -> CapturedModel:
@@ -138,7 +145,7 @@ class ModelExport:
                 captured = TorchModuleTracer(
                     replace(self.source, module=rewritten.model),
                     inputs_of_replacement(self.source, rewritten.model, self.inputs),
-                    self.dynamic_axes,
+                    self._axes,
                     ModuleInfoExtractor.get_by_module,
                     rewritten.modes,
                     self.options.capture,
@@ -266,19 +273,28 @@ class ModelExport:
             self.dynamic_axes = target.dynamic_axes
         tensors = zip(self.inputs.names, self.inputs.tensors, strict=True)
         shapes = {name: tuple(tensor.shape) for name, tensor in tensors}
-        if normalise(target.dynamic_axes, shapes) != normalise(self.dynamic_axes, shapes):
+        asked = with_state_axes(target.dynamic_axes, self.source.state)
+        if normalise(asked, shapes) != normalise(self._axes, shapes):
             raise InputError(
                 "the target's dynamic_axes differ from those of this export",
                 hint="one capture has one set of dynamic axes: make a ModelExport for each",
             )
 
     def _output_names(self, captured: CapturedModel) -> list[str]:
-        names = captured.results.names(self.options.output_names)
+        names = captured.results.names(self._given_output_names(captured))
         if self.options.output_names is None:
             return [f"{n}_of_model" if n in self.inputs.names else n for n in names]
         if len({*names, *self.inputs.names}) != len(names) + len(self.inputs.names):
             raise InputError("input and output names must all differ")
         return names
+
+    def _given_output_names(self, captured: CapturedModel) -> Sequence[str] | None:
+        """Return the user's names of outputs; those of the state are added where only the others are named."""
+        given, state = self.options.output_names, self.source.state
+        if given is None or state is None:
+            return given
+        of_state = [path[0] for path in captured.results.paths if path[0] in state.outputs]
+        return [*given, *of_state] if len(given) == len(captured.results.paths) - len(of_state) else given
 
 
 def _frames_of_this_package() -> int:

@@ -47,6 +47,13 @@ class ExportOptions:
             "or a multiple of one",
         ),
     )
+    state: Any = field(
+        default=None,
+        metadata=_about(
+            "the arguments that hold what an earlier call left, such as a cache: names, or {name: field or place of "
+            "the result with the next value}; their tensors are inputs and outputs, and what grows may be empty",
+        ),
+    )
     extra_inputs: Any = field(
         default=(),
         metadata=_about(

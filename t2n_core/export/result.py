@@ -13,7 +13,9 @@ from t2n_core.check.outcome import Outcome, Stage, Status
 from t2n_core.check.parity import check_parity
 from t2n_core.check.reference import Reference
 from t2n_core.check.samples import Sample
+from t2n_core.check.state_pairs import StatePair
 from t2n_core.check.tolerance import TractCheckTolerance
+from t2n_core.export.state import state_pairs
 from t2n_core.inference_target import InferenceTarget, KhronosNNEF
 from t2n_core.nnef.dependence import constant_outputs
 from t2n_core.nnef.graph import Graph
@@ -56,6 +58,14 @@ class ExportResult:
     @property
     def output_names(self) -> list[str]:
         return [v.name for v in self.graph.outputs]
+
+    @property
+    def state(self) -> tuple[StatePair, ...]:
+        """Return the inputs that take what the call before left, with the outputs that are their next values."""
+        known = self.export.source.state
+        if known is None:
+            return ()
+        return state_pairs(known, self.export.inputs, self.captured.results, self.input_names, self.output_names)
 
     @property
     def constant_outputs(self) -> frozenset[str]:

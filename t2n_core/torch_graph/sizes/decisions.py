@@ -30,6 +30,8 @@ _GUARDS = ("symbolic_shapes.py", "sym_node.py", "recording.py")
 """The files of PyTorch that evaluate a condition for somebody else."""
 _PIECES = frozenset(f"aten::{name}" for name in ("chunk", "split", "split_with_sizes", "tensor_split", "unflatten"))
 """Operators that decide in C++ how many results they have, or how long they are."""
+_REPEATED = "aten::_assert_scalar"
+"""The operator that PyTorch puts into a program for a condition that it has asked for before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,8 @@ class Decisions:
         asked = asked or _asked(sys._getframe(2))
         origin = None if asked is None else _origin()
         if asked is None or origin is None:
+            return
+        if origin.op == _REPEATED:
             return
         if asked == "layout" and origin.op.partition(".")[0] not in _PIECES:
             return

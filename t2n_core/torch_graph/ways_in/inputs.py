@@ -13,6 +13,7 @@ import torch
 from t2n_core.errors import InputError
 from t2n_core.torch_graph.ways_in.objects import holds_tensor, own_copy
 from t2n_core.torch_graph.ways_in.sources import Source, source_of
+from t2n_core.torch_graph.ways_in.state import ModelState
 from t2n_core.torch_graph.ways_in.structure import Path, leaves, leaves_with_path, mapped
 
 
@@ -77,19 +78,23 @@ def bind_inputs(
         bound = signature.bind(*positional, **keywords)
     except TypeError as wrong:
         raise InputError(f"{source.name} cannot take these arguments: {wrong}") from wrong
+    if source.state is not None:
+        positional, keywords = source.state.flat_arguments(signature, positional, keywords)
     found = list(leaves_with_path((positional, keywords)))
     by_position = _parameter_names(bound, len(positional))
     for path, leaf in found:
         if not isinstance(leaf, torch.Tensor) and holds_tensor(leaf):
-            raise _frozen(source, _leaf_name(path, by_position), leaf)
+            raise _frozen(source, _leaf_name(path, by_position, source.state), leaf)
     paths = [path for path, leaf in found if isinstance(leaf, torch.Tensor)]
     if not paths:
         raise InputError("the example inputs hold no tensor", hint="pass at least one tensor")
     names = list(input_names) if input_names is not None else None
-    if names is None and given_names is not None and len(given_names) == len(paths):
+    if names is None and source.state is None and given_names is not None and len(given_names) == len(paths):
         names = given_names
     if names is None:
-        names = [_leaf_name(path, by_position) for path in paths]
+        names = [_leaf_name(path, by_position, source.state) for path in paths]
+    if source.state is not None and len(names) == len(paths) - len(source.state.tensors):
+        names = _with_states(names, paths, source.state)
     if len(names) != len(paths):
         raise InputError(f"{len(names)} input names for {len(paths)} input tensors: {', '.join(names)}")
     if len(set(names)) != len(names):
@@ -120,8 +125,8 @@ def _frozen(source: Source, name: str, value: Any) -> InputError:
     return InputError(
         f"`{name}` of {source.name} is a {kind} that holds tensors, which are no inputs then: PyTorch knows no pytree "
         "of the class, and the archive would hold the numbers of the example for ever",
-        hint=f"export a wrapper whose forward takes the tensors and makes the {kind} of them; or register the class "
-        "with torch.utils._pytree.register_pytree_node, and its tensors become inputs",
+        hint=f'state="{name}" makes its tensors inputs, and outputs where a call changes them; else export a wrapper '
+        f"whose forward takes the tensors and makes the {kind} of them",
     )
 
 
@@ -177,6 +182,14 @@ def _parameter_names(bound: inspect.BoundArguments, count: int) -> list[str]:
     return names[:count]
 
 
-def _leaf_name(path: Path, by_position: Sequence[str]) -> str:
+def _with_states(names: Sequence[str], paths: Sequence[Path], state: ModelState) -> list[str]:
+    """Return names of all tensors, from those of the tensors that are no state."""
+    supply = iter(names)
+    return [str(path[2]) if path[0] == 1 and path[1] in state.examples else next(supply) for path in paths]
+
+
+def _leaf_name(path: Path, by_position: Sequence[str], state: ModelState | None) -> str:
+    if state is not None and path[0] == 1 and path[1] in state.examples:
+        return str(path[2])
     first = by_position[path[1]] if path[0] == 0 else str(path[1])
     return re.sub(r"\W", "_", "_".join([first, *(str(k) for k in path[2:])]))

@@ -1,4 +1,4 @@
-"""Arguments that are neither tensors nor containers of PyTorch: whether they hold tensors, and copies of them."""
+"""Arguments that are neither tensors nor containers of PyTorch: what they hold, and copies of them."""
 
 from __future__ import annotations
 
@@ -18,36 +18,46 @@ _SEQUENCES = (list, tuple, set, frozenset, deque)
 
 def holds_tensor(value: Any) -> bool:
     """Return whether an object holds a tensor: as an attribute, an item, or a variable of a function, at any depth."""
-    waiting, seen = [value], dict[int, Any]()
+    return any(isinstance(part, torch.Tensor) for _, part in parts_at_any_depth(value))
+
+
+def parts_at_any_depth(value: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield an object and everything that it holds, each once, with the attributes, keys and places that lead there.
+
+    What a tensor holds is left out.
+    """
+    waiting: list[tuple[tuple[Any, ...], Any]] = [((), value)]
+    seen: dict[int, Any] = {}
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, torch.Tensor):
-            return True
-        if id(one) not in seen and not isinstance(one, _WITHOUT_PARTS):
-            seen[id(one)] = one  # kept, so that no other object takes its id
-            waiting += _parts(one)
-    return False
+        path, one = waiting.pop()
+        if id(one) in seen and not isinstance(one, _WITHOUT_PARTS):
+            continue
+        seen[id(one)] = one  # kept, so that no other object takes its id
+        yield path, one
+        if not isinstance(one, (*_WITHOUT_PARTS, torch.Tensor)):
+            waiting += reversed([((*path, key), part) for key, part in _parts(one)])
 
 
-def _parts(value: Any) -> Iterator[Any]:
-    yield from getattr(value, "__dict__", {}).values()
+def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the next inner parts of an object with their names, keys or places."""
+    yield from getattr(value, "__dict__", {}).items()
     for kind in type(value).__mro__:
         slots = vars(kind).get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
-            yield getattr(value, name, None)
+            yield name, getattr(value, name, None)
     if isinstance(value, Mapping):
-        yield from value.values()
+        yield from value.items()
     elif isinstance(value, _SEQUENCES):
-        yield from value
+        yield from enumerate(value)
     elif isinstance(value, functools.partial):
-        yield from (value.func, value.args, value.keywords)
+        yield from enumerate((value.func, value.args, value.keywords))
     elif isinstance(value, types.MethodType):
-        yield value.__self__
+        yield "self", value.__self__
     elif isinstance(value, types.FunctionType):
-        yield from (value.__defaults__, value.__kwdefaults__)
-        for cell in value.__closure__ or ():
+        yield from enumerate((value.__defaults__, value.__kwdefaults__))
+        for place, cell in enumerate(value.__closure__ or ()):
             try:
-                yield cell.cell_contents
+                yield place, cell.cell_contents
             except ValueError:  # a variable without a value yet
                 continue
 
@@ -56,11 +66,11 @@ def own_copy(value: Any) -> Any:
     """Return a copy of an object for one call, which may change it; the object itself where it cannot be copied, and
     where it has no parts: a model may ask if it `is` that one."""
     try:
-        if next(_parts(value), value) is value:
+        if next(_parts(value), None) is None:
             return value
         return copy.deepcopy(value)
     except Exception:  # a lock, a module of Python, a class that forbids it
         return value
 
 
-__all__ = ["holds_tensor", "own_copy"]
+__all__ = ["holds_tensor", "own_copy", "parts_at_any_depth"]

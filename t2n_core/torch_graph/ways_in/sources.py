@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,6 +13,7 @@ import torch
 from torch.func import functional_call
 
 from t2n_core.errors import InputError
+from t2n_core.torch_graph.ways_in.state import ModelState, StateOption, state_of
 
 Model: TypeAlias = torch.nn.Module | torch.export.ExportedProgram | str | Path
 
@@ -25,6 +26,8 @@ class Source:
     """Module that computes the reference; for an exported program its graph as a module."""
     fn_name: str = "forward"
     program: torch.export.ExportedProgram | None = None
+    state: ModelState | None = None
+    """The arguments that are state; `run` takes and returns their tensors by name."""
 
     @property
     def name(self) -> str:
@@ -41,7 +44,7 @@ class Source:
         return None if self.program is None else self.program.example_inputs
 
     def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        return self.module(*args, **kwargs) if self.fn_name == "forward" else self.method(*args, **kwargs)
+        return self.called(*args, **kwargs) if self.state is None else self.state.run(self.called, args, kwargs)
 
     def run_with(self, weights: Mapping[str, torch.Tensor], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run the model with other weights for this one call; the module stays as it is."""
@@ -52,6 +55,11 @@ class Source:
         """Return the parameters and buffers under all their names."""
         parameters = dict(self.module.named_parameters(remove_duplicate=False))
         return {**parameters, **dict(self.module.named_buffers(remove_duplicate=False))}
+
+    @property
+    def called(self) -> Any:
+        """Return what a call of the model calls: the module itself for `forward`, so that its hooks run."""
+        return self.module if self.fn_name == "forward" else self.method
 
     @property
     def method(self) -> Any:
@@ -80,6 +88,19 @@ class _Called(torch.nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.source.run(args, kwargs)
+
+
+def with_state(source: Source, args: Any, kwargs: Mapping[str, Any], option: StateOption) -> Source:
+    """Return a source whose state is inputs and outputs. It runs once, to find what a call does to its state.
+
+    Raises InputError for what is no state, or cannot be one; PyTorch's own error where the model does not run.
+    """
+    if source.program is not None or source.is_script:
+        raise InputError(f"state: {source.name} is no module of Python", hint="its state is inputs and outputs already")
+    if isinstance(args, Mapping):
+        args, kwargs = (), {**args, **kwargs}
+    args = (args,) if isinstance(args, torch.Tensor) else tuple(args or ())
+    return replace(source, state=state_of(source.name, source.signature(), source.called, args, kwargs, option))
 
 
 def source_of(model: Any, fn_name: str = "forward") -> Source:

@@ -1,0 +1,43 @@
+"""The state of an archive: which outputs are the next values of which inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from t2n_core.check.state_pairs import StatePair
+from t2n_core.engine.protocol import Array
+from t2n_core.torch_graph.ways_in.inputs import ModelInputs
+from t2n_core.torch_graph.ways_in.results import Results
+from t2n_core.torch_graph.ways_in.state import ModelState, StateTensor
+from t2n_core.torch_graph.ways_in.structure import leaves_with_path
+
+
+def state_pairs(
+    state: ModelState, inputs: ModelInputs, results: Results, input_names: Sequence[str], output_names: Sequence[str]
+) -> tuple[StatePair, ...]:
+    """Return the pairs of a graph with these names of inputs and outputs, in the order of the inputs.
+
+    An input that a call leaves as it is, is in no pair; nor is one that the graph does not read.
+    """
+    tensors = {one.input: one for one in state.tensors}
+    paths = [path for path, leaf in leaves_with_path((inputs.args, inputs.kwargs)) if isinstance(leaf, torch.Tensor)]
+    after = {path[0]: name for path, name in zip(results.paths, output_names, strict=True)}
+    found = []
+    for path, name in zip(paths, inputs.names, strict=True):
+        one = tensors.get(path[-1]) if path[:1] == (1,) and path[1] in state.examples else None
+        if one is not None and not one.is_kept and name in input_names:
+            found.append(StatePair(name, after[one.output], _initial(one), one.growing))
+    return tuple(found)
+
+
+def _initial(one: StateTensor) -> Array:
+    """Return the value before the first call: nothing along axes that grow, else that of the example."""
+    shape = [0 if axis in one.growing else size for axis, size in enumerate(one.example.shape)]
+    initial = one.example.new_empty(shape) if one.growing else one.example.clone()
+    return np.asarray(initial.numpy())
+
+
+__all__ = ["state_pairs"]

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class _Repeats(NamedTuple):
-    """The last axis of a stack of matrices: `count` of them, each of which stands there `times` in a row."""
+    """The last axis of a stack of matrices: `distinct` of them, each of which stands there `times` in a row."""
 
-    count: Dim
+    distinct: Dim
     times: Dim
 
 
@@ -29,7 +29,7 @@ def matmul(g: TractEmitter, A: Value, B: Value, **turned: Any) -> Value:  # noqa
     if repeats is None or not same(A.shape[-3], B.shape[-3]):
         return g.one("matmul", A, B, **turned)
     *stacks, heads, length, width = A.shape
-    rows = g.reshape_to(A, (*stacks, repeats.count, as_dim(repeats.times * length), width))
+    rows = g.reshape_to(A, (*stacks, repeats.distinct, as_dim(repeats.times * length), width))
     found = g.one("matmul", rows, _without_repeats(g, B), **turned)
     return g.reshape_to(found, (*found.shape[:-3], heads, length, found.shape[-1]))
 
@@ -60,7 +60,7 @@ def _merged(source: Value, value: Value) -> _Repeats | None:
     for first in range(source.rank - 3, -1, -1):
         others = product(source.shape[first:-3])
         if same(others * source.shape[-3], value.shape[-3]):
-            return _Repeats(as_dim(others * repeats.count), repeats.times)
+            return _Repeats(as_dim(others * repeats.distinct), repeats.times)
     return None
 
 
@@ -83,7 +83,7 @@ def _without_repeats(g: TractEmitter, value: Value) -> Value:
         return g.permute(once, made.arguments["axes"])
     if made.name == "tract_core_cast":
         return g.cast(once, value.dtype)
-    return g.reshape_to(once, (*value.shape[:-3], repeats.count, *value.shape[-2:]))
+    return g.reshape_to(once, (*value.shape[:-3], repeats.distinct, *value.shape[-2:]))
 
 
 FORMS = {"matmul": matmul}

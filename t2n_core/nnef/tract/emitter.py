@@ -20,7 +20,7 @@ from t2n_core.nnef.sizes.dims import Dim, Shape, is_static
 from t2n_core.nnef.sizes.range_names import PROPERTY
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
-from t2n_core.nnef.tract.forms import elementwise, reshapes, slices, sums, windows
+from t2n_core.nnef.tract.forms import elementwise, products, reshapes, slices, sums, windows
 from t2n_core.nnef.tract.guard_statement import guard
 from t2n_core.nnef.tract.guards import assertions
 from t2n_core.nnef.tract.quirks.quirk import GraphFacts, Statement
@@ -43,6 +43,7 @@ FORMS: dict[str, Callable[..., Value]] = {
     **windows.FORMS,
     **slices.FORMS,
     **reshapes.FORMS,
+    **products.FORMS,
 }
 """Operator -> the function that writes it, with the emitter as its first argument."""
 

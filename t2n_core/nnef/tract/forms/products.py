@@ -1,0 +1,91 @@
+"""Products whose second operand repeats its matrices, as the keys and values of grouped heads are repeated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from t2n_core.nnef.graph import Value
+from t2n_core.nnef.sizes.dims import Dim, as_dim, product, same
+
+if TYPE_CHECKING:
+    from t2n_core.nnef.tract.emitter import TractEmitter
+
+
+class _Repeats(NamedTuple):
+    """The last axis of a stack of matrices: `distinct` of them, each of which stands there `times` in a row."""
+
+    distinct: Dim
+    times: Dim
+
+
+def matmul(g: TractEmitter, A: Value, B: Value, **turned: Any) -> Value:  # noqa: N803
+    """Write a product, of matrices that are not repeated.
+
+    Where each matrix of `B` stands several times in a row, the rows that meet it are put into one matrix of `A`:
+    [b, n*t, s, d] times [b, n*t, d, k] is [b, n, t*s, d] times [b, n, d, k], in another shape. `turned` are the
+    attributes `transposeA` and `transposeB`.
+    """
+    repeats = None if turned.get("transposeA") or A.rank != B.rank else _repeats(B)
+    if repeats is None or not same(A.shape[-3], B.shape[-3]):
+        return g.one("matmul", A, B, **turned)
+    *stacks, heads, length, width = A.shape
+    rows = g.reshape_to(A, (*stacks, repeats.distinct, as_dim(repeats.times * length), width))
+    found = g.one("matmul", rows, _without_repeats(g, B), **turned)
+    return g.reshape_to(found, (*found.shape[:-3], heads, length, found.shape[-1]))
+
+
+def _repeats(value: Value) -> _Repeats | None:
+    """Return how a stack of matrices repeats them; None if it does not, or not on its last axis."""
+    made = value.producer
+    if made is None or value.rank < 3:
+        return None
+    if made.name == "tile":
+        (source,) = made.inputs()
+        *stacks, times, rows, columns = made.arguments["repeats"]
+        is_alone = all(same(repeat, 1) for repeat in (*stacks, rows, columns))
+        return _Repeats(1, times) if is_alone and same(source.shape[-3], 1) else None
+    if made.name == "reshape":
+        (source,) = made.inputs()
+        return _merged(source, value)
+    if made.name == "tract_core_cast" or (made.name == "transpose" and _turns_matrices(made.arguments["axes"])):
+        return _repeats(next(made.inputs()))
+    return None
+
+
+def _merged(source: Value, value: Value) -> _Repeats | None:
+    """Return the repeats of a reshape that merges the last axes of a stack and leaves the matrices as they are."""
+    repeats = _repeats(source)
+    if repeats is None or not all(same(a, b) for a, b in zip(source.shape[-2:], value.shape[-2:], strict=True)):
+        return None
+    for first in range(source.rank - 3, -1, -1):
+        others = product(source.shape[first:-3])
+        if same(others * source.shape[-3], value.shape[-3]):
+            return _Repeats(as_dim(others * repeats.distinct), repeats.times)
+    return None
+
+
+def _turns_matrices(axes: list[int]) -> bool:
+    """Return whether a transpose swaps the last two axes and no others."""
+    last = len(axes) - 1
+    return axes == [*range(last - 1), last, last - 1]
+
+
+def _without_repeats(g: TractEmitter, value: Value) -> Value:
+    """Return a stack with each of its matrices once."""
+    made, repeats = value.producer, _repeats(value)
+    assert made is not None
+    assert repeats is not None
+    source = next(made.inputs())
+    if made.name == "tile":
+        return source
+    once = _without_repeats(g, source)
+    if made.name == "transpose":
+        return g.permute(once, made.arguments["axes"])
+    if made.name == "tract_core_cast":
+        return g.cast(once, value.dtype)
+    return g.reshape_to(once, (*value.shape[:-3], repeats.distinct, *value.shape[-2:]))
+
+
+FORMS = {"matmul": matmul}
+
+__all__ = ["FORMS"]

@@ -1,0 +1,104 @@
+"""Heads of queries that share keys and values: no statement repeats these, and the numbers are right at all sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention as attention
+
+from t2n_core import ModelExport, TractNNEF
+from t2n_core.torch_graph.sizes.declared_axes import SizeFrom
+
+LINES = ("0.19.15", "0.20.22", "0.21.8", "0.21.19", "0.22.4", "0.23.9")
+GROUP, SHARED, WIDTH = 3, 2, 8
+P, BATCH = SizeFrom("P"), {0: "B"}
+AXES = {"q": {**BATCH, 2: "S"}, "k": {**BATCH, 2: "S"}, "past_k": {**BATCH, 2: P}, "past_v": {**BATCH, 2: P}}
+
+
+class Cached(nn.Module):
+    """Attention of new tokens to a past and themselves, which repeats heads in one of the ways that models have."""
+
+    def __init__(self, attend: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.attend = attend
+
+    def forward(self, q: Tensor, k: Tensor, past_k: Tensor, past_v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        keys, values = torch.cat([past_k, k], 2), torch.cat([past_v, k.tanh()], 2)
+        rows = past_k.shape[2] + torch.arange(q.shape[2])
+        mask = torch.arange(keys.shape[2])[None, :] <= rows[:, None]
+        return self.attend(q, keys, values, mask[None, None]), keys, values
+
+
+def repeated(x: Tensor) -> Tensor:
+    batch, heads, length, width = x.shape
+    return x[:, :, None].expand(batch, heads, GROUP, length, width).reshape(batch, heads * GROUP, length, width)
+
+
+def eager(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    scores = torch.matmul(q, repeated(k).transpose(2, 3)) * WIDTH**-0.5
+    scores = scores + torch.where(mask, 0.0, torch.finfo(q.dtype).min)
+    return torch.matmul(scores.softmax(-1), repeated(v)).transpose(1, 2)
+
+
+def in_one_stack(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    keys, values = repeated(k).flatten(0, 1), repeated(v).flatten(0, 1)
+    scores = torch.bmm(q.flatten(0, 1), keys.transpose(1, 2))
+    weights = scores.masked_fill(~mask[0], -torch.inf).softmax(-1)
+    return torch.bmm(weights, values).view(q.shape)
+
+
+WAYS: dict[str, Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]] = {
+    "expanded": lambda q, k, v, mask: attention(q, repeated(k), repeated(v), mask),
+    "interleaved": lambda q, k, v, mask: attention(
+        q, k.repeat_interleave(GROUP, 1), v.repeat_interleave(GROUP, 1), mask
+    ),
+    "grouped": lambda q, k, v, mask: attention(q, k, v, mask, enable_gqa=True),
+    "eager": eager,
+    "in one stack": in_one_stack,
+    "of one head": lambda q, k, v, mask: attention(
+        q, k[:, :1].expand(-1, q.shape[1], -1, -1), v[:, :1].expand(-1, q.shape[1], -1, -1), mask
+    ),
+}
+DOUBLED = ("tile", "tract_core_broadcast", "tract_core_trilu")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_keys_and_values_are_not_repeated(way: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    inputs = {
+        "q": torch.randn(2, GROUP * SHARED, 3, WIDTH),
+        "k": torch.randn(2, SHARED, 3, WIDTH),
+        "past_k": torch.randn(2, SHARED, 5, WIDTH),
+        "past_v": torch.randn(2, SHARED, 5, WIDTH),
+    }
+    export = ModelExport(Cached(WAYS[way]).eval(), inputs, dynamic_axes=AXES)
+    failed = []
+    for version in LINES:
+        result = export.to(TractNNEF(version, offline=True), tmp_path / f"{version}.nnef.tar")
+        assert not [o for o in result.graph.operations if o.name in DOUBLED]
+        outcome = result.check_parity("approximate")
+        if not outcome.passed:
+            failed.append(outcome.describe())
+        assert 0 in {sizes["P"] for sizes in outcome.sizes}
+    assert not failed
+
+
+def test_repeated_weights_of_a_stack(tmp_path: Path) -> None:
+    class Stacked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(4, 5))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.bmm(x, self.weight.expand(x.shape[0], 4, 5))
+
+    export = ModelExport(Stacked().eval(), torch.randn(3, 2, 4), dynamic_axes={"x": {0: "B", 1: "T"}})
+    for version in LINES:
+        result = export.to(TractNNEF(version, offline=True), tmp_path / f"{version}.nnef.tar")
+        assert not [o for o in result.graph.operations if o.name in DOUBLED]
+        outcome = result.check_parity("approximate")
+        assert outcome.passed, outcome.describe()

@@ -183,3 +183,10 @@ class ParityError(T2NError):
     """The engine computed other numbers than PyTorch."""
 
     stage = "compare"
+
+
+def engine_error(status: str, stage: str) -> type[EngineError]:
+    """Return the class of an engine's failure, by the status and the stage of its reply."""
+    by_status = {"crash": EngineCrash, "timeout": EngineTimeout, "oom": EngineOutOfMemory}
+    by_stage = {"load": EngineLoadError, "optimise": EngineOptimiseError}
+    return by_status.get(status) or by_stage.get(stage) or EngineRunError

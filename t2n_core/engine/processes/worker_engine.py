@@ -87,13 +87,16 @@ class WorkerEngine:
             raise
         return answer
 
+    def _new_worker(self) -> WorkerProcess:
+        return WorkerProcess(*self._command, environment=self._environment)
+
     def _ready_worker(self, answer: Answer) -> WorkerProcess | None:
         """Return the worker, started if need be; None, with the reason in `answer`, if it cannot work."""
         if self._worker and not self._worker.usable:
             self._worker.abandon()
             self._worker = None
         if self._worker is None:
-            self._worker = WorkerProcess(*self._command, environment=self._environment)
+            self._worker = self._new_worker()
             first = self._worker.wait_ready()
             if first.header["event"] == "failed":
                 self._worker.close()

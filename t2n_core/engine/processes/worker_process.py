@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import IO, Any, cast
 
 from t2n_core.engine.processes.environment import worker_environment
@@ -75,16 +75,17 @@ class WorkerProcess:
         arrays: Sequence[Array],
         *,
         timeout: float,
-        on_event: Callable[[Frame], None],
+        on_event: Callable[[Frame], None] | None = None,
+        until: Container[str] = ("end",),
     ) -> Frame:
-        """Send one job, hand its events to `on_event`, return its `end`; killed after `timeout` seconds."""
+        """Send one job, hand its events to `on_event`, return the first of `until`; killed after `timeout` seconds."""
         with self._watched(timeout):
-            try:
+            # one that has closed its input may have said why before; if not, reading fails
+            with contextlib.suppress(OSError):
                 write_frame(self._stream(self._process.stdin), header, arrays)
-            except OSError as cause:
-                raise self._died() from cause
-            while (frame := self._read()).header["event"] != "end":
-                on_event(frame)
+            while (frame := self._read()).header["event"] not in until:
+                if on_event is not None:
+                    on_event(frame)
             return frame
 
     def kill(self) -> None:

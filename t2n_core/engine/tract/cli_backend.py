@@ -21,6 +21,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 from packaging.version import InvalidVersion, Version
@@ -33,6 +34,7 @@ from t2n_core.engine.protocol import Array, EngineReply, EngineStage
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.engine.tract.engine import MEMORY_LIMIT, GraphStage
 from t2n_core.engine.tract.out_of_range import explained, graph_text
+from t2n_core.engine.tract.signature import Signature
 from t2n_core.errors import EngineProvisionError, InputError
 
 _PASSES: Mapping[GraphStage, tuple[str, ...]] = {
@@ -42,7 +44,6 @@ _PASSES: Mapping[GraphStage, tuple[str, ...]] = {
 }
 _REGISTRIES = ("--nnef-tract-core", "--nnef-tract-onnx", "--nnef-tract-pulse", "--nnef-extended-identifier")
 _LATER_REGISTRIES = ("--nnef-tract-extra", "--nnef-tract-transformers")
-_PARAMETERS = re.compile(r"^\s*graph\s+[^(]*\(([^)]*)\)", re.MULTILINE)
 _ASK_TIMEOUT = 30.0
 
 
@@ -99,6 +100,13 @@ class CliEngine:
     def close(self) -> None:
         """Do nothing: no process is left between two jobs."""
 
+    def session(self, archive: Path, **options: Any) -> NoReturn:
+        """Raise InputError: nothing stays loaded between two runs of a command."""
+        raise InputError(
+            f"{self.name} {self.version} is a command line, which keeps no archive loaded: it has no sessions",
+            hint="give a version of a wheel, such as 0.23",
+        )
+
     def run(
         self,
         archive: Path,
@@ -118,7 +126,7 @@ class CliEngine:
             raise InputError("the tract command line needs at least one batch of inputs")
         try:
             flags = [*self._accepted_registries(), *_PASSES[stage]]
-            names = _input_names(archive)
+            names = Signature.of(graph_text(archive)).inputs
         except (EngineProvisionError, OSError, tarfile.TarError, ValueError) as error:
             return EngineReply("error", "load", f"{archive} cannot be read: {error}")
         for name, value in (symbols or {}).items():
@@ -220,16 +228,6 @@ def _execute(
     stderr = Excerpt()
     stderr.add(noise)
     return process.returncode, stderr.text(), killed
-
-
-def _input_names(archive: Path) -> list[str]:
-    """Return the parameters of the graph, which are the names that the npz must have. Raises OSError or ValueError."""
-    text = graph_text(archive)
-    found = _PARAMETERS.search(text)
-    if not found:
-        raise ValueError("graph.nnef declares no graph")
-    names = (name.strip() for name in found[1].split(","))
-    return [name.removeprefix('i"').removesuffix('"') for name in names if name]
 
 
 def _reached(stderr: str) -> EngineStage:

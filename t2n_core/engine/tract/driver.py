@@ -16,7 +16,8 @@ import ctypes as c
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,23 @@ class TractDriver:
         for tensor in tensors:
             self._drop(c.byref(tensor))
 
+    @contextmanager
+    def tensors(self, arrays: Sequence[Array]) -> Iterator[list[c.c_void_p]]:
+        """Copy arrays into the engine for as long as the block runs. Raises EngineRunError as `make_tensor` does."""
+        made: list[c.c_void_p] = []
+        try:
+            made.extend(map(self.make_tensor, arrays))  # those made before a failure are dropped below
+            yield made
+        finally:
+            self.drop_tensors(made)
+
+    def take_arrays(self, tensors: Sequence[c.c_void_p]) -> list[Array]:
+        """Copy tensors out, and drop them. Raises EngineRunError as `read_tensor` does."""
+        try:
+            return [self.read_tensor(tensor) for tensor in tensors]
+        finally:
+            self.drop_tensors(tensors)
+
 
 class TractModel:
     """A loaded graph. From 0.23 on it is decluttered already."""
@@ -210,10 +228,9 @@ class TractModel:
             names = (c.c_char_p * len(values))(*[name.encode() for name in values])
             sizes = (c.c_int64 * len(values))(*values.values())
             failed = concretize(self._pointer, c.c_size_t(len(values)), names, sizes)
+            driver.check(failed, EngineOptimiseError)
         else:
-            transform = json.dumps({"name": "set_symbols", "values": dict(values)})
-            failed = driver.function("tract_model_transform")(self._pointer, transform.encode())
-        driver.check(failed, EngineOptimiseError)
+            self.transform(json.dumps({"name": "set_symbols", "values": dict(values)}))
 
     def declutter(self) -> None:
         """Declutter the model in place. Raises EngineOptimiseError."""
@@ -225,10 +242,17 @@ class TractModel:
         driver = self._driver
         if simple := driver.find("tract_model_pulse_simple"):
             failed = simple(c.byref(self._pointer), symbol.encode(), str(size).encode())
+            driver.check(failed, EngineOptimiseError)
         else:
-            transform = json.dumps({"name": "pulse", "symbol": symbol, "pulse": str(size)})
-            failed = driver.function("tract_model_transform")(self._pointer, transform.encode())
-        driver.check(failed, EngineOptimiseError)
+            self.transform(json.dumps({"name": "pulse", "symbol": symbol, "pulse": str(size)}))
+
+    def transform(self, transform: str) -> None:
+        """Change the model in place by one of the engine's transforms: its name, or JSON with its arguments.
+
+        Raises EngineOptimiseError; before 0.23 an unknown name is accepted without effect.
+        """
+        change = self._driver.function("tract_model_transform")
+        self._driver.check(change(self._pointer, transform.encode()), EngineOptimiseError)
 
     def numbers(self, name: str) -> list[int]:
         """Return a number per input or output for a property such as `pulse.delay`. Raises EngineOptimiseError."""
@@ -277,29 +301,48 @@ class TractRunnable:
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Run once; inputs and outputs are in graph order. Raises EngineRunError."""
-        return self._call("tract_runnable_run", self._pointer, arrays)
+        with self._driver.tensors(arrays) as given:
+            return self._driver.take_arrays(self.run_tensors(given))
 
     def run_steps(self, steps: Sequence[Sequence[Array]]) -> list[list[Array]]:
         """Run once per step, each with the state that the step before leaves. Raises EngineRunError."""
-        driver, state = self._driver, c.c_void_p()
-        driver.check(driver.function("tract_runnable_spawn_state")(self._pointer, c.byref(state)), EngineRunError)
-        try:
-            return [self._call("tract_state_run", state, arrays) for arrays in steps]
-        finally:
-            driver.function("tract_state_destroy")(c.byref(state))
+        state = self.spawn()
+        return [state.run(arrays) for arrays in steps]
 
-    def _call(self, function: str, pointer: c.c_void_p, arrays: Sequence[Array]) -> list[Array]:
-        driver = self._driver
-        if len(arrays) != self.inputs:  # the C side reads as many pointers as it wants, whatever is given
-            raise EngineRunError(f"{len(arrays)} inputs given, the model takes {self.inputs}")
-        tensors: list[c.c_void_p] = []
-        try:
-            tensors.extend(map(driver.make_tensor, arrays))  # those made before a failure are dropped below
-            given = (c.c_void_p * self.inputs)(*[tensor.value for tensor in tensors])
-            got = (c.c_void_p * self.outputs)()
-            driver.check(driver.function(function)(pointer, given, got), EngineRunError)
-            results = [c.c_void_p(value) for value in got]
-            tensors += results
-            return [driver.read_tensor(result) for result in results]
-        finally:
-            driver.drop_tensors(tensors)
+    def run_tensors(self, tensors: Sequence[c.c_void_p]) -> list[c.c_void_p]:
+        """Run once on tensors of the engine. They stay the caller's, who drops them, and so do the results.
+
+        Raises EngineRunError.
+        """
+        return self.call("tract_runnable_run", self._pointer, tensors)
+
+    def spawn(self) -> TractState:
+        """Return a new state of this graph. Raises EngineRunError."""
+        pointer = c.c_void_p()
+        spawn = self._driver.function("tract_runnable_spawn_state")
+        self._driver.check(spawn(self._pointer, c.byref(pointer)), EngineRunError)
+        return TractState(self._driver, self, pointer)
+
+    def call(self, function: str, pointer: c.c_void_p, tensors: Sequence[c.c_void_p]) -> list[c.c_void_p]:
+        """Call one of the engine's functions that run this graph. Raises EngineRunError."""
+        if len(tensors) != self.inputs:  # the C side reads as many pointers as it wants, whatever is given
+            raise EngineRunError(f"{len(tensors)} inputs given, the model takes {self.inputs}")
+        given = (c.c_void_p * self.inputs)(*[tensor.value for tensor in tensors])
+        got = (c.c_void_p * self.outputs)()
+        self._driver.check(self._driver.function(function)(pointer, given, got), EngineRunError)
+        return [c.c_void_p(value) for value in got]
+
+
+class TractState:
+    """A run of a graph that goes on from call to call; the engine holds its state, such as caches that it folded."""
+
+    def __init__(self, driver: TractDriver, runnable: TractRunnable, pointer: c.c_void_p) -> None:
+        self._driver, self._runnable, self._pointer = driver, runnable, pointer
+
+    def __del__(self) -> None:
+        self._driver.function("tract_state_destroy")(c.byref(self._pointer))
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]:
+        """Run the next step; inputs and outputs are in graph order. Raises EngineRunError."""
+        with self._driver.tensors(arrays) as given:
+            return self._driver.take_arrays(self._runnable.call("tract_state_run", self._pointer, given))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -12,13 +14,17 @@ from packaging.version import Version
 from t2n_core.engine.processes.worker_engine import WorkerEngine
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.engine.provision.resolved import CPU, ResolvedEngine
-from t2n_core.engine.tract.out_of_range import explained
+from t2n_core.engine.tract.out_of_range import explained, graph_text
+from t2n_core.engine.tract.session import EngineSession
+from t2n_core.engine.tract.signature import Signature
+from t2n_core.errors import EngineLoadError, InputError
 
 GraphStage = Literal["raw", "declutter", "optimise"]
 
 MEMORY_LIMIT = 8 << 30
 """Bytes that one job may map on top of its worker, unless told otherwise."""
 _OPTIMISED_ONLY = Version("0.23")
+_HOLDS_STATE = Version("0.23")
 _WORKER = "t2n_core.engine.tract.worker"
 _GRACE = 10.0
 """Seconds that a forking worker gets beyond the job's own time to report that it killed the job."""
@@ -85,3 +91,43 @@ class TractEngine(WorkerEngine):
             "keep_going": keep_going,
         }
         return explained(self._work(archive, batches, options, timeout), archive, batches)
+
+    @contextmanager
+    def session(
+        self,
+        archive: Path,
+        *,
+        timeout: float = 60.0,
+        memory_limit: int | None = None,
+        symbols: Mapping[str, int] | None = None,
+        state: Sequence[tuple[str, str]] = (),
+        initial: Sequence[Array] | None = None,
+        held_by_engine: bool = False,
+    ) -> Iterator[EngineSession]:
+        """Keep `archive` loaded in a process of its own, for as many steps as wanted; jobs can run beside it.
+
+        `state` are pairs of an input and the output that is its next value: these stay in the process, which feeds them
+        back, and `run` takes and returns the others alone. They begin as `initial`, in the order of the pairs; without
+        it they are zeros, empty along the axes whose symbol no other input has. With `held_by_engine` (tract 0.23 and
+        later) the engine itself keeps them, and shows them to nobody. `timeout` is in seconds for loading and for each
+        step; the other arguments are those of `run`.
+
+        Raises:
+            InputError: a wrong pair, a state whose size is not known, or an engine that holds no state.
+            EngineLoadError, EngineOptimiseError, EngineCrash, EngineTimeout, EngineOutOfMemory: it could not be loaded.
+        """
+        if held_by_engine and not state:
+            raise InputError("held_by_engine=True needs state=, the pairs of inputs and outputs that the engine holds")
+        if held_by_engine and Version(self.version) < _HOLDS_STATE:
+            raise InputError(f"tract {self.version} holds no state by itself: releases from {_HOLDS_STATE} on do")
+        try:
+            signature = Signature.of(graph_text(archive))
+        except (OSError, ValueError, tarfile.TarError) as cause:
+            raise EngineLoadError(f"{archive} cannot be read: {cause}") from cause
+        signature.without(state)  # before a process starts
+        session = EngineSession(self._new_worker(), archive, signature, state, timeout, held_by_engine=held_by_engine)
+        try:
+            session.open(dict(symbols or {}), MEMORY_LIMIT if memory_limit is None else memory_limit, initial)
+            yield session
+        finally:
+            session.close()

@@ -29,7 +29,7 @@ def perform(driver: TractDriver, job: Frame, send: Send) -> None:
     """
     times: dict[str, float] = {}
     try:
-        _run(driver, job, send, lambda stage: _entered(stage, times, send))
+        _run(driver, job, send, lambda name: entered(name, times, send))
     except EngineError as error:
         send({"event": "error", "message": str(error), "times": times})
     except MemoryError:
@@ -39,7 +39,8 @@ def perform(driver: TractDriver, job: Frame, send: Send) -> None:
 
 
 @contextmanager
-def _entered(stage: str, times: dict[str, float], send: Send) -> Iterator[None]:
+def entered(stage: str, times: dict[str, float], send: Send) -> Iterator[None]:
+    """Announce a stage, and put the seconds that the block takes under its name."""
     send({"event": "stage", "stage": stage})
     start = time.perf_counter()
     try:
@@ -48,12 +49,12 @@ def _entered(stage: str, times: dict[str, float], send: Send) -> Iterator[None]:
         times[stage] = time.perf_counter() - start
 
 
-def _run(driver: TractDriver, job: Frame, send: Send, entered: Callable[[str], Any]) -> None:
+def _run(driver: TractDriver, job: Frame, send: Send, stage: Callable[[str], Any]) -> None:
     header = job.header
-    with entered("load"):
+    with stage("load"):
         model = driver.load(Path(header["archive"]))
         send({"event": "facts", "facts": {**model.facts(), "registries": driver.registries}})
-    with entered("optimise"):
+    with stage("optimise"):
         if header["symbols"]:
             model.set_symbols(header["symbols"])
         if header["stage"] == "declutter" or header["pulse"]:
@@ -62,7 +63,7 @@ def _run(driver: TractDriver, job: Frame, send: Send, entered: Callable[[str], A
             stream = Stream.of(model, header["pulse"])
         runnable = model.into_runnable(optimise=header["stage"] == "optimise")
     arrays = iter(job.arrays())
-    with entered("run"):
+    with stage("run"):
         for size in header["batches"]:
             batch = [next(arrays) for _ in range(size)]
             try:

@@ -2,7 +2,8 @@
 
 Frames of `wire.py` come on descriptor 0 and go to what was descriptor 1; nothing else can write there, since an
 engine's own prints are sent to descriptor 2. After a first `ready` (or `failed`), every job is answered by the events
-of `job.py` and an `end` that says how the job's process ended.
+of `job.py` and an `end` that says how the job's process ended. A session is a job that reads its steps from the same
+descriptor (`session_job.py`), and ends with it.
 
 Where the system can fork, each job runs in a child of its own, so that a panic, a hang or too much memory ends only
 that child, while the loaded library stays warm here. With `--inline` the job runs here, and dies with the worker.
@@ -14,6 +15,7 @@ import contextlib
 import ctypes
 import gc
 import io
+import math
 import os
 import select
 import signal
@@ -27,11 +29,14 @@ from t2n_core.engine.processes.excerpt import Excerpt
 from t2n_core.engine.processes.wire import PREFIX, Frame, frame_size, read_frame, widen_pipe, write_all, write_frame
 from t2n_core.engine.protocol import Array
 from t2n_core.engine.tract.driver import TractDriver
-from t2n_core.engine.tract.job import perform
+from t2n_core.engine.tract.job import Send, perform
+from t2n_core.engine.tract.session_job import perform_session
 from t2n_core.errors import EngineLoadError
 
 _CHUNK = 1 << 20
 _PR_SET_PDEATHSIG = 1
+_LOOK = 2.0
+"""Seconds between two looks at whether the parent lives: a process forked from it may hold the pipe open."""
 _DYING = 2.0
 """Seconds that a child gets to die of its panic: out of memory, it can hang while it writes the backtrace."""
 
@@ -72,8 +77,17 @@ def serve_inline(driver: TractDriver, requests: io.FileIO, channel: io.FileIO) -
         def send(header: Mapping[str, Any], arrays: Sequence[Array] = (), /) -> None:
             write_frame(channel, header, arrays)
 
-        perform(driver, job, send)
+        _perform(driver, job, send, requests)
         write_frame(channel, {"event": "end", "exit": 0, "killed": False, "stderr": ""})
+        if "session" in job.header:
+            return
+
+
+def _perform(driver: TractDriver, job: Frame, send: Send, requests: io.FileIO) -> None:
+    if "session" in job.header:
+        perform_session(driver, job, send, lambda: read_frame(requests))
+    else:
+        perform(driver, job, send)
 
 
 def serve_forking(driver: TractDriver, requests: io.FileIO, channel: io.FileIO) -> None:
@@ -82,13 +96,14 @@ def serve_forking(driver: TractDriver, requests: io.FileIO, channel: io.FileIO) 
     gc.freeze()  # a collection in a child would touch, and so copy, every page of this heap
     parent = os.getppid()
     while _wait_for_job(requests, parent) and (job := read_frame(requests)) is not None:
-        if not JobChild(driver, job, requests, channel).attend():
+        parent_is_there = JobChild(driver, job, requests, channel, parent).attend()
+        if not parent_is_there or "session" in job.header:
             return
 
 
 def _wait_for_job(requests: io.FileIO, parent: int) -> bool:
     """Wait for a job; return False if the parent died and a process forked from it holds the pipe open."""
-    while not select.select([requests], [], [], 2.0)[0]:
+    while not select.select([requests], [], [], _LOOK)[0]:
         if os.getppid() != parent:
             return False
     return True
@@ -97,17 +112,20 @@ def _wait_for_job(requests: io.FileIO, parent: int) -> bool:
 class JobChild:
     """One forked child: its output is passed on frame by frame, its stderr kept, its end reported."""
 
-    def __init__(self, driver: TractDriver, job: Frame, requests: io.FileIO, channel: io.FileIO) -> None:
-        self._deadline = time.monotonic() + job.header["timeout"]
-        self._requests, self._channel = requests, channel
+    def __init__(self, driver: TractDriver, job: Frame, requests: io.FileIO, channel: io.FileIO, parent: int) -> None:
+        # a session may rest between its steps; the parent ends one that is too slow in a step
+        self._deadline = math.inf if "session" in job.header else time.monotonic() + job.header["timeout"]
+        self._requests, self._channel, self._parent = requests, channel, parent
         self._data, data_end = os.pipe()
         widen_pipe(data_end)
         self._noise, noise_end = os.pipe()
         worker = os.getpid()
         self._pid = os.fork()
         if self._pid == 0:
-            foreign = [self._data, self._noise, requests.fileno(), channel.fileno()]
-            _live_as_child(driver, job, data_end, noise_end, foreign, worker)
+            foreign = [self._data, self._noise, channel.fileno()]
+            if "session" not in job.header:
+                foreign.append(requests.fileno())
+            _live_as_child(driver, job, data_end, noise_end, requests, foreign, worker)
         os.close(data_end)
         os.close(noise_end)
         self._killed = False
@@ -132,21 +150,24 @@ class JobChild:
 
     def _relay(self) -> bool:
         opened = {self._data, self._noise}
+        poll = select.poll()
+        for end in opened:
+            poll.register(end, select.POLLIN)
+        poll.register(self._requests, 0)  # its end alone: the steps of a session are the child's to read
         while opened:
             left = self._deadline - time.monotonic()
-            ready = select.select([*opened, self._requests.fileno()], [], [], max(left, 0.0))[0]
-            if (
-                self._requests.fileno() in ready
-            ):  # the parent sends nothing while a job runs: this is the end of the stream
+            ready = {end for end, _ in poll.poll(1000 * min(max(left, 0.0), _LOOK))}
+            if self._requests.fileno() in ready or os.getppid() != self._parent:
                 self._kill()
                 return False
-            if not ready:
+            if left <= 0.0 and not ready:
                 self._killed = True
                 self._kill()
                 return True
-            for end in opened.intersection(ready):
+            for end in opened & ready:
                 if not (data := os.read(end, _CHUNK)):
                     opened.discard(end)
+                    poll.unregister(end)
                 elif end == self._data:
                     self._pass_on(data)
                 else:
@@ -184,7 +205,13 @@ class JobChild:
 
 
 def _live_as_child(
-    driver: TractDriver, job: Frame, data_end: int, noise_end: int, foreign: Sequence[int], worker: int
+    driver: TractDriver,
+    job: Frame,
+    data_end: int,
+    noise_end: int,
+    requests: io.FileIO,
+    foreign: Sequence[int],
+    worker: int,
 ) -> None:
     """Run the job in a forked child. Never returns; exits without the exit handlers of the worker."""
     code = 70
@@ -200,7 +227,7 @@ def _live_as_child(
             def send(header: Mapping[str, Any], arrays: Sequence[Array] = (), /) -> None:
                 write_frame(pipe, header, arrays)
 
-            perform(driver, job, send)
+            _perform(driver, job, send, requests)
         code = 0
     except BaseException as error:
         os.write(2, f"{type(error).__name__}: {error}\n".encode(errors="replace"))

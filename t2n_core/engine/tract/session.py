@@ -1,0 +1,221 @@
+"""A loaded archive that takes one step after another, so that users write their own loops.
+
+    with engine.session(archive, state=[("in_cache_key_0", "out_cache_key_0"), …]) as session:
+        (logits,) = session.run([prompt])
+        while …:
+            (logits,) = session.run([token])
+
+An engine's failure is an exception here, which tells the step. After a crash, a hang or too much memory the session has
+ended, and each further call says so; after an error of the engine (EngineRunError) it goes on as before that step.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from t2n_core.engine.processes.answer import Answer
+from t2n_core.engine.processes.wire import Frame, plain_array
+from t2n_core.engine.processes.worker_process import WorkerDied, WorkerProcess
+from t2n_core.engine.protocol import Array, EngineReply
+from t2n_core.engine.tract.out_of_range import explained
+from t2n_core.engine.tract.signature import Signature
+from t2n_core.errors import EngineError, EngineRunError, InputError, engine_error
+
+_OPENED: Final = ("opened", "error", "oom", "failed", "end")
+_ANSWERS: Final = ("outputs", "state", "done", "refused", "oom", "end")
+
+
+class EngineSession:
+    """One archive in a process of its own. Threads take turns; a forked process cannot use it."""
+
+    def __init__(
+        self,
+        worker: WorkerProcess,
+        archive: Path,
+        signature: Signature,
+        state: Sequence[tuple[str, str]],
+        timeout: float,
+        *,
+        held_by_engine: bool = False,
+    ) -> None:
+        """Take a started worker and the names of the archive. `timeout` is in seconds for each step.
+
+        Raises InputError for a pair that names no input or output, or one that another pair names.
+        """
+        self.inputs, self.outputs, self._pairs = signature.without(state)
+        self.steps = 0
+        """Steps that have run, those that were refused included."""
+        self.times: Mapping[str, float] = {}
+        """Seconds: `load`, `optimise`, and `run` for the last step."""
+        self.facts: Mapping[str, Any] = {}
+        """Facts that the engine reports about the model."""
+        self._state_names = tuple(name for name, _ in state)
+        self._worker, self._archive, self._timeout = worker, archive.absolute(), timeout
+        self._held = held_by_engine
+        self._initial: tuple[Array, ...] = ()
+        self._ended: EngineError | None = None
+        self._lock, self._owner = threading.Lock(), os.getpid()
+
+    def open(self, symbols: Mapping[str, int], memory_limit: int, initial: Sequence[Array] | None) -> None:
+        """Load the archive and set the state before the first step.
+
+        Raises EngineLoadError, EngineOptimiseError, EngineCrash, EngineTimeout, EngineOutOfMemory, InputError.
+        """
+        session = {"state": self._pairs, "held": self._held}
+        header = {
+            "session": session,
+            "archive": str(self._archive),
+            "symbols": dict(symbols),
+            "memory_limit": memory_limit,
+        }
+        answer = Answer()
+        frame: Frame | None = None
+        try:
+            first = self._worker.wait_ready()
+            if first.header["event"] == "ready":
+                frame = self._worker.converse(header, (), timeout=self._timeout, on_event=answer.take, until=_OPENED)
+                if frame.header["event"] == "end":
+                    answer.take_end(frame)
+            else:
+                answer.take(first)
+        except WorkerDied as death:
+            answer.take_death(death.exit_code, death.stderr, killed_by_us=death.killed_by_us)
+        if frame is None or frame.header["event"] != "opened":
+            if frame is not None and frame.header["event"] in ("error", "oom"):
+                answer.take(frame)
+            reply = answer.reply()
+            raise self._end(engine_error(reply.status, reply.stage)(reply.message))
+        self.facts, self.times = answer.reply().facts, frame.header["times"]
+        if self._held:
+            if initial is not None:
+                raise InputError("state that the engine holds begins empty: give no initial=")
+            return
+        self._initial = self._checked(initial) if initial is not None else self._empty(symbols)
+        self.reset()
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]:
+        """Run one step on the regular inputs, and return the regular outputs, both in the order of the graph.
+
+        Raises:
+            InputError: an array that cannot be sent to any engine.
+            EngineRunError: the engine refused the inputs; the state is as before the step.
+            EngineCrash, EngineTimeout, EngineOutOfMemory: the session has ended.
+        """
+        with self._lock:
+            self.steps += 1
+            frame = self._ask("run", arrays)
+        self.times = {**self.times, "run": frame.header["seconds"]}
+        return frame.arrays()
+
+    def state(self) -> tuple[Array, ...]:
+        """Return the present state, in the order of the pairs. Raises EngineRunError for one that the engine holds."""
+        with self._lock:
+            return tuple(self._ask("read", ()).arrays())
+
+    def set_state(self, arrays: Sequence[Array]) -> None:
+        """Replace the state, as `state` gave it.
+
+        Raises InputError for another number of arrays, EngineRunError for state that the engine holds.
+        """
+        if self._held:
+            raise EngineRunError("the engine takes no state, since it holds its own", hint=_HELD)
+        state = self._checked(arrays)
+        with self._lock:
+            self._ask("write", state)
+
+    def reset(self) -> None:
+        """Go back to the state before the first step."""
+        with self._lock:
+            self._ask("write", self._initial)
+
+    def close(self) -> None:
+        """End the process; nothing happens if it has ended."""
+        if self._ended is None:
+            self._ended = EngineRunError("the session is closed")
+        self._worker.close()
+
+    def _ask(self, step: str, arrays: Sequence[Array]) -> Frame:
+        if self._owner != os.getpid():
+            raise InputError("this session belongs to the process that opened it; open another one here")
+        if self._ended is not None:
+            raise self._ended
+        try:
+            plain = [plain_array(array) for array in arrays]
+        except TypeError as cause:
+            raise InputError(str(cause)) from cause
+        try:
+            frame = self._worker.converse({"step": step}, plain, timeout=self._timeout, until=_ANSWERS)
+        except WorkerDied as death:
+            answer = Answer()
+            answer.take_death(death.exit_code, death.stderr, killed_by_us=death.killed_by_us)
+            raise self._end(self._failure(answer.reply())) from None
+        except BaseException:
+            self._ended = EngineRunError("the session was interrupted, and has ended")
+            raise
+        event = frame.header["event"]
+        if event == "refused":
+            refused = EngineReply("error", "run", frame.header["message"])
+            raise EngineRunError(f"{self._where}: {explained(refused, self._archive, [plain]).message}")
+        if event in ("oom", "end"):
+            answer = Answer()
+            answer.take_end(frame) if event == "end" else answer.take(frame)
+            raise self._end(self._failure(answer.reply()))
+        return frame
+
+    @property
+    def _where(self) -> str:
+        return f"step {self.steps}"
+
+    def _failure(self, reply: EngineReply) -> EngineError:
+        return engine_error(reply.status, "run")(f"{self._where}: {reply.message}")
+
+    def _end(self, error: EngineError) -> EngineError:
+        """Note why the session ended, and return the error."""
+        self._ended = type(error)(f"the session has ended: {error.message}")
+        self._worker.kill()
+        return error
+
+    def _checked(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
+        if len(arrays) != len(self._pairs):
+            raise InputError(f"{len(arrays)} arrays of state given, the session has {len(self._pairs)}")
+        return tuple(np.array(array) for array in arrays)
+
+    def _empty(self, symbols: Mapping[str, int]) -> tuple[Array, ...]:
+        """Return zeros for each state, empty along the axes that the regular inputs do not have.
+
+        Raises InputError for a state whose shape the graph does not say.
+        """
+        facts = [_shape_and_dtype(fact) for _, fact in self.facts["input"]]
+        places = [place for place, _ in self._pairs]
+        taken = {name for place, (shape, _) in enumerate(facts) if place not in places for name in shape}
+        found = []
+        for name, place in zip(self._state_names, places, strict=True):
+            shape, dtype = facts[place]
+            sizes = [size if isinstance(size, int) else symbols.get(size, size) for size in shape]
+            unknown = [size for size in sizes if isinstance(size, str) and (size in taken or not size.isidentifier())]
+            if unknown:
+                raise InputError(f"how large is `{name}` at first? Its axis {unknown[0]} is free", hint="give initial=")
+            found.append(np.zeros([size if isinstance(size, int) else 0 for size in sizes], dtype))
+        return tuple(found)
+
+
+_HELD = "a session without held_by_engine=True can go back to an earlier state"
+
+
+def _shape_and_dtype(fact: str) -> tuple[list[int | str], np.dtype[Any]]:
+    """Return extents and type of an engine's fact such as `1,2,P,8,f32`."""
+    *extents, word = fact.split(",")
+    kind = word.strip().lower()
+    digits = re.sub(r"\D", "", kind)
+    dtype = np.dtype("?" if kind == "bool" else f"{kind[0]}{int(digits) // 8}")
+    return [int(extent) if extent.lstrip("-").isdigit() else extent for extent in extents], dtype
+
+
+__all__ = ["EngineSession"]

@@ -1,0 +1,56 @@
+"""The names of an archive's inputs and outputs, as its graph declares them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from t2n_core.errors import InputError
+
+_GRAPH: Final = re.compile(r"^\s*graph\s+[^(]*\(([^)]*)\)\s*->\s*\(([^)]*)\)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Names in the order of the graph."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> Signature:
+        """Return the names that the text of `graph.nnef` declares. Raises ValueError if it declares no graph."""
+        found = _GRAPH.search(text)
+        if not found:
+            raise ValueError("graph.nnef declares no graph")
+        return cls(_names(found[1]), _names(found[2]))
+
+    def without(
+        self, state: Sequence[tuple[str, str]]
+    ) -> tuple[tuple[str, ...], tuple[str, ...], list[tuple[int, int]]]:
+        """Return the regular inputs and outputs, and the places of each pair of an input and an output.
+
+        Raises InputError for a name that the graph does not have, or one that is given twice.
+        """
+        places = []
+        for names, known, word in ((0, self.inputs, "input"), (1, self.outputs, "output")):
+            given = [pair[names] for pair in state]
+            for name in given:
+                if name not in known:
+                    raise InputError(f"the archive has no {word} {name!r}", hint=f"it has {', '.join(known)}")
+                if given.count(name) > 1:
+                    raise InputError(f"the {word} {name!r} holds state twice")
+            places.append([known.index(name) for name in given])
+        inputs = tuple(name for place, name in enumerate(self.inputs) if place not in places[0])
+        outputs = tuple(name for place, name in enumerate(self.outputs) if place not in places[1])
+        return inputs, outputs, list(zip(*places, strict=True))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = (name.strip() for name in text.split(","))
+    return tuple(name.removeprefix('i"').removesuffix('"') for name in names if name)
+
+
+__all__ = ["Signature"]

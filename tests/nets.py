@@ -17,3 +17,32 @@ class Attention(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         q, k, v = self.qkv(x).chunk(3, -1)
         return functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(x.shape[0], -1)
+
+
+class TinyDecoder(nn.Module):
+    """A decoder of one layer and one head: tokens and a cache `[B, 1, P, width]` twice, to the logits of the last token
+    and the longer cache.
+
+    With a `window` a token sees so many keys, its own included.
+    """
+
+    def __init__(self, vocabulary: int = 23, width: int = 8, window: int = 1000) -> None:
+        super().__init__()
+        self.window = window
+        self.embedding = nn.Embedding(vocabulary, width)
+        self.positions = nn.Embedding(64, width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.head = nn.Linear(width, vocabulary)
+
+    def forward(
+        self, tokens: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        past, size = keys.shape[2], tokens.shape[1]
+        places = torch.arange(past, past + size)
+        x = self.embedding(tokens) + self.positions(places)
+        q, k, v = (part.unsqueeze(1) for part in self.qkv(x).chunk(3, -1))
+        keys, values = torch.cat([keys, k], 2), torch.cat([values, v], 2)
+        at = torch.arange(past + size)
+        seen = (at <= places[:, None]) & (at > places[:, None] - self.window)
+        mixed = functional.scaled_dot_product_attention(q, keys, values, attn_mask=seen)
+        return self.head((x + mixed.squeeze(1))[:, -1:]), keys, values

@@ -85,6 +85,7 @@ class CliEngine:
     """A tract binary; implements `Engine`. Nothing runs between two jobs."""
 
     name = "tract"
+    holds_state = False
 
     def __init__(self, resolved: ResolvedEngine) -> None:
         self.resolved = resolved

@@ -55,6 +55,11 @@ class TractEngine(WorkerEngine):
         """Return True if a graph can run before the optimiser has changed it."""
         return Version(self.version) < _OPTIMISED_ONLY
 
+    @property
+    def holds_state(self) -> bool:
+        """Return True if a session can leave its state to the engine."""
+        return Version(self.version) >= _HOLDS_STATE
+
     def __repr__(self) -> str:
         return f"TractEngine({self.resolved.label})"
 
@@ -118,7 +123,7 @@ class TractEngine(WorkerEngine):
         """
         if held_by_engine and not state:
             raise InputError("held_by_engine=True needs state=, the pairs of inputs and outputs that the engine holds")
-        if held_by_engine and Version(self.version) < _HOLDS_STATE:
+        if held_by_engine and not self.holds_state:
             raise InputError(f"tract {self.version} holds no state by itself: releases from {_HOLDS_STATE} on do")
         try:
             signature = Signature.of(graph_text(archive))

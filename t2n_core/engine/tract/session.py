@@ -56,6 +56,7 @@ class EngineSession:
         """Seconds: `load`, `optimise`, and `run` for the last step."""
         self.facts: Mapping[str, Any] = {}
         """Facts that the engine reports about the model."""
+        self._names = signature.inputs
         self._state_names = tuple(name for name, _ in state)
         self._worker, self._archive, self._timeout = worker, archive.absolute(), timeout
         self._held = held_by_engine
@@ -113,6 +114,11 @@ class EngineSession:
             frame = self._ask("run", arrays)
         self.times = {**self.times, "run": frame.header["seconds"]}
         return frame.arrays()
+
+    @property
+    def shapes(self) -> dict[str, tuple[int | str, ...]]:
+        """Return the extents of all inputs of the archive, those of state included, by name; free ones are symbols."""
+        return {name: shape for name, (shape, _) in zip(self._names, self._facts(), strict=True)}
 
     def state(self) -> tuple[Array, ...]:
         """Return the present state, in the order of the pairs. Raises EngineRunError for one that the engine holds."""
@@ -187,12 +193,15 @@ class EngineSession:
             raise InputError(f"{len(arrays)} arrays of state given, the session has {len(self._pairs)}")
         return tuple(np.array(array) for array in arrays)
 
+    def _facts(self) -> list[tuple[tuple[int | str, ...], np.dtype[Any]]]:
+        return [_shape_and_dtype(fact) for _, fact in self.facts["input"]]
+
     def _empty(self, symbols: Mapping[str, int]) -> tuple[Array, ...]:
         """Return zeros for each state, empty along the axes that the regular inputs do not have.
 
         Raises InputError for a state whose shape the graph does not say.
         """
-        facts = [_shape_and_dtype(fact) for _, fact in self.facts["input"]]
+        facts = self._facts()
         places = [place for place, _ in self._pairs]
         taken = {name for place, (shape, _) in enumerate(facts) if place not in places for name in shape}
         found = []
@@ -209,13 +218,13 @@ class EngineSession:
 _HELD = "a session without held_by_engine=True can go back to an earlier state"
 
 
-def _shape_and_dtype(fact: str) -> tuple[list[int | str], np.dtype[Any]]:
+def _shape_and_dtype(fact: str) -> tuple[tuple[int | str, ...], np.dtype[Any]]:
     """Return extents and type of an engine's fact such as `1,2,P,8,f32`."""
     *extents, word = fact.split(",")
     kind = word.strip().lower()
     digits = re.sub(r"\D", "", kind)
     dtype = np.dtype("?" if kind == "bool" else f"{kind[0]}{int(digits) // 8}")
-    return [int(extent) if extent.lstrip("-").isdigit() else extent for extent in extents], dtype
+    return tuple(int(extent) if extent.isdigit() else extent for extent in extents), dtype
 
 
 __all__ = ["EngineSession"]

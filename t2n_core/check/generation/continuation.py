@@ -1,0 +1,29 @@
+"""Prompts with the tokens that PyTorch generates behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from t2n_core.engine.protocol import Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Continuation:
+    """One prompt and its greedy continuation, with the logits that each token was taken from."""
+
+    prompt: Array
+    """int64[1, S]"""
+    tokens: Array
+    """int64[steps]"""
+    logits: Array
+    """float[steps, vocabulary]; the first row is behind the prompt."""
+    fixed: Mapping[str, Array] = field(default_factory=dict)
+    """Inputs that are the same in each step, by name, such as what an encoder gave; their first axis is the batch."""
+
+    @property
+    def steps(self) -> int:
+        return len(self.tokens)
+
+
+__all__ = ["Continuation"]

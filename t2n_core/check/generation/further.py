@@ -1,0 +1,113 @@
+"""The same tokens in other ways: the prompt in chunks, prompts as one batch, going back, state in the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+
+from t2n_core.check.generation.continuation import Continuation
+from t2n_core.check.generation.decoding import Decoder
+from t2n_core.check.generation.outcome import FurtherCheck, FurtherStatus, GeneratedStep, badness
+from t2n_core.check.level import TractCheckTolerance
+from t2n_core.errors import EngineError, EngineRunError
+
+STEPS = 4
+"""Tokens that are generated behind a prompt that went in another way: enough to read what it left."""
+Prompts = Mapping[int, Continuation]
+
+
+def further_checks(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> list[FurtherCheck]:
+    """Return what came of each way that one session allows. Raises EngineError where the engine dies."""
+    ways: dict[str, Callable[[Decoder, Prompts, TractCheckTolerance], list[GeneratedStep] | str]] = {
+        "prompt in chunks": _in_chunks,
+        "prompt token by token": _one_by_one,
+        "prompts in a batch": _in_a_batch,
+        "back to an earlier state": _back,
+    }
+    return [checked(name, lambda way=way: way(decoder, prompts, level)) for name, way in ways.items()]  # type: ignore[misc]
+
+
+def checked(name: str, run: Callable[[], Sequence[GeneratedStep] | str]) -> FurtherCheck:
+    """Return what came of one way, which gives its steps, or the reason why it is none of this archive's."""
+    try:
+        steps = run()
+    except EngineRunError as error:  # the engine refused, and the session goes on
+        return FurtherCheck(name, FurtherStatus.MISMATCH, error.message)
+    if isinstance(steps, str):
+        return FurtherCheck(name, FurtherStatus.SKIPPED, steps)
+    worst = max((step.logits for step in steps), key=badness, default=None)
+    wrong = next((step for step in steps if not step.passed), None)
+    if wrong is not None:
+        return FurtherCheck(name, FurtherStatus.MISMATCH, wrong.describe(), wrong.logits)
+    return FurtherCheck(name, FurtherStatus.PASS, worst=worst)
+
+
+def _in_chunks(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> list[GeneratedStep] | str:
+    long = {number: one for number, one in prompts.items() if one.prompt.shape[1] > 2}
+    if decoder.takes_one_token:
+        return "the archive takes one token a step"
+    if not long:
+        return "no prompt has three tokens"
+    found: list[GeneratedStep] = []
+    for number, one in long.items():
+        decoder.start()
+        size = one.prompt.shape[1]
+        places = sorted({max(size // 3, 1), max(2 * size // 3, 2)})
+        found += decoder.follow({number: one}, level, chunks=places, steps=STEPS)
+    return found
+
+
+def _one_by_one(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> list[GeneratedStep] | str:
+    if decoder.takes_one_token:
+        return "the archive takes one token a step, and every prompt went in so"
+    number, one = next(iter(prompts.items()))
+    decoder.start()
+    return list(decoder.follow({number: one}, level, chunks=range(1, one.prompt.shape[1]), steps=STEPS))
+
+
+def _in_a_batch(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> list[GeneratedStep] | str:
+    if not decoder.has_free_batch:
+        return f"the batch of the archive is fixed at {decoder.batch}"
+    ordered = sorted(prompts.items(), key=lambda item: item[1].prompt.shape[1])
+    groups = [dict(group) for _, group in groupby(ordered, lambda item: item[1].prompt.shape[1])]
+    largest = max(groups, key=len)
+    if len(largest) < 2:
+        return "no two prompts are of one length"
+    decoder.start(len(largest))
+    return list(decoder.follow(largest, level))
+
+
+def _back(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> list[GeneratedStep] | str:
+    """Go on with other tokens than PyTorch's, go back, and take PyTorch's."""
+    number, one = next(iter(prompts.items()))
+    middle = one.steps // 2
+    if not middle:
+        return "one step leaves nothing to go back to"
+    vocabulary = one.logits.shape[1]
+    decoder.start()
+    found = list(decoder.follow({number: one}, level, steps=middle))
+    kept = decoder.session.state()
+    wrong = (one.tokens[None, :3] + 1 + vocabulary // 2) % vocabulary
+    decoder.feed(wrong, one.fixed)
+    decoder.session.set_state(kept)
+    return [*found, *decoder.follow({number: one}, level, begin=middle)]
+
+
+def held_check(open_held: Callable[[], Decoder], prompts: Prompts, level: TractCheckTolerance) -> FurtherCheck:
+    """Return what came of state that the engine holds. Raises EngineError where the engine dies in a step."""
+
+    def run() -> list[GeneratedStep] | str:
+        try:
+            decoder = open_held()
+        except EngineError as error:
+            return error.message.splitlines()[0]
+        found: list[GeneratedStep] = []
+        for number, one in prompts.items():
+            decoder.start()
+            found += decoder.follow({number: one}, level)
+        return found
+
+    return checked("state held by the engine", run)
+
+
+__all__ = ["STEPS", "checked", "further_checks", "held_check"]

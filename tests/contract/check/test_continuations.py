@@ -1,0 +1,111 @@
+"""The reference of a generation, made by PyTorch: by `generate` of transformers, and by the steps of any other model."""
+
+from __future__ import annotations
+
+import importlib
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from t2n_core.check.generation.reference import LENGTHS, continuations_of
+from t2n_core.errors import InputError
+from tests.nets import TinyDecoder
+
+INITIAL = (torch.zeros(1, 1, 0, 8), torch.zeros(1, 1, 0, 8))
+
+
+def decoder() -> TinyDecoder:
+    torch.manual_seed(4)
+    net = TinyDecoder().eval()
+    for weight in net.parameters():
+        nn.init.normal_(weight, std=0.7)
+    return net
+
+
+def test_steps_with_a_cache_are_the_whole_computed_at_once() -> None:
+    net = decoder()
+    found, notes = continuations_of(net, [[4, 1, 7], torch.tensor([[2, 2], [9, 0]])], 5, initial=INITIAL)
+    assert notes == []
+    assert [one.prompt.tolist() for one in found] == [[[4, 1, 7]], [[2, 2]], [[9, 0]]]
+    for one in found:
+        ids = torch.from_numpy(one.prompt)
+        for token, logits in zip(one.tokens, one.logits, strict=True):
+            whole = net(ids, *INITIAL)[0][0, -1]
+            torch.testing.assert_close(torch.from_numpy(logits), whole)
+            assert whole.argmax() == token
+            ids = torch.cat([ids, torch.tensor([[token]])], 1)
+
+
+def test_prompts_are_drawn_until_the_tokens_differ() -> None:
+    class Constant(TinyDecoder):
+        calls = 0
+
+        def forward(self, tokens: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> Any:
+            _, *state = super().forward(tokens, keys, values)
+            self.calls += tokens.shape[1] > 1
+            return (torch.eye(23)[3 if self.calls < 6 else 5].reshape(1, 1, 23), *state)
+
+    found, _ = continuations_of(Constant().eval(), None, 4, initial=INITIAL)
+    assert len(found) == 6
+    assert [one.prompt.shape[1] for one in found] == [*LENGTHS, *LENGTHS]
+    again, _ = continuations_of(decoder(), 2, 4, initial=INITIAL)
+    assert len(again) == 2
+    assert (again[0].prompt == found[0].prompt).all(), "the same prompts in every session"
+
+
+def test_a_window_is_passed_or_named() -> None:
+    net = decoder()
+    for window, note in ((20, []), (500, ["no prompt with its 5 steps passes the sliding window of 500 tokens"])):
+        net.config = SimpleNamespace(vocab_size=23, sliding_window=window)
+        found, notes = continuations_of(net, None, 5, initial=INITIAL)
+        assert notes == note
+        assert (max(one.prompt.shape[1] for one in found) + 5 > window) == (not note)
+
+
+@pytest.mark.parametrize(
+    ("prompts", "steps", "reason"),
+    [
+        ([[1] * 60], 5, "a prompt of 60 tokens and 5 steps: the model takes 64 tokens"),
+        (0, 5, "give one prompt or more"),
+        ([[1]], 0, "a generation has one step or more"),
+        ([[]], 5, "a prompt has one token or more"),
+    ],
+)
+def test_prompts_that_cannot_be(prompts: Any, steps: int, reason: str) -> None:
+    net = decoder()
+    net.config = SimpleNamespace(vocab_size=23, max_position_embeddings=64)
+    with pytest.raises(InputError, match=reason):
+        continuations_of(net, prompts, steps, initial=INITIAL)
+
+
+@pytest.fixture
+def llama() -> Any:
+    importlib.import_module("conformance.cases.models.libraries")  # loads beside a CPU build of torch with it
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "head_dim": 8, "vocab_size": 97, "max_position_embeddings": 64}
+    parts = {"num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2}
+    tokens = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 23}
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, **parts, **tokens)).eval()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_generate_of_transformers(llama: Any, dtype: torch.dtype) -> None:
+    """Its end of text, its padding (0 is in a prompt) and its settings play no part."""
+    model = llama.to(dtype)
+    model.generation_config.repetition_penalty = 9.0
+    before = model.generation_config.to_dict()
+    found, _ = continuations_of(model, [[5, 0, 23, 8], [1, 2]], 9)
+    assert model.generation_config.to_dict() == before
+    exact = model.float() if dtype is torch.bfloat16 else model
+    for one in found:
+        whole = torch.cat([torch.from_numpy(one.prompt), torch.from_numpy(one.tokens)[None]], 1)
+        with torch.no_grad():
+            logits = exact(whole).logits[0, one.prompt.shape[1] - 1 : -1].float()
+        bound = 2e-3 if dtype is torch.float16 else 1e-5
+        torch.testing.assert_close(torch.from_numpy(one.logits), logits, atol=bound, rtol=bound)
+        if dtype is not torch.float16:
+            assert logits.argmax(-1).tolist() == one.tokens.tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import getpass
 import platform
 import re
@@ -14,7 +15,7 @@ from packaging.version import InvalidVersion, Version
 
 from t2n_core.check.tolerance import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.engine import ResolvedEngine, engine_for, resolve_engines
-from t2n_core.engine.protocol import Engine
+from t2n_core.engine.pool import TractRunner
 from t2n_core.errors import InputError, SpecError
 from t2n_core.inference_target.base import InferenceTarget
 from t2n_core.nnef.graph import Fragment, Graph
@@ -180,7 +181,13 @@ class TractNNEF(InferenceTarget):
     def custom_fragments(self) -> tuple[Fragment, ...]:
         return self._fragments
 
-    def engine(self) -> Engine:
+    def with_extensions(self, lines: Iterable[str]) -> TractNNEF:
+        """Return the same target with further `custom_extensions`. Raises InputError for what is none."""
+        twin = copy.copy(self)
+        twin.custom_extensions = (*self.custom_extensions, *(_extension(line) for line in lines))
+        return twin
+
+    def engine(self) -> TractRunner:
         return engine_for(self.resolved)
 
     def size_range(self, sizes: SizeRange) -> SizeRange:

@@ -26,6 +26,7 @@ StateOption: TypeAlias = str | Sequence[str] | Mapping[str, str | int | None]
 result of the same name, or else the object itself, which the call has changed."""
 
 _NONE = object()
+_IN_ORDER = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -201,7 +202,7 @@ def _measured(
 def split_at_state(
     signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any], names: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the positional arguments before the first state, and all others by name. Raises InputError."""
+    """Return the arguments in order before the first state, and all others by name. Raises InputError."""
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as wrong:
@@ -209,21 +210,11 @@ def split_at_state(
     missing = [name for name in names if bound.arguments.get(name) is None]
     if missing:
         raise InputError(f"state: the example has no {', '.join(map(repr, missing))}")
-    before: list[Any] = []
-    after: dict[str, Any] = {}
-    for name, value in bound.arguments.items():
-        kind = signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_KEYWORD:
-            after |= value
-        elif kind is inspect.Parameter.VAR_POSITIONAL:
-            if after:
-                raise InputError(f"state: `*{name}` cannot follow a state")
-            before += value
-        elif after or name in names or kind is inspect.Parameter.KEYWORD_ONLY:
-            after[name] = value
-        else:
-            before.append(value)
-    return tuple(before), after
+    in_order = [name for name, known in signature.parameters.items() if known.kind in _IN_ORDER][: len(args)]
+    first = next((place for place, name in enumerate(in_order) if name in names), len(args))
+    if len(args) > max(first, len(in_order)):
+        raise InputError("state: arguments of any number cannot follow it")
+    return tuple(args[:first]), {**dict(zip(in_order[first:], args[first:], strict=False)), **kwargs}
 
 
 def _results_option(option: StateOption) -> dict[str, str | int | None]:

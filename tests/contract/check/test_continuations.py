@@ -1,4 +1,4 @@
-"""The reference of a generation, made by PyTorch: by `generate` of transformers, and by the steps of any other model."""
+"""The reference of a generation, made by PyTorch: `generate` of transformers, and the steps of any other model."""
 
 from __future__ import annotations
 

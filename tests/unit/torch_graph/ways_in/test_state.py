@@ -110,6 +110,20 @@ def test_a_next_state_in_the_result_is_named_by_its_place() -> None:
     assert not any(one.growing for one in source.state.tensors)
 
 
+def test_arguments_stay_as_they_were_passed() -> None:
+    class Optional(nn.Module):
+        def forward(self, x: Any = None, mask: Any = None, cache: Any = None, scale: float = 1.0) -> Any:
+            assert mask is None
+            return {"y": (x + cache[0]) * scale, "cache": (x,)}
+
+    x, cache = torch.randn(3), (torch.zeros(3),)
+    for args, kwargs in [((), {"x": x, "cache": cache, "scale": 2.0}), ((x, None, cache, 2.0), {})]:
+        source = with_state(source_of(Optional()), args, kwargs, "cache")
+        inputs = bind_inputs(source, args, kwargs)
+        assert inputs.names == ("x", "in_cache_0")
+        assert torch.equal(source.run(*inputs.replaced(inputs.tensors))["y"], x * 2.0)
+
+
 def test_one_tensor_in_two_places_is_two_inputs() -> None:
     zeros = torch.zeros(1, 2, 4)
     source = stateful(Recurrent(), (torch.randn(2, 4, 3), (zeros, zeros)), {"hx": 1})

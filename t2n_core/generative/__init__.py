@@ -1,0 +1,8 @@
+"""Models that generate tokens: their archives, what lies beside them, and the proof of what they generate."""
+
+from __future__ import annotations
+
+from t2n_core.generative.export import export_generative
+from t2n_core.generative.result import GenerativeResult
+
+__all__ = ["GenerativeResult", "export_generative"]

@@ -1,0 +1,113 @@
+"""The calls of a generating model, as `generate` makes them: what its decoder takes at each step, and what it keeps.
+
+Models are those of transformers: the cache is an argument, and a field of the result.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+
+from t2n_core.errors import InputError
+
+CACHES: Final = ("past_key_values", "cache_params")
+"""The arguments that caches have in transformers."""
+_PROMPT = 3
+"""Tokens that the cache of an example holds; a window has to be longer."""
+_STEP = 2
+"""Tokens of an example's step."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderCall:
+    """One step of a decoder after a prompt."""
+
+    cache: str
+    """The argument that takes the cache."""
+    tokens: str
+    """The argument that takes the tokens of the step."""
+    arguments: Mapping[str, Any]
+    takes_many: bool
+    """True if several tokens in one step give what they give one after the other."""
+
+
+def decoder_call(
+    model: torch.nn.Module, prompt: Mapping[str, Any], *, last_logits: bool, one_token: bool = False
+) -> DecoderCall:
+    """Return an example of the step after a prompt; the cache in it is that of the prompt.
+
+    A step has several tokens if the model takes these in one, unless `one_token` says otherwise.
+
+    `prompt` are arguments of the model, with token numbers of at least 5 places. Raises InputError for a model that
+    keeps no cache.
+    """
+    tokens = _token_argument(model, prompt)
+    ids = prompt[tokens]
+    if ids.shape[-1] < _PROMPT + _STEP:
+        raise InputError(f"the prompt has {ids.shape[-1]} tokens, an example needs {_PROMPT + _STEP}")
+    fixed = {name: value for name, value in prompt.items() if name != tokens}
+    cache = _cache_argument(model)
+    first = {**fixed, tokens: ids[:, :_PROMPT], "use_cache": True}
+    with torch.no_grad():
+        result = model(**copy.deepcopy(first))
+        past = getattr(result, cache, None)
+        if past is None:
+            raise InputError(f"{type(model).__name__} returns no {cache}", hint="is `use_cache` off in its config?")
+        steps = ids[:, _PROMPT : _PROMPT + _STEP]
+        many = not one_token and _takes_many(model, fixed, tokens, cache, past, steps)
+    given = {**fixed, tokens: steps if many else steps[:, :1], cache: past, "use_cache": True}
+    if last_logits and many:
+        if "logits_to_keep" not in inspect.signature(model.forward).parameters:
+            raise InputError(f"{type(model).__name__} computes the logits of all tokens, not of the last one alone")
+        given["logits_to_keep"] = 1
+    return DecoderCall(cache, tokens, given, many)
+
+
+def _takes_many(
+    model: torch.nn.Module, fixed: Mapping[str, Any], tokens: str, cache: str, past: Any, steps: torch.Tensor
+) -> bool:
+    """Return whether two tokens at once give the logits that they give one after the other.
+
+    Recurrent layers of transformers start anew where they are given more than one token.
+    """
+
+    def logits(ids: torch.Tensor, past: Any) -> tuple[torch.Tensor, Any]:
+        found = model(**{**copy.deepcopy(dict(fixed)), tokens: ids, cache: past, "use_cache": True})
+        return found.logits[:, -1], getattr(found, cache)
+
+    try:
+        at_once, _ = logits(steps, copy.deepcopy(past))
+    except (RuntimeError, ValueError, IndexError, AssertionError):
+        return False
+    after = copy.deepcopy(past)
+    for place in range(steps.shape[1]):
+        one_by_one, after = logits(steps[:, place : place + 1], after)
+    spread = float(one_by_one.float().std())
+    return bool((at_once.float() - one_by_one.float()).abs().max() <= 1e-2 * spread)
+
+
+def _token_argument(model: torch.nn.Module, prompt: Mapping[str, Any]) -> str:
+    for name in ("decoder_input_ids", "input_ids"):
+        value = prompt.get(name)
+        if isinstance(value, torch.Tensor) and value.dim() == 2 and not value.is_floating_point():
+            return name
+    raise InputError(f"the example of {type(model).__name__} has no input_ids of shape [batch, tokens]")
+
+
+def _cache_argument(model: torch.nn.Module) -> str:
+    parameters = inspect.signature(model.forward).parameters
+    found = next((name for name in CACHES if name in parameters), None)
+    if found is None:
+        raise InputError(
+            f"{type(model).__name__} takes no cache: {' or '.join(CACHES)}",
+            hint="export it with ModelExport, and name its state with state=…",
+        )
+    return found
+
+
+__all__ = ["CACHES", "DecoderCall", "decoder_call"]

@@ -1,0 +1,114 @@
+"""Export a model that generates tokens: its archives and what a runner needs beside them, in one folder."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from torch import nn
+
+from t2n_core.errors import CaptureError, InputError, LowerError
+from t2n_core.export.model import ModelExport
+from t2n_core.export.result import ExportResult
+from t2n_core.generative.folder import write_beside
+from t2n_core.generative.parts import LOGITS, Part, plan_of
+from t2n_core.generative.result import GenerativeResult
+from t2n_core.inference_target import TractNNEF
+
+DECODER: Final = "decoder.nnef.tgz"
+ENCODER: Final = "encoder.nnef.tgz"
+
+
+def export_generative(
+    model: nn.Module,
+    example: Any = None,
+    target: TractNNEF | None = None,
+    directory: str | Path = "generative",
+    *,
+    batch: str | None = None,
+    last_logits: bool = False,
+    dynamic_axes: Mapping[str, Mapping[int, Any]] | None = None,
+    tokenizer: Any = None,
+    **options: Any,
+) -> GenerativeResult:
+    """Write the archives of a model of transformers that generates tokens, with its cache as inputs and outputs.
+
+    A decoder is one archive, `decoder.nnef.tgz`, for a prompt (nothing in the cache) and for each later step. What is
+    said of an encoder and a decoder is said of the decoder; `encoder.nnef.tgz` computes from the input what all steps
+    look at. Beside them lie `manifest.json`, the configuration, test vectors, and the tokenizer if one is given.
+
+    Args:
+        model: in evaluation mode; it is never changed.
+        example: token numbers [batch, tokens] of at least 5 tokens, or the arguments of `generate` by name, such as
+            `input_features`. Without one, random tokens.
+        target: a TractNNEF; the newest release if none is given. Unless it says `check_io=False` the archives are
+            checked, and 16 tokens are generated in its engine and compared with the model's own `generate`.
+        directory: the folder; it is made.
+        batch: the symbol of a free number of sequences; without one the number is that of the example.
+        last_logits: compute the logits of the last token of a step alone.
+        dynamic_axes: those of an encoder's inputs.
+        tokenizer: any object with `save_pretrained`.
+        options: the others of `ExportOptions`, by name.
+
+    Raises:
+        InputError, CaptureError, UnsupportedOpsError, SpecError, WriteError: nothing is written then.
+        EngineError, ParityError: a check failed; nothing is left in the folder.
+    """
+    target = TractNNEF() if target is None else target
+    if not isinstance(target, TractNNEF):
+        raise InputError(f"{target} cannot hold a generating model: tract alone has sizes that are free")
+    if target.dynamic_axes:
+        raise InputError("give the dynamic axes of a generating model to export_generative, not to its target")
+    if model.training:
+        raise InputError("the model is in training mode", hint="call model.eval() before exporting")
+    wanted: dict[str, Any] = {"batch": batch, "last_logits": last_logits, "dynamic_axes": dynamic_axes}
+    plan = plan_of(model, example, **wanted)
+    folder = Path(directory)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
+    try:
+        try:
+            decoder = _export(plan.decoder, target, scratch / DECODER, options, outputs=[LOGITS])
+        except (CaptureError, LowerError) as refused:
+            if not plan.call.takes_many:
+                raise
+            plan = plan_of(model, example, one_token=True, **wanted)
+            decoder = _export(plan.decoder, target, scratch / DECODER, options, outputs=[LOGITS])
+            decoder.notes += (f"a step has one token: several are refused ({refused.message})",)
+        encoder = None
+        if plan.encoder is not None:
+            encoder = _export(plan.encoder, target, scratch / ENCODER, options)
+        result = GenerativeResult(scratch, model, plan, decoder, encoder)
+        if target.check_io:
+            for part in result.parts.values():
+                part.assert_parity()
+            result.assert_generation(steps=16)
+        write_beside(result, tokenizer)
+        folder.mkdir(exist_ok=True)
+        for file in scratch.iterdir():
+            _replace(file, folder / file.name)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    for part in result.parts.values():
+        part.archive = folder / part.archive.name
+    return GenerativeResult(folder, model, plan, decoder, encoder)
+
+
+def _export(
+    part: Part, target: TractNNEF, path: Path, options: Mapping[str, Any], outputs: list[str] | None = None
+) -> ExportResult:
+    given = {**part.options, **options, "output_names": outputs}
+    export = ModelExport(part.module, dict(part.arguments), **given)
+    return export.to(target.with_extensions(part.extensions), path)
+
+
+def _replace(new: Path, old: Path) -> None:
+    if old.is_dir():
+        shutil.rmtree(old)
+    shutil.move(new, old)
+
+
+__all__ = ["export_generative"]

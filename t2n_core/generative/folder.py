@@ -1,0 +1,90 @@
+"""What lies beside the archives of a generating model, for runners: a manifest, the configuration, test vectors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from t2n_core.errors import InputError
+from t2n_core.export.result import ExportResult
+from t2n_core.generative.parts import TOKENS
+from t2n_core.generative.result import GenerativeResult
+from t2n_core.torch_graph.sizes.state_axes import PAST
+
+MANIFEST: Final = "manifest.json"
+VECTORS: Final = {
+    "prompt_io": {PAST: 0, TOKENS: 100},
+    "text_generation_io": {PAST: 99, TOKENS: 1},
+    "prompt_with_past_io": {PAST: 50, TOKENS: 50},
+}
+"""Test vectors by name, with the sizes that tract's own tests have; smaller ones where a model takes fewer tokens."""
+
+
+def write_beside(result: GenerativeResult, tokenizer: Any) -> None:
+    """Write the manifest, the model's configuration, the tokenizer and test vectors into the result's folder."""
+    folder = result.directory
+    manifest = json.dumps(_manifest(result), indent=2)
+    (folder / MANIFEST).write_text(f"{manifest}\n", encoding="utf-8")
+    for name in ("config", "generation_config"):
+        known = getattr(result.model, name, None)
+        if known is not None and hasattr(known, "to_json_string"):
+            (folder / f"{name}.json").write_text(known.to_json_string(), encoding="utf-8")
+    if tokenizer is not None:
+        tokenizer.save_pretrained(folder / "tokenizer")
+    _write_vectors(result.decoder, folder / "tests")
+
+
+def _manifest(result: GenerativeResult) -> dict[str, Any]:
+    config = getattr(result.model, "config", None)
+    decoder = result.decoder
+    return {
+        "format": 1,
+        "model_type": getattr(config, "model_type", type(result.model).__name__),
+        "vocabulary": int(decoder.samples[0].expected[0].shape[-1]),
+        "tract": decoder.target.version,
+        "tokens_per_step": "any" if result.plan.call.takes_many else 1,
+        "parts": {name: _part(one) for name, one in result.parts.items()},
+        "state": [
+            {
+                "input": pair.input,
+                "output": pair.output,
+                "grows": list(pair.growing),
+                "initial": list(pair.initial.shape),
+                "dtype": str(pair.initial.dtype),
+            }
+            for pair in result.state
+        ],
+        "scenarios": {"tg": f"{TOKENS} == 1", "pp": f"{PAST} == 0"} if result.plan.call.takes_many else {},
+    }
+
+
+def _part(one: ExportResult) -> dict[str, Any]:
+    shapes = {value.name: [str(extent) for extent in value.shape] for value in one.graph.inputs}
+    return {
+        "archive": one.archive.name,
+        "sizes": str(one.range),
+        "inputs": shapes,
+        "outputs": {value.name: [str(extent) for extent in value.shape] for value in one.graph.outputs},
+    }
+
+
+def _write_vectors(decoder: ExportResult, folder: Path) -> None:
+    folder.mkdir()
+    symbols = decoder.captured.symbols
+    for name, wanted in VECTORS.items():
+        sizes = {symbol: wanted.get(symbol, size) for symbol, size in symbols.items()}
+        while sizes and not decoder.range.holds(sizes) and max(sizes.values()) > 1:
+            sizes = {symbol: -(-size // 2) if size > 1 else size for symbol, size in sizes.items()}
+        try:
+            sample = decoder.sample_at(sizes)
+        except InputError:  # the model takes no such sizes
+            continue
+        names = [*decoder.input_names, *decoder.output_names]
+        arrays: dict[str, Any] = dict(zip(names, [*sample.inputs, *sample.expected], strict=True))
+        np.savez_compressed(folder / f"{name}.npz", **arrays)
+
+
+__all__ = ["MANIFEST", "VECTORS", "write_beside"]

@@ -1,0 +1,213 @@
+"""The archives that a generating model needs: one decoder, and an encoder before it where the model has one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+from t2n_core.errors import InputError
+from t2n_core.generative.calls import DecoderCall, decoder_call
+from t2n_core.torch_graph.ways_in.objects import parts_at_any_depth
+from t2n_core.torch_graph.ways_in.state_names import state_name
+
+TOKENS: Final = "S"
+"""The symbol of the tokens of one step."""
+ENCODED: Final = "E"
+"""The symbol of the length that an encoder gives to its decoder."""
+LOGITS: Final = "outputs"
+"""The name of the logits, as in the archives that tract's own runner is tested with."""
+_LIMITS = ("max_target_positions", "max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One archive: a module, an example call, and the options of its export."""
+
+    module: nn.Module
+    arguments: Mapping[str, Any]
+    options: Mapping[str, Any]
+    extensions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The archives of a model."""
+
+    decoder: Part
+    call: DecoderCall
+    encoder: Part | None = None
+
+
+def plan_of(
+    model: nn.Module,
+    example: Any,
+    *,
+    batch: str | None = None,
+    last_logits: bool = False,
+    one_token: bool = False,
+    dynamic_axes: Mapping[str, Mapping[int, Any]] | None = None,
+) -> Plan:
+    """Return what is exported of a model of transformers.
+
+    `example` is a prompt: token numbers [batch, tokens], or the arguments of `generate` by name; without one the tokens
+    are drawn. With `one_token` a step has one token, also where the model takes more. `batch` is the symbol of a free
+    number of sequences. `dynamic_axes` are those of an encoder's inputs. Raises InputError.
+    """
+    given = _arguments(model, example)
+    steps = {"last_logits": last_logits, "one_token": one_token}
+    if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
+        return _with_encoder(model, given, batch, dynamic_axes or {}, steps)
+    if dynamic_axes:
+        raise InputError("dynamic_axes are those of an encoder, and this model has none", hint="batch= names the batch")
+    call = decoder_call(model, given, **steps)
+    return Plan(_decoder(model, call, batch, {}), call)
+
+
+def _arguments(model: nn.Module, example: Any) -> dict[str, Any]:
+    if example is None:
+        config = getattr(model, "config", None)
+        if config is None:
+            raise InputError(f"{type(model).__name__} has no config to draw an example from: give token numbers")
+        known = config.get_text_config()
+        drawn = torch.Generator().manual_seed(0)
+        return {"input_ids": torch.randint(1, known.vocab_size, (1, 8), generator=drawn)}
+    if isinstance(example, torch.Tensor):
+        return {"input_ids": example}
+    if not isinstance(example, Mapping):
+        raise InputError(f"the example is a {type(example).__name__}: give token numbers, or arguments by name")
+    return dict(example)
+
+
+def _decoder(model: nn.Module, call: DecoderCall, batch: str | None, kept: Mapping[str, Mapping[int, str]]) -> Part:
+    tokens: dict[int, Any] = {} if batch is None else {0: batch}
+    if call.takes_many:
+        tokens[1] = TOKENS
+    axes: dict[str, Mapping[int, Any]] = {call.tokens: tokens} if tokens else {}
+    if batch is not None:
+        axes[call.cache] = {0: batch}
+    for name, sizes in kept.items():
+        axes[name] = {**sizes, **({} if batch is None else {0: batch})}
+    options = {"state": call.cache, "dynamic_axes": axes}
+    limit = _most_tokens(model)
+    grows = any(one.dim() > 2 for one in _cache_tensors(call).values())
+    held = f"P + {TOKENS if call.takes_many else 1} <= {limit}"
+    return Part(model, call.arguments, options, (f"tract_assert {held}",) if limit and grows else ())
+
+
+def _most_tokens(model: nn.Module) -> int | None:
+    """Return the number of tokens that a model has positions for; None for one without limit."""
+    config = getattr(model, "config", None)
+    known = config if config is None else config.get_text_config(decoder=True)
+    found = [getattr(known, name, None) for name in _LIMITS]
+    return next((int(limit) for limit in found if isinstance(limit, int) and limit > 0), None)
+
+
+def _cache_tensors(call: DecoderCall) -> dict[str, torch.Tensor]:
+    """Return the tensors of the cache by the names of their inputs."""
+    return {
+        f"in_{state_name(call.cache, path)}": part
+        for path, part in parts_at_any_depth(call.arguments[call.cache])
+        if isinstance(part, torch.Tensor)
+    }
+
+
+# ----------------------------------------------------------------------------------------------- encoders and decoders
+class CrossAttention(nn.Module):
+    """Computes the keys and values of the encoded input, as each layer of the decoder looks at them."""
+
+    def __init__(self, model: Any, start: int) -> None:
+        super().__init__()
+        self.model, self.start = model, start
+
+    def forward(self, **inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Return them by the names of the decoder's inputs."""
+        encoded = self.model.get_encoder()(**inputs)
+        first = next(iter(inputs.values()))
+        tokens = torch.full((first.shape[0], 1), self.start)
+        cache = self.model(decoder_input_ids=tokens, encoder_outputs=encoded, use_cache=True).past_key_values
+        return {
+            f"in_{state_name('past_key_values', ('cross_attention_cache', *path))}": part
+            for path, part in parts_at_any_depth(cache.cross_attention_cache)
+            if isinstance(part, torch.Tensor)
+        }
+
+
+class DecoderStep(nn.Module):
+    """One step of a decoder whose cache holds what it looks at of the encoded input."""
+
+    def __init__(self, model: Any, encoded: Any) -> None:
+        """Take a model, and an example of what its encoder returns."""
+        super().__init__()
+        self.model, self.kind = model, type(encoded)
+        self.width = encoded.last_hidden_state.shape[-1]
+
+    def forward(self, decoder_input_ids: torch.Tensor, past_key_values: Any) -> dict[str, Any]:
+        """Return the logits and the cache. The model reads the size of the encoded input, and none of its numbers."""
+        keys = past_key_values.cross_attention_cache.layers[0].keys
+        encoded = keys.new_zeros(keys.shape[0], keys.shape[2], self.width)
+        found = self.model(
+            decoder_input_ids=decoder_input_ids,
+            encoder_outputs=self.kind(last_hidden_state=encoded),
+            past_key_values=past_key_values,
+            use_cache=True,
+        )
+        return {"logits": found.logits, "past_key_values": found.past_key_values}
+
+
+def _with_encoder(
+    model: Any,
+    given: dict[str, Any],
+    batch: str | None,
+    dynamic_axes: Mapping[str, Mapping[int, Any]],
+    steps: Mapping[str, bool],
+) -> Plan:
+    tokens = given.pop("decoder_input_ids", None)
+    accepted = inspect.signature(model.get_encoder().forward).parameters
+    unknown = [name for name in given if name not in accepted]
+    if unknown or not given:
+        said = f"no {', '.join(unknown)}" if unknown else f"{model.main_input_name}, which the example lacks"
+        raise InputError(f"the encoder of {type(model).__name__} takes {said}")
+    start = model.generation_config.decoder_start_token_id or model.config.decoder_start_token_id or 0
+    if tokens is None:
+        drawn = torch.Generator().manual_seed(0)
+        vocabulary = model.config.get_text_config(decoder=True).vocab_size
+        rows = next(iter(given.values())).shape[0]
+        tokens = torch.randint(1, vocabulary, (rows, 8), generator=drawn)
+    encoder = CrossAttention(model, int(start)).eval()
+    with torch.no_grad():
+        encoded = model.get_encoder()(**given)
+    call = decoder_call(model, {"decoder_input_ids": tokens, "encoder_outputs": encoded}, **steps)
+    axes = {name: {**sizes, **({} if batch is None else {0: batch})} for name, sizes in dynamic_axes.items()}
+    if batch is not None:
+        axes = {**{name: {0: batch} for name in given}, **axes}
+    kept = _kept_axes(encoder, given, dynamic_axes)
+    step = replace(call, arguments={name: call.arguments[name] for name in (call.tokens, call.cache)})
+    decoder = _decoder(model, step, batch, kept)
+    options: dict[str, Any] = {"dynamic_axes": axes or None}
+    return Plan(replace(decoder, module=DecoderStep(model, encoded).eval()), call, Part(encoder, given, options))
+
+
+def _kept_axes(
+    encoder: nn.Module, given: Mapping[str, torch.Tensor], dynamic_axes: Mapping[str, Mapping[int, Any]]
+) -> dict[str, dict[int, str]]:
+    """Return the axes of what an encoder gives that follow the sizes of its inputs, found by running it longer."""
+    if not dynamic_axes:
+        return {}
+    longer = dict(given)
+    for name, sizes in dynamic_axes.items():
+        for axis in sizes:
+            longer[name] = torch.cat([longer[name], longer[name]], dim=axis)
+    with torch.no_grad():
+        before, after = encoder(**given), encoder(**longer)
+    return {
+        name: {axis: ENCODED for axis, size in enumerate(before[name].shape) if size != after[name].shape[axis]}
+        for name in before
+    }
+
+
+__all__ = ["ENCODED", "LOGITS", "TOKENS", "CrossAttention", "DecoderStep", "Part", "Plan", "plan_of"]

@@ -1,0 +1,126 @@
+"""The archives of a generating model, with the proof of what they generate."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from t2n_core.check.generation.check import check_generation
+from t2n_core.check.generation.outcome import GenerationOutcome
+from t2n_core.check.generation.reference import Prompts, continuations_of
+from t2n_core.check.outcome import Outcome
+from t2n_core.check.state_pairs import StatePair
+from t2n_core.check.tolerance import TractCheckTolerance
+from t2n_core.errors import InputError, engine_error
+from t2n_core.export.result import ExportResult
+from t2n_core.generative.parts import Plan
+from t2n_core.inference_target import TractNNEF
+
+
+@dataclass(frozen=True, slots=True)
+class GenerativeResult:
+    """The archives of a generating model in one folder."""
+
+    directory: Path
+    model: nn.Module
+    plan: Plan
+    decoder: ExportResult
+    encoder: ExportResult | None = None
+
+    @property
+    def parts(self) -> dict[str, ExportResult]:
+        """Return the archives by name, in the order in which they run."""
+        return {**({} if self.encoder is None else {"encoder": self.encoder}), "decoder": self.decoder}
+
+    @property
+    def state(self) -> tuple[StatePair, ...]:
+        """Return the decoder's state; it begins with nothing, and with zeros where nothing grows."""
+        return tuple(replace(pair, initial=np.zeros_like(pair.initial)) for pair in self.decoder.state)
+
+    def check_generation(
+        self,
+        prompts: Prompts = None,
+        steps: int = 32,
+        *,
+        tolerance: str | TractCheckTolerance | None = None,
+        timeout: float = 60.0,
+    ) -> GenerationOutcome:
+        """Run prompts and greedy steps in the target's engine, and compare each step with the model's own `generate`.
+
+        `prompts` is a number of random ones, or token numbers. Per step the token must be PyTorch's, and the logits
+        within the level. Raises InputError for prompts that the model cannot take.
+        """
+        target = self.decoder.target
+        level = TractCheckTolerance.parse(tolerance if tolerance is not None else target.check_io_tolerance)
+        if not isinstance(target, TractNNEF):
+            raise InputError(f"{target} has no sessions: tokens are generated in tract alone")
+        engine = target.engine()
+        fixed: dict[str, Any] = {}
+        if self.encoder is not None:
+            sample = self.encoder.samples[0]
+            reply = engine.run(self.encoder.archive, [sample.inputs], timeout=timeout)
+            if reply.status != "ok":
+                failed = engine_error(reply.status, reply.stage)(f"the encoder: {reply.message}")
+                common: dict[str, Any] = {"engine": f"{engine.name} {engine.version}", "required": level}
+                return GenerationOutcome(Outcome.from_error(failed, **common))
+            outputs = dict(zip(self.encoder.output_names, reply.outputs[0], strict=True))
+            fixed = {name: outputs[name] for name in self.decoder.input_names if name in outputs}
+        continuations, notes = continuations_of(self._generating(), prompts, steps)
+        continuations = [replace(one, fixed=fixed) for one in continuations]
+        return check_generation(
+            engine,
+            self.decoder.archive,
+            self.state,
+            continuations,
+            tolerance=level,
+            timeout=timeout,
+            notes=notes,
+        )
+
+    def assert_generation(
+        self,
+        prompts: Prompts = None,
+        steps: int = 32,
+        *,
+        tolerance: str | TractCheckTolerance | None = None,
+        timeout: float = 60.0,
+    ) -> GenerationOutcome:
+        """Run check_generation, and raise the T2NError of a failure (ParityError, EngineCrash, …)."""
+        __tracebackhide__ = True
+        return self.check_generation(prompts, steps, tolerance=tolerance, timeout=timeout).raise_for_failure()
+
+    def _generating(self) -> nn.Module:
+        """Return what generates from token numbers alone."""
+        if self.plan.encoder is None:
+            return self.model
+        return OfOneInput(self.model, self.plan.encoder.arguments)
+
+
+class OfOneInput(nn.Module):
+    """An encoder and decoder that is always given the same input, and so generates from the decoder's tokens."""
+
+    def __init__(self, model: Any, inputs: Mapping[str, torch.Tensor]) -> None:
+        super().__init__()
+        self.model, self.inputs = model, dict(inputs)
+        self.config = model.config.get_text_config(decoder=True)
+        self.generation_config = copy.copy(model.generation_config)
+
+    def generate(self, tokens: torch.Tensor, attention_mask: torch.Tensor, **options: Any) -> Any:
+        """Return what transformers' common `generate` does: that of Whisper adds tokens of its own."""
+        from transformers import GenerationMixin
+
+        generate: Any = GenerationMixin.generate
+        twin = copy.copy(self.model)  # what its own configuration adds to greedy steps is left out
+        twin.generation_config = copy.copy(self.generation_config)
+        twin.generation_config.decoder_start_token_id = int(tokens[0, 0])  # another one would come before the prompt
+        return generate(twin, **self.inputs, decoder_input_ids=tokens, **options)
+
+
+__all__ = ["GenerativeResult"]

@@ -1,0 +1,180 @@
+"""Models of transformers as folders of archives: what is written, what it generates, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from torch import nn
+
+from t2n_core import KhronosNNEF, TractNNEF
+from t2n_core.errors import InputError, ParityError
+from t2n_core.generative import GenerativeResult, export_generative
+
+TARGET = TractNNEF("0.23.9")
+SMALL: dict[str, Any] = {
+    "vocab_size": 61, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 6,
+    "num_key_value_heads": 3, "max_position_embeddings": 96, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+}  # fmt: skip
+
+
+def enlarged(model: nn.Module) -> Any:
+    """Return the model with weights whose tokens differ from step to step."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(3)
+    return model.eval()
+
+
+def llama() -> Any:
+    torch.manual_seed(0)
+    return enlarged(transformers.LlamaForCausalLM(transformers.LlamaConfig(**SMALL)))
+
+
+def windowed() -> Any:
+    torch.manual_seed(0)
+    config = transformers.Gemma3TextConfig(**SMALL, head_dim=4, sliding_window=5)
+    return enlarged(transformers.Gemma3ForCausalLM(config))
+
+
+def recurrent() -> Any:
+    torch.manual_seed(0)
+    config = transformers.MambaConfig(vocab_size=61, hidden_size=24, num_hidden_layers=2, state_size=6)
+    return enlarged(transformers.MambaForCausalLM(config))
+
+
+def with_encoder() -> Any:
+    torch.manual_seed(0)
+    config = transformers.T5Config(
+        vocab_size=61, d_model=24, d_kv=6, d_ff=40, num_layers=2, num_heads=4, decoder_start_token_id=0
+    )
+    return enlarged(transformers.T5ForConditionalGeneration(config))
+
+
+def test_a_decoder_is_one_archive_for_prompts_and_steps(tmp_path: Path) -> None:
+    model = llama()
+    result = export_generative(model, None, TARGET, tmp_path / "llama", batch="B")
+    assert str(result.decoder.range) == "B >= 1, P >= 0, S >= 1, P + S <= 96"
+    assert result.decoder.input_names[:3] == ["input_ids", "in_cache_key_0", "in_cache_value_0"]
+    assert result.decoder.output_names[:3] == ["outputs", "out_cache_key_0", "out_cache_value_0"]
+    found = result.assert_generation(steps=24)
+    assert found.tokens == "72/72"
+    assert {one.name for one in found.further if one.told == "pass"} == {
+        "prompt in chunks",
+        "prompt token by token",
+        "prompts in a batch",
+        "back to an earlier state",
+        "state held by the engine",
+    }
+    assert not list(tmp_path.glob(".*")), "scratch is left"
+
+
+def test_what_lies_beside_the_archive_is_enough_to_run_it(tmp_path: Path) -> None:
+    class Tokenizer:
+        def save_pretrained(self, folder: Path) -> None:
+            folder.mkdir()
+            (folder / "tokenizer.json").write_text("{}")
+
+    model = llama()
+    export_generative(model, None, TractNNEF("0.23.9", check_io=False), tmp_path / "llama", tokenizer=Tokenizer())
+    folder = tmp_path / "llama"
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["model_type"] == "llama"
+    assert manifest["tokens_per_step"] == "any"
+    assert manifest["scenarios"] == {"tg": "S == 1", "pp": "P == 0"}
+    assert [one["input"] for one in manifest["state"]][:2] == ["in_cache_key_0", "in_cache_value_0"]
+    assert json.loads((folder / "config.json").read_text())["vocab_size"] == 61
+    assert (folder / "tokenizer" / "tokenizer.json").exists()
+    engine = TARGET.engine()
+    shapes = {}
+    for file in sorted((folder / "tests").iterdir()):
+        arrays = np.load(file)
+        names = manifest["parts"]["decoder"]["inputs"]
+        reply = engine.run(folder / manifest["parts"]["decoder"]["archive"], [[arrays[name] for name in names]])
+        expected = [arrays[name] for name in manifest["parts"]["decoder"]["outputs"]]
+        for got, wanted in zip(reply.outputs[0], expected, strict=True):
+            np.testing.assert_allclose(got, wanted, atol=1e-4)
+        shapes[file.stem] = (arrays["in_cache_key_0"].shape[2], arrays["input_ids"].shape[1])
+    assert shapes == {"prompt_io": (0, 50), "prompt_with_past_io": (25, 25), "text_generation_io": (50, 1)}
+
+
+def test_tokens_past_a_sliding_window_are_right(tmp_path: Path) -> None:
+    result = export_generative(windowed(), None, TARGET, tmp_path / "gemma")
+    found = result.assert_generation(prompts=[list(range(1, 10))], steps=20)
+    assert found.tokens == "20/20"
+    assert not found.notes
+
+
+def test_a_recurrent_model_takes_one_token_a_step(tmp_path: Path) -> None:
+    result = export_generative(recurrent(), None, TARGET, tmp_path / "mamba")
+    assert result.decoder.graph.inputs[0].shape == (1, 1)
+    assert not any(pair.initial.any() for pair in result.state)
+    assert result.assert_generation(steps=12).tokens == "36/36"
+
+
+def test_an_encoder_gives_what_all_steps_look_at(tmp_path: Path) -> None:
+    example = {"input_ids": torch.randint(1, 61, (1, 7))}
+    axes = {"input_ids": {1: "L"}}
+    result = export_generative(with_encoder(), example, TARGET, tmp_path / "t5", dynamic_axes=axes)
+    assert list(result.parts) == ["encoder", "decoder"]
+    assert result.encoder is not None
+    assert set(result.encoder.output_names) <= set(result.decoder.input_names)
+    assert not any("cross" in name for name in result.decoder.output_names)
+    assert str(result.decoder.range) == "E >= 1, P >= 0, S >= 1"
+    assert result.assert_generation(steps=12).tokens == "36/36"
+
+
+def test_the_model_stays_as_it_is(tmp_path: Path) -> None:
+    model = llama()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    attributes = set(vars(model))
+    export_generative(model, torch.randint(1, 61, (1, 6)), TractNNEF("0.23.9", check_io=False), tmp_path / "llama")
+    assert set(vars(model)) == attributes
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+def test_an_archive_of_another_model_is_not_right(tmp_path: Path) -> None:
+    """The proof sees a cache that is dropped, and weights that are another model's."""
+    first = export_generative(llama(), None, TractNNEF("0.23.9", check_io=False), tmp_path / "one")
+    torch.manual_seed(5)
+    other = enlarged(transformers.LlamaForCausalLM(transformers.LlamaConfig(**SMALL)))
+    mixed = GenerativeResult(first.directory, other, first.plan, first.decoder)
+    with pytest.raises(ParityError, match="tokens are right"):
+        mixed.assert_generation(steps=4)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"example": torch.ones(1, 3, dtype=torch.int64)}, "the prompt has 3 tokens, an example needs 5"),
+        ({"example": [1, 2, 3]}, "the example is a list"),
+        ({"example": {"inputs_embeds": torch.ones(1, 6, 24)}}, "has no input_ids of shape"),
+        ({"target": KhronosNNEF()}, "tract alone has sizes that are free"),
+        ({"dynamic_axes": {"input_ids": {1: "S"}}}, "this model has none"),
+        ({"model": nn.Linear(3, 4).eval(), "example": torch.ones(1, 8, dtype=torch.int64)}, "takes no cache"),
+        ({"model": nn.Linear(3, 4).eval()}, "has no config to draw an example from"),
+        ({"model": nn.Linear(3, 4)}, "the model is in training mode"),
+    ],
+)
+def test_what_cannot_be_exported_is_refused(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"model": llama(), "example": None, "target": TARGET, **change}
+    model, example, target = (given.pop(name) for name in ("model", "example", "target"))
+    with pytest.raises(InputError, match=message):
+        export_generative(model, example, target, tmp_path / "out", **given)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        raise ParityError("wrong tokens")
+
+    monkeypatch.setattr(GenerativeResult, "assert_generation", fail)
+    with pytest.raises(ParityError):
+        export_generative(llama(), None, TARGET, tmp_path / "out")
+    assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""The reference of a generation, made by PyTorch: by `generate` of transformers, and by the steps of any other model."""
+"""References of a generation, made by PyTorch: by `generate` of transformers, or by the steps of any other model."""
 
 from __future__ import annotations
 

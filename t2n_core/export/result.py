@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from t2n_core.check.causes import with_causes
 from t2n_core.check.float64_recheck import recheck_in_float64
@@ -25,6 +25,7 @@ from t2n_core.rewriter.report import RewriteReport
 from t2n_core.torch_graph.capture.tracer import CapturedModel
 
 if TYPE_CHECKING:
+    from t2n_core.check.generation.outcome import GenerationOutcome
     from t2n_core.export.model import ModelExport
 
 
@@ -75,7 +76,7 @@ class ExportResult:
     @property
     def samples(self) -> list[Sample]:
         """Return inputs and the outputs of PyTorch with the weights that the archive holds. Raises InputError."""
-        return self.reference.samples(self.graph.sizes if self.graph.sizes.bounds else None, self._compressed)
+        return self.reference.samples(self.graph.sizes if self.graph.sizes.bounds else None, self.compressed)
 
     @property
     def range(self) -> SizeRange:
@@ -96,10 +97,11 @@ class ExportResult:
 
     def sample_at(self, sizes: Mapping[str, int]) -> Sample:
         """Return a sample at these sizes of all dynamic axes. Raises InputError if the model cannot run there."""
-        return self.reference.sample_at(sizes, self._compressed)
+        return self.reference.sample_at(sizes, self.compressed)
 
     @property
-    def _compressed(self) -> frozenset[str]:
+    def compressed(self) -> frozenset[str]:
+        """Return the labels of the weights that the archive holds in blocks."""
         variables = self.graph.variables()
         return frozenset(op.arguments["label"] for op, v in variables if isinstance(v.weight, Q40Weight))
 
@@ -150,6 +152,37 @@ class ExportResult:
         from t2n_core.check.streaming import check_streaming
 
         return check_streaming(self, pulse, tolerance, symbol=symbol, timeout=timeout)
+
+    def check_generation(
+        self,
+        prompts: Any = None,
+        steps: int = 32,
+        tolerance: str | TractCheckTolerance | None = None,
+        *,
+        model: Any = None,
+        timeout: float = 60.0,
+    ) -> GenerationOutcome:
+        """Generate token by token in the target's engine, and compare with the model's own; see
+        `t2n_core.check.generation`.
+
+        `prompts` is a number of random ones, or a list of tokens or tensors. `model` is asked for the reference in
+        place of the exported one. Raises InputError for an unknown level, or prompts that the model cannot take.
+        """
+        from t2n_core.check.generation.result_check import check_result
+
+        return check_result(self, prompts, steps, tolerance, model=model, timeout=timeout)
+
+    def assert_generation(
+        self,
+        prompts: Any = None,
+        steps: int = 32,
+        tolerance: str | TractCheckTolerance | None = None,
+        *,
+        model: Any = None,
+        timeout: float = 60.0,
+    ) -> GenerationOutcome:
+        """Run check_generation, and raise the T2NError of a failure (ParityError, EngineCrash, …)."""
+        return self.check_generation(prompts, steps, tolerance, model=model, timeout=timeout).raise_for_failure()
 
     def assert_parity(self, tolerance: str | TractCheckTolerance | None = None, *, timeout: float = 60.0) -> Outcome:
         """Run check_parity, and raise the T2NError of a failure (ParityError, EngineCrash, …)."""

@@ -6,5 +6,6 @@ decoding.py       an archive fed with tokens, step by step
 check.py          the loop over all prompts and steps
 further.py        chunks, batches, going back, state that the engine holds
 outcome.py        what came of it
+result_check.py   the check of an export, in the engine of its target
 first_wrong.py    the first wrong node of the first step that differs
 """

@@ -19,7 +19,7 @@ class Continuation:
     logits: Array
     """float[steps, vocabulary]; the first row is behind the prompt."""
     fixed: Mapping[str, Array] = field(default_factory=dict)
-    """Inputs that are the same in each step, by name, such as what an encoder gave; their first axis is the batch."""
+    """Inputs that are the same in each step, by name, such as what an encoder gave."""
 
     @property
     def steps(self) -> int:

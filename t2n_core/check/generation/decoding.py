@@ -58,6 +58,11 @@ class Decoder:
                 array = np.repeat(array.take([0], axis), rows, axis)
         return array
 
+    def _together(self, name: str, arrays: Sequence[Array]) -> Array:
+        """Return the rows of a fixed input, along the axis of the batch."""
+        axes = [axis for axis, size in enumerate(self.session.shapes[name]) if size == self.batch]
+        return np.concatenate(list(arrays), axes[0]) if axes and self.has_free_batch else arrays[0]
+
     def feed(self, ids: Array, fixed: Mapping[str, Array]) -> Array:
         """Return the logits behind the last of these tokens, `[batch, vocabulary]`. Raises EngineError, InputError."""
         logits = None
@@ -86,7 +91,7 @@ class Decoder:
         with `begin` it has gone in before, with so many tokens behind it. After a tie PyTorch's token is fed.
         """
         rows = list(given.values())
-        fixed = {name: np.concatenate([row.fixed[name] for row in rows]) for name in rows[0].fixed}
+        fixed = {name: self._together(name, [row.fixed[name] for row in rows]) for name in rows[0].fixed}
         end = min(row.steps for row in rows) if steps is None else min(begin + steps, *(row.steps for row in rows))
         if begin:
             parts = [np.array([[row.tokens[begin - 1]] for row in rows])]

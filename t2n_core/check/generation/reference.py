@@ -5,15 +5,24 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from t2n_core.check.generation.continuation import Continuation
+from t2n_core.check.sampling.sampler import tensors_of
 from t2n_core.errors import InputError
+from t2n_core.nnef.sizes.dims import Shape, is_static
+from t2n_core.op.compression import dequantised
 from t2n_core.rewriter.context import without_rewrites
 from t2n_core.torch_graph.ways_in.bfloat16 import without_bfloat16
+from t2n_core.torch_graph.ways_in.sources import Source
+
+if TYPE_CHECKING:
+    from t2n_core.export.result import ExportResult
 
 LENGTHS = (7, 7, 4)
 """Tokens of the prompts that are drawn: two go in one batch, one is of another length."""
@@ -23,40 +32,34 @@ _NEAR = 96
 """A window up to this size is filled by prompts that are drawn."""
 
 Generate = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+"""A function from a prompt `[1, S]` to the tokens `[steps]` behind it and the logits `[steps, vocabulary]` of each."""
 Prompts = int | Sequence[Any] | torch.Tensor | None
 
 
 def continuations_of(
-    model: nn.Module,
-    prompts: Prompts = None,
-    steps: int = 32,
-    *,
-    initial: Sequence[torch.Tensor] = (),
-    fixed: Mapping[str, torch.Tensor] | None = None,
-    vocabulary: int | None = None,
+    result: ExportResult, prompts: Prompts = None, steps: int = 32, *, model: nn.Module | None = None
 ) -> tuple[list[Continuation], list[str]]:
     """Return the greedy continuations of prompts, and notes on what they do not reach. The model is not changed.
 
-    `prompts` is a number of random ones, tensors of tokens `[S]` or `[B, S]`, or lists of tokens. A model with a
-    `generate` of transformers is asked by it, without any processing of logits and without an end of text. Another one
-    is called as `model(tokens, *fixed, *state)`, gives `(logits, *state)`, and begins with `initial`. A model in
-    bfloat16 is asked as a copy in float32, as it is exported.
+    `prompts` is a number of random ones, tensors of tokens `[S]` or `[B, S]`, or lists of tokens. `model`, else that of
+    the export, is asked by its `generate` of transformers, without any processing of logits and without an end of
+    text. Where it has none, or the archive takes further inputs, the exported model is called step by step, with its
+    state. The weights are those that the archive holds; bfloat16 is computed in float32.
 
     Raises:
         InputError: a prompt is empty or too long, or the model's `generate` is not greedy.
     """
     if steps < 1:
         raise InputError(f"steps={steps}: a generation has one step or more")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the export has said it
-        model, (initial, fixed) = without_bfloat16(model, [list(initial), dict(fixed or {})])
-    generate = _by_generate(model, steps) if hasattr(model, "generate") else _by_steps(model, steps, initial, fixed)
-    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in fixed.items()}
+    stepper = Stepper(result)
+    model = result.export.model if model is None else model
+    has_own = hasattr(model, "generate") and not stepper.fixed
     config = getattr(model, "config", None)
     window, most = _number(config, "sliding_window"), _number(config, "max_position_embeddings")
     found: list[Continuation] = []
     with torch.no_grad(), without_rewrites():
-        known = vocabulary or _vocabulary_of(model, [*fixed.values(), *initial])
+        generate = _by_generate(model, steps, _weights(result)) if has_own else _by_steps(stepper, steps)
+        known = _number(config, "vocab_size") or stepper.vocabulary()
         for prompt in _prompts(prompts, steps, window, known, found):
             if not prompt.shape[1]:
                 raise InputError("a prompt has one token or more")
@@ -64,15 +67,66 @@ def continuations_of(
                 raise InputError(
                     f"a prompt of {prompt.shape[1]} tokens and {steps} steps: the model takes {most} tokens"
                 )
-            tokens, logits = generate(prompt)
-            found.append(
-                Continuation(prompt.cpu().numpy(), tokens.cpu().numpy(), logits.detach().cpu().numpy(), arrays)
-            )
+            tokens, logits = (tensor.detach().cpu().numpy() for tensor in generate(prompt))
+            fixed = {name: tensor.detach().cpu().numpy() for name, tensor in stepper.fixed.items()}
+            found.append(Continuation(prompt.numpy(), tokens, logits, fixed))
     reached = max((one.prompt.shape[1] + one.steps for one in found), default=0)
     notes = []
     if window is not None and reached <= window:
         notes.append(f"no prompt with its {steps} steps passes the sliding window of {window} tokens")
     return found, notes
+
+
+class Stepper:
+    """An exported model that is called with one row of tokens and with its state, all by the names of the archive."""
+
+    def __init__(self, result: ExportResult) -> None:
+        """Take an export. Raises InputError if it has no tokens, or for fixed batches of several rows."""
+        self._result, self._inputs = result, result.reference.inputs
+        compressed = _weights(result)
+        source = result.reference.source
+        self._run = partial(source.run_with, compressed) if compressed else source.run
+        shapes = {value.name: value.shape for value in result.graph.inputs}
+        pairs = {pair.input: pair for pair in result.state}
+        regular = [name for name in result.input_names if name not in pairs]
+        if not regular or len(shapes[regular[0]]) != 2:
+            raise InputError(f"the first input of this archive is no batch of tokens: {', '.join(regular) or 'none'}")
+        self.tokens, *others = regular
+        self._batch = shapes[self.tokens][0]
+        if self._batch != 1 and is_static((self._batch,)):
+            raise InputError(f"the archive takes batches of {self._batch}, and prompts come one by one")
+        examples = dict(zip(self._inputs.names, self._inputs.tensors, strict=True))
+        self.fixed = {name: self._row(examples[name], shapes[name]) for name in others}
+        """Inputs that are the same in each step: those of the example."""
+        self.initial = {
+            name: self._row(torch.from_numpy(np.array(pair.initial)), shapes[name]) for name, pair in pairs.items()
+        }
+        """The state before the first step, by the name of its input."""
+
+    def _row(self, tensor: torch.Tensor, shape: Shape) -> torch.Tensor:
+        """Return the first row of a tensor, along each axis that is the batch."""
+        for axis, size in enumerate(shape):
+            if size == self._batch and not is_static((size,)):
+                tensor = tensor.narrow(axis, 0, 1)
+        return tensor.detach()
+
+    def vocabulary(self) -> int:
+        """Return the number of logits behind one token."""
+        return int(self.step(torch.zeros(1, 1, dtype=torch.int64), self.initial)[0].shape[-1])
+
+    def step(
+        self, ids: torch.Tensor, state: Mapping[str, torch.Tensor]
+    ) -> tuple[torch.Tensor, dict[str, torch.Tensor], list[torch.Tensor]]:
+        """Return the logits behind the last of these tokens, the next state by its inputs, and all outputs."""
+        given = {**self.fixed, **state, self.tokens: ids}
+        examples = zip(self._inputs.names, self._inputs.tensors, strict=True)
+        tensors = [given.get(name, example) for name, example in examples]
+        args, kwargs = self._inputs.replaced([tensor.clone() for tensor in tensors])
+        outputs = tensors_of(self._run(args, kwargs))
+        named = dict(zip(self._result.output_names, outputs, strict=True))
+        following = {pair.input: named.pop(pair.output) for pair in self._result.state}
+        logits = next(iter(named.values()))
+        return logits if logits.ndim == 2 else logits[:, -1], following, outputs
 
 
 def _prompts(
@@ -96,23 +150,22 @@ def _prompts(
         yield torch.randint(0, vocabulary, (1, size), generator=generator)
 
 
-def _by_generate(model: Any, steps: int) -> Generate:
+def _by_generate(model: Any, steps: int, weights: Mapping[str, torch.Tensor]) -> Generate:
     """Return the model's own `generate`, greedy, of exactly so many tokens."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the export has said it
+        model, _ = without_bfloat16(model, [])
     own = model.generation_config
     kept = {name: getattr(own, name, None) for name in ("bos_token_id", "decoder_start_token_id")}
     twin = copy.copy(model)  # its parts are the model's own
     twin.generation_config = type(own)(do_sample=False, num_beams=1, use_cache=True, pad_token_id=0, **kept)
+    source = Source(twin, "generate")
 
     def generate(prompt: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        answer = twin.generate(
-            prompt,
-            attention_mask=torch.ones_like(prompt),
-            max_new_tokens=steps,
-            output_logits=True,
-            return_dict_in_generate=True,
-        )
-        tokens = answer.sequences[0, prompt.shape[1] :]
-        logits = torch.cat(answer.logits)
+        options: dict[str, Any] = {"max_new_tokens": steps, "output_logits": True, "return_dict_in_generate": True}
+        options["attention_mask"] = torch.ones_like(prompt)
+        answer = source.run_with(weights, (prompt,), options) if weights else source.run((prompt,), options)
+        tokens, logits = answer.sequences[0, prompt.shape[1] :], torch.cat(answer.logits)
         if len(tokens) != steps or not torch.equal(logits.argmax(-1), tokens):
             raise InputError(f"`generate` of {type(model).__name__} does not take the token of the largest logit")
         return tokens, logits
@@ -120,39 +173,31 @@ def _by_generate(model: Any, steps: int) -> Generate:
     return generate
 
 
-def _by_steps(
-    model: nn.Module, steps: int, initial: Sequence[torch.Tensor], fixed: Mapping[str, torch.Tensor]
-) -> Generate:
+def _by_steps(stepper: Stepper, steps: int) -> Generate:
     def generate(prompt: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        state, tokens, logits = [tensor.clone() for tensor in initial], [], []
-        ids = prompt
+        ids, state, logits = prompt, stepper.initial, []
         for _ in range(steps):
-            answer, *state = model(ids, *fixed.values(), *state)
-            logits.append((answer if answer.ndim == 2 else answer[:, -1])[0])
-            tokens.append(logits[-1].argmax())
-            ids = tokens[-1].reshape(1, 1)
-        return torch.stack(tokens), torch.stack(logits)
+            last, state, _ = stepper.step(ids, state)
+            logits.append(last[0])
+            ids = last.argmax(-1, keepdim=True)
+        return torch.stack(logits).argmax(-1), torch.stack(logits)
 
     return generate
+
+
+def _weights(result: ExportResult) -> dict[str, torch.Tensor]:
+    """Return the weights that the archive holds in blocks, as they come out of these."""
+    return {label: dequantised(result.reference.source.weights[label]) for label in result.compressed}
 
 
 def _number(config: Any, name: str) -> int | None:
     """Return a number of a model's configuration, or of its part for text; None if it has none."""
     for part in (config, getattr(config, "text_config", None)):
         value = getattr(part, name, None)
-        if (
-            isinstance(value, int)
-            and value > 0
-            and (name != "sliding_window" or getattr(part, "use_sliding_window", True))
-        ):
+        used = name != "sliding_window" or getattr(part, "use_sliding_window", True)
+        if isinstance(value, int) and value > 0 and used:
             return value
     return None
 
 
-def _vocabulary_of(model: nn.Module, others: Sequence[torch.Tensor]) -> int:
-    """Return the number of tokens that a model knows: what it says, or the size of its logits."""
-    known = _number(getattr(model, "config", None), "vocab_size")
-    return known or int(model(torch.zeros(1, 1, dtype=torch.int64), *others)[0].shape[-1])
-
-
-__all__ = ["LENGTHS", "continuations_of"]
+__all__ = ["LENGTHS", "Prompts", "Stepper", "continuations_of"]

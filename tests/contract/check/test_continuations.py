@@ -1,8 +1,10 @@
-"""The reference of a generation, made by PyTorch: `generate` of transformers, and the steps of any other model."""
+"""References of a generation, made by PyTorch: by `generate` of transformers, or by the steps of any other model."""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +14,13 @@ from torch import nn
 
 from t2n_core.check.generation.reference import LENGTHS, continuations_of
 from t2n_core.errors import InputError
+from t2n_core.export.model import ModelExport
+from t2n_core.export.result import ExportResult
+from t2n_core.inference_target import TractNNEF
 from tests.nets import TinyDecoder
 
-INITIAL = (torch.zeros(1, 1, 0, 8), torch.zeros(1, 1, 0, 8))
+STATE = {"keys": 1, "values": 2}
+Export = Callable[[nn.Module], ExportResult]
 
 
 def decoder() -> TinyDecoder:
@@ -25,42 +31,48 @@ def decoder() -> TinyDecoder:
     return net
 
 
-def test_steps_with_a_cache_are_the_whole_computed_at_once() -> None:
+@pytest.fixture
+def export_of(tmp_path: Path) -> Callable[[nn.Module], ExportResult]:
+    def export(net: nn.Module) -> ExportResult:
+        call = {"tokens": torch.randint(0, 23, (1, 3)), **{name: torch.randn(1, 1, 5, 8) for name in STATE}}
+        made = ModelExport(net, call, state=STATE, dynamic_axes={"tokens": {1: "S"}})
+        return made.to(TractNNEF("0.23.9", check_io=False), tmp_path / "model.nnef.tar")
+
+    return export
+
+
+def test_steps_with_a_cache_are_the_whole_computed_at_once(export_of: Export) -> None:
     net = decoder()
-    found, notes = continuations_of(net, [[4, 1, 7], torch.tensor([[2, 2], [9, 0]])], 5, initial=INITIAL)
+    found, notes = continuations_of(export_of(net), [[4, 1, 7], torch.tensor([[2, 2], [9, 0]])], 5)
     assert notes == []
     assert [one.prompt.tolist() for one in found] == [[[4, 1, 7]], [[2, 2]], [[9, 0]]]
     for one in found:
         ids = torch.from_numpy(one.prompt)
         for token, logits in zip(one.tokens, one.logits, strict=True):
-            whole = net(ids, *INITIAL)[0][0, -1]
+            whole = net(ids, torch.zeros(1, 1, 0, 8), torch.zeros(1, 1, 0, 8))[0][0, -1]
             torch.testing.assert_close(torch.from_numpy(logits), whole)
             assert whole.argmax() == token
             ids = torch.cat([ids, torch.tensor([[token]])], 1)
 
 
-def test_prompts_are_drawn_until_the_tokens_differ() -> None:
-    class Constant(TinyDecoder):
-        calls = 0
-
-        def forward(self, tokens: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> Any:
-            _, *state = super().forward(tokens, keys, values)
-            self.calls += tokens.shape[1] > 1
-            return (torch.eye(23)[3 if self.calls < 6 else 5].reshape(1, 1, 23), *state)
-
-    found, _ = continuations_of(Constant().eval(), None, 4, initial=INITIAL)
-    assert len(found) == 6
-    assert [one.prompt.shape[1] for one in found] == [*LENGTHS, *LENGTHS]
-    again, _ = continuations_of(decoder(), 2, 4, initial=INITIAL)
+def test_prompts_are_drawn_until_the_tokens_differ(export_of: Export) -> None:
+    net = decoder()
+    with torch.no_grad():
+        net.head.bias[3] = 20.0
+    found, _ = continuations_of(export_of(net), None, 4)
+    assert {int(token) for one in found for token in one.tokens} == {3}
+    assert [one.prompt.shape[1] for one in found] == [*LENGTHS] * 4
+    again, _ = continuations_of(export_of(decoder()), 2, 4)
     assert len(again) == 2
     assert (again[0].prompt == found[0].prompt).all(), "the same prompts in every session"
 
 
-def test_a_window_is_passed_or_named() -> None:
+def test_a_window_is_passed_or_named(export_of: Export) -> None:
     net = decoder()
+    result = export_of(net)
     for window, note in ((20, []), (500, ["no prompt with its 5 steps passes the sliding window of 500 tokens"])):
         net.config = SimpleNamespace(vocab_size=23, sliding_window=window)
-        found, notes = continuations_of(net, None, 5, initial=INITIAL)
+        found, notes = continuations_of(result, None, 5)
         assert notes == note
         assert (max(one.prompt.shape[1] for one in found) + 5 > window) == (not note)
 
@@ -74,11 +86,11 @@ def test_a_window_is_passed_or_named() -> None:
         ([[]], 5, "a prompt has one token or more"),
     ],
 )
-def test_prompts_that_cannot_be(prompts: Any, steps: int, reason: str) -> None:
+def test_prompts_that_cannot_be(prompts: Any, steps: int, reason: str, export_of: Export) -> None:
     net = decoder()
     net.config = SimpleNamespace(vocab_size=23, max_position_embeddings=64)
     with pytest.raises(InputError, match=reason):
-        continuations_of(net, prompts, steps, initial=INITIAL)
+        continuations_of(export_of(net), prompts, steps)
 
 
 @pytest.fixture
@@ -93,12 +105,12 @@ def llama() -> Any:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_generate_of_transformers(llama: Any, dtype: torch.dtype) -> None:
+def test_generate_of_transformers(llama: Any, dtype: torch.dtype, export_of: Export) -> None:
     """Its end of text, its padding (0 is in a prompt) and its settings play no part."""
     model = llama.to(dtype)
     model.generation_config.repetition_penalty = 9.0
     before = model.generation_config.to_dict()
-    found, _ = continuations_of(model, [[5, 0, 23, 8], [1, 2]], 9)
+    found, _ = continuations_of(export_of(decoder()), [[5, 0, 23, 8], [1, 2]], 9, model=model)
     assert model.generation_config.to_dict() == before
     exact = model.float() if dtype is torch.bfloat16 else model
     for one in found:

@@ -1,0 +1,52 @@
+"""The check of an exported model that generates, in the engine of its target."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from torch import nn
+
+from t2n_core.check.generation.check import check_generation
+from t2n_core.check.generation.outcome import GenerationOutcome
+from t2n_core.check.generation.reference import Prompts, continuations_of
+from t2n_core.check.outcome import Outcome, Stage
+from t2n_core.check.tolerance import TractCheckTolerance
+from t2n_core.engine.pool import TractRunner
+from t2n_core.errors import InputError
+
+if TYPE_CHECKING:
+    from t2n_core.export.result import ExportResult
+
+
+def check_result(
+    result: ExportResult,
+    prompts: Prompts = None,
+    steps: int = 32,
+    tolerance: str | TractCheckTolerance | None = None,
+    *,
+    model: nn.Module | None = None,
+    timeout: float = 60.0,
+) -> GenerationOutcome:
+    """Return the outcome of generating so many tokens behind each prompt.
+
+    `prompts` and `model` are those of `continuations_of`; `timeout` is in seconds for each step.
+
+    Raises:
+        InputError: an unknown level, prompts that the model cannot take, or a target without an engine that generates.
+    """
+    level = TractCheckTolerance.parse(tolerance if tolerance is not None else result.target.check_io_tolerance)
+    try:
+        engine = result.target.engine()
+    except Exception as cause:
+        return GenerationOutcome(Outcome.from_error(cause, Stage.SETUP))
+    if not isinstance(engine, TractRunner):
+        raise InputError(f"{engine.name} keeps no archive loaded, and generates nothing: tract does")
+    continuations, notes = continuations_of(result, prompts, steps, model=model)
+    found = check_generation(
+        engine, result.archive, result.state, continuations, tolerance=level, timeout=timeout, notes=notes
+    )
+    return replace(found, outcome=found.outcome.with_times(result.times))
+
+
+__all__ = ["check_result"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -21,25 +22,47 @@ LOWEST = float(np.finfo(np.float32).min)
 
 
 # ---------------------------------------------------------------------------------------------------- masked softmax
-def _softmax(g: Emitter, scores: Value, allowed: Value | None) -> Value:
-    """Return the softmax over the allowed elements of the last axis; a row without any is zero, as in PyTorch."""
+def _softmax(g: Emitter, scores: Value, allowed: Value | None, *, is_open: bool = False) -> Value:
+    """Return the softmax over the allowed elements of the last axis; a row without any is zero, as in PyTorch.
+
+    `is_open` says that no row is without: a mask of numbers, made once for all that share it, is then added.
+    """
     axes = [scores.rank - 1]
+    if allowed is not None and is_open:
+        scores, allowed = g.add(scores, _added(g, allowed, scores.dtype)), None
     if allowed is None:
         return g.softmax(scores, axes=axes)
     kept = g.softmax(g.select(allowed, scores, LOWEST), axes=axes)
     return g.select(allowed, kept, 0.0)
 
 
+def _added(g: Emitter, allowed: Value, dtype: np.dtype[Any]) -> Value:
+    """Return zero where a mask allows, else the lowest number."""
+    numbers, lowest = known(allowed), float(np.finfo(dtype).min)
+    if numbers is not None:
+        return g.constant(np.where(numbers, 0.0, lowest).astype(dtype))
+    zero = g.constant(np.zeros((1,) * allowed.rank, dtype))
+    return g.select(allowed, zero, lowest)
+
+
+def _is_open(g: Emitter, mask: Value) -> bool:
+    """Return whether a mask is known to leave every row an element: true, or a finite number."""
+    numbers = known(mask)
+    if numbers is None:
+        return mask in g.open_masks
+    return bool((numbers if mask.dtype == BOOL else np.isfinite(numbers)).any(axis=-1).all())
+
+
 def _additive(g: Emitter, scores: Value, mask: Value) -> Value:
     """Return the softmax of scores + mask. Minus infinity forbids an element; a row of it becomes zero."""
     numbers = known(mask)
-    mask = g.cast(mask, FLOAT32)
-    total = g.add(scores, mask)
-    if numbers is not None and not np.isneginf(numbers).any():
-        return _softmax(g, total, None)
+    if _is_open(g, mask):
+        low = g.max(g.cast(mask, FLOAT32), LOWEST) if numbers is None else g.constant(_finite(numbers, LOWEST))
+        return g.softmax(g.add(scores, low), axes=[scores.rank - 1])
     if numbers is not None:
-        return _softmax(g, g.add(scores, g.constant(_finite(numbers))), g.constant(~np.isneginf(numbers)))
-    powers, sums = _powers(g, total, g.ge(mask, LOWEST))
+        return _softmax(g, g.add(scores, g.constant(_finite(numbers, 0.0))), g.constant(~np.isneginf(numbers)))
+    mask = g.cast(mask, FLOAT32)
+    powers, sums = _powers(g, g.add(scores, mask), g.ge(mask, LOWEST))
     return g.div(powers, g.select(g.gt(sums, 0.0), sums, 1.0))
 
 
@@ -51,8 +74,8 @@ def _powers(g: Emitter, scores: Value, allowed: Value) -> tuple[Value, Value]:
     return powers, g.sum_reduce(powers, axes=axes)
 
 
-def _finite(numbers: np.ndarray) -> np.ndarray:
-    return np.where(np.isneginf(numbers), 0.0, numbers).astype(np.float32)
+def _finite(numbers: np.ndarray, forbidden: float) -> np.ndarray:
+    return np.where(np.isneginf(numbers), forbidden, numbers).astype(np.float32)
 
 
 def _causal(g: Emitter, rows: Dim, columns: Dim) -> Value:
@@ -183,13 +206,14 @@ def _attend(
     query, key, value = (g.lift(v, rank) for v in (query, key, value))
     scores = _scores(g, query, key, scale)
     if is_causal:
-        weights = _softmax(g, scores, g.lift(_causal(g, query.shape[-2], key.shape[-2]), rank))
+        causal = g.lift(_causal(g, query.shape[-2], key.shape[-2]), rank)
+        weights = _softmax(g, scores, causal, is_open=True)  # the first key is everyone's
     elif mask is None:
         weights = _softmax(g, scores, None)
     elif mask.dtype == BOOL:
-        weights = _softmax(g, scores, g.lift(mask, rank))
+        weights = _softmax(g, scores, g.lift(mask, rank), is_open=_is_open(g, mask))
     else:
-        weights = _additive(g, scores, g.lift(mask, rank))
+        weights = _additive(g, scores, mask)
     return g.matmul(weights, value)
 
 

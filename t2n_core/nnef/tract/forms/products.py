@@ -1,4 +1,4 @@
-"""Products whose second operand repeats its matrices, as the keys and values of grouped heads are repeated."""
+"""Products of matrices that a graph repeats, as it does the keys and values of grouped heads."""
 
 from __future__ import annotations
 
@@ -32,6 +32,14 @@ def matmul(g: TractEmitter, A: Value, B: Value, **turned: Any) -> Value:  # noqa
     rows = g.reshape_to(A, (*stacks, repeats.distinct, as_dim(repeats.times * length), width))
     found = g.one("matmul", rows, _without_repeats(g, B), **turned)
     return g.reshape_to(found, (*found.shape[:-3], heads, length, found.shape[-1]))
+
+
+def attention(g: TractEmitter, q: Value, k: Value, v: Value, **given: Any) -> Value:
+    """Write the engine's attention, in which heads of queries share keys and values that are not repeated."""
+    both = _repeats(k), _repeats(v)
+    if q.rank == 4 and both[0] is not None and both[0] == both[1]:
+        k, v = _without_repeats(g, k), _without_repeats(g, v)
+    return g.one("tract_transformers_sdpa", q, k, v, **given)
 
 
 def _repeats(value: Value) -> _Repeats | None:
@@ -86,6 +94,6 @@ def _without_repeats(g: TractEmitter, value: Value) -> Value:
     return g.reshape_to(once, (*value.shape[:-3], repeats.distinct, *value.shape[-2:]))
 
 
-FORMS = {"matmul": matmul}
+FORMS = {"matmul": matmul, "tract_transformers_sdpa": attention}
 
 __all__ = ["FORMS"]

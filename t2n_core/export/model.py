@@ -38,6 +38,7 @@ from t2n_core.torch_graph.capture.own_run import refusal_of_example
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph, TorchOp
 from t2n_core.torch_graph.simplify.norms import fold_norms
+from t2n_core.torch_graph.simplify.open_masks import open_masks
 from t2n_core.torch_graph.simplify.passes import simplify
 from t2n_core.torch_graph.sizes.declared_axes import DynamicAxes, normalise
 from t2n_core.torch_graph.sizes.state_axes import with_state_axes
@@ -196,7 +197,8 @@ class ModelExport:
             wanted = (op.kind, target.spec, target.writing)
             return rules.find(*wanted) is ours.find(*wanted)
 
-        return fold_norms(simple, is_plain)
+        simple = fold_norms(simple, is_plain)
+        return replace(simple, open_masks=open_masks(simple))
 
     def _lower(self, target: InferenceTarget) -> tuple[Graph, RewriteReport]:
         selection, session = self._selection(target), self._session(target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from t2n_core.inference_target import InferenceTarget
@@ -62,8 +63,12 @@ def _choices(target: InferenceTarget, graph: Graph) -> Iterator[str]:
     elif "weight_compression" in ineffective:
         ineffective.discard("compresses_embeddings")
     for choice, (option, reason) in _REASONS.items():
+        declined = Counter(graph.declined.get(choice, ()))
+        told = "; ".join(f"{why}{f' ({count} times)' if count > 1 else ''}" for why, count in declined.items())
         if choice in ineffective:
-            yield f"{option} had no effect: {_lack(choice, target.spec) or reason}"
+            yield f"{option} had no effect: {_lack(choice, target.spec) or reason}{f': {told}' if told else ''}"
+        elif declined:
+            yield f"{option} had an effect in part: {told}"
 
 
 def _lack(choice: str, spec: Spec) -> str:

@@ -63,8 +63,8 @@ class TractNNEF(InferenceTarget):
         force_norm_in_f32: a batch norm of float16 is computed in float32 too. Layer, group, instance and RMS norms
             always are, as in PyTorch.
         reify_sdpa_operator: attention as `tract_transformers_sdpa`, from 0.22.0 on. Where that operator cannot express
-            the call, or would be wrong (a query without a key, masks that are computed, an oblong causal mask), the
-            formula is written as without the option.
+            the call, or would be wrong (a mask that is not shown to leave every query a key, an oblong causal mask),
+            the formula is written as without the option, and the result's notes say why.
         upsample_with_debox: nearest upsampling by whole factors as one `debox`, from 0.23.0 on.
         weight_compression: `q4_0` stores the weights of linear layers in blocks of 32 numbers of 4 bits with a scale,
             4.5 bits each (from 0.21.6 on, in the layout that the version reads: it changed in 0.21.11);

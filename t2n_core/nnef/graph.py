@@ -129,6 +129,8 @@ class Graph:
     """Written only when a user asks for them (tract's `properties` fragment)."""
     effects: set[str] = field(default_factory=set)
     """The fields of WritingOptions that decided the form of a statement."""
+    declined: dict[str, list[str]] = field(default_factory=dict)
+    """Field of WritingOptions -> for each torch operator that it was meant for and did not reach, the reason."""
 
     def variables(self) -> Iterator[tuple[Operation, Value]]:
         """Yield the `variable` statements with their values, in order."""

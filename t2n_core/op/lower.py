@@ -135,6 +135,8 @@ class _Lowering:
                 continue
             self._check(value, wanted, f"result {index}" if len(results) > 1 else "result")
             self.values[id(variable)] = value
+            if id(variable) in self.graph.open_masks:
+                self.g.open_masks.add(value)
 
     def _check(self, value: Value, expected: Expected, place: str) -> None:
         """Raise LowerError if a rule's result has another shape or dtype than the captured one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -21,25 +22,47 @@ LOWEST = float(np.finfo(np.float32).min)
 
 
 # ---------------------------------------------------------------------------------------------------- masked softmax
-def _softmax(g: Emitter, scores: Value, allowed: Value | None) -> Value:
-    """Return the softmax over the allowed elements of the last axis; a row without any is zero, as in PyTorch."""
+def _softmax(g: Emitter, scores: Value, allowed: Value | None, *, is_open: bool = False) -> Value:
+    """Return the softmax over the allowed elements of the last axis; a row without any is zero, as in PyTorch.
+
+    `is_open` says that no row is without: a mask of numbers, made once for all that share it, is then added.
+    """
     axes = [scores.rank - 1]
+    if allowed is not None and is_open:
+        scores, allowed = g.add(scores, _added(g, allowed, scores.dtype)), None
     if allowed is None:
         return g.softmax(scores, axes=axes)
     kept = g.softmax(g.select(allowed, scores, LOWEST), axes=axes)
     return g.select(allowed, kept, 0.0)
 
 
+def _added(g: Emitter, allowed: Value, dtype: np.dtype[Any]) -> Value:
+    """Return zero where a mask allows, else the lowest number."""
+    numbers, lowest = known(allowed), float(np.finfo(dtype).min)
+    if numbers is not None:
+        return g.constant(np.where(numbers, 0.0, lowest).astype(dtype))
+    zero = g.constant(np.zeros((1,) * allowed.rank, dtype))
+    return g.select(allowed, zero, lowest)
+
+
+def _is_open(g: Emitter, mask: Value) -> bool:
+    """Return whether a mask is known to leave every row an element: true, or a finite number."""
+    numbers = known(mask)
+    if numbers is None:
+        return mask in g.open_masks
+    return bool((numbers if mask.dtype == BOOL else np.isfinite(numbers)).any(axis=-1).all())
+
+
 def _additive(g: Emitter, scores: Value, mask: Value) -> Value:
     """Return the softmax of scores + mask. Minus infinity forbids an element; a row of it becomes zero."""
     numbers = known(mask)
-    mask = g.cast(mask, FLOAT32)
-    total = g.add(scores, mask)
-    if numbers is not None and not np.isneginf(numbers).any():
-        return _softmax(g, total, None)
+    if _is_open(g, mask):
+        low = g.max(g.cast(mask, FLOAT32), LOWEST) if numbers is None else g.constant(_finite(numbers, LOWEST))
+        return g.softmax(g.add(scores, low), axes=[scores.rank - 1])
     if numbers is not None:
-        return _softmax(g, g.add(scores, g.constant(_finite(numbers))), g.constant(~np.isneginf(numbers)))
-    powers, sums = _powers(g, total, g.ge(mask, LOWEST))
+        return _softmax(g, g.add(scores, g.constant(_finite(numbers, 0.0))), g.constant(~np.isneginf(numbers)))
+    mask = g.cast(mask, FLOAT32)
+    powers, sums = _powers(g, g.add(scores, mask), g.ge(mask, LOWEST))
     return g.div(powers, g.select(g.gt(sums, 0.0), sums, 1.0))
 
 
@@ -51,8 +74,8 @@ def _powers(g: Emitter, scores: Value, allowed: Value) -> tuple[Value, Value]:
     return powers, g.sum_reduce(powers, axes=axes)
 
 
-def _finite(numbers: np.ndarray) -> np.ndarray:
-    return np.where(np.isneginf(numbers), 0.0, numbers).astype(np.float32)
+def _finite(numbers: np.ndarray, forbidden: float) -> np.ndarray:
+    return np.where(np.isneginf(numbers), forbidden, numbers).astype(np.float32)
 
 
 def _causal(g: Emitter, rows: Dim, columns: Dim) -> Value:
@@ -109,15 +132,14 @@ def reified_attention(
 ) -> Value:
     """Write attention as the engine's own operator if that computes this call right, else as the formula.
 
-    Its causal mask serves square scores only, and a mask must be known and leave every query a key: a query without a
-    key is NaN there and zero in PyTorch.
+    Its causal mask serves square scores only, and a mask must leave every query a key: a query without a key is NaN
+    there and zero in PyTorch.
     """
-    mask = None if attn_mask is None else _additive_weight(g, attn_mask, query, key)
-    square = same(query.shape[-2], key.shape[-2])
-    if dropout_p > 0 or (attn_mask is not None and mask is None) or (is_causal and not square):
+    refused = _refusal(g, query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
+    if refused:
+        g.graph.declined.setdefault("reify_sdpa", []).append(refused)
         return _formula(g, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
-    if not _reifiable(query, key, value, enable_gqa):
-        return _formula(g, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    mask = None if attn_mask is None else _numbers_to_add(g, attn_mask, query)
     scale = 1.0 / math.sqrt(int(query.shape[-1])) if scale is None else scale
     return _reified(g, query, key, value, mask, is_causal, scale)
 
@@ -149,31 +171,48 @@ def _reified(
 _formula = scaled_dot_product_attention
 
 
-def _reifiable(query: Value, key: Value, value: Value, enable_gqa: bool) -> bool:
-    """Return True for inputs of rank 3 or 4 with one batch size, one known head width and known numbers of heads."""
+def _refusal(
+    g: Emitter,
+    query: Value,
+    key: Value,
+    value: Value,
+    mask: Value | None,
+    dropout_p: float,
+    is_causal: bool,
+    enable_gqa: bool,
+) -> str:
+    """Return why the engine's operator does not compute a call; empty if it does."""
     shapes = [v.shape for v in (query, key, value)]
-    if query.dtype not in (FLOAT16, FLOAT32) or {len(s) for s in shapes} not in ({3}, {4}):
-        return False
-    if not isinstance(query.shape[-1], int):
-        return False
-    if not all(same(s[0], shapes[0][0]) and same(s[-1], shapes[0][-1]) for s in shapes):
-        return False
-    if query.rank == 3:
-        return not enable_gqa
+    ranks = {len(s) for s in shapes}
+    if dropout_p > 0 or query.dtype not in (FLOAT16, FLOAT32):
+        return "it drops out" if dropout_p > 0 else f"its numbers are {query.dtype}"
+    if is_causal and not same(query.shape[-2], key.shape[-2]):
+        return "it is causal with other numbers of queries than keys"
+    if ranks not in ({3}, {4}) or (query.rank == 3 and enable_gqa):
+        return "its inputs are not of rank 4, or of rank 3 without groups"
+    if not isinstance(query.shape[-1], int) or not all(same(s[-1], query.shape[-1]) for s in shapes):
+        return "its heads have no known width, or several"
+    if not all(same(s[0], query.shape[0]) for s in shapes):
+        return "its inputs are of several batch sizes"
     heads = [s[1] for s in shapes]
-    return all(isinstance(count, int) for count in heads) and (enable_gqa or len(set(heads)) == 1)
+    if query.rank == 4 and not (all(isinstance(h, int) for h in heads) and (enable_gqa or len(set(heads)) == 1)):
+        return "its inputs have several numbers of heads, or unknown ones"
+    if mask is None:
+        return ""
+    if mask.shape[-2:] != (query.shape[-2], key.shape[-2]) or mask.rank > query.rank:
+        return "its mask has not the shape of the scores"
+    return "" if _is_open(g, mask) else "nothing shows that its mask leaves every query a key"
 
 
-def _additive_weight(g: Emitter, mask: Value, query: Value, key: Value) -> Value | None:
-    """Return a known mask as numbers to add, in the rank of the scores; None for a mask that cannot be used."""
+def _numbers_to_add(g: Emitter, mask: Value, query: Value) -> Value:
+    """Return an open mask as numbers to add, in the rank and dtype of the queries."""
     numbers = known(mask)
-    if numbers is None or mask.shape[-2:] != (query.shape[-2], key.shape[-2]) or mask.rank > query.rank:
-        return None
-    added = np.where(numbers, 0.0, -np.inf) if mask.dtype == BOOL else numbers
-    if np.isneginf(added).all(axis=-1).any():
-        return None
-    added = added.reshape((1,) * (query.rank - mask.rank) + added.shape)
-    return g.constant(added.astype(query.dtype))
+    if numbers is not None:
+        added = np.where(numbers, 0.0, -np.inf) if mask.dtype == BOOL else numbers
+        return g.constant(added.reshape((1,) * (query.rank - mask.rank) + added.shape).astype(query.dtype))
+    if mask.dtype == BOOL:
+        return _added(g, g.lift(mask, query.rank), query.dtype)
+    return g.cast(g.lift(mask, query.rank), query.dtype)
 
 
 def _attend(
@@ -183,13 +222,14 @@ def _attend(
     query, key, value = (g.lift(v, rank) for v in (query, key, value))
     scores = _scores(g, query, key, scale)
     if is_causal:
-        weights = _softmax(g, scores, g.lift(_causal(g, query.shape[-2], key.shape[-2]), rank))
+        causal = g.lift(_causal(g, query.shape[-2], key.shape[-2]), rank)
+        weights = _softmax(g, scores, causal, is_open=True)  # the first key is everyone's
     elif mask is None:
         weights = _softmax(g, scores, None)
     elif mask.dtype == BOOL:
-        weights = _softmax(g, scores, g.lift(mask, rank))
+        weights = _softmax(g, scores, g.lift(mask, rank), is_open=_is_open(g, mask))
     else:
-        weights = _additive(g, scores, g.lift(mask, rank))
+        weights = _additive(g, scores, mask)
     return g.matmul(weights, value)
 
 

@@ -102,6 +102,8 @@ class TorchModuleIRGraph:
     """Size expressions of PyTorch and ours, both ways."""
     compressible: frozenset[str] = frozenset()
     """Labels of the weights that may be stored in blocks; said of the whole model, before constants are folded."""
+    open_masks: frozenset[int] = frozenset()
+    """Identities of the masks of attention that are shown to leave every query a key."""
 
     def copy(self) -> TorchModuleIRGraph:
         """Return a graph of the same tensors, with lists and operators of its own."""

@@ -15,6 +15,12 @@ from t2n_core.torch_graph.sizes.declared_axes import SizeFrom
 
 LINES = ("0.19.15", "0.20.22", "0.21.8", "0.21.19", "0.22.4", "0.23.9")
 GROUP, SHARED, WIDTH = 3, 2, 8
+INPUTS = {
+    "q": torch.randn(2, GROUP * SHARED, 3, WIDTH),
+    "k": torch.randn(2, SHARED, 3, WIDTH),
+    "past_k": torch.randn(2, SHARED, 5, WIDTH),
+    "past_v": torch.randn(2, SHARED, 5, WIDTH),
+}
 P, BATCH = SizeFrom("P"), {0: "B"}
 AXES = {"q": {**BATCH, 2: "S"}, "k": {**BATCH, 2: "S"}, "past_k": {**BATCH, 2: P}, "past_v": {**BATCH, 2: P}}
 
@@ -68,14 +74,7 @@ DOUBLED = ("tile", "tract_core_broadcast", "tract_core_trilu")
 
 @pytest.mark.parametrize("way", WAYS)
 def test_keys_and_values_are_not_repeated(way: str, tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    inputs = {
-        "q": torch.randn(2, GROUP * SHARED, 3, WIDTH),
-        "k": torch.randn(2, SHARED, 3, WIDTH),
-        "past_k": torch.randn(2, SHARED, 5, WIDTH),
-        "past_v": torch.randn(2, SHARED, 5, WIDTH),
-    }
-    export = ModelExport(Cached(WAYS[way]).eval(), inputs, dynamic_axes=AXES)
+    export = ModelExport(Cached(WAYS[way]).eval(), INPUTS, dynamic_axes=AXES)
     failed = []
     for version in LINES:
         result = export.to(TractNNEF(version, offline=True), tmp_path / f"{version}.nnef.tar")
@@ -85,6 +84,20 @@ def test_keys_and_values_are_not_repeated(way: str, tmp_path: Path) -> None:
             failed.append(outcome.describe())
         assert 0 in {sizes["P"] for sizes in outcome.sizes}
     assert not failed
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way not in ("eager", "in one stack")])
+def test_the_engines_attention_repeats_nothing(way: str, tmp_path: Path) -> None:
+    export = ModelExport(Cached(WAYS[way]).eval(), INPUTS, dynamic_axes=AXES)
+    for version in ("0.22.4", "0.23.9"):
+        target = TractNNEF(version, offline=True, reify_sdpa_operator=True)
+        result = export.to(target, tmp_path / f"{version}.nnef.tar")
+        names = [o.name for o in result.graph.operations]
+        assert "tract_transformers_sdpa" in names
+        assert not {*DOUBLED, "softmax"} & {*names}
+        assert not result.notes
+        outcome = result.check_parity("approximate")
+        assert outcome.passed, outcome.describe()
 
 
 def test_repeated_weights_of_a_stack(tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
-"""Products whose second operand repeats its matrices, as the keys and values of grouped heads are repeated."""
+"""Products of matrices that a graph repeats, as it does the keys and values of grouped heads."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2n_core.nnef.graph import Value
-from t2n_core.nnef.sizes.dims import Dim, as_dim, product, same
+from t2n_core.nnef.sizes.dims import Dim, as_dim, is_static, product, same
 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract.emitter import TractEmitter
@@ -30,8 +31,30 @@ def matmul(g: TractEmitter, A: Value, B: Value, **turned: Any) -> Value:  # noqa
         return g.one("matmul", A, B, **turned)
     *stacks, heads, length, width = A.shape
     rows = g.reshape_to(A, (*stacks, repeats.distinct, as_dim(repeats.times * length), width))
-    found = g.one("matmul", rows, _without_repeats(g, B), **turned)
+    found = _product(g, rows, _without_repeats(g, B), **turned)
     return g.reshape_to(found, (*found.shape[:-3], heads, length, found.shape[-1]))
+
+
+def _product(g: TractEmitter, rows: Value, once: Value, *, transposeB: bool = False) -> Value:  # noqa: N803
+    """Return the product of a few rows and long matrices, of which the engine must know that they are the long ones.
+
+    It takes the rows of the first operand by the dozen, and swaps the operands only where it can show which is longer.
+    """
+    made = once.producer
+    is_turned = made is not None and made.name == "transpose" and _turns_matrices(made.arguments["axes"])
+    if is_static((rows.shape[-2], *once.shape[-2:])) or transposeB == is_turned:
+        return g.one("matmul", rows, once, transposeB=transposeB)
+    keys = next(made.inputs()) if made is not None and is_turned else once
+    last = keys.rank - 1
+    return g.permute(g.one("matmul", keys, rows, transposeB=True), [*range(last - 1), last, last - 1])
+
+
+def attention(g: TractEmitter, q: Value, k: Value, v: Value, **given: Any) -> Value:
+    """Write the engine's attention, in which heads of queries share keys and values that are not repeated."""
+    both = _repeats(k), _repeats(v)
+    if q.rank == 4 and both[0] is not None and both[0] == both[1]:
+        k, v = _without_repeats(g, k), _without_repeats(g, v)
+    return g.one("tract_transformers_sdpa", q, k, v, **given)
 
 
 def _repeats(value: Value) -> _Repeats | None:
@@ -86,6 +109,6 @@ def _without_repeats(g: TractEmitter, value: Value) -> Value:
     return g.reshape_to(once, (*value.shape[:-3], repeats.distinct, *value.shape[-2:]))
 
 
-FORMS = {"matmul": matmul}
+FORMS: dict[str, Callable[..., Value]] = {"matmul": matmul, "tract_transformers_sdpa": attention}
 
 __all__ = ["FORMS"]

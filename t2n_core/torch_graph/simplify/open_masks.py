@@ -1,0 +1,207 @@
+"""Show of masks of attention that they leave every query a key, from the positions that they are computed from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypeVar
+
+import sympy
+import torch
+
+from t2n_core.nnef.sizes.dims import Dim, as_dim, at_most, same
+from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, TorchOp
+
+ATTENTION: Final = "aten::scaled_dot_product_attention"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A whole number of each query: `offset + slope * row`."""
+
+    offset: Dim
+    slope: Dim = 0
+
+    def plus(self, other: Line, times: int = 1) -> Line:
+        """Return the sum of this number and a multiple of another."""
+        return Line(as_dim(self.offset + times * other.offset), as_dim(self.slope + times * other.slope))
+
+
+Place: TypeAlias = "tuple[Line | None, ...]"
+"""The index along each axis of the element that a query looks at; None for one that may be any."""
+Found = TypeVar("Found")
+ZERO: Final = Line(0)
+_FILLED: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
+    **dict.fromkeys(("full", "full_like", "new_full"), lambda given: given["fill_value"]),
+    **dict.fromkeys(("ones", "ones_like", "new_ones"), lambda _: 1),
+    **dict.fromkeys(("zeros", "zeros_like", "new_zeros"), lambda _: 0),
+    "scalar_tensor": lambda given: given["s"],
+}
+"""Operators that give one number in all elements, and how it is found among their arguments."""
+_COMPARED: Final = frozenset({"le", "lt", "ge", "gt", "eq", "ne"})
+_DECIDING: Final = {
+    **dict.fromkeys(("logical_and", "bitwise_and", "__and__"), False),
+    **dict.fromkeys(("logical_or", "bitwise_or", "__or__"), True),
+}
+"""Operators of two conditions, with the value of one that decides the result."""
+_SAME: Final = frozenset({"_to_copy", "to", "clone", "contiguous", "alias", "detach", "lift_fresh_copy"})
+
+
+def open_masks(graph: TorchModuleIRGraph) -> frozenset[int]:
+    """Return the identities of the masks of attention that are shown to leave every query a key."""
+    masks = [op.arguments["attn_mask"] for op in graph.op_nodes if op.kind == ATTENTION]
+    unique = {id(mask): mask for mask in masks if isinstance(mask, TensorVariable)}
+    return frozenset(identity for identity, mask in unique.items() if leaves_a_key(mask))
+
+
+def leaves_a_key(mask: TensorVariable) -> bool:
+    """Return whether a mask [..., queries, keys] is shown to be true, or finite, at some key of every query."""
+    if mask.rank < 2:
+        return False
+    rows, columns = mask.shape[-2:]
+    shown = _Shown(as_dim(rows - 1))
+    for key in _keys(rows, columns):
+        if not (shown.never_negative(key) and shown.never_negative(Line(as_dim(columns - 1)).plus(key, -1))):
+            continue
+        place = (*[None] * (mask.rank - 2), Line(0, 1), key)
+        if shown.truth(mask, place) if mask.dtype is torch.bool else shown.is_finite(mask, place):
+            return True
+    return False
+
+
+def _keys(rows: Dim, columns: Dim) -> Iterator[Line]:
+    """Yield keys to look at: the query's own, where the last or the first of both belong together; then both ends."""
+    yield Line(as_dim(columns - rows), 1)
+    yield Line(0, 1)
+    yield ZERO
+    yield Line(as_dim(columns - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What is shown of a tensor at one place for each query, up to the last one."""
+
+    last: Dim
+
+    def never_negative(self, number: Line) -> bool:
+        """Return whether a number is shown to be 0 or more, which it is if the first and the last query have it so."""
+        return at_most(0, number.offset) and at_most(0, as_dim(number.offset + number.slope * self.last))
+
+    def number(self, value: Any, place: Place) -> Line | None:
+        """Return a whole number, the element of a tensor or a size; None if it is not known."""
+        if isinstance(value, int | sympy.Expr):
+            return Line(as_dim(value))
+        if not isinstance(value, TensorVariable) or value.dtype.is_floating_point or value.dtype.is_complex:
+            return None
+        if value.data is not None:
+            return Line(int(value.data)) if value.data.numel() == 1 else None
+        if value.producer is None:
+            return None
+        name, given = _name(value.producer), value.producer.arguments
+        if name == "arange":
+            start, step, index = self.number(given.get("start", 0), ()), given.get("step", 1), place[0]
+            return None if start is None or index is None or not isinstance(step, int) else start.plus(index, step)
+        if name in ("add", "sub") and isinstance(given.get("alpha", 1), int):
+            one, other = (self.number(v, _at(v, place)) for v in (given["self"], given["other"]))
+            times = given.get("alpha", 1) * (1 if name == "add" else -1)
+            return None if one is None or other is None else one.plus(other, times)
+        return _followed(self.number, value.producer, place)
+
+    def truth(self, value: Any, place: Place) -> bool | None:
+        """Return what a condition is shown to be for every query; None where that is not known."""
+        if isinstance(value, bool | int):
+            return bool(value)
+        if not isinstance(value, TensorVariable) or value.dtype is not torch.bool:
+            return None
+        if value.data is not None:
+            found = {bool(value.data.any()), bool(value.data.all())}
+            return found.pop() if len(found) == 1 else None
+        if value.producer is None:
+            return None
+        name, given = _name(value.producer), value.producer.arguments
+        if name in ("logical_not", "bitwise_not"):
+            opposite = self.truth(given["self"], place)
+            return None if opposite is None else not opposite
+        if name in _DECIDING:
+            both = [self.truth(v, _at(v, place)) for v in (given["self"], given["other"])]
+            decides = _DECIDING[name]
+            return decides if decides in both else None if None in both else not decides
+        if name in _COMPARED:
+            one, other = (self.number(v, _at(v, place)) for v in (given["self"], given["other"]))
+            return None if one is None or other is None else self._compared(name, one, other)
+        return _followed(self.truth, value.producer, place)
+
+    def _compared(self, name: str, one: Line, other: Line) -> bool | None:
+        if name in ("eq", "ne"):
+            is_equal = same(one.offset, other.offset) and same(one.slope, other.slope)
+            return name == "eq" if is_equal else None
+        more = one.plus(other, -1) if name in ("ge", "gt") else other.plus(one, -1)
+        least = Line(1 if name in ("gt", "lt") else 0)
+        if self.never_negative(more.plus(least, -1)):
+            return True
+        return False if self.never_negative(least.plus(more, -1).plus(Line(1), -1)) else None
+
+    def is_finite(self, value: Any, place: Place) -> bool | None:
+        """Return whether a number is shown to be finite for every query."""
+        if isinstance(value, int | float):
+            return math.isfinite(value)
+        if not isinstance(value, TensorVariable):
+            return False
+        if value.data is not None:
+            return bool(value.data.isfinite().all())
+        if value.producer is None:
+            return False
+        name, given = _name(value.producer), value.producer.arguments
+        if name in ("where", "masked_fill"):
+            taken, left = ("self", "other") if name == "where" else ("value", "self")
+            condition = given["condition" if name == "where" else "mask"]
+            test = self.truth(condition, _at(condition, place))
+            read = [given[branch] for branch, unread in ((taken, False), (left, True)) if test is not unread]
+            return all(self.is_finite(v, _at(v, place)) for v in read)
+        return _followed(self.is_finite, value.producer, place)
+
+
+def _name(op: TorchOp) -> str:
+    namespace, _, name = op.kind.partition(".")[0].partition("::")
+    return name if namespace == "aten" else op.kind
+
+
+def _at(operand: Any, place: Place) -> Place:
+    """Return the place in an operand that is broadcast."""
+    if not isinstance(operand, TensorVariable):
+        return ()
+    axes = place[len(place) - operand.rank :]
+    return tuple(ZERO if same(size, 1) else index for size, index in zip(operand.shape, axes, strict=True))
+
+
+def _followed(ask: Callable[[Any, Place], Found], op: TorchOp, place: Place) -> Found | None:
+    """Ask the same of what an operator takes an element from; return None for an operator that computes."""
+    name, given, source = _name(op), op.arguments, op.arguments.get("self")
+    if name in _FILLED:
+        return ask(_FILLED[name](given), ())
+    if not isinstance(source, TensorVariable):
+        return None
+    if name in _SAME:
+        return ask(source, place)
+    if name == "expand":
+        return ask(source, _at(source, place))
+    if name == "slice" and given["step"] == 1:
+        axis, start = given["dim"] % source.rank, given["start"] or 0
+        index = place[axis] if isinstance(start, int | sympy.Expr) and at_most(0, start) else None
+        moved = None if index is None else index.plus(Line(start))
+        return ask(source, (*place[:axis], moved, *place[axis + 1 :]))
+    if name in ("unsqueeze", "squeeze", "view", "reshape"):
+        result = op.outputs[0]
+        assert result is not None
+        lone = [same(size, 1) for size in result.shape]
+        rest = [index for index, is_lone in zip(place, lone, strict=True) if not is_lone]
+        sizes = [size for size, is_lone in zip(result.shape, lone, strict=True) if not is_lone]
+        long = [size for size in source.shape if not same(size, 1)]
+        if len(long) == len(sizes) and all(same(a, b) for a, b in zip(long, sizes, strict=True)):
+            left = iter(rest)
+            return ask(source, tuple(ZERO if same(size, 1) else next(left) for size in source.shape))
+    return None
+
+
+__all__ = ["Line", "leaves_a_key", "open_masks"]

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,9 @@ from t2n_core.check.table import sizes_text
 from t2n_core.check.tolerance import DEFAULT_LEVEL, LEVELS, TractCheckTolerance
 from t2n_core.engine.protocol import Array, Engine, EngineReply
 from t2n_core.errors import InputError
-from t2n_core.nnef.sizes.ranges import SizeRange
+
+if TYPE_CHECKING:
+    from t2n_core.nnef.sizes.ranges import SizeRange  # needs sympy, which judging does not
 
 _REPLY_STATUS: Mapping[str, Status] = {
     "error": Status.ERROR,

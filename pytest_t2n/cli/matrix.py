@@ -182,9 +182,9 @@ def _ctrf(options: argparse.Namespace) -> int:
 
 
 def _annotate(options: argparse.Namespace) -> int:
-    from pytest_t2n.report.annotations import annotations
+    from pytest_t2n.report.annotations import annotation_lines
 
-    lines = annotations(Matrix.of(load(options, options.file)), options.root)
+    lines = annotation_lines(Matrix.of(load(options, options.file)), options.root)
     _write(options, "".join(f"{line}\n" for line in lines))
     return 0
 

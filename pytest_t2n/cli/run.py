@@ -173,14 +173,25 @@ def _check(options: argparse.Namespace, runner: Engine, engine: SelectedEngine, 
             runner,
             archive,
             samples,
-            tolerance=check.tolerance,
+            tolerance=check.judged,
             output_names=check.output_names,
             timeout=options.timeout,
             constant=check.constant_outputs,
         )
     except (OSError, ValueError, KeyError) as exc:
         outcome = Outcome.from_error(exc, "load")
-    return replace(outcome, engine=engine.title)
+    return replace(_without_metrics(outcome, check), engine=engine.title)
+
+
+def _without_metrics(outcome: Any, check: CheckEntry) -> Any:
+    """Return the outcome, a pass as a weak one where metrics were to judge, which no bundle holds."""
+    if not check.metrics or outcome.status.value != "pass":
+        return outcome
+    from t2n_core.check.outcome import ErrorInfo, Stage, Status
+
+    message = f"the metrics {', '.join(check.metrics)} are functions of the test, and no bundle holds them"
+    error = ErrorInfo.of(Stage.COMPARE, "WeakCheck", message, hint="run the test itself")
+    return replace(outcome, status=Status.WEAK, error=error)
 
 
 def _entry(expectations: Expectations, cell: CellLine) -> Any:

@@ -15,7 +15,7 @@ _SHOWN = 10
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?: in .*)?$", re.DOTALL)
 
 
-def annotations(matrix: Matrix, root: Path) -> list[str]:
+def annotation_lines(matrix: Matrix, root: Path) -> list[str]:
     """Return a line for each cause of unexpected failures, at the torch line, else at the file of the test.
 
     Files are written relative to `root`, the checkout; a line outside of it is named in the text.
@@ -53,4 +53,4 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-__all__ = ["annotations"]
+__all__ = ["annotation_lines"]

@@ -1,1 +1,5 @@
-"""pytest plugin; see `pytest_t2n.plugin`. Empty on purpose: importing it must cost nothing."""
+"""pytest plugin; see `pytest_t2n.plugin`. Importing it costs nothing."""
+
+from t2n_core import __version__
+
+__all__ = ["__version__"]

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from t2n_core.export.result import ExportResult
     from t2n_core.inference_target import InferenceTarget, KhronosNNEF, TractFeatureFlag, TractNNEF
 
+__version__ = "0.1.0"
+"""The version of the distribution: the build, `t2n --version` and `pytest_t2n` take it from here."""
+
 _HOMES = {
     "ExportResult": "t2n_core.export.result",
     "InferenceTarget": "t2n_core.inference_target",
@@ -24,6 +27,9 @@ _HOMES = {
     "TractNNEF": "t2n_core.inference_target",
     "export_model_to_nnef": "t2n_core.export.entry",
 }
+
+_OF_EXPORTS = ("torch", "sympy", "mpmath", "isal")
+"""Packages of the extra `torch`: what judges bundles does without them."""
 
 __all__ = [
     "ExportResult",
@@ -41,7 +47,13 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    try:
+        value = getattr(import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as missing:
+        if missing.name in _OF_EXPORTS:
+            hint = f"t2n_core.{name} needs {missing.name}: pip install 'pytest-t2n[torch]'"
+            raise ImportError(hint, name=missing.name) from missing
+        raise
     globals()[name] = value
     return value
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import NamedTuple
 
+from t2n_core import __version__
 from t2n_core.errors import T2NError
 from t2n_core.text import visible
 
@@ -24,9 +25,15 @@ class Family(NamedTuple):
 
 FAMILIES: Mapping[str, Family] = {
     "bisect": Family("pytest_t2n.cli.bisect", "run tests, and name the first wrong node of each cell that fails"),
+    "check": Family(
+        "pytest_t2n.cli.check", "compare an archive's outputs in engines with expected ones; needs no torch"
+    ),
+    "doctor": Family("pytest_t2n.cli.doctor", "what is installed, what is missing, and whether an engine runs here"),
     "engines": Family("pytest_t2n.cli.engines", "the tract engines on this machine: list, fetch, clean"),
+    "export": Family("pytest_t2n.cli.export", "write the archive of a model, and prove it"),
     "matrix": Family(
-        "pytest_t2n.cli.matrix", "files of results: merge, diff, html, md, csv, ctrf, badge, query, accept, run"
+        "pytest_t2n.cli.matrix",
+        "files of results: merge, diff, html, md, csv, ctrf, badge, annotate, query, accept, run",
     ),
 }
 
@@ -34,7 +41,8 @@ FAMILIES: Mapping[str, Family] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status: 0 for success, 1 for an error, which is on stderr, 2 for wrong usage."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    parser = argparse.ArgumentParser(prog="t2n", description="Engines and matrices of pytest-t2n.")
+    parser = argparse.ArgumentParser(prog="t2n", description="Exports, checks, engines and matrices of pytest-t2n.")
+    parser.add_argument("--version", action="version", version=f"t2n {__version__}")
     families = parser.add_subparsers(dest="family", required=True, metavar="FAMILY")
     for name, family in FAMILIES.items():
         family_parser = families.add_parser(name, help=family.help, description=family.help)

@@ -1,4 +1,4 @@
-"""`t2n matrix merge|diff|html|md|badge|csv|ctrf|schema|query|accept|run` works on files of records."""
+"""`t2n matrix merge|diff|html|md|badge|annotate|csv|ctrf|schema|query|accept|run` works on files of records."""
 
 from __future__ import annotations
 
@@ -50,10 +50,13 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         ("csv", "print one line of CSV per cell"),
         ("ctrf", "print the Common Test Report Format"),
         ("badge", "write a badge per engine version"),
+        ("annotate", "print unexpected failures as annotations of a pull request, at their torch lines"),
     ):
         made = command(name, _RENDER[name], text)
         if name in ("html", "md"):
             made.add_argument("--baseline", type=Path, help="matrix.jsonl of an earlier run: what changed stands first")
+        if name == "annotate":
+            made.add_argument("--root", type=Path, default=Path(), help="the checkout; the current folder if not given")
         directory = name in ("html", "badge")
         made.add_argument("-o", "--output", type=Path, required=directory, help="directory" if directory else _FILE)
     schema = command("schema", _schema, "print the JSON Schema of a line of matrix.jsonl", file=False)
@@ -178,6 +181,14 @@ def _ctrf(options: argparse.Namespace) -> int:
     return 0
 
 
+def _annotate(options: argparse.Namespace) -> int:
+    from pytest_t2n.report.annotations import annotation_lines
+
+    lines = annotation_lines(Matrix.of(load(options, options.file)), options.root)
+    _write(options, "".join(f"{line}\n" for line in lines))
+    return 0
+
+
 def _schema(options: argparse.Namespace) -> int:
     from pytest_t2n.report.exports import records_schema
 
@@ -196,7 +207,7 @@ def _badge(options: argparse.Namespace) -> int:
     return 0
 
 
-_RENDER = {"html": _html, "md": _md, "csv": _csv, "ctrf": _ctrf, "badge": _badge}
+_RENDER = {"html": _html, "md": _md, "csv": _csv, "ctrf": _ctrf, "badge": _badge, "annotate": _annotate}
 
 
 def _query(options: argparse.Namespace) -> int:

@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pytest
 from packaging.version import InvalidVersion, Version
 from rich.console import Console
 from rich.progress import Progress
 
+from pytest_t2n.cli.engine_choice import add_engine_options, engines_closed, engines_of, runner_of
 from pytest_t2n.cli.judged import JudgedCells
-from pytest_t2n.cli.output import as_text, say, show_cells
-from pytest_t2n.config.engines import select_engines
-from pytest_t2n.config.settings import Settings
+from pytest_t2n.cli.output import say, show_cells
 from pytest_t2n.expect.entries import ExpectationError, Expectations, glob_fits, read_expectations
 from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.lock import locked
@@ -37,16 +35,10 @@ if TYPE_CHECKING:
 def add_run(parser: argparse.ArgumentParser) -> None:
     """Add the options of `t2n matrix run`."""
     parser.add_argument("--bundle", type=Path, required=True, metavar="DIR", help="what --t2n-bundle wrote")
-    parser.add_argument("--tract", action="append", default=[], metavar="SPEC", help="as --t2n-tract")
-    parser.add_argument("--cpu", default="", metavar="TIERS", help="as --t2n-cpu")
-    parser.add_argument("--runtime", default="", metavar="NAMES", help="as --t2n-runtime")
-    parser.add_argument("--khronos", action="store_true", help="the cells whose target is khronos")
     parser.add_argument("--case", metavar="GLOB", help="only these, by the node id without the engine")
     parser.add_argument("--report", type=Path, metavar="DIR", help="write matrix.jsonl and the report there")
     parser.add_argument("--expect", type=Path, action="append", default=[], metavar="FILE", help="as --t2n-expect")
-    parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="of one case in an engine")
-    parser.add_argument("--offline", action="store_true", help="use engines of the cache only")
-    parser.add_argument("--cache-dir", type=Path, help="where engines are kept")
+    add_engine_options(parser)
     parser.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="engines that run at the same time")
     parser.set_defaults(run=_run)
 
@@ -54,29 +46,17 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     try:
         return run_bundle(options)
-    except (RecordError, ExpectationError, OSError, pytest.UsageError) as exc:
+    except (RecordError, ExpectationError, OSError) as exc:
         raise T2NError(str(exc).replace("--t2n-", "--")) from None
 
 
 def run_bundle(options: argparse.Namespace) -> int:
     """Return exit status 1 if a cell fails unexpectedly, or passes although an entry expects a failure."""
     from pytest_t2n.report.matrix import is_surprise
-    from t2n_core.engine.khronos.engine import KhronosEngine
-    from t2n_core.engine.pool import close_all
 
     manifest = read_manifest(options.bundle)
-    settings = Settings(
-        tract=tuple(options.tract),
-        cpu=options.cpu,
-        runtime=options.runtime,
-        khronos=options.khronos,
-        offline=options.offline,
-        cache_dir=options.cache_dir,
-    )
-    if not settings.selects_engines:
-        raise RecordError("name engines with --tract or --khronos")
     console = Console(stderr=True)
-    engines = select_engines(settings, lambda version, event: console.print(as_text(f"tract {version}: {event}")))
+    engines = engines_of(options, console)
     expectations = read_expectations(options.expect, Path.cwd())
     arguments = ["matrix", "run", *(f"--tract={spec}" for spec in options.tract)]
     arguments += [f"--{name}={value}" for name in ("cpu", "runtime") if (value := getattr(options, name))]
@@ -95,24 +75,20 @@ def run_bundle(options: argparse.Namespace) -> int:
         task = progress.add_task("cells", total=len(plan))
 
         def run_engine(engine: SelectedEngine) -> None:
-            runner = _runner(engine)
+            runner = runner_of(engine)
             for checks, cell in plan:
                 if cell.engine is engine and not judged.stopped:
                     record, graph = _judge(options, runner, checks, cell, expectations)
                     judged.add(_exported_by(exporter, record), graph)
                     progress.advance(task)
 
-        try:
-            with ThreadPoolExecutor(options.jobs) as pool:
-                futures = [pool.submit(run_engine, engine) for engine in engines]
-                try:
-                    for future in futures:
-                        future.result()
-                except KeyboardInterrupt:
-                    judged.stop("interrupted")  # threads end behind the cell that they are in
-        finally:
-            close_all()
-            KhronosEngine.close_shared()
+        with engines_closed(), ThreadPoolExecutor(options.jobs) as pool:
+            futures = [pool.submit(run_engine, engine) for engine in engines]
+            try:
+                for future in futures:
+                    future.result()
+            except KeyboardInterrupt:
+                judged.stop("interrupted")  # threads end behind the cell that they are in
         judged.finish()
     if judged.stopped:
         raise KeyboardInterrupt
@@ -197,24 +173,25 @@ def _check(options: argparse.Namespace, runner: Engine, engine: SelectedEngine, 
             runner,
             archive,
             samples,
-            tolerance=check.tolerance,
+            tolerance=check.judged,
             output_names=check.output_names,
             timeout=options.timeout,
             constant=check.constant_outputs,
         )
     except (OSError, ValueError, KeyError) as exc:
         outcome = Outcome.from_error(exc, "load")
-    return replace(outcome, engine=engine.title)
+    return replace(_without_metrics(outcome, check), engine=engine.title)
 
 
-def _runner(engine: SelectedEngine) -> Engine:
-    if engine.resolved is None:
-        from t2n_core.engine.khronos.engine import KhronosEngine
+def _without_metrics(outcome: Any, check: CheckEntry) -> Any:
+    """Return the outcome, a pass as a weak one where metrics were to judge, which no bundle holds."""
+    if not check.metrics or outcome.status.value != "pass":
+        return outcome
+    from t2n_core.check.outcome import ErrorInfo, Stage, Status
 
-        return KhronosEngine.shared()
-    from t2n_core.engine import ResolvedEngine, engine_for
-
-    return engine_for(ResolvedEngine.from_dict(engine.resolved))
+    message = f"the metrics {', '.join(check.metrics)} are functions of the test, and no bundle holds them"
+    error = ErrorInfo.of(Stage.COMPARE, "WeakCheck", message, hint="run the test itself")
+    return replace(outcome, status=Status.WEAK, error=error)
 
 
 def _entry(expectations: Expectations, cell: CellLine) -> Any:

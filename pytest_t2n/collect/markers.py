@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import Field, dataclass, field
+from dataclasses import Field, dataclass, field, replace
 from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_t2n.collect.judging import JUDGING, judgement_of, seconds_of
 from pytest_t2n.collect.names import MARKER
 from pytest_t2n.collect.rewriters import checked_rewriters
 from pytest_t2n.config.engines import parse_versions
 from t2n_core.export.options import ExportOptions, choices_of, help_of, marker_options
 
 if TYPE_CHECKING:
-    from t2n_core.check.level import TractCheckTolerance
     from t2n_core.engine.provision.versions import SpecItem
 
 OWN_ARGUMENTS = {
     "target": "tract, khronos or a list of both",
     "versions": "narrows the selected tract versions, in the grammar of --t2n-tract",
-    "tolerance": "a level of parity",
+    **JUDGING,
     "check": "False for a test that exports and is meant to check nothing, which else is a failure",
 }
 """Keyword arguments that are about the test, with what they do; the others are options of the export."""
@@ -54,7 +54,10 @@ class CaseOptions:
 
     targets: tuple[str, ...] = ("tract",)
     versions: tuple[SpecItem, ...] | None = None
-    tolerance: TractCheckTolerance | None = None
+    judged_by: Mapping[str, Any] = field(default_factory=dict)
+    """Level, numbers and metrics, as they were given."""
+    timeout: float | None = None
+    """Seconds; None for those of the session."""
     check: bool = True
     export: ExportOptions = field(default_factory=ExportOptions)
     target_options: Mapping[str, Any] = field(default_factory=dict)
@@ -88,6 +91,20 @@ def read_marks(marks: Iterable[pytest.Mark], overrides: Mapping[str, Any] | None
     return _validated(merged)
 
 
+def with_judgement(options: CaseOptions, given: Mapping[str, Any], timeout: Any) -> CaseOptions:
+    """Return the options with other arguments of the judgement; what is None stays.
+
+    Raises:
+        MarkerError: an unknown argument, or a wrong value.
+    """
+    for name in given:
+        if name not in JUDGING:
+            raise MarkerError(f"unknown argument `{name}` of a check{_near(name, list(JUDGING))}")
+    said = {name: value for name, value in given.items() if value is not None}
+    judged_by = _judged_by({**options.judged_by, **said})
+    return replace(options, judged_by=judged_by, timeout=_timeout(timeout) or options.timeout)
+
+
 def marks_of(node: pytest.Item | pytest.Function) -> list[pytest.Mark]:
     """Return the marks of a test, closest first."""
     return list(node.iter_markers(MARKER))
@@ -117,7 +134,8 @@ def _validated(given: Mapping[str, Any]) -> CaseOptions:
     return CaseOptions(
         targets=targets,
         versions=_versions(given.get("versions")),
-        tolerance=_tolerance(given.get("tolerance")),
+        judged_by=_judged_by(given),
+        timeout=_timeout(given.get("timeout")),
         check=_switch("check", given.get("check", True)),
         export=ExportOptions.of(
             {of_export[n].name: _checked(n, v, of_export[n]) for n, v in given.items() if n in of_export}
@@ -203,20 +221,32 @@ def _dynamic_axes(value: Any) -> Any:
     return value
 
 
-def _tolerance(value: Any) -> TractCheckTolerance | None:
-    if value is None:
-        return None
-    from t2n_core.check.level import TractCheckTolerance
+def _judged_by(given: Mapping[str, Any]) -> dict[str, Any]:
+    found = {name: given[name] for name in JUDGING if name != "timeout" and given.get(name) is not None}
+    if not found:
+        return found
+    from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
     from t2n_core.errors import InputError
 
     try:
-        return TractCheckTolerance.parse(value)
+        judgement_of(found, DEFAULT_LEVEL)
     except InputError as exc:
+        if exc.hint is None:
+            raise MarkerError(exc.message) from None
         import difflib
 
-        near = difflib.get_close_matches(str(value).lower(), [str(level) for level in TractCheckTolerance], 1)
+        word = str(found.get("tolerance")).lower()
+        near = difflib.get_close_matches(word, [str(level) for level in TractCheckTolerance], 1)
         more = f"; did you mean {near[0]!r}?" if near else ""
         raise MarkerError(f"tolerance: {exc.message}{more} ({exc.hint})") from None
+    return found
+
+
+def _timeout(value: Any) -> float | None:
+    try:
+        return seconds_of(value)
+    except ValueError as exc:
+        raise MarkerError(str(exc)) from None
 
 
 def _switch(argument: str, value: Any) -> bool:
@@ -280,10 +310,20 @@ def marker_help() -> str:
     described = [*OWN_ARGUMENTS.items(), *((name, help_of(option)) for name, option in options.items())]
     words = "; ".join(f"{name}: {text}" for name, text in described)
     return (
-        f'{MARKER}(target="tract", *, versions=None, tolerance=None, {signature}, **target_options): the test returns '
+        f'{MARKER}(target="tract", *, versions=None, tolerance=None, atol=None, rtol=None, metric=None, '
+        f"bound=None, timeout=None, {signature}, **target_options): the test returns "
         "(model, inputs); the model is exported to NNEF and must compute the same numbers in every selected engine. "
         f"{words}; others: options of the target"
     )
 
 
-__all__ = ["OWN_ARGUMENTS", "CaseOptions", "MarkerError", "marker_help", "marks_of", "options_of_target", "read_marks"]
+__all__ = [
+    "OWN_ARGUMENTS",
+    "CaseOptions",
+    "MarkerError",
+    "marker_help",
+    "marks_of",
+    "options_of_target",
+    "read_marks",
+    "with_judgement",
+]

@@ -38,12 +38,16 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
     A version has an engine per kernel tier and runtime, one beside the other.
 
     Raises:
-        pytest.UsageError: a spec nothing matches, an engine that cannot be had, or a tier or runtime that none has.
+        pytest.UsageError: a spec nothing matches, an engine that cannot be had, a tier or runtime that none has, or
+            the Khronos tools are not installed.
     """
     from pytest_t2n.config.variants import variants_of
     from pytest_t2n.records.platform import this_platform
+    from t2n_core.engine.khronos import why_no_khronos
     from t2n_core.errors import T2NError
 
+    if settings.khronos and (problem := why_no_khronos()):
+        raise pytest.UsageError(f"--t2n-khronos: {problem}")
     found: dict[str, ResolvedEngine] = {}
     for spec in settings.tract:
         try:

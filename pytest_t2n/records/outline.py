@@ -31,6 +31,7 @@ def outline_of(cell: CellLine, words: dict[str, str] | None = None) -> CellLine:
         label=same(cell.label, cell.label),
         expected=same(cell.expected, cell.expected),
         outputs=[_output_of(cell.outputs[0].dtype)] if cell.outputs else [],
+        metrics=[],
         sizes=[],
         failed_sizes=[],
         range="",

@@ -99,6 +99,23 @@ class OutputLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """Share of the elements that move by more than the required level forgives."""
     weak: str = ""
     """The reason why a pass of this output proves little."""
+    limit: str = ""
+    """The requirement in place of the required level: `atol=0.01 rtol=0`, or `metrics`."""
+    outside: float = 0.0
+    """Share of the elements outside of what is required."""
+
+
+class MetricLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The worst value of a metric of the user's own."""
+
+    name: str
+    required: str
+    """The bound: `<= 0.01`."""
+    value: Number
+    passed: bool
+    sizes: dict[str, int] = {}
+    weak: str = ""
+    """The reason why a pass proves little."""
 
 
 class ErrorLine(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -144,6 +161,7 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     expected: str = ""
     """The reason why a failure is no surprise (`xfail: …`); empty where a pass is expected."""
     outputs: list[OutputLine] = []
+    metrics: list[MetricLine] = []
     sizes: list[dict[str, int]] = []
     failed_sizes: list[dict[str, int]] = []
     range: str = ""
@@ -282,6 +300,7 @@ __all__ = [
     "EngineLine",
     "ErrorLine",
     "GraphLine",
+    "MetricLine",
     "OutputLine",
     "PlanLine",
     "PlatformLine",

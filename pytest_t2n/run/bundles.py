@@ -25,6 +25,7 @@ from t2n_core.check.level import TractCheckTolerance
 from t2n_core.files import put_in_place, write_whole
 
 if TYPE_CHECKING:
+    from t2n_core.check.judging.judgement import Judgement
     from t2n_core.check.samples import Sample
 
 SCHEMA = 1
@@ -41,7 +42,7 @@ class CheckInputs:
     archive: Path
     samples: Sequence[Sample]
     output_names: Sequence[str]
-    tolerance: TractCheckTolerance
+    judged: Judgement
     constant_outputs: Sequence[str] = ()
     """Outputs that no number of an input reaches."""
 
@@ -61,6 +62,21 @@ class CheckEntry(msgspec.Struct, frozen=True):
     output_names: list[str]
     tolerance: TractCheckTolerance
     constant_outputs: list[str] = []
+    levels: dict[str, TractCheckTolerance] = {}
+    """Levels of single outputs."""
+    limits: dict[str, tuple[float, float]] = {}
+    """atol and rtol by output, those under `` of all others."""
+    metrics: list[str] = []
+    """Names of metrics, which are functions of the test and not in the bundle."""
+    elementwise: bool = True
+    """False if the metrics alone decide."""
+
+    @property
+    def judged(self) -> Judgement:
+        """Return how outputs are judged, without the metrics."""
+        from t2n_core.check.judging.judgement import Judgement
+
+        return Judgement(self.tolerance, self.levels, self.limits, elementwise=self.elementwise)
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -169,8 +185,12 @@ def write_check(directory: Path, inputs: CheckInputs) -> CheckEntry:
         samples.as_posix(),
         [dict(sample.sizes) for sample in inputs.samples],
         list(inputs.output_names),
-        inputs.tolerance,
+        inputs.judged.level,
         list(inputs.constant_outputs),
+        dict(inputs.judged.levels),
+        dict(inputs.judged.limits),
+        [metric.name for metric in inputs.judged.metrics],
+        inputs.judged.elementwise,
     )
 
 

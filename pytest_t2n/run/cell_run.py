@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_t2n.collect.markers import CaseOptions, marks_of, read_marks
+from pytest_t2n.collect.judging import judgement_of
+from pytest_t2n.collect.markers import CaseOptions, marks_of, read_marks, with_judgement
 from pytest_t2n.collect.rewriters import rewriters_of
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import Cell
@@ -100,7 +101,7 @@ class CellRun:
         else:
             if not options.check:
                 return
-            outcome = self._checked(result, options.tolerance, None)
+            outcome = self.check(result, options)
             self.add(outcome, result, result.archive)
         self.close()
         if not outcome.passed:
@@ -133,9 +134,11 @@ class CellRun:
             raise
         return CheckedExport(self, result, merged)
 
-    def check(self, result: ExportResult, tolerance: Any, timeout: float | None) -> Outcome:
-        """Compare in the engine, without noting the outcome."""
-        return self._checked(result, tolerance, timeout)
+    def check(self, result: ExportResult, options: CaseOptions) -> Outcome:
+        """Compare in the engine as the options say, without noting the outcome. Raises InputError."""
+        judged = judgement_of(options.judged_by, self.settings.level)
+        seconds = self.settings.timeout if options.timeout is None else options.timeout
+        return check_result(self.cell, self.settings, result, judged, seconds).with_times(result.times)
 
     def require_check(self) -> None:
         """Fail a test that checked nothing, unless its marker says that it is meant.
@@ -204,11 +207,6 @@ class CellRun:
         self._archives.append(path)
         return export.to(target_of(self.cell.engine, options), path)
 
-    def _checked(self, result: ExportResult, tolerance: Any, timeout: float | None) -> Outcome:
-        required = tolerance or self.settings.level
-        seconds = self.settings.timeout if timeout is None else timeout
-        return check_result(self.cell, self.settings, result, required, seconds).with_times(result.times)
-
 
 class CheckedExport:
     """An `ExportResult` whose checks end in the matrix; every other attribute is the result's own."""
@@ -219,22 +217,30 @@ class CheckedExport:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._result, name)
 
-    def check_parity(self, tolerance: Any = None, *, timeout: float | None = None, note: bool = True) -> Outcome:
+    def check_parity(
+        self, tolerance: Any = None, *, timeout: float | None = None, note: bool = True, **judged_by: Any
+    ) -> Outcome:
         """Compare in the engine of this test; never raises for what the engine does or computes.
 
+        `tolerance`, `atol`, `rtol`, `metric`, `bound` and `timeout` are those of the marker, whose place they take.
         Without `note` the outcome does not stand in the matrix unless it is handed to `note`.
+
+        Raises:
+            MarkerError: an unknown argument, or a wrong value.
         """
-        outcome = self._run.check(self._result, tolerance or self._options.tolerance, timeout)
+        __tracebackhide__ = True
+        given = {"tolerance": tolerance, **judged_by}
+        outcome = self._run.check(self._result, with_judgement(self._options, given, timeout))
         return self.note(outcome) if note else outcome
 
-    def assert_parity(self, tolerance: Any = None, *, timeout: float | None = None) -> Outcome:
+    def assert_parity(self, tolerance: Any = None, *, timeout: float | None = None, **judged_by: Any) -> Outcome:
         """Do as `check_parity`, and raise for a failure.
 
         Raises:
             T2NError: the check failed; ParityError for other numbers.
         """
         __tracebackhide__ = True
-        return self.check_parity(tolerance, timeout=timeout).raise_for_failure()
+        return self.check_parity(tolerance, timeout=timeout, **judged_by).raise_for_failure()
 
     def note(self, outcome: Outcome) -> Outcome:
         """Note the outcome of another check of this archive, so that it stands in the matrix, and return it."""

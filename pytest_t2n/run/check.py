@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_t2n.config.engines import cache_folder
 from pytest_t2n.config.settings import Settings
@@ -12,35 +12,36 @@ from pytest_t2n.records.cell import Cell
 
 if TYPE_CHECKING:
     from pytest_t2n.run.bundles import CheckInputs
+    from t2n_core.check.judging.judgement import Judgement
     from t2n_core.check.outcome import Outcome
     from t2n_core.export.result import ExportResult
 
 
-def check_result(cell: Cell, settings: Settings, result: ExportResult, required: Any, timeout: float) -> Outcome:
+def check_result(cell: Cell, settings: Settings, result: ExportResult, judged: Judgement, timeout: float) -> Outcome:
     """Return the outcome of one check, from an earlier session if the user allows that; never raises for a failure."""
     from t2n_core.check.outcome import Outcome
 
     inputs = None
     try:
         if settings.bundle or settings.bundle_failures or settings.reuse:
-            inputs = _inputs(cell, result, required)
-        outcome = _checked(settings, result, inputs, required, timeout)
+            inputs = _inputs(cell, result, judged)
+        outcome = _checked(settings, result, inputs, judged, timeout)
     except Exception as exc:
         outcome = Outcome.from_error(exc, "compare")
     outcome = replace(outcome, engine=cell.engine.title)  # with its tier and runtime, of which a check knows nothing
-    return outcome if outcome.passed else _explained(settings, result, inputs, outcome, required, timeout)
+    return outcome if outcome.passed else _explained(settings, result, inputs, outcome, judged, timeout)
 
 
 def _checked(
-    settings: Settings, result: ExportResult, inputs: CheckInputs | None, required: Any, timeout: float
+    settings: Settings, result: ExportResult, inputs: CheckInputs | None, judged: Judgement, timeout: float
 ) -> Outcome:
     """Run the check, or reuse a result; add it to the bundle, and measure its times."""
-    check = partial(result.check_parity, required, timeout=timeout)
+    check = partial(result.check_parity, judged, timeout=timeout)
     if settings.bundle is not None and inputs is not None:
         from pytest_t2n.run.bundles import add_to_bundle
 
         add_to_bundle(settings.bundle, inputs)
-    if settings.reuse and inputs is not None:
+    if settings.reuse and inputs is not None and not judged.metrics:  # of a function nothing says that it is the same
         from pytest_t2n.run.reuse import reuse_result
 
         outcome = reuse_result(cache_folder(settings), inputs, check, timeout)
@@ -58,12 +59,12 @@ def _explained(
     result: ExportResult,
     inputs: CheckInputs | None,
     outcome: Outcome,
-    required: Any,
+    judged: Judgement,
     timeout: float,
 ) -> Outcome:
     """Return a failure with the first wrong node and a bundle, where the user asked for them."""
     if settings.bisect:
-        outcome = _with_first_wrong_node(outcome, result, required, timeout)
+        outcome = _with_first_wrong_node(outcome, result, judged, timeout)
     if settings.bundle_failures is not None and inputs is not None:
         from pytest_t2n.run.failure_bundle import write_failure_bundle
 
@@ -72,20 +73,19 @@ def _explained(
     return outcome
 
 
-def _inputs(cell: Cell, result: ExportResult, required: Any) -> CheckInputs | None:
+def _inputs(cell: Cell, result: ExportResult, judged: Judgement) -> CheckInputs | None:
     """Return what the check needs; None if PyTorch cannot compute the samples, which the check then reports."""
     from pytest_t2n.run.bundles import CheckInputs
-    from t2n_core.check.level import TractCheckTolerance
 
     try:
         samples = result.samples
     except Exception:
         return None
-    level, constant = TractCheckTolerance.parse(required), sorted(result.constant_outputs)
-    return CheckInputs(cell, result.archive, samples, list(result.output_names), level, constant)
+    constant = sorted(result.constant_outputs)
+    return CheckInputs(cell, result.archive, samples, list(result.output_names), judged, constant)
 
 
-def _with_first_wrong_node(outcome: Outcome, result: ExportResult, required: Any, timeout: float) -> Outcome:
+def _with_first_wrong_node(outcome: Outcome, result: ExportResult, judged: Judgement, timeout: float) -> Outcome:
     """Return the outcome with the first wrong node among its details; unchanged if it did not reach the engine."""
     from t2n_core.check.bisect import find_first_wrong_node
     from t2n_core.errors import T2NError
@@ -93,7 +93,7 @@ def _with_first_wrong_node(outcome: Outcome, result: ExportResult, required: Any
     if outcome.stage.value not in ("load", "optimise", "run", "compare"):
         return outcome
     try:
-        words = find_first_wrong_node(result, required, timeout=timeout).describe()
+        words = find_first_wrong_node(result, judged, timeout=timeout).describe()
     except T2NError as exc:
         words = f"no first wrong node: {exc}"
     return _with_details(outcome, words)

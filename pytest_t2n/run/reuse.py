@@ -20,6 +20,7 @@ from pytest_t2n.run.bundles import CheckInputs
 from t2n_core.files import write_whole
 
 if TYPE_CHECKING:
+    from t2n_core.check.judging.judgement import Judgement
     from t2n_core.check.outcome import Outcome
 
 COMPARISON = 2
@@ -58,7 +59,7 @@ def key_of(inputs: CheckInputs) -> str:
     digest = sha256()
     names = "\0".join((*inputs.output_names, "", *inputs.constant_outputs))
     archive = archive_digest(inputs.archive)[0]
-    for word in (COMPARISON, archive, engine.target, *_engine_words(engine), inputs.tolerance, names):
+    for word in (COMPARISON, archive, engine.target, *_engine_words(engine), _words(inputs.judged), names):
         digest.update(f"{word}\n".encode())
     for sample in inputs.samples:
         digest.update(f"{sorted(sample.sizes.items())}\n".encode())
@@ -103,7 +104,7 @@ def _read_result(path: Path, inputs: CheckInputs) -> Outcome | None:
             error=error and ErrorInfo(**error),
             engine=inputs.cell.engine.title,
             level=TractCheckTolerance(fields["level"]),
-            required=TractCheckTolerance(inputs.tolerance),
+            required=inputs.judged.required,
             outputs=tuple(outputs),
             sizes=tuple(fields["sizes"]),
             range=fields.get("range", ""),
@@ -116,6 +117,14 @@ def _read_result(path: Path, inputs: CheckInputs) -> Outcome | None:
         return None
 
 
+def _words(judged: Judgement) -> str:
+    """Return all that a judgement without metrics says."""
+    single = (
+        f" {sorted(judged.levels.items())} {sorted(judged.limits.items())}" if judged.levels or judged.limits else ""
+    )
+    return f"{judged.level}{single}"
+
+
 def _engine_words(engine: SelectedEngine) -> tuple[str, ...]:
     """Return what tells an engine from others; the versions of the Khronos tools are facts of the platform."""
     fields = engine.resolved or {}
@@ -125,7 +134,9 @@ def _engine_words(engine: SelectedEngine) -> tuple[str, ...]:
 def _numbers(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the fields with words for NaN and infinities as numbers: JSON has none."""
     numeric = {
-        name for name in fields if name not in ("name", "dtype", "status", "problem", "level", "required", "weak")
+        name
+        for name in fields
+        if name not in ("name", "dtype", "status", "problem", "level", "required", "weak", "limit")
     }
     return {name: _WORDS.get(value, value) if name in numeric and isinstance(value, str) else value
             for name, value in fields.items()}  # fmt: skip

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from t2n_core.check.comparison import OutputComparison, compare, compare_outputs
+from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.outcome import Stage, Status
 from t2n_core.check.samples import Sample
 from t2n_core.check.table import comparison_table, sizes_text
@@ -94,7 +95,7 @@ class FirstWrongNode:
 
 
 def find_first_wrong_node(
-    result: ExportResult, tolerance: str | TractCheckTolerance | None = None, *, timeout: float = 60.0
+    result: ExportResult, tolerance: str | TractCheckTolerance | Judgement | None = None, *, timeout: float = 60.0
 ) -> FirstWrongNode:
     """Return the first node of an exported model whose value fails.
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.tolerance import DEFAULT_LEVEL, LEVELS, Bounds, TractCheckTolerance, bounds_of
 
 Array = NDArray[Any]
@@ -34,6 +35,10 @@ class OutputComparison:
     required: TractCheckTolerance
     level: TractCheckTolerance | None
     """The tightest level that holds; None if not even the loosest does."""
+    limit: str = ""
+    """The requirement in place of the required level: `atol=0.01 rtol=0`, or `metrics`."""
+    outside: float = 0.0
+    """Share of the elements outside of what is required."""
     problem: str = ""
     """The problem that no tolerance can mend: a missing output, another dtype, another shape, an infinity, a NaN."""
     required_atol: float = 0.0
@@ -69,6 +74,8 @@ class OutputComparison:
 class _Tally:
     """Counts and largest differences, gathered in one pass over the chunks."""
 
+    beyond: int = 0
+    """Elements outside of the user's own numbers."""
     wrong: dict[TractCheckTolerance, int] = field(default_factory=lambda: dict.fromkeys(LEVELS, 0))
     max_abs: float = 0.0
     max_rel: float = 0.0
@@ -89,14 +96,15 @@ def compare(
     actual: Array,
     *,
     name: str = "output",
-    tolerance: str | TractCheckTolerance = DEFAULT_LEVEL,
+    tolerance: str | TractCheckTolerance | Judgement = DEFAULT_LEVEL,
 ) -> OutputComparison:
     """Compare `actual` of an engine with `expected` of PyTorch; a mismatch is a value, never an exception.
 
     Raises:
         InputError: `tolerance` is not a level.
     """
-    required = TractCheckTolerance.parse(tolerance)
+    judged = Judgement.parse(tolerance)
+    required, limit, words = judged.level_of(name), judged.limit_of(name), judged.words_of(name)
     expected, actual = np.asarray(expected), np.asarray(actual)
     dtype, shape = str(expected.dtype), tuple(expected.shape)
     problems = []
@@ -104,14 +112,19 @@ def compare(
         problems.append(f"dtype {actual.dtype}, expected {dtype}")
     if actual.shape != expected.shape:
         problems.append(f"shape {list(actual.shape)}, expected {list(shape)}")
-        return OutputComparison(name, dtype, shape, "mismatch", required, None, problem="; ".join(problems))
+        return OutputComparison(
+            name, dtype, shape, "mismatch", required, None, problem="; ".join(problems), limit=words
+        )
     unordered = {expected.dtype.kind, actual.dtype.kind} - set("biuf")
     if unordered:
         problems.append(f"dtype {dtype} cannot be compared")
-        return OutputComparison(name, dtype, shape, "mismatch", required, None, problem="; ".join(problems))
+        return OutputComparison(
+            name, dtype, shape, "mismatch", required, None, problem="; ".join(problems), limit=words
+        )
 
     a, b = np.ascontiguousarray(expected).reshape(-1), np.ascontiguousarray(actual).reshape(-1)
-    tally = _tally(a, b, required)
+    own = None if limit is None else Bounds(*limit)
+    tally = _tally(a, b, required, own)
     if tally.nan_mismatches:
         problems.append(f"{tally.nan_mismatches} NaN where the other side has none")
     if tally.inf_mismatches:
@@ -121,14 +134,17 @@ def compare(
     if not problems:
         holding = (one for one in LEVELS if outliers[one.value] <= bounds_of(one, expected.dtype).outliers)
         level = next(holding, None)
+    held = level is not None and level <= required if own is None else not problems and not tally.beyond
     at = tally.worst_at
     return OutputComparison(
         name,
         dtype,
         shape,
-        "pass" if level is not None and level <= required else "mismatch",
+        "pass" if held else "mismatch",
         required,
         level,
+        limit=words,
+        outside=outliers[required.value] if own is None else tally.beyond / a.size if a.size else 0.0,
         problem="; ".join(problems),
         required_atol=tally.max_abs,
         required_rtol=tally.required_rtol,
@@ -149,30 +165,32 @@ def compare_outputs(
     actual: Sequence[Array],
     *,
     names: Sequence[str] = (),
-    tolerance: str | TractCheckTolerance = DEFAULT_LEVEL,
+    tolerance: str | TractCheckTolerance | Judgement = DEFAULT_LEVEL,
 ) -> tuple[OutputComparison, ...]:
     """Compare output by output, in order; a missing or an extra output is a mismatch of its own.
 
     Raises:
         InputError: `tolerance` is not a level.
     """
-    required = TractCheckTolerance.parse(tolerance)
+    judged = Judgement.parse(tolerance)
     found = []
     for index in range(max(len(expected), len(actual))):
         name = names[index] if index < len(names) else f"output_{index}"
         if index < len(expected) and index < len(actual):
-            found.append(compare(expected[index], actual[index], name=name, tolerance=required))
+            found.append(compare(expected[index], actual[index], name=name, tolerance=judged))
             continue
         missing = index >= len(actual)
         known = np.asarray(expected[index] if missing else actual[index])
         problem = f"{'missing' if missing else 'extra'} output: {len(actual)} came, expected {len(expected)}"
         found.append(
-            OutputComparison(name, str(known.dtype), tuple(known.shape), "mismatch", required, None, problem=problem)
+            OutputComparison(
+                name, str(known.dtype), tuple(known.shape), "mismatch", judged.level_of(name), None, problem=problem
+            )
         )
     return tuple(found)
 
 
-def _tally(a: Array, b: Array, required: TractCheckTolerance) -> _Tally:
+def _tally(a: Array, b: Array, required: TractCheckTolerance, own: Bounds | None) -> _Tally:
     tally = _Tally()
     floats = a.dtype == b.dtype and a.dtype.kind == "f"
     if floats:
@@ -181,9 +199,9 @@ def _tally(a: Array, b: Array, required: TractCheckTolerance) -> _Tally:
     integral = a.dtype.kind in "biu" and b.dtype.kind in "biu"
     for start, x, y in _chunks(a, b):
         if integral:
-            _tally_integers(tally, start, x, y)
+            _tally_integers(tally, start, x, y, own)
         else:
-            _tally_floats(tally, start, x, y, ladder, ladder[required], with_ulp=floats)
+            _tally_floats(tally, start, x, y, ladder, ladder[required], own, with_ulp=floats)
     return tally
 
 
@@ -192,7 +210,7 @@ def _chunks(a: Array, b: Array) -> Iterator[tuple[int, Array, Array]]:
         yield start, a[start : start + _CHUNK], b[start : start + _CHUNK]
 
 
-def _tally_integers(tally: _Tally, start: int, x: Array, y: Array) -> None:
+def _tally_integers(tally: _Tally, start: int, x: Array, y: Array, own: Bounds | None) -> None:
     differ = np.flatnonzero(x != y)
     if not differ.size:
         return
@@ -206,8 +224,10 @@ def _tally_integers(tally: _Tally, start: int, x: Array, y: Array) -> None:
     biggest = int(distance[at])
     tally.max_abs = max(tally.max_abs, biggest)
     tally.note_worst(start + int(differ[at]), biggest)
-    steps = distance.astype(np.float64)
-    _note_relative(tally, steps, x.astype(np.float64), y.astype(np.float64))
+    steps, size = distance.astype(np.float64), y.astype(np.float64)
+    if own is not None:
+        tally.beyond += int(np.count_nonzero(steps > own.atol + own.rtol * np.abs(size)))
+    _note_relative(tally, steps, x.astype(np.float64), size)
 
 
 def _tally_floats(
@@ -217,6 +237,7 @@ def _tally_floats(
     y: Array,
     ladder: Mapping[TractCheckTolerance, Bounds],
     wanted: Bounds,
+    own: Bounds | None,
     *,
     with_ulp: bool,
 ) -> None:
@@ -234,8 +255,12 @@ def _tally_floats(
     if kept.size < gap.size:
         a, b, gap, x, y = a[kept], b[kept], gap[kept], x[kept], y[kept]
     size = np.abs(b)
+    if own is not None:
+        tally.beyond += int(np.count_nonzero(gap > own.atol + own.rtol * size))
+    if own is not None and np.isfinite(own.atol):
+        wanted = own
     with np.errstate(all="ignore"):
-        excess = gap / (wanted.atol + wanted.rtol * size) if wanted.atol else gap
+        excess = gap / (wanted.atol + wanted.rtol * size) if wanted.atol or wanted.rtol else gap
     at = int(excess.argmax())
     tally.note_worst(start + int(kept[at]), float(excess[at]))
     tally.max_abs = max(tally.max_abs, float(gap.max()))

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from t2n_core import errors
 from t2n_core.check.comparison import OutputComparison
+from t2n_core.check.judging.metrics import MetricResult
 from t2n_core.check.stage import Stage, Status
 from t2n_core.check.table import comparison_table, sizes_text
 from t2n_core.check.tolerance import TractCheckTolerance
@@ -60,6 +61,8 @@ class Outcome:
     required: TractCheckTolerance | None = None
     outputs: tuple[OutputComparison, ...] = ()
     """Per output, the comparison at the size where it is worst."""
+    metrics: tuple[MetricResult, ...] = ()
+    """Metrics of the user's own, each where it is worst."""
     sizes: tuple[Mapping[str, int], ...] = ()
     """Sizes of the dynamic axes that were checked; the traced one is the first."""
     failed_sizes: tuple[Mapping[str, int], ...] = ()
@@ -128,6 +131,7 @@ class Outcome:
                     lines.append(f"  {label}: {value}")
         if self.outputs:
             lines.append(comparison_table(self.outputs))
+        lines += [str(metric) for metric in self.metrics]
         if judges := self.facts.get("judged_by"):
             reason = self.facts.get("session")
             lines.append(f"judged by: {', '.join(judges)}" + (f" ({reason})" if reason else ""))

@@ -6,11 +6,13 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare_outputs
+from t2n_core.check.judging.judgement import Judgement
+from t2n_core.check.judging.metrics import MetricResult, indifferences, measure
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status, error_name
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.movement import Movement, movements
@@ -18,7 +20,9 @@ from t2n_core.check.table import sizes_text
 from t2n_core.check.tolerance import DEFAULT_LEVEL, LEVELS, TractCheckTolerance
 from t2n_core.engine.protocol import Array, Engine, EngineReply
 from t2n_core.errors import InputError
-from t2n_core.nnef.sizes.ranges import SizeRange
+
+if TYPE_CHECKING:
+    from t2n_core.nnef.sizes.ranges import SizeRange  # needs sympy, which judging does not
 
 _REPLY_STATUS: Mapping[str, Status] = {
     "error": Status.ERROR,
@@ -39,30 +43,34 @@ def check_parity(
     archive: Path,
     samples: Sequence[Sample],
     *,
-    tolerance: str | TractCheckTolerance = DEFAULT_LEVEL,
+    tolerance: str | TractCheckTolerance | Judgement = DEFAULT_LEVEL,
     output_names: Sequence[str] = (),
     timeout: float = 60.0,
     held: SizeRange | None = None,
     outside: Sequence[Sample] = (),
     constant: Collection[str] = (),
     moved: Sequence[Movement] | None = None,
+    indifferent: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Load `archive` once, run all samples, compare each; every sample must pass.
 
     The outcome carries the worst comparison per output and the sizes at which something failed. `held` are the sizes
     that the archive holds for; at those of `outside` the engine has to answer with an error. A pass is weak if an
     output does not move from sample to sample, unless it is one of `constant`; `moved` says it where it is known
-    already. What the engine does, or what it computes, is never an exception.
+    already, and `indifferent` which metrics accept the outputs of other inputs. What the engine does, or what it
+    computes, is never an exception.
 
     Raises:
-        InputError: `tolerance` is not a level, or there is no sample to check.
+        InputError: `tolerance` is not a level, names an output that is none, or there is no sample to check.
     """
-    required = TractCheckTolerance.parse(tolerance)
+    judged = Judgement.parse(tolerance)
+    if unknown := judged.unknown(output_names):
+        raise InputError(f"there is no output {', '.join(unknown)} to judge; there are {', '.join(output_names)}")
     if not samples:
         raise InputError("a parity check needs at least one sample")
     common: dict[str, Any] = {
         "engine": f"{engine.name} {engine.version}",
-        "required": required,
+        "required": judged.required,
         "sizes": tuple(_unique(sample.sizes for sample in samples)),
         "range": "" if held is None else str(held),
     }
@@ -83,8 +91,10 @@ def check_parity(
         return Outcome(Status.ERROR, Stage.RUN, error=ErrorInfo.of(Stage.RUN, "EngineRunError", message), **common)
     common["refused_sizes"] = tuple(outside[index].sizes for index in sorted(beyond.refused))
     if moved is None:
-        moved = movements(samples, output_names, required, constant)
-    found = compared(reply, samples, output_names, required, common, moved)
+        moved = movements(samples, output_names, judged, constant)
+    if indifferent is None:
+        indifferent = indifferences(judged.metrics, samples)
+    found = compared(reply, samples, output_names, judged, common, moved, indifferent)
     return _unguarded(found, beyond, outside) if found.passed and outside else found
 
 
@@ -155,20 +165,24 @@ def compared(
     reply: EngineReply,
     samples: Sequence[Sample],
     output_names: Sequence[str],
-    required: TractCheckTolerance,
+    required: TractCheckTolerance | Judgement,
     common: Mapping[str, Any],
     moved: Sequence[Movement],
+    indifferent: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Return the outcome of an engine that answered each sample, by its numbers; `common` are further fields."""
+    judged = Judgement.parse(required)
     worst: list[OutputComparison] = []
     differing: list[Sample] = []
+    answers: list[Sequence[Array]] = []
     for sample, got in zip(samples, reply.outputs, strict=True):
         if reply.widened:
             got = (
                 tuple(_narrowed(*pair) for pair in zip(sample.expected, got, strict=False))
                 + got[len(sample.expected) :]
             )
-        found = compare_outputs(sample.expected, got, names=output_names, tolerance=required)
+        answers.append(got)
+        found = compare_outputs(sample.expected, got, names=output_names, tolerance=judged)
         if not all(output.passed for output in found):
             differing.append(sample)
         for index, output in enumerate(found):
@@ -178,12 +192,22 @@ def compared(
                 worst[index] = output
     levels = [output.level for output in worst]
     level = None if None in levels else max((one for one in levels if one), default=LEVELS[0])
+    metrics: tuple[MetricResult, ...] = ()
+    if judged.metrics and not any(output.problem for output in worst):
+        try:
+            metrics = measure(judged.metrics, samples, answers, indifferent or {})
+        except Exception as exc:
+            return Outcome.from_error(exc, Stage.COMPARE, level=level, outputs=tuple(worst), **common)
+    common = {**common, "metrics": metrics}
     if not differing:
         pairs = zip(worst, moved, strict=True)
         outputs = tuple(replace(one, moves=by.largest, moving=by.share, weak=by.weak) for one, by in pairs)
-        return _passed(outputs, level, common)
+        beyond = [metric for metric in metrics if not metric.passed]
+        return _beyond(beyond, outputs, level, common) if beyond else _passed(outputs, metrics, level, common)
     bad = [output.name for output in worst if not output.passed]
-    message = f"{len(bad)} of {len(worst)} outputs differ from PyTorch beyond `{required.value}`: {', '.join(bad)}"
+    limits = dict.fromkeys(output.limit or output.required.value for output in worst if not output.passed)
+    beyond_what = ", ".join(f"`{limit}`" for limit in limits)
+    message = f"{len(bad)} of {len(worst)} outputs differ from PyTorch beyond {beyond_what}: {', '.join(bad)}"
     hint = _hint(level, samples, differing)
     info = ErrorInfo.of(Stage.COMPARE, "ParityError", message, hint=hint)
     return Outcome(
@@ -197,14 +221,34 @@ def compared(
     )
 
 
+def _beyond(
+    metrics: Sequence[MetricResult],
+    outputs: tuple[OutputComparison, ...],
+    level: TractCheckTolerance | None,
+    common: Mapping[str, Any],
+) -> Outcome:
+    """Return the mismatch of metrics that are beyond their bounds."""
+    message = "; ".join(map(str, metrics))
+    error = ErrorInfo.of(Stage.COMPARE, "ParityError", message)
+    sizes = tuple(_unique(metric.sizes for metric in metrics))
+    return Outcome(
+        Status.MISMATCH, Stage.COMPARE, level=level, outputs=outputs, failed_sizes=sizes, error=error, **common
+    )
+
+
 def _passed(
-    outputs: tuple[OutputComparison, ...], level: TractCheckTolerance | None, common: Mapping[str, Any]
+    outputs: tuple[OutputComparison, ...],
+    metrics: Sequence[MetricResult],
+    level: TractCheckTolerance | None,
+    common: Mapping[str, Any],
 ) -> Outcome:
     """Return a pass, or a weak one with the reason as its error."""
     weak = [f"{output.name} {output.weak}" for output in outputs if output.weak]
-    if not weak:
+    indifferent = [f"metric {metric.name} {metric.weak}" for metric in metrics if metric.weak]
+    if not weak and not indifferent:
         return Outcome(Status.PASS, Stage.COMPARE, level=level, outputs=outputs, **common)
-    message = f"{len(weak)} of {len(outputs)} outputs prove little: {'; '.join(weak)}"
+    head = f"{len(weak)} of {len(outputs)} outputs prove little" if weak else "it proves little"
+    message = f"{head}: {'; '.join([*weak, *indifferent])}"
     error = ErrorInfo.of(Stage.COMPARE, WEAK_CHECK, message, hint=_WEAK_HINT)
     return Outcome(Status.WEAK, Stage.COMPARE, level=level, outputs=outputs, error=error, **common)
 

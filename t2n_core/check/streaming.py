@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from t2n_core.check.judging.judgement import Judgement
+from t2n_core.check.judging.metrics import indifferences
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.parity import check_parity
 from t2n_core.check.sampling.movement import movements
@@ -32,7 +34,7 @@ ENOUGH = 0.5
 def check_streaming(
     result: ExportResult,
     pulse: int,
-    tolerance: str | TractCheckTolerance | None = None,
+    tolerance: str | TractCheckTolerance | Judgement | None = None,
     *,
     symbol: str | None = None,
     timeout: float = 60.0,
@@ -44,7 +46,7 @@ def check_streaming(
 
     Raises InputError for a model without such an axis, a pulse below 1, or a target that has no streams.
     """
-    level = TractCheckTolerance.parse(tolerance if tolerance is not None else result.target.check_io_tolerance)
+    judged = Judgement.parse(tolerance if tolerance is not None else result.target.check_io_tolerance)
     engine, symbols = result.target.engine(), result.captured.symbols
     if not isinstance(engine, TractEngine):
         raise InputError(f"{engine.name} {engine.version} runs no streams here", hint="pulse= is for releases of tract")
@@ -78,10 +80,11 @@ def check_streaming(
         _Answered(engine.version, reply),
         result.archive,
         [sample],
-        tolerance=level,
+        tolerance=judged,
         output_names=result.output_names,
         timeout=timeout,
-        moved=movements(result.samples, result.output_names, level, result.constant_outputs),
+        moved=movements(result.samples, result.output_names, judged, result.constant_outputs),
+        indifferent=indifferences(judged.metrics, result.samples),
     )
     return replace(outcome, facts={**outcome.facts, "pulse": pulse}).with_times(result.times)
 

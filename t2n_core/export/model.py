@@ -55,8 +55,8 @@ class ModelExport:
         model: a module in evaluation mode, which is never changed (bfloat16 is exported as a copy in float32,
             with a warning); an ExportedProgram; a ScriptModule; or the path of
             a saved one of the last two.
-        args: a tensor, a tuple of arguments, or a dict of named tensors; arguments may be nested. An ExportedProgram
-            brings its own.
+        args: a tensor, a tuple of arguments, or a dict of named tensors, also as numpy arrays; arguments may be
+            nested. An ExportedProgram brings its own.
         kwargs: further keyword arguments of the method.
         options: those of `ExportOptions`, by name.
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from t2n_core.check.causes import with_causes
 from t2n_core.check.float64_recheck import recheck_in_float64
+from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.outcome import Outcome, Stage, Status
 from t2n_core.check.parity import check_parity
 from t2n_core.check.reference import Reference
 from t2n_core.check.samples import Sample
 from t2n_core.check.state_pairs import StatePair
 from t2n_core.check.tolerance import TractCheckTolerance
+from t2n_core.errors import InputError
 from t2n_core.export.state import state_pairs
 from t2n_core.inference_target import InferenceTarget, KhronosNNEF
 from t2n_core.nnef.dependence import constant_outputs
@@ -27,6 +29,8 @@ from t2n_core.torch_graph.capture.tracer import CapturedModel
 if TYPE_CHECKING:
     from t2n_core.check.generation.outcome import GenerationOutcome
     from t2n_core.export.model import ModelExport
+
+Tolerance: TypeAlias = "str | TractCheckTolerance | Mapping[str, str | TractCheckTolerance] | Judgement | None"
 
 
 @dataclass(slots=True)
@@ -105,12 +109,17 @@ class ExportResult:
         variables = self.graph.variables()
         return frozenset(op.arguments["label"] for op, v in variables if isinstance(v.weight, Q40Weight))
 
-    def check_parity(self, tolerance: str | TractCheckTolerance | None = None, *, timeout: float = 60.0) -> Outcome:
+    def check_parity(self, tolerance: Tolerance = None, *, timeout: float = 60.0, **judged_by: Any) -> Outcome:
         """Run the archive in the target's engine on all samples. What fails is in the outcome, never raised.
 
-        Raises InputError for an unknown level.
+        `tolerance` is a level, levels by the names of outputs, or a `Judgement`; `judged_by` are `atol`, `rtol`,
+        `metric` and `bound`, as of `Judgement.of`. `timeout` is in seconds.
+
+        Raises InputError for an unknown level, or what `Judgement.of` refuses.
         """
-        level = TractCheckTolerance.parse(tolerance if tolerance is not None else self.target.check_io_tolerance)
+        judged = Judgement.of(tolerance, **judged_by, default=self.target.check_io_tolerance)
+        if unknown := judged.unknown(self.output_names):
+            raise InputError(f"there is no output {', '.join(unknown)} to judge", hint=f"it has {self.output_names}")
         try:
             samples, outside, engine = self.samples, self.outside, self.target.engine()
         except Exception as cause:
@@ -119,7 +128,7 @@ class ExportResult:
             engine,
             self.archive,
             samples,
-            tolerance=level,
+            tolerance=judged,
             output_names=self.output_names,
             timeout=timeout,
             held=self.range,
@@ -127,7 +136,7 @@ class ExportResult:
             constant=self.constant_outputs,
         )
         if found.passed and self.target.pulse is not None:
-            return self.check_streaming(self.target.pulse, level, timeout=timeout)
+            return self.check_streaming(self.target.pulse, judged, timeout=timeout)
         return self._explained(found).with_times(self.times)
 
     def _explained(self, outcome: Outcome) -> Outcome:
@@ -140,7 +149,7 @@ class ExportResult:
     def check_streaming(
         self,
         pulse: int,
-        tolerance: str | TractCheckTolerance | None = None,
+        tolerance: str | TractCheckTolerance | Judgement | None = None,
         *,
         symbol: str | None = None,
         timeout: float = 60.0,
@@ -184,9 +193,10 @@ class ExportResult:
         """Run check_generation, and raise the T2NError of a failure (ParityError, EngineCrash, …)."""
         return self.check_generation(prompts, steps, tolerance, model=model, timeout=timeout).raise_for_failure()
 
-    def assert_parity(self, tolerance: str | TractCheckTolerance | None = None, *, timeout: float = 60.0) -> Outcome:
+    def assert_parity(self, tolerance: Tolerance = None, *, timeout: float = 60.0, **judged_by: Any) -> Outcome:
         """Run check_parity, and raise the T2NError of a failure (ParityError, EngineCrash, …)."""
-        return self.check_parity(tolerance, timeout=timeout).raise_for_failure()
+        __tracebackhide__ = True
+        return self.check_parity(tolerance, timeout=timeout, **judged_by).raise_for_failure()
 
 
 __all__ = ["ExportResult"]

@@ -12,16 +12,16 @@ import numpy as np
 import torch
 from torch import nn
 
-from t2n_core.check.generation.check import check_generation
 from t2n_core.check.generation.outcome import GenerationOutcome
-from t2n_core.check.generation.reference import Prompts, continuations_of
+from t2n_core.check.generation.reference import Prompts
+from t2n_core.check.generation.result_check import check_result
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.state_pairs import StatePair
 from t2n_core.check.tolerance import TractCheckTolerance
-from t2n_core.errors import InputError, engine_error
+from t2n_core.engine.protocol import Array
+from t2n_core.errors import engine_error
 from t2n_core.export.result import ExportResult
 from t2n_core.generative.parts import Plan
-from t2n_core.inference_target import TractNNEF
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,32 +57,26 @@ class GenerativeResult:
         `prompts` is a number of random ones, or token numbers. Per step the token must be PyTorch's, and the logits
         within the level. Raises InputError for prompts that the model cannot take.
         """
-        target = self.decoder.target
-        level = TractCheckTolerance.parse(tolerance if tolerance is not None else target.check_io_tolerance)
-        if not isinstance(target, TractNNEF):
-            raise InputError(f"{target} has no sessions: tokens are generated in tract alone")
-        engine = target.engine()
-        fixed: dict[str, Any] = {}
-        if self.encoder is not None:
-            sample = self.encoder.samples[0]
-            reply = engine.run(self.encoder.archive, [sample.inputs], timeout=timeout)
-            if reply.status != "ok":
-                failed = engine_error(reply.status, reply.stage)(f"the encoder: {reply.message}")
-                common: dict[str, Any] = {"engine": f"{engine.name} {engine.version}", "required": level}
-                return GenerationOutcome(Outcome.from_error(failed, **common))
-            outputs = dict(zip(self.encoder.output_names, reply.outputs[0], strict=True))
-            fixed = {name: outputs[name] for name in self.decoder.input_names if name in outputs}
-        continuations, notes = continuations_of(self._generating(), prompts, steps)
-        continuations = [replace(one, fixed=fixed) for one in continuations]
-        return check_generation(
-            engine,
-            self.decoder.archive,
-            self.state,
-            continuations,
-            tolerance=level,
-            timeout=timeout,
-            notes=notes,
+        model, fixed = self.model, None
+        if self.encoder is not None and self.plan.encoder is not None:
+            model = OfOneInput(self.model, self.plan.encoder.arguments)
+            outcome, fixed = self._encoded(timeout)
+            if outcome is not None:
+                return GenerationOutcome(outcome)
+        return check_result(
+            self.decoder, prompts, steps, tolerance, model=model, state=self.state, fixed=fixed, timeout=timeout
         )
+
+    def _encoded(self, timeout: float) -> tuple[Outcome | None, dict[str, Array]]:
+        """Return what the encoder's archive gives for the example, or the outcome of its failure."""
+        assert self.encoder is not None
+        engine = self.encoder.target.engine()
+        reply = engine.run(self.encoder.archive, [self.encoder.samples[0].inputs], timeout=timeout)
+        if reply.status != "ok":
+            failed = engine_error(reply.status, reply.stage)(f"the encoder: {reply.message}")
+            return Outcome.from_error(failed, engine=f"{engine.name} {engine.version}"), {}
+        outputs = dict(zip(self.encoder.output_names, reply.outputs[0], strict=True))
+        return None, {name: outputs[name] for name in self.decoder.input_names if name in outputs}
 
     def assert_generation(
         self,
@@ -95,12 +89,6 @@ class GenerativeResult:
         """Run check_generation, and raise the T2NError of a failure (ParityError, EngineCrash, …)."""
         __tracebackhide__ = True
         return self.check_generation(prompts, steps, tolerance=tolerance, timeout=timeout).raise_for_failure()
-
-    def _generating(self) -> nn.Module:
-        """Return what generates from token numbers alone."""
-        if self.plan.encoder is None:
-            return self.model
-        return OfOneInput(self.model, self.plan.encoder.arguments)
 
 
 class OfOneInput(nn.Module):

@@ -69,6 +69,9 @@ class Evidence {
     const fact = (name, value) => value && list.append(element("dt", {}, name), element("dd", {}, value));
     fact("status", `${cell.status} at stage ${cell.stage}${cell.surprise ? "" : cell.expected ? " (expected)" : ""}`);
     fact("level", cell.level ? `${cell.level} reached, ${facts.required || "none"} required` : facts.required && `none reached, ${facts.required} required`);
+    for (const metric of facts.metrics || []) {
+      fact(`metric ${metric.name}`, [`${number(metric.value)}, ${metric.required} required`, metric.weak].filter(Boolean).join("; "));
+    }
     fact("worst of its kernel tiers", this.data.tiers[row.id]);
     fact("kernels", this.data.columns[column].kernels);
     fact("judged on", this.data.platforms[facts.platform]);
@@ -110,7 +113,7 @@ class Evidence {
     const heads = ["output", "type", "level", "max abs", "max rel", "max ULP", "worst at", "expected", "actual"];
     const rows = list.flatMap((output) => {
       const values = [
-        output.name, `${output.dtype}[${(output.shape || []).join(",")}]`, output.level || "none",
+        output.name, `${output.dtype}[${(output.shape || []).join(",")}]`, [output.level || "none", output.limit && `required ${output.limit}`].filter(Boolean).join(", "),
         number(output.max_abs ?? 0), number(output.max_rel ?? 0), output.max_ulp ?? "–", output.worst_index ? `[${output.worst_index.join(", ")}]` : "–",
         output.worst_expected === undefined ? "–" : number(output.worst_expected), output.worst_actual === undefined ? "–" : number(output.worst_actual),
       ];

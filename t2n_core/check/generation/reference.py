@@ -14,6 +14,7 @@ from torch import nn
 
 from t2n_core.check.generation.continuation import Continuation
 from t2n_core.check.sampling.sampler import tensors_of
+from t2n_core.engine.protocol import Array
 from t2n_core.errors import InputError
 from t2n_core.nnef.sizes.dims import Shape, is_static
 from t2n_core.op.compression import dequantised
@@ -37,14 +38,20 @@ Prompts = int | Sequence[Any] | torch.Tensor | None
 
 
 def continuations_of(
-    result: ExportResult, prompts: Prompts = None, steps: int = 32, *, model: nn.Module | None = None
+    result: ExportResult,
+    prompts: Prompts = None,
+    steps: int = 32,
+    *,
+    model: nn.Module | None = None,
+    fixed: Mapping[str, Array] | None = None,
 ) -> tuple[list[Continuation], list[str]]:
     """Return the greedy continuations of prompts, and notes on what they do not reach. The model is not changed.
 
     `prompts` is a number of random ones, tensors of tokens `[S]` or `[B, S]`, or lists of tokens. `model`, else that of
     the export, is asked by its `generate` of transformers, without any processing of logits and without an end of
     text. Where it has none, or the archive takes further inputs, the exported model is called step by step, with its
-    state. The weights are those that the archive holds; bfloat16 is computed in float32.
+    state. `fixed` are these further inputs, such as an encoder gave them, for a model whose `generate` computes them by
+    itself. The weights are those that the archive holds; bfloat16 is computed in float32.
 
     Raises:
         InputError: a prompt is empty or too long, or the model's `generate` is not greedy.
@@ -53,7 +60,9 @@ def continuations_of(
         raise InputError(f"steps={steps}: a generation has one step or more")
     stepper = Stepper(result)
     model = result.export.model if model is None else model
-    has_own = hasattr(model, "generate") and not stepper.fixed
+    has_own = hasattr(model, "generate") and (fixed is not None or not stepper.fixed)
+    if fixed is None:
+        fixed = {name: tensor.detach().cpu().numpy() for name, tensor in stepper.fixed.items()}
     config = getattr(model, "config", None)
     window, most = _number(config, "sliding_window"), _number(config, "max_position_embeddings")
     found: list[Continuation] = []
@@ -68,7 +77,6 @@ def continuations_of(
                     f"a prompt of {prompt.shape[1]} tokens and {steps} steps: the model takes {most} tokens"
                 )
             tokens, logits = (tensor.detach().cpu().numpy() for tensor in generate(prompt))
-            fixed = {name: tensor.detach().cpu().numpy() for name, tensor in stepper.fixed.items()}
             found.append(Continuation(prompt.numpy(), tokens, logits, fixed))
     reached = max((one.prompt.shape[1] + one.steps for one in found), default=0)
     notes = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,10 @@ from t2n_core.check.generation.check import check_generation
 from t2n_core.check.generation.outcome import GenerationOutcome
 from t2n_core.check.generation.reference import Prompts, continuations_of
 from t2n_core.check.outcome import Outcome, Stage
+from t2n_core.check.state_pairs import StatePair
 from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.engine.pool import TractRunner
+from t2n_core.engine.protocol import Array
 from t2n_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,11 +29,14 @@ def check_result(
     tolerance: str | TractCheckTolerance | None = None,
     *,
     model: nn.Module | None = None,
+    state: Sequence[StatePair] | None = None,
+    fixed: Mapping[str, Array] | None = None,
     timeout: float = 60.0,
 ) -> GenerationOutcome:
     """Return the outcome of generating so many tokens behind each prompt.
 
-    `prompts` and `model` are those of `continuations_of`; `timeout` is in seconds for each step.
+    `prompts`, `model` and `fixed` are those of `continuations_of`; `state` is that of the archive with other initial
+    values. `timeout` is in seconds for each step.
 
     Raises:
         InputError: an unknown level, prompts that the model cannot take, or a target without an engine that generates.
@@ -42,9 +48,10 @@ def check_result(
         return GenerationOutcome(Outcome.from_error(cause, Stage.SETUP))
     if not isinstance(engine, TractRunner):
         raise InputError(f"{engine.name} keeps no archive loaded, and generates nothing: tract does")
-    continuations, notes = continuations_of(result, prompts, steps, model=model)
+    continuations, notes = continuations_of(result, prompts, steps, model=model, fixed=fixed)
+    state = result.state if state is None else state
     found = check_generation(
-        engine, result.archive, result.state, continuations, tolerance=level, timeout=timeout, notes=notes
+        engine, result.archive, state, continuations, tolerance=level, timeout=timeout, notes=notes
     )
     return replace(found, outcome=found.outcome.with_times(result.times))
 

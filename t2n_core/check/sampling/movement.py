@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from t2n_core.check.comparison import compare
+from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.samples import Array, Sample
 from t2n_core.check.tolerance import TractCheckTolerance
 
@@ -25,35 +26,41 @@ class Movement:
 
 
 def movements(
-    samples: Sequence[Sample], names: Sequence[str], required: TractCheckTolerance, constant: Collection[str] = ()
+    samples: Sequence[Sample],
+    names: Sequence[str],
+    required: TractCheckTolerance | Judgement,
+    constant: Collection[str] = (),
 ) -> list[Movement]:
     """Return the movement of each output.
 
     An output is weak if the same numbers would pass for all samples of equal shapes, unless it is among the `constant`
     ones, which no input reaches.
     """
-    found = []
+    judged, found = Judgement.parse(required), []
     for place in range(len(samples[0].expected)):
-        is_constant = place < len(names) and names[place] in constant
+        name = names[place] if place < len(names) else ""
         groups: dict[tuple[int, ...], list[Array]] = {}
         for sample in samples:
             groups.setdefault(sample.expected[place].shape, []).append(sample.expected[place])
-        found.append(_movement([group for group in groups.values() if len(group) > 1], is_constant, required))
+        several = [group for group in groups.values() if len(group) > 1]
+        found.append(_movement(several, name, judged, is_constant=name in constant))
     return found
 
 
-def _movement(groups: Sequence[Sequence[Array]], is_constant: bool, required: TractCheckTolerance) -> Movement:
-    swapped = [compare(one, group[0], tolerance=required) for group in groups for one in group[1:]]
+def _movement(groups: Sequence[Sequence[Array]], name: str, judged: Judgement, *, is_constant: bool) -> Movement:
+    swapped = [compare(one, group[0], name=name, tolerance=judged) for group in groups for one in group[1:]]
     largest = max((one.max_abs for one in swapped), default=None)
-    share = max((one.outliers.get(required.value, 0.0) for one in swapped), default=0.0)
-    if is_constant:
+    share = max((one.outside for one in swapped), default=0.0)
+    if is_constant or not judged.elementwise:
         return Movement(largest, share)
     if largest is None:
         return Movement(largest, share, "was compared for one set of inputs only")
     if not any(group[0].size for group in groups):
         return Movement(largest, share, "has no elements")
-    if all(compare(one, _middle(group), tolerance=required).passed for group in groups for one in group):
-        return Movement(largest, share, f"moves by {largest:.2g} at most, within `{required.value}`")
+    if all(compare(one, _middle(group), name=name, tolerance=judged).passed for group in groups for one in group):
+        return Movement(
+            largest, share, f"moves by {largest:.2g} at most, within `{judged.words_of(name) or judged.level_of(name)}`"
+        )
     return Movement(largest, share)
 
 

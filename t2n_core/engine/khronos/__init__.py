@@ -1,1 +1,19 @@
 """The Khronos tools as engines for strict NNEF."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+_PACKAGES = ("nnef", "nnef_tools", "torch")
+"""Packages that the processes of these engines import; nothing else of an engine needs them."""
+
+
+def why_no_khronos() -> str:
+    """Return why the Khronos tools cannot run here, and what to do about it; '' if they can."""
+    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    if not missing:
+        return ""
+    return f"the Khronos tools need {', '.join(missing)}: pip install 'pytest-t2n[khronos]'"
+
+
+__all__ = ["why_no_khronos"]

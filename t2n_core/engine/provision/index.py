@@ -66,7 +66,7 @@ def list_versions(cache_dir: Path, *, offline: bool = False) -> tuple[Version, .
         return _recall(memory)
     if memory not in _answers:
         try:
-            answer = _ask()
+            answer = ask_index()
         except EngineResolveError as cause:
             answer = _recall(memory)
             if not answer:
@@ -157,7 +157,8 @@ def _reason(stderr: str) -> str:
     return "; ".join(errors or lines[-3:]) or "pip gave no reason"
 
 
-def _ask() -> tuple[Version, ...]:
+def ask_index() -> tuple[Version, ...]:
+    """Return all versions that pip finds for this platform. Raises EngineResolveError without an answer."""
     arguments = ["index", "versions", DISTRIBUTION, "--pre", *_ANY_PYTHON]
     structured = Version(metadata.version("pip")) >= _JSON_SINCE
     if structured:

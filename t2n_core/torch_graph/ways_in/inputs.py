@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from t2n_core.errors import InputError
+from t2n_core.torch_graph.ways_in.arrays import with_tensors
 from t2n_core.torch_graph.ways_in.objects import holds_tensor, own_copy
 from t2n_core.torch_graph.ways_in.sources import Source, source_of
 from t2n_core.torch_graph.ways_in.state import ModelState
@@ -48,6 +49,8 @@ def bind_inputs(
 ) -> ModelInputs:
     """Return the call that `args` means: a tensor, a sequence of arguments, or a dict of named tensors.
 
+    A numpy array stands for a tensor.
+
     A dict is passed by keyword. Only if none of its keys is a parameter, and all of them stand in `input_names` or the
     method takes any number of arguments, it is passed in order. If `input_names` are its keys, they say the order.
     `model` is a Source or what `source_of` takes. Without any arguments, those that an exported program was made with
@@ -55,7 +58,7 @@ def bind_inputs(
     tensors although it holds some: they would be constants of the archive.
     """
     source = model if isinstance(model, Source) else source_of(model)
-    keywords = dict(kwargs or {})
+    args, keywords = with_tensors(args), with_tensors(dict(kwargs or {}))
     given_names: list[str] | None = None
     signature = source.signature()
     if args is None:

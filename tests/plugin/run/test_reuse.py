@@ -12,7 +12,7 @@ from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.platform import REFERENCE_VARIABLES, platform_of
 from pytest_t2n.run.bundles import CheckInputs
 from pytest_t2n.run.reuse import key_of
-from t2n_core.check.level import TractCheckTolerance
+from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.samples import Sample
 from t2n_core.engine.processor import Processor
 from t2n_core.engine.provision.resolved import ResolvedEngine
@@ -98,7 +98,7 @@ def key_in(facts: dict, archives: Path) -> str:
     if not archive.exists():
         archive.write_bytes(facts["archive"])
     samples = [Sample((np.zeros(2),), (np.full(2, facts["expected"]),), {})]
-    return key_of(CheckInputs(Cell("n", "c", engine), archive, samples, ["y"], TractCheckTolerance("close")))
+    return key_of(CheckInputs(Cell("n", "c", engine), archive, samples, ["y"], Judgement.parse("close")))
 
 
 def test_keys_differ_exactly_where_something_relevant_does(tmp_path):

@@ -1,0 +1,62 @@
+"""Numbers of a user in .npz files, and the names of an archive's inputs and outputs that they belong to."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_t2n.run.export_summary import graph_text
+from t2n_core.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SIGNATURE = re.compile(rb"^\s*graph\s+\w+\s*\(([^)]*)\)\s*->\s*\(([^)]*)\)", re.MULTILINE)
+
+
+def read_npz(path: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a .npz by their names. Raises InputError."""
+    import numpy as np
+
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            raise InputError(f"{path} is one array without a name: save it with numpy.savez(path, name=array)")
+        with loaded as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError, zipfile.BadZipFile) as wrong:
+        raise InputError(f"{path} cannot be read as .npz: {wrong}") from None
+
+
+def in_order(path: Path, names: Sequence[str], kind: str) -> tuple[NDArray[Any], ...]:
+    """Return the arrays of a .npz in the order of names: by name, or as `numpy.savez(path, a, b)` numbered them.
+
+    Raises InputError for an array that is missing, or that nothing is called after.
+    """
+    arrays = read_npz(path)
+    if set(arrays) == {f"arr_{place}" for place in range(len(names))}:
+        return tuple(arrays[f"arr_{place}"] for place in range(len(names)))
+    missing = [name for name in names if name not in arrays]
+    unknown = [name for name in arrays if name not in names]
+    if missing or unknown:
+        wrong = [f"has no {', '.join(missing)}"] if missing else []
+        wrong += [f"has {', '.join(unknown)}, which is no {kind}"] if unknown else []
+        raise InputError(f"{path} {' and '.join(wrong)}; the archive's {kind}s are {', '.join(names)}")
+    return tuple(arrays[name] for name in names)
+
+
+def signature_of(archive: Path) -> tuple[list[str], list[str]]:
+    """Return the names of the inputs and outputs of an archive. Raises InputError for what is no archive."""
+    if not archive.exists():
+        raise InputError(f"there is no archive {archive}")
+    match = _SIGNATURE.search(graph_text(archive))
+    if match is None:
+        raise InputError(f"{archive} is no NNEF archive: it has no graph.nnef with a graph in it")
+    inputs, outputs = ([name.strip().decode() for name in part.split(b",") if name.strip()] for part in match.groups())
+    return inputs, outputs
+
+
+__all__ = ["in_order", "read_npz", "signature_of"]

@@ -1,0 +1,95 @@
+"""`t2n check ARCHIVE` compares what engines compute with expected outputs. It never imports torch.
+
+t2n check model.nnef.tgz --inputs x.npz --expected y.npz --tract all
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from pytest_t2n.cli.arrays import in_order, signature_of
+from pytest_t2n.cli.engine_choice import add_engine_options, engines_closed, engines_of, runner_of
+from pytest_t2n.cli.output import show_table
+from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
+from t2n_core.check.stage import Status
+from t2n_core.errors import InputError
+
+if TYPE_CHECKING:
+    from t2n_core.check.outcome import Outcome
+    from t2n_core.check.samples import Sample
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("archive", type=Path, metavar="ARCHIVE", help="a .tgz, a .tar or a folder")
+    parser.add_argument(
+        "--inputs", type=Path, nargs="+", required=True, metavar="NPZ", help="arrays by the names of the inputs"
+    )
+    parser.add_argument(
+        "--expected", type=Path, nargs="+", required=True, metavar="NPZ", help="the outputs for each of these, by name"
+    )
+    parser.add_argument("--tolerance", default=str(DEFAULT_LEVEL), metavar="LEVEL", help="a level of parity")
+    parser.add_argument("--strict", action="store_true", help="a pass that proves little is a failure")
+    parser.add_argument("--json", action="store_true", help="print a line of JSON for each engine")
+    add_engine_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Return 1 if an engine computes something else, or fails. Raises T2NError for wrong arguments."""
+    level = TractCheckTolerance.parse(options.tolerance)
+    samples, output_names = _samples(options.archive, options.inputs, options.expected)
+    engines = engines_of(options, Console(stderr=True))
+    from t2n_core.check.parity import check_parity
+
+    outcomes = []
+    with engines_closed():
+        for engine in engines:
+            outcome = check_parity(
+                runner_of(engine),
+                options.archive,
+                samples,
+                tolerance=level,
+                output_names=output_names,
+                timeout=options.timeout,
+            )
+            outcomes.append((engine.title, outcome))
+            if options.json:
+                print(json.dumps({"engine": engine.title, **outcome.to_dict()}, ensure_ascii=False))
+    if not options.json:
+        _show(outcomes)
+    accepted = (Status.PASS,) if options.strict else (Status.PASS, Status.WEAK)
+    return 0 if all(outcome.status in accepted for _, outcome in outcomes) else 1
+
+
+def _samples(archive: Path, inputs: list[Path], expected: list[Path]) -> tuple[list[Sample], list[str]]:
+    from t2n_core.check.samples import Sample
+
+    if len(inputs) != len(expected):
+        raise InputError(f"{len(inputs)} files of --inputs and {len(expected)} of --expected: each has its own outputs")
+    input_names, output_names = signature_of(archive)
+    pairs = zip(inputs, expected, strict=True)
+    found = [Sample(in_order(x, input_names, "input"), in_order(y, output_names, "output")) for x, y in pairs]
+    return found, output_names
+
+
+def _show(outcomes: list[tuple[str, Outcome]]) -> None:
+    rows = []
+    for title, outcome in outcomes:
+        message = outcome.error.message.partition("\n")[0] if outcome.error is not None else ""
+        worst = max((output.max_abs for output in outcome.outputs), default=None)
+        level = outcome.level.value if outcome.level is not None else ""
+        number = f"{worst:.3g}" if worst is not None else ""
+        rows.append((title, outcome.status.value, outcome.stage.value, level, number, message))
+    show_table(("engine", "status", "stage", "level", "max abs", "message"), rows)
+    for _, outcome in outcomes:
+        if not outcome.passed:
+            print(outcome.describe())
+
+
+__all__ = ["add_commands", "run"]

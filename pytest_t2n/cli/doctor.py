@@ -1,0 +1,150 @@
+"""`t2n doctor` says what is installed, what is missing, and whether an engine runs here. It never imports torch."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from pytest_t2n.cli.output import say
+from t2n_core import __version__
+from t2n_core.engine.khronos import why_no_khronos
+from t2n_core.engine.processor import this_processor
+from t2n_core.engine.provision.store import EngineStore
+from t2n_core.engine.provision.versions import UNUSABLE
+from t2n_core.errors import T2NError
+
+_GRAPH = """version 1.0;
+
+graph doctor(x) -> (y)
+{
+  x = external<scalar>(shape = [2]);
+  y = relu(x);
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report."""
+
+    part: str
+    text: str
+    state: str = "ok"
+    """`ok`, `note` for what somebody may need, `bad` for what keeps everybody from working."""
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("--offline", action="store_true", help="ask no package index")
+    parser.add_argument("--cache-dir", type=Path, help="instead of T2N_CACHE_DIR or the user's cache directory")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the findings; return 1 if one of them keeps everybody from working."""
+    store = EngineStore(options.cache_dir)
+    bad = False
+    for finding in _findings(store, offline=options.offline):
+        mark = {"ok": "ok  ", "note": "note", "bad": "BAD "}[finding.state]
+        say(f"{mark} {finding.part:<10} {finding.text}")
+        bad = bad or finding.state == "bad"
+    return 1 if bad else 0
+
+
+def _findings(store: EngineStore, *, offline: bool) -> Iterator[Finding]:
+    yield Finding("t2n", f"{__version__}, Python {platform.python_version()}, {platform.platform()}")
+    processor = this_processor()
+    vectors = [name for name in processor.features if name in ("avx2", "fma", "avx512f", "asimd", "neon", "sve")]
+    yield Finding("processor", f"{processor.model or platform.machine()}, {processor.cores} cores, {' '.join(vectors)}")
+    yield from _packages()
+    problem = why_no_khronos()
+    yield Finding("khronos", problem or "its tools are installed", "note" if problem else "ok")
+    yield _cache(store)
+    if not offline:
+        yield _network(store)
+    yield _engine(store)
+
+
+def _packages() -> Iterator[Finding]:
+    """Yield what each declared requirement finds; those of extras are needed by exports alone."""
+    for line in importlib.metadata.requires("pytest-t2n") or []:
+        wanted = Requirement(line)
+        if wanted.name == "pytest-t2n" or (wanted.marker and not wanted.marker.evaluate({"extra": "torch"})):
+            continue
+        base = wanted.marker is None
+        try:
+            found = importlib.metadata.version(wanted.name)
+        except importlib.metadata.PackageNotFoundError:
+            how = "" if base else ": pip install 'pytest-t2n[torch]', to export models"
+            yield Finding(wanted.name, f"not installed{how}", "bad" if base else "note")
+            continue
+        if wanted.specifier.contains(found, prereleases=True):
+            if not base or wanted.name in ("numpy", "pytest", "torch"):
+                yield Finding(wanted.name, found)
+        else:
+            yield Finding(wanted.name, f"{found} is not {wanted.specifier}", "bad" if base else "note")
+
+
+def _cache(store: EngineStore) -> Finding:
+    folder = store.cache_dir
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    if not os.access(there, os.W_OK):
+        return Finding("cache", f"{folder} cannot be written: set T2N_CACHE_DIR, or --cache-dir", "bad")
+    known = [version for version in store.versions_on_disk() if version not in UNUSABLE]
+    names = f": {known[0]} to {known[-1]}" if known else ""
+    return Finding("cache", f"{folder}, {len(known)} engine{'s' if len(known) != 1 else ''}{names}")
+
+
+def _network(store: EngineStore) -> Finding:
+    from t2n_core.engine.provision.index import ask_index
+
+    try:
+        versions = ask_index()
+    except T2NError as wrong:
+        state = "note" if store.versions_on_disk() else "bad"
+        return Finding("network", f"the package index did not answer pip: {wrong.message.splitlines()[0]}", state)
+    return Finding("network", f"pip finds {len(versions)} releases of tract, newest {max(versions)}")
+
+
+def _engine(store: EngineStore) -> Finding:
+    """Return what becomes of a small graph in the newest engine of the cache."""
+    known = [version for version in store.versions_on_disk() if version not in UNUSABLE]
+    if not known:
+        return Finding("engine", "none in the cache yet: t2n engines fetch latest, or the first test", "note")
+    version = max(known)
+    try:
+        answer = _relu(store, version)
+    except T2NError as wrong:
+        return Finding("engine", f"tract {version}: {wrong.message.splitlines()[0]}", "bad")
+    return Finding("engine", f"tract {version} {answer or 'computes relu'}", "bad" if answer else "ok")
+
+
+def _relu(store: EngineStore, version: Version) -> str:
+    """Return what is wrong with the answer of an engine; '' if it is right. Raises T2NError."""
+    import numpy as np
+
+    from t2n_core.engine import close_all, engine_for, resolve_engines
+
+    (engine,) = resolve_engines(str(version), offline=True, cache_dir=store.cache_dir)
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "graph.nnef").write_text(_GRAPH, encoding="utf-8")
+        try:
+            reply = engine_for(engine).run(Path(folder), [[np.array([-1.0, 2.0], np.float32)]])
+        finally:
+            close_all()
+    if reply.status != "ok":
+        return f"fails at {reply.stage}: {reply.message.partition(chr(10))[0]}"
+    ((output,),) = reply.outputs
+    return "" if output.tolist() == [0.0, 2.0] else f"computes relu([-1, 2]) = {output.tolist()}"
+
+
+__all__ = ["add_commands", "run"]

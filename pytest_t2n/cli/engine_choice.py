@@ -1,0 +1,84 @@
+"""The engines that a subcommand of `t2n` runs archives in, and the options that name them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+
+from pytest_t2n.cli.output import as_text
+from pytest_t2n.config.engines import select_engines
+from pytest_t2n.config.settings import Settings
+from pytest_t2n.records.cell import SelectedEngine
+from t2n_core.errors import T2NError
+
+if TYPE_CHECKING:
+    from t2n_core.engine.protocol import Engine
+
+
+def add_engine_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name engines and say how they run."""
+    parser.add_argument("--tract", action="append", default=[], metavar="SPEC", help="as --t2n-tract")
+    parser.add_argument("--cpu", default="", metavar="TIERS", help="as --t2n-cpu")
+    parser.add_argument("--runtime", default="", metavar="NAMES", help="as --t2n-runtime")
+    parser.add_argument("--khronos", action="store_true", help="the reference tools of Khronos too")
+    parser.add_argument("--timeout", type=_seconds, default=60.0, metavar="SECONDS", help="of one case in an engine")
+    parser.add_argument("--offline", action="store_true", help="use engines of the cache only")
+    parser.add_argument("--cache-dir", type=Path, help="where engines are kept")
+
+
+def engines_of(options: argparse.Namespace, console: Console) -> list[SelectedEngine]:
+    """Return the engines that the options name, provisioned. Raises T2NError."""
+    settings = Settings(
+        tract=tuple(options.tract),
+        cpu=options.cpu,
+        runtime=options.runtime,
+        khronos=options.khronos,
+        offline=options.offline,
+        cache_dir=options.cache_dir,
+    )
+    if not settings.selects_engines:
+        raise T2NError("name engines with --tract or --khronos")
+    try:
+        return select_engines(settings, lambda version, event: console.print(as_text(f"tract {version}: {event}")))
+    except pytest.UsageError as exc:
+        raise T2NError(str(exc).replace("--t2n-", "--")) from None
+
+
+def runner_of(engine: SelectedEngine) -> Engine:
+    """Return what runs archives in an engine; nothing is started before its first job."""
+    if engine.resolved is None:
+        from t2n_core.engine.khronos.engine import KhronosEngine
+
+        return KhronosEngine.shared()
+    from t2n_core.engine import ResolvedEngine, engine_for
+
+    return engine_for(ResolvedEngine.from_dict(engine.resolved))
+
+
+@contextmanager
+def engines_closed() -> Iterator[None]:
+    """Close all engines at the end of a block."""
+    from t2n_core.engine.khronos.engine import KhronosEngine
+    from t2n_core.engine.pool import close_all
+
+    try:
+        yield
+    finally:
+        close_all()
+        KhronosEngine.close_shared()
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+    return seconds
+
+
+__all__ = ["add_engine_options", "engines_closed", "engines_of", "runner_of"]

@@ -1,0 +1,191 @@
+"""`t2n export` writes the archive of a model, and proves it.
+
+t2n export package.module:make_model -o model.nnef.tgz --tract 0.23 --dynamic audio:1=T
+t2n export model.pt2 -o model.nnef.tgz --tract 0.23
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_t2n.cli.arrays import read_npz
+from pytest_t2n.cli.output import say
+from t2n_core.errors import InputError
+from t2n_core.text import visible
+
+_DYNAMIC = re.compile(r"(?P<name>[^:=]+):(?P<axis>-?\d+)=(?P<symbol>\w+)(?::(?P<low>\d*)(?::(?P<high>\d*))?)?")
+_FILES = (".pt2", ".pt", ".pth", ".ts", ".torchscript")
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "model",
+        metavar="MODULE:CALLABLE",
+        help="a function that returns the model, or the model and its inputs, as a marked test does; a module or its "
+        "class; MODULE may be a file, as nets/encoder.py:make. Or a file of torch.export.save or torch.jit.save",
+    )
+    parser.add_argument("-o", "--output", type=Path, required=True, help="a .tgz, a .tar or a folder")
+    target = parser.add_mutually_exclusive_group()
+    target.add_argument("--tract", default="latest", metavar="VERSION", help="one version: 0.23, 0.23.9, latest")
+    target.add_argument("--khronos", action="store_true", help="for the reference tools in place of tract")
+    parser.add_argument("--inputs", type=Path, metavar="NPZ", help="example inputs by the names of the parameters")
+    parser.add_argument(
+        "--dynamic",
+        action="append",
+        default=[],
+        metavar="INPUT:AXIS=NAME",
+        help="a free size, as audio:1=T; with bounds audio:1=T:2:512; may be given several times",
+    )
+    parser.add_argument("--input-names", type=_words, metavar="A,B", help="names of the inputs in the archive")
+    parser.add_argument("--output-names", type=_words, metavar="A,B", help="names of the outputs in the archive")
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any other option of the export or of the target, as weight_compression=q4_0",
+    )
+    parser.add_argument("--tolerance", metavar="LEVEL", help="a level of parity; approximate if not given")
+    parser.add_argument("--no-check", action="store_true", help="write the archive and prove nothing")
+    parser.add_argument("--offline", action="store_true", help="use engines of the cache only")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Return 0 for an archive that was written and, unless told otherwise, proven. Raises T2NError."""
+    axes = dynamic_axes(options.dynamic)  # wrong words are told before torch is loaded
+    more = dict(_option(text) for text in options.option)
+    model, args = _model(options.model)
+    if options.inputs is not None:
+        args = read_npz(options.inputs)
+    if args is None and not options.model.endswith(".pt2"):
+        raise InputError(
+            f"{options.model} gives a model without inputs", hint="return them too, or give --inputs example.npz"
+        )
+    from t2n_core.export.entry import export_model_to_nnef
+
+    target, of_export = _target(options, axes, more)
+    result = export_model_to_nnef(
+        model, args, options.output, target, options.input_names, options.output_names, **of_export
+    )
+    for note in result.notes:
+        print(visible(note), file=sys.stderr)
+    say(f"{result.archive}: {', '.join(result.input_names)} -> {', '.join(result.output_names)}")
+    if str(result.range):
+        say(f"holds for {result.range}")
+    say("not checked" if options.no_check else f"proven in {target} at `{target.check_io_tolerance}`")
+    return 0
+
+
+def dynamic_axes(texts: Sequence[str]) -> dict[str, dict[int, Any]] | None:
+    """Return the axes that `audio:1=T` and `audio:1=T:2:512` name; None for none. Raises InputError."""
+    found: dict[str, dict[int, Any]] = {}
+    for text in texts:
+        match = _DYNAMIC.fullmatch(text)
+        if match is None:
+            raise InputError(f"--dynamic={text}: this is not INPUT:AXIS=NAME", hint="as audio:1=T, or audio:1=T:2:512")
+        low, high = (int(match[end]) if match[end] else None for end in ("low", "high"))
+        size: Any = match["symbol"]
+        if low is not None or high is not None:
+            from torch.export import Dim
+
+            size = Dim(match["symbol"], min=low, max=high)
+        found.setdefault(match["name"], {})[int(match["axis"])] = size
+    return found or None
+
+
+def _target(options: argparse.Namespace, axes: Any, more: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the target with its options, and those of the export."""
+    from t2n_core.export.options import ExportOptions
+    from t2n_core.inference_target import KhronosNNEF, TractNNEF
+
+    kind: Any = KhronosNNEF if options.khronos else TractNNEF
+    known = inspect.signature(kind).parameters
+    of_target = {name: value for name, value in more.items() if name in known}
+    of_export = {name: value for name, value in more.items() if name not in known}
+    ExportOptions.of(of_export)  # tells a wrong name before an engine is fetched
+    if options.tolerance is not None:
+        of_target["check_io_tolerance"] = options.tolerance
+    if not options.khronos:
+        of_target = {"version": options.tract, "offline": options.offline, **of_target}
+    return kind(dynamic_axes=axes, check_io=not options.no_check, **of_target), of_export
+
+
+def _model(text: str) -> tuple[Any, Any]:
+    """Return a model, and its inputs or None. Raises InputError."""
+    if text.endswith(_FILES):
+        return Path(text), None
+    module_name, _, name = text.rpartition(":")
+    if not module_name or not name:
+        raise InputError(f"{text} is neither MODULE:CALLABLE nor a file", hint=f"files end in {', '.join(_FILES)}")
+    found = _module(module_name)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise InputError(f"{module_name} has no `{name}`")
+        found = getattr(found, part)
+    import torch
+
+    given = found if isinstance(found, torch.nn.Module) or not callable(found) else _called(text, found)
+    if isinstance(given, tuple) and len(given) == 2:
+        return given
+    return given, None
+
+
+def _called(text: str, make: Any) -> Any:
+    needed = [
+        parameter.name
+        for parameter in inspect.signature(make).parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+    ]
+    if needed:
+        raise InputError(
+            f"{text} needs arguments: {', '.join(needed)}", hint="write a function without any that calls it"
+        )
+    return make()
+
+
+def _module(name: str) -> Any:
+    """Return a module by its dotted name or file, from the current folder on. Raises InputError if there is none."""
+    path = Path(name)
+    if path.suffix == ".py":
+        if not path.is_file():
+            raise InputError(f"there is no file {name}")
+        sys.path.insert(0, str(path.resolve().parent))  # as `python nets/encoder.py` would
+        name = path.stem
+    else:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as missing:
+        if missing.name is not None and (name == missing.name or name.startswith(f"{missing.name}.")):
+            raise InputError(f"there is no module {name}", hint="from the current folder, or installed") from None
+        raise
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """Return name and value of `name=value`; a value is read as Python's literal, else it is a text."""
+    name, found, value = text.partition("=")
+    if not found or not name.isidentifier():
+        raise InputError(f"--option={text}: this is not NAME=VALUE")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+__all__ = ["add_commands", "dynamic_axes", "run"]

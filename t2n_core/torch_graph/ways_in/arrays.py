@@ -1,0 +1,34 @@
+"""Numpy arrays among the arguments of a model, which stand for tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from t2n_core.errors import InputError
+from t2n_core.torch_graph.ways_in.structure import mapped
+
+
+def with_tensors(arguments: Any) -> Any:
+    """Return arguments with a tensor of its own in place of each numpy array, at any depth.
+
+    Raises InputError for an array whose type no tensor has.
+    """
+    return mapped(arguments, _tensor)
+
+
+def _tensor(leaf: Any) -> Any:
+    if not isinstance(leaf, np.ndarray):
+        return leaf
+    try:
+        return torch.from_numpy(leaf.astype(leaf.dtype.newbyteorder("="), order="C", copy=True))
+    except TypeError:
+        raise InputError(
+            f"no tensor has the type {leaf.dtype} of a numpy array of shape {list(leaf.shape)} among the inputs",
+            hint="convert it with .astype(…)",
+        ) from None
+
+
+__all__ = ["with_tensors"]

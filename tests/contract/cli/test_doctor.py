@@ -1,0 +1,77 @@
+"""`t2n doctor`: findings, and the exit status of a machine where nothing can work."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_t2n.cli import main
+from t2n_core import __version__
+from t2n_core.engine.provision import index
+from t2n_core.errors import EngineResolveError
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    """Return the findings by their part, with their mark."""
+    return {line[5:].split()[0]: f"{line[:4].strip()} {line[16:]}" for line in capsys.readouterr().out.splitlines()}
+
+
+def test_a_machine_that_works(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--offline"]) == 0
+    found = lines(capsys)
+    assert found["t2n"].startswith(f"ok {__version__}, Python 3.")
+    assert found["torch"].startswith("ok 2.")
+    assert found["engine"].startswith("ok tract 0.")
+    assert found["engine"].endswith("computes relu")
+    assert "network" not in found
+
+
+def test_without_network_and_cache_nothing_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_answer(*_: Any) -> str:
+        raise EngineResolveError("the package index gave no versions of tract (no route to host)")
+
+    monkeypatch.setattr(index, "run_pip", no_answer)
+    assert main(["doctor", "--cache-dir", str(tmp_path / "none")]) == 1
+    found = lines(capsys)
+    assert found["network"].startswith("BAD the package index did not answer pip")
+    assert found["engine"].startswith("note none in the cache yet")
+    assert main(["doctor"]) == 0, "the cache has engines"
+    assert lines(capsys)["network"].startswith("note ")
+
+
+def test_what_is_not_installed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    version = importlib.metadata.version
+    missing: dict[str, str | None] = {"torch": None, "sympy": "1.0"}
+
+    def found(name: str) -> str:
+        known = missing.get(name, version(name))
+        if known is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return known
+
+    monkeypatch.setattr(importlib.metadata, "version", found)
+    monkeypatch.setattr(importlib.metadata, "requires", lambda _: REQUIREMENTS)
+    assert main(["doctor", "--offline"]) == 0
+    told = lines(capsys)
+    assert told["torch"] == "note not installed: pip install 'pytest-t2n[torch]', to export models"
+    assert told["sympy"] == "note 1.0 is not >=1.13.3"
+    missing["numpy"] = None
+    assert main(["doctor", "--offline"]) == 1
+    assert lines(capsys)["numpy"] == "BAD not installed"
+
+
+REQUIREMENTS = ["numpy>=1.26", "rich>=13", 'torch<2.16,>=2.13; extra == "torch"', 'sympy>=1.13.3; extra == "torch"']
+
+
+def test_it_imports_no_torch() -> None:
+    program = (
+        "import sys; from pytest_t2n.cli import main; main(['doctor', '--offline']); sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0

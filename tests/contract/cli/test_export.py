@@ -1,0 +1,185 @@
+"""`t2n export` as a user types it, with archives that are proven in real engines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from pytest_t2n.cli import main
+
+VERSION = "0.23.9"
+NETS = """
+import torch
+from torch import nn
+
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(3)
+        self.rnn = nn.GRU(8, 6, batch_first=True)
+        self.out = nn.Linear(6, 3)
+
+    def forward(self, frames):
+        return self.out(self.rnn(frames)[0])
+
+class Sized(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+
+def make():
+    return Tagger(), {"frames": torch.randn(2, 9, 8)}
+
+def gcd():
+    class Net(nn.Module):
+        def forward(self, x):
+            return torch.gcd(x, x + 4)
+    return Net(), {"x": torch.tensor([[6, 4, 9]])}
+
+net = Tagger()
+number = 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of a user, with a file of nets."""
+    (tmp_path / "user_nets.py").write_text(NETS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path
+    sys.modules.pop("user_nets", None)
+
+
+def export(*words: str) -> int:
+    return main(["export", *words, "--tract", VERSION, "--offline"])
+
+
+def test_a_function_that_returns_model_and_inputs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert export("user_nets:make", "-o", "net.nnef.tgz", "--dynamic", "frames:1=T:2:40", "--output-names", "tags") == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told == [
+        "net.nnef.tgz: frames -> tags",
+        "holds for 2 <= T <= 40",
+        f"proven in tract {VERSION} at `approximate`",
+    ]
+    assert (folder / "net.nnef.tgz").is_file()
+
+
+def test_what_is_written_is_what_check_accepts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert export("user_nets.py:net", "-o", "net.nnef.tgz", "--inputs", example(folder), "--dynamic", "frames:1=T") == 0
+    net = sys.modules["user_nets"].net
+    for name, size in (("a", 5), ("b", 5), ("c", 12)):
+        frames = torch.randn(2, size, 8)
+        np.savez(folder / f"{name}.x.npz", frames=frames.numpy())
+        np.savez(folder / f"{name}.y.npz", output=net(frames).detach().numpy())
+    inputs, expected = [[f"{name}.{kind}.npz" for name in "abc"] for kind in "xy"]
+    arguments = ["check", "net.nnef.tgz", "--inputs", *inputs, "--tract", VERSION, "--offline", "--expected"]
+    capsys.readouterr()
+    assert main([*arguments, *expected, "--strict"]) == 0
+    assert " pass " in capsys.readouterr().out
+    assert main([*arguments, "b.y.npz", "a.y.npz", "c.y.npz"]) == 1
+    wrong = capsys.readouterr().out
+    assert f"mismatch at stage `compare` in tract {VERSION}: 1 of 1 outputs differ" in wrong
+    assert main([*arguments[:-1], "--json", "--expected", *expected]) == 0
+    assert '"status": "pass"' in capsys.readouterr().out
+
+
+def test_one_sample_proves_little(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert export("user_nets:Tagger", "-o", "net", "--inputs", example(folder), "--no-check") == 0
+    assert "not checked" in capsys.readouterr().out
+    net = sys.modules["user_nets"].Tagger()
+    frames = torch.from_numpy(np.load(folder / "example.npz")["frames"])
+    np.savez(folder / "y.npz", net(frames).detach().numpy())  # by place
+    words = ["check", "net", "--inputs", "example.npz", "--expected", "y.npz", "--tract", VERSION, "--offline"]
+    assert main(words) == 0
+    assert " weak " in capsys.readouterr().out
+    assert main([*words, "--strict"]) == 1
+
+
+def test_saved_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    net = nn.Sequential(nn.Linear(8, 4), nn.Tanh()).eval()
+    frames = torch.randn(3, 8)
+    torch.export.save(torch.export.export(net, (frames,)), folder / "net.pt2")
+    torch.jit.trace(net, frames).save(str(folder / "net.pt"))
+    assert export("net.pt2", "-o", "a.nnef.tgz") == 0
+    np.savez(folder / "x.npz", input=frames.numpy())
+    assert export("net.pt", "-o", "b.nnef.tgz", "--inputs", "x.npz", "--option", "weight_compression=q4_0") == 0
+    assert "weight_compression had no effect" in capsys.readouterr().err
+
+
+def example(folder: Path) -> str:
+    np.savez(folder / "example.npz", frames=np.random.default_rng(4).standard_normal((2, 9, 8), np.float32))
+    return "example.npz"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["user_nets"], "user_nets is neither MODULE:CALLABLE nor a file"),
+        (["nowhere:make"], "there is no module nowhere"),
+        (["nowhere.py:make"], "there is no file nowhere.py"),
+        (["nowhere.pt2"], "there is no file nowhere.pt2"),
+        (["user_nets:nothing"], "user_nets has no `nothing`"),
+        (["user_nets:Sized"], "user_nets:Sized needs arguments: size"),
+        (["user_nets:net"], "user_nets:net gives a model without inputs"),
+        (["user_nets:number", "--inputs", "example.npz"], "the model must be a torch.nn.Module, not int"),
+        (["user_nets:make", "--dynamic", "frames=T"], "--dynamic=frames=T: this is not INPUT:AXIS=NAME"),
+        (["user_nets:make", "--dynamic", "audio:1=T"], "dynamic_axes names the input `audio`"),
+        (["user_nets:make", "--option", "capure=trace"], "there is no option `capure` of an export"),
+        (["user_nets:make", "--option", "nothing"], "--option=nothing: this is not NAME=VALUE"),
+        (["user_nets:make", "--tolerance", "good"], "'good' is not a tolerance level"),
+        (["user_nets:make", "--inputs", "none.npz"], "none.npz cannot be read as .npz"),
+        (["user_nets:gcd"], "no rule for aten::gcd"),
+    ],
+    ids=lambda value: "_".join(value)[:40] if isinstance(value, list) else "",
+)
+def test_what_is_wrong_is_told(words: list[str], told: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example(folder)
+    assert export(*words, "-o", "net.nnef.tgz") == 1
+    out, err = capsys.readouterr()
+    assert err.startswith("error: ")
+    assert told in err
+    assert out == ""
+    assert not (folder / "net.nnef.tgz").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["none.tgz", "--inputs", "example.npz", "--expected", "example.npz"], "there is no archive none.tgz"),
+        (["user_nets.py", "--inputs", "example.npz", "--expected", "example.npz"], "user_nets.py is no NNEF archive"),
+        (["net", "--inputs", "x.npy", "--expected", "example.npz"], "x.npy is one array without a name"),
+        (
+            ["net", "--inputs", "example.npz", "--expected", "example.npz"],
+            "example.npz has no y and has frames, which is",
+        ),
+        (["net", "--inputs", "example.npz", "a.npz", "--expected", "a.npz"], "2 files of --inputs and 1 of --expected"),
+        (["net", "--inputs", "a.npz", "--expected", "a.npz"], "name engines with --tract or --khronos"),
+        (["net", "--inputs", "a.npz", "--expected", "a.npz", "--tract", "9.9", "--offline"], "--tract=9.9: no release"),
+    ],
+    ids=lambda value: "_".join(value)[:40] if isinstance(value, list) else "",
+)
+def test_what_is_wrong_with_a_check(
+    words: list[str], told: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "net").mkdir()
+    (folder / "net" / "graph.nnef").write_text("version 1.0;\n\ngraph g(frames) -> (y)\n{\n}\n")
+    np.save(folder / "x.npy", np.zeros(2))
+    np.savez(folder / "a.npz", np.zeros(2))
+    example(folder)
+    assert main(["check", *words]) == 1
+    assert told in capsys.readouterr().err
+
+
+def test_wrong_words_are_2(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["export"], ["check", "net", "--timeout", "-1"], ["doctor", "--nothing"]):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 2
+    assert "'-1' is not a positive number of seconds" in capsys.readouterr().err

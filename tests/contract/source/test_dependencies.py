@@ -1,0 +1,112 @@
+"""What is imported is declared, with a lowest version that is tested, and the small form does without torch."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[3]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+DISTRIBUTIONS = {
+    "xdist": "pytest-xdist",
+    "_pytest": "pytest",
+    "pytest_benchmark": "pytest-benchmark",
+    "nnef_tools": "nnef-tools",
+}
+"""Imported name -> its distribution, where that has another name."""
+OF_THE_USER = {"hypothesis"}
+"""What is imported only for an object of it that a user hands in."""
+
+
+def declared() -> dict[str, Requirement]:
+    """Return the requirements of all forms by name."""
+    lines = [*PROJECT["dependencies"], *(one for extra in PROJECT["optional-dependencies"].values() for one in extra)]
+    return {one.name: one for one in map(Requirement, lines) if one.name != PROJECT["name"]}
+
+
+def imported() -> Iterator[tuple[str, str]]:
+    """Yield each package of others that a file imports."""
+    for package in ("t2n_core", "pytest_t2n"):
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+                for name in {name.partition(".")[0] for name in names}:
+                    if name not in {*sys.stdlib_module_names, "t2n_core", "pytest_t2n"}:
+                        yield name, path.relative_to(ROOT).as_posix()
+
+
+def test_every_import_is_declared() -> None:
+    found = {DISTRIBUTIONS.get(name, name): file for name, file in imported() if name not in OF_THE_USER}
+    assert {name: file for name, file in found.items() if name not in declared()} == {}
+    called_otherwise = {"pip"}  # run as a program
+    assert set(declared()) - set(found) == called_otherwise
+
+
+def test_only_the_engine_of_khronos_imports_its_tools() -> None:
+    files = {file for name, file in imported() if name in ("nnef", "nnef_tools")}
+    assert {Path(file).parent.as_posix() for file in files} == {"t2n_core/engine/khronos"}
+
+
+def test_the_lowest_versions_are_those_that_are_declared() -> None:
+    text = (ROOT / "constraints-lowest.txt").read_text("utf-8")
+    pins = dict(re.findall(r"^([\w-]+)==(\S+)$", text, re.MULTILINE))
+    lowest = {name: next(s.version for s in one.specifier if s.operator == ">=") for name, one in declared().items()}
+    padded = {name: f"{version}.0" if version.count(".") == 1 else version for name, version in lowest.items()}
+    assert pins == {name: pins[name] if pins[name] == lowest[name] else padded[name] for name in lowest}
+
+
+def test_the_tested_versions_fit_what_is_declared() -> None:
+    text = (ROOT / "constraints.txt").read_text("utf-8")
+    pins = dict(re.findall(r"^([\w-]+)==(\S+)$", text, re.MULTILINE))
+    assert [name for name, one in declared().items() if not one.specifier.contains(pins[name])] == []
+
+
+WITHOUT = "import sys\nfor name in {names}: sys.modules[name] = None\n"
+
+
+@pytest.mark.parametrize(
+    ("missing", "code", "told"),
+    [
+        (["torch"], "import t2n_core\nt2n_core.ModelExport", "needs torch: pip install 'pytest-t2n[torch]'"),
+        (["sympy"], "from t2n_core import TractNNEF", "needs sympy: pip install 'pytest-t2n[torch]'"),
+    ],
+)
+def test_what_is_missing_is_told(missing: list[str], code: str, told: str) -> None:
+    done = run(WITHOUT.format(names=missing) + code)
+    assert done.returncode == 1
+    assert told in done.stderr.splitlines()[-1]
+
+
+def test_the_small_form_judges_without_the_packages_of_exports() -> None:
+    names = ["torch", "sympy", "mpmath", "isal", "nnef", "nnef_tools"]
+    modules = (
+        "pytest_t2n.cli.matrix, pytest_t2n.cli.run, pytest_t2n.run.bundles, t2n_core.check.parity, t2n_core.engine"
+    )
+    done = run(WITHOUT.format(names=names) + f"import {modules}")
+    assert done.stderr == ""
+
+
+def test_khronos_without_its_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pytest_t2n.config.engines import select_engines
+    from pytest_t2n.config.settings import Settings
+    from t2n_core.engine import khronos
+
+    monkeypatch.setattr(khronos, "find_spec", lambda name: None if name.startswith("nnef") else name)
+    wanted = r"--t2n-khronos: the Khronos tools need nnef, nnef_tools: pip install 'pytest-t2n\[khronos\]'"
+    with pytest.raises(pytest.UsageError, match=wanted):
+        select_engines(Settings(khronos=True))
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    """Return what Python says to a program in a process of its own."""
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)

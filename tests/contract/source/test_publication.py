@@ -1,0 +1,109 @@
+"""What a package index and a forge show: one version, links that lead somewhere, workflows that name what exists."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import pytest_t2n
+import t2n_core
+from pytest_t2n.cli import main
+
+ROOT = Path(__file__).parents[3]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+SITE = "https://pytest-t2n.github.io/pytest-t2n/"
+BLOB = "https://github.com/pytest-t2n/pytest-t2n/blob/main/"
+FORGE_FILES = sorted((*(ROOT / ".github").rglob("*.yml"), *ROOT.glob("*.yml"), *ROOT.glob(".pre-commit*.yaml")))
+
+
+def test_the_version_is_in_one_place(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "version" not in PROJECT["project"]
+    place = ROOT / PROJECT["tool"]["hatch"]["version"]["path"]
+    assert re.findall(r'^__version__ = "(.*)"$', place.read_text("utf-8"), re.MULTILINE) == [t2n_core.__version__]
+    assert pytest_t2n.__version__ == t2n_core.__version__
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"t2n {t2n_core.__version__}\n"
+
+
+def test_the_changelog_has_the_version() -> None:
+    first = re.search(r"^## (\S+), ", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert first is not None
+    assert first[1] == t2n_core.__version__
+
+
+def headings(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as the site makes them."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles}
+
+
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md"])
+def test_links_work_on_a_package_page(name: str) -> None:
+    text = (ROOT / name).read_text("utf-8")
+    links = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"^\[[^\]]+\]: (\S+)$", text, re.MULTILINE)
+    assert links
+    for link in links:
+        assert link.startswith("https://"), link
+        path, _, heading = link.partition("#")
+        if path.startswith(SITE):
+            source = ROOT / "docs" / path.removeprefix(SITE)
+            source = source.with_suffix(".md") if source.suffix == ".html" else source
+            assert source.is_file(), link
+            assert not heading or heading in headings(source), link
+        elif path.startswith(BLOB):
+            assert (ROOT / path.removeprefix(BLOB)).is_file(), link
+    prose = re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.DOTALL)
+    named = set(re.findall(r"\]\[([^\]]+)\]", prose)) | set(re.findall(r"[^\]]\[([A-Za-z ]+)\](?![(\[:])", prose))
+    assert {one.lower() for one in named} == set(re.findall(r"^\[([^\]]+)\]: ", text, re.MULTILINE))
+
+
+def test_urls_are_those_of_readme_and_site() -> None:
+    urls = PROJECT["project"]["urls"]
+    assert urls["Documentation"] == SITE
+    assert urls["Changelog"] == f"{BLOB}CHANGELOG.md"
+    mkdocs = (ROOT / "mkdocs.yml").read_text("utf-8")
+    assert f"site_url: {SITE}\nrepo_url: {urls['Homepage']}\n" in mkdocs
+
+
+def test_the_pythons_of_the_classifiers_are_those_of_the_forge() -> None:
+    prefix = "Programming Language :: Python :: 3."
+    classified = [one.removeprefix(prefix) for one in PROJECT["project"]["classifiers"] if one.startswith(prefix)]
+    table = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text("utf-8"))["jobs"]["tests"]["strategy"]
+    assert [one.removeprefix("3.") for one in table["matrix"]["python"]] == classified
+
+
+@pytest.mark.parametrize("path", FORGE_FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_file_of_the_forge_names_what_exists(path: Path) -> None:
+    text = path.read_text("utf-8")
+    if path.name != "mkdocs.yml":  # has tags of its own
+        assert yaml.safe_load(text)
+    environments = re.findall(r"^\[testenv:(.+)\]$", (ROOT / "tox.ini").read_text("utf-8"), re.MULTILINE)
+    for named in re.findall(r"tox run -e ([\w,]+)", text):
+        assert set(named.split(",")) <= set(environments)
+    for job in re.findall(r"^ +environment: \[(.+)\]$", text, re.MULTILINE):
+        assert set(job.split(", ")) <= set(environments)
+    for command in re.findall(r"^ +t2n (\w+ \w+) ", text, re.MULTILINE):
+        family, subcommand = command.split()
+        with pytest.raises(SystemExit) as ended:
+            main([family, subcommand, "--help"])
+        assert ended.value.code == 0
+
+
+def test_actions_of_others_have_a_version() -> None:
+    used = [one for path in FORGE_FILES for one in re.findall(r"uses: (\S+)", path.read_text("utf-8"))]
+    assert used
+    assert [one for one in used if not re.search(r"@(v\d+|release/v\d+)$", one)] == []
+
+
+def test_the_pinned_tools_of_pre_commit_are_those_of_tox() -> None:
+    text = (ROOT / ".pre-commit-config.yaml").read_text("utf-8")
+    pins = dict(re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "constraints.txt").read_text("utf-8"), re.MULTILINE))
+    assert f"rev: v{pins['ruff']}" in text
+    assert f"import-linter=={pins['import-linter']}, grimp=={pins['grimp']}" in text

@@ -31,6 +31,9 @@ FAMILIES: Mapping[str, Family] = {
     "doctor": Family("pytest_t2n.cli.doctor", "what is installed, what is missing, and whether an engine runs here"),
     "engines": Family("pytest_t2n.cli.engines", "the tract engines on this machine: list, fetch, clean"),
     "export": Family("pytest_t2n.cli.export", "write the archive of a model, and prove it"),
+    "export-llm": Family(
+        "pytest_t2n.cli.export_llm", "write the archives of a language model in a folder, and prove its tokens"
+    ),
     "matrix": Family(
         "pytest_t2n.cli.matrix",
         "files of results: merge, diff, html, md, csv, ctrf, badge, annotate, query, accept, run",

@@ -6,11 +6,13 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from torch import nn
 
-from t2n_core.errors import CaptureError, InputError, LowerError
+from t2n_core.check.generation.further import HELD
+from t2n_core.check.generation.outcome import FurtherStatus, GenerationOutcome
+from t2n_core.errors import CaptureError, InputError, LowerError, ParityError
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.generative.folder import write_beside
@@ -31,7 +33,9 @@ def export_generative(
     batch: str | None = None,
     last_logits: bool = False,
     dynamic_axes: Mapping[str, Mapping[int, Any]] | None = None,
+    kv: Literal["explicit", "engine"] = "explicit",
     tokenizer: Any = None,
+    steps: int = 16,
     **options: Any,
 ) -> GenerativeResult:
     """Write the archives of a model of transformers that generates tokens, with its cache as inputs and outputs.
@@ -45,12 +49,15 @@ def export_generative(
         example: token numbers [batch, tokens] of at least 5 tokens, or the arguments of `generate` by name, such as
             `input_features`. Without one, random tokens.
         target: a TractNNEF; the newest release if none is given. Unless it says `check_io=False` the archives are
-            checked, and 16 tokens are generated in its engine and compared with the model's own `generate`.
+            checked, and tokens are generated in its engine and compared with the model's own `generate`.
         directory: the folder; it is made.
         batch: the symbol of a free number of sequences; without one the number is that of the example.
         last_logits: compute the logits of the last token of a step alone.
         dynamic_axes: those of an encoder's inputs.
+        kv: with `engine` the check also has to show that the engine can hold the cache by itself (from 0.23.0 on); the
+            archive is the same, and the manifest tells runners which transform to apply.
         tokenizer: any object with `save_pretrained`.
+        steps: the tokens that the check generates behind each prompt.
         options: the others of `ExportOptions`, by name.
 
     Raises:
@@ -81,12 +88,14 @@ def export_generative(
         encoder = None
         if plan.encoder is not None:
             encoder = _export(plan.encoder, target, scratch / ENCODER, options)
-        result = GenerativeResult(scratch, model, plan, decoder, encoder)
+        result, proof = GenerativeResult(scratch, model, plan, decoder, encoder), None
         if target.check_io:
             for part in result.parts.values():
                 part.assert_parity()
-            result.assert_generation(steps=16)
-        write_beside(result, tokenizer)
+            proof = result.assert_generation(steps=steps)
+            if kv == "engine":
+                _assert_held(proof)
+        write_beside(result, tokenizer, kv)
         folder.mkdir(exist_ok=True)
         for file in scratch.iterdir():
             _replace(file, folder / file.name)
@@ -94,7 +103,17 @@ def export_generative(
         shutil.rmtree(scratch, ignore_errors=True)
     for part in result.parts.values():
         part.archive = folder / part.archive.name
-    return GenerativeResult(folder, model, plan, decoder, encoder)
+    return GenerativeResult(folder, model, plan, decoder, encoder, proof)
+
+
+def _assert_held(proof: GenerationOutcome) -> None:
+    """Raise ParityError unless the tokens were right with a cache that the engine holds."""
+    held = next((one for one in proof.further if one.name == HELD), None)
+    if held is None or held.status is not FurtherStatus.PASS:
+        told = "this release holds no state" if held is None else held.told
+        raise ParityError(
+            f"the engine cannot hold the cache of this model: {told}", hint='kv="explicit" does not need it'
+        )
 
 
 def _export(

@@ -22,11 +22,14 @@ VECTORS: Final = {
 }
 """Test vectors by name, with the sizes that tract's own tests have; smaller ones where a model takes fewer tokens."""
 
+TRANSFORMS: Final = {"explicit": [], "engine": ["detect_kv_cache"]}
+"""The transforms of the engine that a runner applies, by who holds the cache."""
 
-def write_beside(result: GenerativeResult, tokenizer: Any) -> None:
+
+def write_beside(result: GenerativeResult, tokenizer: Any, kv: str) -> None:
     """Write the manifest, the model's configuration, the tokenizer and test vectors into the result's folder."""
     folder = result.directory
-    manifest = json.dumps(_manifest(result), indent=2)
+    manifest = json.dumps({**_manifest(result), "kv": kv, "transforms": TRANSFORMS[kv]}, indent=2)
     (folder / MANIFEST).write_text(f"{manifest}\n", encoding="utf-8")
     for name in ("config", "generation_config"):
         known = getattr(result.model, name, None)

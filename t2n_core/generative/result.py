@@ -33,6 +33,8 @@ class GenerativeResult:
     plan: Plan
     decoder: ExportResult
     encoder: ExportResult | None = None
+    proof: GenerationOutcome | None = None
+    """The outcome of the check that came with the export."""
 
     @property
     def parts(self) -> dict[str, ExportResult]:

@@ -13,6 +13,8 @@ from t2n_core.errors import EngineError, EngineRunError
 
 STEPS = 4
 """Tokens that are generated behind a prompt that went in another way: enough to read what it left."""
+HELD = "state held by the engine"
+"""The name of the check with state that no input or output shows."""
 Prompts = Mapping[int, Continuation]
 
 
@@ -107,7 +109,7 @@ def held_check(open_held: Callable[[], Decoder], prompts: Prompts, level: TractC
             found += decoder.follow({number: one}, level)
         return found
 
-    return checked("state held by the engine", run)
+    return checked(HELD, run)
 
 
-__all__ = ["STEPS", "checked", "further_checks", "held_check"]
+__all__ = ["HELD", "STEPS", "checked", "further_checks", "held_check"]

@@ -1,0 +1,79 @@
+"""`t2n export-llm` writes the archives of a language model, with what a runner needs beside them, and proves them.
+
+t2n export-llm path/to/model -o exported --tract 0.23 --compression q4_0
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from pytest_t2n.cli.output import say
+from t2n_core.errors import InputError
+
+_DTYPES = ("f32", "f16")
+_COMPRESSIONS = ("q4_0", "q4_0_with_embeddings")
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("folder", type=Path, help="a local folder with config.json and safetensors")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="the folder to write")
+    parser.add_argument("--tract", default="latest", metavar="VERSION", help="one version: 0.23, 0.23.9, latest")
+    parser.add_argument("--dtype", choices=_DTYPES, help="that of the folder if not given")
+    parser.add_argument("--compression", choices=_COMPRESSIONS, help="weights in blocks of 4 bits")
+    parser.add_argument(
+        "--kv",
+        choices=("explicit", "engine"),
+        default="explicit",
+        help="the cache is inputs and outputs; with `engine` it is proven too that the engine can hold it by itself",
+    )
+    parser.add_argument("--batch", metavar="NAME", help="the symbol of a free number of sequences")
+    parser.add_argument("--last-logits", action="store_true", help="logits of the last token of a step alone")
+    parser.add_argument("--random", action="store_true", help="draw the weights; config.json is enough then")
+    parser.add_argument("--no-tokenizer", action="store_true", help="write no tokenizer")
+    parser.add_argument("--steps", type=int, default=16, help="tokens to generate in the check")
+    parser.add_argument("--tolerance", metavar="LEVEL", help="a level of parity; approximate if not given")
+    parser.add_argument("--no-check", action="store_true", help="write the archives and prove nothing")
+    parser.add_argument("--offline", action="store_true", help="use engines of the cache only")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Return 0 for archives that were written and, unless told otherwise, proven. Raises T2NError."""
+    if not options.folder.is_dir():
+        raise InputError(f"there is no folder {options.folder}")
+    from t2n_core.generative import export_generative
+    from t2n_core.generative.load import load_model, load_tokenizer
+    from t2n_core.inference_target import TractNNEF
+
+    of_target: dict[str, Any] = {"check_io": not options.no_check, "offline": options.offline}
+    if options.tolerance is not None:
+        of_target["check_io_tolerance"] = options.tolerance
+    target = TractNNEF(options.tract, weight_compression=options.compression, **of_target)
+    tokenizer = None if options.no_tokenizer else load_tokenizer(options.folder)
+    model = load_model(options.folder, dtype=options.dtype, random=options.random)
+    result = export_generative(
+        model,
+        None,
+        target,
+        options.output,
+        batch=options.batch,
+        last_logits=options.last_logits,
+        kv=options.kv,
+        tokenizer=tokenizer,
+        steps=options.steps,
+    )
+    for name, part in result.parts.items():
+        say(f"{part.archive}: {name}, {part.archive.stat().st_size / 1e6:.1f} MB, holds for {part.range}")
+    if result.proof is not None:
+        say(f"proven in {target} at `{target.check_io_tolerance}`: tokens {result.proof.tokens}")
+        for one in result.proof.further:
+            say(f"  {one.name}: {one.told}")
+    else:
+        say("not checked")
+    return 0
+
+
+__all__ = ["add_commands", "run"]

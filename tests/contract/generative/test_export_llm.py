@@ -1,0 +1,96 @@
+"""`t2n export-llm`: folders of language models in the shell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+from pytest_t2n.cli.command import main
+from tests.contract.generative.test_export_generative import SMALL, llama
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a small Llama, without a tokenizer."""
+    folder = tmp_path_factory.mktemp("llama")
+    llama().save_pretrained(folder)
+    return folder
+
+
+def t2n(*arguments: Any) -> int:
+    return main(["export-llm", *map(str, arguments), "--tract=0.23.9", "--steps=8"])
+
+
+def test_a_folder_becomes_a_folder(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert t2n(folder, "-o", tmp_path / "out", "--no-tokenizer", "--kv=engine") == 0
+    said = capsys.readouterr().out
+    assert "holds for P >= 0, S >= 1, P + S <= 96" in said
+    assert "tokens 24/24" in said
+    assert "state held by the engine: pass" in said
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert (manifest["kv"], manifest["transforms"]) == ("engine", ["detect_kv_cache"])
+
+
+@pytest.mark.parametrize("more", [("--dtype=f16",), ("--compression=q4_0_with_embeddings",)], ids=["halves", "q4_0"])
+def test_small_weights_are_proven_with_themselves(
+    more: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = transformers.LlamaConfig(**{**SMALL, "hidden_size": 96, "intermediate_size": 64})
+    torch.manual_seed(0)
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "in")
+    whole, small = tmp_path / "whole", tmp_path / "small"
+    assert t2n(tmp_path / "in", "-o", whole, "--no-tokenizer", "--no-check") == 0
+    assert t2n(tmp_path / "in", "-o", small, "--no-tokenizer", *more) == 0
+    assert "tokens 24/24" in capsys.readouterr().out
+    sizes = [(one / "decoder.nnef.tgz").stat().st_size for one in (whole, small)]
+    assert sizes[1] < 0.6 * sizes[0]
+
+
+def test_weights_are_drawn_on_request(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "config.json").write_text((folder / "config.json").read_text())
+    assert t2n(tmp_path / "in", "-o", tmp_path / "out", "--no-tokenizer", "--random", "--no-check") == 0
+    assert (tmp_path / "out" / "decoder.nnef.tgz").exists()
+
+
+@pytest.mark.parametrize(
+    ("make", "more", "message"),
+    [
+        (None, (), "there is no folder"),
+        ({}, (), "holds no config.json"),
+        ({"config.json": '{"model_type": "llama"}'}, (), "holds no weights"),
+        ({"config.json": '{"model_type": "no-such"}', "model.safetensors": ""}, (), "transformers cannot read"),
+        (
+            {"config.json": '{"model_type": "vit"}', "model.safetensors": ""},
+            (),
+            "vit is no architecture that generates",
+        ),
+        (
+            {"config.json": '{"model_type": "llama"}', "model.safetensors": "no"},
+            (),
+            "transformers cannot load the model",
+        ),
+    ],
+)
+def test_what_is_no_model_is_refused(
+    make: dict[str, str] | None, more: tuple[str, ...], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "in"
+    if make is not None:
+        folder.mkdir()
+        for name, text in make.items():
+            (folder / name).write_text(text)
+    assert t2n(folder, "-o", tmp_path / "out", "--no-tokenizer", *more) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_tokenizer_is_told(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert t2n(folder, "-o", tmp_path / "out") == 1
+    assert "holds no tokenizer" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

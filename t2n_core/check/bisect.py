@@ -111,7 +111,14 @@ def find_first_wrong_node(
     failed = [one for one in samples if dict(one.sizes) in [dict(sizes) for sizes in outcome.failed_sizes]]
     if not failed and outcome.status is Status.MISMATCH:
         failed = list(samples)
-    return _Search(result, outcome.required, (failed or list(samples))[0], timeout).run()
+    return first_wrong_of(result, outcome.required, (failed or list(samples))[0], timeout)
+
+
+def first_wrong_of(
+    result: ExportResult, level: TractCheckTolerance, sample: Sample, timeout: float = 60.0
+) -> FirstWrongNode:
+    """Return the first node whose value fails on one sample; `timeout` is in seconds for each run of the engine."""
+    return _Search(result, level, sample, timeout).run()
 
 
 class _Search:
@@ -256,4 +263,4 @@ def _blame(stages: Mapping[str, bool]) -> str:
     return "graph" if wrong[0] == "raw" else wrong[0]
 
 
-__all__ = ["FirstWrongNode", "find_first_wrong_node"]
+__all__ = ["FirstWrongNode", "find_first_wrong_node", "first_wrong_of"]

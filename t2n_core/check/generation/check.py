@@ -40,6 +40,7 @@ def check_generation(
     tolerance: str | TractCheckTolerance = DEFAULT_LEVEL,
     timeout: float = 60.0,
     memory_limit: int | None = None,
+    divisible: bool = True,
     notes: Sequence[str] = (),
 ) -> GenerationOutcome:
     """Run each prompt at the initial state, then its greedy steps, in one session of the engine.
@@ -47,8 +48,9 @@ def check_generation(
     Per step the token must be PyTorch's, and the logits within the level; where PyTorch's two best logits are closer
     than the level tells apart, the other one is a tie. The same prompts then go in chunks, token by token, as a batch,
     with a way back, and with state that the engine holds, as far as the archive and the engine allow that. A pass is
-    weak if every token is the same one, or if the state changes no logits. `timeout` is in seconds for each step. What
-    the engine does, or what it computes, is never an exception.
+    weak if every token is the same one, or if the state changes no logits. `divisible` is False for a model that
+    computes something else for a prompt in parts; `notes` are kept. `timeout` is in seconds for each step. What the
+    engine does, or what it computes, is never an exception.
 
     Raises:
         InputError: `tolerance` is not a level, or there is no step to compare.
@@ -75,7 +77,7 @@ def check_generation(
                 decoder.start()
                 steps.extend(decoder.follow({number: one}, level))
             stateless = bool(state) and _is_stateless(decoder, continuations[-1], level)
-            further = further_checks(decoder, prompts, level)
+            further = further_checks(decoder, prompts, level, divisible=divisible)
             common["times"] = {**session.times, "run": time.perf_counter() - begun}
             if state and engine.holds_state:
                 held = {**options, "held_by_engine": True}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 
 from t2n_core.check.generation.continuation import Continuation
@@ -16,17 +17,24 @@ STEPS = 4
 HELD = "state held by the engine"
 """The name of the check with state that no input or output shows."""
 Prompts = Mapping[int, Continuation]
+Way = Callable[[Decoder, Prompts, TractCheckTolerance], list[GeneratedStep] | str]
 
 
-def further_checks(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> list[FurtherCheck]:
-    """Return what came of each way that one session allows. Raises EngineError where the engine dies."""
-    ways: dict[str, Callable[[Decoder, Prompts, TractCheckTolerance], list[GeneratedStep] | str]] = {
-        "prompt in chunks": _in_chunks,
-        "prompt token by token": _one_by_one,
+def further_checks(
+    decoder: Decoder, prompts: Prompts, level: TractCheckTolerance, *, divisible: bool = True
+) -> list[FurtherCheck]:
+    """Return what came of each way that one session allows. Raises EngineError where the engine dies.
+
+    `divisible` is False for a model that computes something else for a prompt in parts.
+    """
+    whole = _whole_only if not divisible and not decoder.takes_one_token else None
+    ways: dict[str, Way] = {
+        "prompt in chunks": whole or _in_chunks,
+        "prompt token by token": whole or _one_by_one,
         "prompts in a batch": _in_a_batch,
         "back to an earlier state": _back,
     }
-    return [checked(name, lambda way=way: way(decoder, prompts, level)) for name, way in ways.items()]  # type: ignore[misc]
+    return [checked(name, partial(way, decoder, prompts, level)) for name, way in ways.items()]
 
 
 def checked(name: str, run: Callable[[], Sequence[GeneratedStep] | str]) -> FurtherCheck:
@@ -42,6 +50,10 @@ def checked(name: str, run: Callable[[], Sequence[GeneratedStep] | str]) -> Furt
     if wrong is not None:
         return FurtherCheck(name, FurtherStatus.MISMATCH, wrong.describe(), wrong.logits)
     return FurtherCheck(name, FurtherStatus.PASS, worst=worst)
+
+
+def _whole_only(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> str:
+    return "PyTorch itself computes something else for a prompt in parts"
 
 
 def _in_chunks(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> list[GeneratedStep] | str:

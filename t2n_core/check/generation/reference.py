@@ -12,8 +12,12 @@ import numpy as np
 import torch
 from torch import nn
 
+from t2n_core.check.comparison import compare
 from t2n_core.check.generation.continuation import Continuation
-from t2n_core.check.sampling.sampler import tensors_of
+from t2n_core.check.level import TractCheckTolerance
+from t2n_core.check.samples import Sample
+from t2n_core.check.sampling.sampler import sizes_of, tensors_of
+from t2n_core.check.state_pairs import StatePair
 from t2n_core.engine.protocol import Array
 from t2n_core.errors import InputError
 from t2n_core.nnef.sizes.dims import Shape, is_static
@@ -34,6 +38,7 @@ _NEAR = 96
 
 Generate = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 """A function from a prompt `[1, S]` to the tokens `[steps]` behind it and the logits `[steps, vocabulary]` of each."""
+State = Mapping[str, torch.Tensor]
 Prompts = int | Sequence[Any] | torch.Tensor | None
 
 
@@ -43,22 +48,24 @@ def continuations_of(
     steps: int = 32,
     *,
     model: nn.Module | None = None,
+    state: Sequence[StatePair] | None = None,
     fixed: Mapping[str, Array] | None = None,
 ) -> tuple[list[Continuation], list[str]]:
     """Return the greedy continuations of prompts, and notes on what they do not reach. The model is not changed.
 
     `prompts` is a number of random ones, tensors of tokens `[S]` or `[B, S]`, or lists of tokens. `model`, else that of
     the export, is asked by its `generate` of transformers, without any processing of logits and without an end of
-    text. Where it has none, or the archive takes further inputs, the exported model is called step by step, with its
-    state. `fixed` are these further inputs, such as an encoder gave them, for a model whose `generate` computes them by
-    itself. The weights are those that the archive holds; bfloat16 is computed in float32.
+    text. Where it has none, or the archive takes further inputs, the exported model is called step by step; it begins
+    with `state`, else that of the export. `fixed` are these further inputs, such as an encoder gave them, for a model
+    whose `generate` computes them by itself. The weights are those that the archive holds; bfloat16 is computed in
+    float32.
 
     Raises:
         InputError: a prompt is empty or too long, or the model's `generate` is not greedy.
     """
     if steps < 1:
         raise InputError(f"steps={steps}: a generation has one step or more")
-    stepper = Stepper(result)
+    stepper = Stepper(result, state)
     model = result.export.model if model is None else model
     has_own = hasattr(model, "generate") and (fixed is not None or not stepper.fixed)
     if fixed is None:
@@ -78,35 +85,51 @@ def continuations_of(
                 )
             tokens, logits = (tensor.detach().cpu().numpy() for tensor in generate(prompt))
             found.append(Continuation(prompt.numpy(), tokens, logits, fixed))
-    reached = max((one.prompt.shape[1] + one.steps for one in found), default=0)
+    if not found:
+        raise InputError("give one prompt or more")
+    reached = max(one.prompt.shape[1] + one.steps for one in found)
     notes = []
     if window is not None and reached <= window:
         notes.append(f"no prompt with its {steps} steps passes the sliding window of {window} tokens")
     return found, notes
 
 
+def is_divisible(stepper: Stepper, prompt: Array, level: TractCheckTolerance) -> bool:
+    """Return whether PyTorch itself has the same logits behind a prompt `[1, S]` in parts, as behind the whole one."""
+    ids = torch.from_numpy(prompt)
+    with torch.no_grad(), without_rewrites():
+        whole, _ = stepper.step(ids, stepper.initial)
+        state = stepper.initial
+        for part in torch.split(ids, 1, 1):
+            logits, state = stepper.step(part, state)
+    return compare(np.asarray(whole.numpy()), np.asarray(logits.numpy()), tolerance=level).passed
+
+
 class Stepper:
     """An exported model that is called with one row of tokens and with its state, all by the names of the archive."""
 
-    def __init__(self, result: ExportResult) -> None:
-        """Take an export. Raises InputError if it has no tokens, or for fixed batches of several rows."""
+    def __init__(self, result: ExportResult, state: Sequence[StatePair] | None = None) -> None:
+        """Take an export, and the state before the first step if it is not the export's own.
+
+        Raises InputError if there are no tokens among the inputs, or for fixed batches of several rows.
+        """
         self._result, self._inputs = result, result.reference.inputs
         compressed = _weights(result)
         source = result.reference.source
         self._run = partial(source.run_with, compressed) if compressed else source.run
         shapes = {value.name: value.shape for value in result.graph.inputs}
-        pairs = {pair.input: pair for pair in result.state}
+        pairs = {pair.input: pair for pair in (result.state if state is None else state)}
         regular = [name for name in result.input_names if name not in pairs]
         if not regular or len(shapes[regular[0]]) != 2:
             raise InputError(f"the first input of this archive is no batch of tokens: {', '.join(regular) or 'none'}")
         self.tokens, *others = regular
-        self._batch = shapes[self.tokens][0]
+        self._batch, self._width = shapes[self.tokens]
         if self._batch != 1 and is_static((self._batch,)):
             raise InputError(f"the archive takes batches of {self._batch}, and prompts come one by one")
         examples = dict(zip(self._inputs.names, self._inputs.tensors, strict=True))
         self.fixed = {name: self._row(examples[name], shapes[name]) for name in others}
         """Inputs that are the same in each step: those of the example."""
-        self.initial = {
+        self.initial: State = {
             name: self._row(torch.from_numpy(np.array(pair.initial)), shapes[name]) for name, pair in pairs.items()
         }
         """The state before the first step, by the name of its input."""
@@ -118,23 +141,43 @@ class Stepper:
                 tensor = tensor.narrow(axis, 0, 1)
         return tensor.detach()
 
+    def parts(self, ids: torch.Tensor) -> Sequence[torch.Tensor]:
+        """Return tokens as they are fed: at once, or one by one."""
+        return torch.split(ids, 1, 1) if self._width == 1 else (ids,)
+
+    def logits(self, sample: Sample) -> Array:
+        """Return the logits `[vocabulary]` of a sampled step."""
+        return np.asarray(self._read([torch.from_numpy(array) for array in sample.expected])[0][0].numpy())
+
     def vocabulary(self) -> int:
         """Return the number of logits behind one token."""
         return int(self.step(torch.zeros(1, 1, dtype=torch.int64), self.initial)[0].shape[-1])
 
-    def step(
-        self, ids: torch.Tensor, state: Mapping[str, torch.Tensor]
-    ) -> tuple[torch.Tensor, dict[str, torch.Tensor], list[torch.Tensor]]:
-        """Return the logits behind the last of these tokens, the next state by its inputs, and all outputs."""
+    def step(self, ids: torch.Tensor, state: State) -> tuple[torch.Tensor, State]:
+        """Return the logits behind the last of these tokens, and the next state."""
+        for part in self.parts(ids):
+            logits, state = self._read(self._called(part, state)[1])
+        return logits, state
+
+    def sampled_step(self, ids: torch.Tensor, state: State) -> tuple[Sample, State]:
+        """Return all inputs and outputs of a step, as those of any check of the archive, and the next state."""
+        tensors, outputs = self._called(ids, state)
+        sizes = sizes_of([value.shape for value in self._result.captured.graph.inputs], tensors)
+        arrays = [tuple(tensor.detach().cpu().numpy() for tensor in part) for part in (tensors, outputs)]
+        return Sample(arrays[0], arrays[1], sizes), self._read(outputs)[1]
+
+    def _called(self, ids: torch.Tensor, state: State) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         given = {**self.fixed, **state, self.tokens: ids}
         examples = zip(self._inputs.names, self._inputs.tensors, strict=True)
         tensors = [given.get(name, example) for name, example in examples]
         args, kwargs = self._inputs.replaced([tensor.clone() for tensor in tensors])
-        outputs = tensors_of(self._run(args, kwargs))
+        return tensors, tensors_of(self._run(args, kwargs))
+
+    def _read(self, outputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, State]:
         named = dict(zip(self._result.output_names, outputs, strict=True))
         following = {pair.input: named.pop(pair.output) for pair in self._result.state}
         logits = next(iter(named.values()))
-        return logits if logits.ndim == 2 else logits[:, -1], following, outputs
+        return logits if logits.ndim == 2 else logits[:, -1], following
 
 
 def _prompts(
@@ -183,9 +226,9 @@ def _by_generate(model: Any, steps: int, weights: Mapping[str, torch.Tensor]) ->
 
 def _by_steps(stepper: Stepper, steps: int) -> Generate:
     def generate(prompt: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        ids, state, logits = prompt, stepper.initial, []
+        ids, state, logits = prompt, stepper.initial, list[torch.Tensor]()
         for _ in range(steps):
-            last, state, _ = stepper.step(ids, state)
+            last, state = stepper.step(ids, state)
             logits.append(last[0])
             ids = last.argmax(-1, keepdim=True)
         return torch.stack(logits).argmax(-1), torch.stack(logits)
@@ -208,4 +251,4 @@ def _number(config: Any, name: str) -> int | None:
     return None
 
 
-__all__ = ["LENGTHS", "Prompts", "Stepper", "continuations_of"]
+__all__ = ["LENGTHS", "Prompts", "State", "Stepper", "continuations_of", "is_divisible"]

@@ -10,7 +10,7 @@ from torch import nn
 
 from t2n_core.check.generation.check import check_generation
 from t2n_core.check.generation.outcome import GenerationOutcome
-from t2n_core.check.generation.reference import Prompts, continuations_of
+from t2n_core.check.generation.reference import Prompts, Stepper, continuations_of, is_divisible
 from t2n_core.check.outcome import Outcome, Stage
 from t2n_core.check.state_pairs import StatePair
 from t2n_core.check.tolerance import TractCheckTolerance
@@ -35,23 +35,30 @@ def check_result(
 ) -> GenerationOutcome:
     """Return the outcome of generating so many tokens behind each prompt.
 
-    `prompts`, `model` and `fixed` are those of `continuations_of`; `state` is that of the archive with other initial
-    values. `timeout` is in seconds for each step.
+    `prompts`, `model`, `state` and `fixed` are those of `continuations_of`. `timeout` is in seconds for each step.
 
     Raises:
         InputError: an unknown level, prompts that the model cannot take, or a target without an engine that generates.
     """
     level = TractCheckTolerance.parse(tolerance if tolerance is not None else result.target.check_io_tolerance)
+    state = result.state if state is None else state
     try:
         engine = result.target.engine()
     except Exception as cause:
         return GenerationOutcome(Outcome.from_error(cause, Stage.SETUP))
     if not isinstance(engine, TractRunner):
         raise InputError(f"{engine.name} keeps no archive loaded, and generates nothing: tract does")
-    continuations, notes = continuations_of(result, prompts, steps, model=model, fixed=fixed)
-    state = result.state if state is None else state
+    continuations, notes = continuations_of(result, prompts, steps, model=model, state=state, fixed=fixed)
+    longest = max((one.prompt for one in continuations), key=lambda prompt: prompt.shape[1])
     found = check_generation(
-        engine, result.archive, state, continuations, tolerance=level, timeout=timeout, notes=notes
+        engine,
+        result.archive,
+        state,
+        continuations,
+        tolerance=level,
+        timeout=timeout,
+        divisible=is_divisible(Stepper(result, state), longest, level),
+        notes=notes,
     )
     return replace(found, outcome=found.outcome.with_times(result.times))
 

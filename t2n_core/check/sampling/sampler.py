@@ -92,7 +92,7 @@ class Sampler:
         return tuple(np.ascontiguousarray(a).reshape(a.shape) for a in self._arrays(sizes, Manner.ALIKE))
 
     def _given(self, index: int, call: ModelInputs, held: SizeRange | None) -> Sample:
-        sizes = _sizes_of(self._shapes, call.tensors)
+        sizes = sizes_of(self._shapes, call.tensors)
         if held is not None and sizes.keys() >= held.bounds.keys() and not held.holds(sizes):
             raise InputError(f"inputs[{index}] has {ranges_text([sizes])}, outside of the range {held}")
         return self._sample(call, call.tensors, sizes, f"inputs[{index}]")
@@ -223,7 +223,7 @@ def _with_ends(
     return found
 
 
-def _sizes_of(shapes: Sequence[Shape], tensors: Sequence[torch.Tensor]) -> dict[str, int]:
+def sizes_of(shapes: Sequence[Shape], tensors: Sequence[torch.Tensor]) -> dict[str, int]:
     """Return the values of the symbols that are an extent by themselves, read from these tensors."""
     return {
         extent.name: int(size)
@@ -251,4 +251,4 @@ def _array(tensor: torch.Tensor) -> Any:
         raise CaptureError(f"a tensor of dtype {tensor.dtype} has no form in NNEF") from cause
 
 
-__all__ = ["Runnable", "Sampler", "double_outputs", "tensors_of"]
+__all__ = ["Runnable", "Sampler", "double_outputs", "sizes_of", "tensors_of"]

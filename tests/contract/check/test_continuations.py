@@ -82,6 +82,7 @@ def test_a_window_is_passed_or_named(export_of: Export) -> None:
     [
         ([[1] * 60], 5, "a prompt of 60 tokens and 5 steps: the model takes 64 tokens"),
         (0, 5, "give one prompt or more"),
+        ([], 5, "give one prompt or more"),
         ([[1]], 0, "a generation has one step or more"),
         ([[]], 5, "a prompt has one token or more"),
     ],

@@ -136,6 +136,13 @@ def test_an_archive_of_one_token_a_step_takes_the_prompt_token_by_token(checked)
     assert len(checked(ToyEngine(holds=False)).further) == 4
 
 
+def test_a_model_that_takes_whole_prompts_only(checked):
+    found = checked(ToyEngine(), divisible=False)
+    skipped = {name for name, status in further(found).items() if status is FurtherStatus.SKIPPED}
+    assert skipped == {"prompt in chunks", "prompt token by token"}
+    assert found.outcome.status is Status.PASS
+
+
 def test_one_token_throughout_is_weak(checked):
     def constant(past):
         logits = logits_of(past).copy()

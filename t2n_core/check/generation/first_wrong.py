@@ -1,0 +1,104 @@
+"""The first wrong node of the first step that differs.
+
+    found = find_first_wrong_step(result, prompts=[[3, 1, 4]])
+    print(found.describe())
+
+The exported model is called step by step in PyTorch; the engine gets the inputs of each step, its state included, from
+there. So a state that is wrong shows in the step that makes it, before any token is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from t2n_core.check.bisect import FirstWrongNode, first_wrong_of
+from t2n_core.check.comparison import compare, compare_outputs
+from t2n_core.check.generation.continuation import Continuation
+from t2n_core.check.generation.decoding import as_type_of
+from t2n_core.check.generation.outcome import GeneratedStep
+from t2n_core.check.generation.reference import Prompts, Stepper, continuations_of
+from t2n_core.check.generation.result_check import check_result
+from t2n_core.check.samples import Sample
+from t2n_core.check.state_pairs import StatePair
+from t2n_core.check.tolerance import TractCheckTolerance
+from t2n_core.errors import InputError
+from t2n_core.rewriter.context import without_rewrites
+
+if TYPE_CHECKING:
+    from t2n_core.export.result import ExportResult
+
+_GROWS = "each step by itself is right: differences grow from step to step"
+_MODEL = "the exported model generates something else than the model that was asked for the reference"
+
+
+@dataclass(frozen=True, slots=True)
+class FirstWrongStep:
+    """The result of the search."""
+
+    shown: GeneratedStep
+    """The first step whose token or logits differ."""
+    step: int | None = None
+    """The first step that is wrong on right inputs, which may be an earlier one; None if there is none."""
+    node: FirstWrongNode | None = None
+    reason: str = ""
+    """The reason why there is no such step."""
+
+    def describe(self) -> str:
+        """Return the result as text for a terminal."""
+        if self.node is None:
+            return f"{self.shown.describe()}\n{self.reason}"
+        return f"{self.shown.describe()}\nwrong on right inputs: step {self.step}\n{self.node.describe()}"
+
+
+def find_first_wrong_step(
+    result: ExportResult,
+    prompts: Prompts = None,
+    steps: int = 32,
+    tolerance: str | TractCheckTolerance | None = None,
+    *,
+    model: nn.Module | None = None,
+    state: Sequence[StatePair] | None = None,
+    timeout: float = 60.0,
+) -> FirstWrongStep:
+    """Return the first wrong node of a generation that `check_generation` with these arguments refuses.
+
+    `state` is what the first step begins with, if not the export's own. `timeout` is in seconds for each run of the
+    engine. Raises InputError if no step differs.
+    """
+    found = check_result(result, prompts, steps, tolerance, model=model, state=state, timeout=timeout)
+    shown, level = found.first_different, found.outcome.required
+    if shown is None or level is None:
+        if not found.passed:
+            found.raise_for_failure()
+        raise InputError("every step passes: there is no wrong node")
+    continuation = continuations_of(result, prompts, steps, model=model, state=state)[0][shown.prompt]
+    with torch.no_grad(), without_rewrites():
+        stepper = Stepper(result, state)
+        samples = list(_samples(stepper, continuation, shown.step))
+        for step, sample in samples:
+            reply = result.target.engine().run(result.archive, [sample.inputs], timeout=timeout)
+            got = reply.outputs[0] if reply.status == "ok" else ()
+            if not all(one.passed for one in compare_outputs(sample.expected, got, tolerance=level)):
+                return FirstWrongStep(shown, step, first_wrong_of(result, level, sample, timeout))
+        own = stepper.logits(samples[-1][1])
+    wanted = as_type_of(continuation.logits[shown.step], own)
+    agrees = compare(wanted, own, tolerance=level).passed
+    return FirstWrongStep(shown, reason=_GROWS if agrees else _MODEL)
+
+
+def _samples(stepper: Stepper, continuation: Continuation, last: int) -> Iterator[tuple[int, Sample]]:
+    """Yield inputs and outputs of the exported model for each step up to the last one, fed with PyTorch's tokens."""
+    ids, state = torch.from_numpy(continuation.prompt), stepper.initial
+    for step in range(last + 1):
+        for part in stepper.parts(ids):
+            sample, state = stepper.sampled_step(part, state)
+            yield step, sample
+        ids = torch.tensor([[int(continuation.tokens[step])]])
+
+
+__all__ = ["FirstWrongStep", "find_first_wrong_step"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from t2n_core.generative.export import export_generative
+from t2n_core.generative.export import GenerativeExport, export_generative
 from t2n_core.generative.result import GenerativeResult
 
-__all__ = ["GenerativeResult", "export_generative"]
+__all__ = ["GenerativeExport", "GenerativeResult", "export_generative"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -16,12 +18,105 @@ from t2n_core.errors import CaptureError, InputError, LowerError, ParityError
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.generative.folder import write_beside
-from t2n_core.generative.parts import LOGITS, Part, plan_of
+from t2n_core.generative.parts import Part, Plan, plan_of
 from t2n_core.generative.result import GenerativeResult
 from t2n_core.inference_target import TractNNEF
 
 DECODER: Final = "decoder.nnef.tgz"
 ENCODER: Final = "encoder.nnef.tgz"
+
+
+class GenerativeExport:
+    """One model that generates tokens, captured once and exported to any number of targets.
+
+    Args:
+        model: a model of transformers in evaluation mode; it is never changed.
+        example: token numbers [batch, tokens] of at least 5 tokens, or the arguments of `generate` by name, such as
+            `input_features`. Without one, random tokens.
+        batch: the symbol of a free number of sequences; without one the number is that of the example.
+        last_logits: compute the logits of the last token of a step alone.
+        dynamic_axes: those of an encoder's inputs.
+        options: the others of `ExportOptions`, by name.
+
+    Raises:
+        InputError: the model keeps no cache, or does not take the example.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        example: Any = None,
+        *,
+        batch: str | None = None,
+        last_logits: bool = False,
+        dynamic_axes: Mapping[str, Mapping[int, Any]] | None = None,
+        **options: Any,
+    ) -> None:
+        if model.training:
+            raise InputError("the model is in training mode", hint="call model.eval() before exporting")
+        self.model, self._example, self._options = model, example, options
+        self._wanted: dict[str, Any] = {"batch": batch, "last_logits": last_logits, "dynamic_axes": dynamic_axes}
+        self.plan = plan_of(model, example, **self._wanted)
+        self._exports: dict[int, ModelExport] = {}
+
+    @cached_property
+    def _plan_of_one_token(self) -> Plan:
+        return plan_of(self.model, self._example, one_token=True, **self._wanted)
+
+    def to(
+        self,
+        target: TractNNEF,
+        directory: str | Path,
+        *,
+        kv: Literal["explicit", "engine"] = "explicit",
+        tokenizer: Any = None,
+        steps: int = 16,
+    ) -> GenerativeResult:
+        """Write the folder for one target; see `export_generative`. Raises T2NError; nothing is left there then."""
+        if not isinstance(target, TractNNEF):
+            raise InputError(f"{target} cannot hold a generating model: tract alone has sizes that are free")
+        if target.dynamic_axes:
+            raise InputError("give the dynamic axes of a generating model to its export, not to its target")
+        folder = Path(directory)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
+        try:
+            result = self._written(target, scratch)
+            if target.check_io:
+                for part in result.parts.values():
+                    part.assert_parity()
+                proof = result.assert_generation(steps=steps)
+                if kv == "engine":
+                    _assert_held(proof)
+                result = replace(result, proof=proof)
+            write_beside(result, tokenizer, kv)
+            folder.mkdir(exist_ok=True)
+            for file in scratch.iterdir():
+                _replace(file, folder / file.name)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        for part in result.parts.values():
+            part.archive = folder / part.archive.name
+        return replace(result, directory=folder)
+
+    def _written(self, target: TractNNEF, folder: Path) -> GenerativeResult:
+        """Write the archives. A step has one token if several are refused."""
+        plan = self.plan
+        try:
+            decoder = self._export(plan.decoder, target, folder / DECODER)
+        except (CaptureError, LowerError) as refused:
+            if not plan.call.takes_many:
+                raise
+            plan = self._plan_of_one_token
+            decoder = self._export(plan.decoder, target, folder / DECODER)
+            decoder.notes += (f"a step has one token: several are refused ({refused.message})",)
+        encoder = None if plan.encoder is None else self._export(plan.encoder, target, folder / ENCODER)
+        return GenerativeResult(folder, self.model, plan, decoder, encoder)
+
+    def _export(self, part: Part, target: TractNNEF, path: Path) -> ExportResult:
+        if id(part) not in self._exports:
+            self._exports[id(part)] = ModelExport(part.module, dict(part.arguments), **part.options, **self._options)
+        return self._exports[id(part)].to(target.with_extensions(part.extensions), path)
 
 
 def export_generative(
@@ -30,9 +125,6 @@ def export_generative(
     target: TractNNEF | None = None,
     directory: str | Path = "generative",
     *,
-    batch: str | None = None,
-    last_logits: bool = False,
-    dynamic_axes: Mapping[str, Mapping[int, Any]] | None = None,
     kv: Literal["explicit", "engine"] = "explicit",
     tokenizer: Any = None,
     steps: int = 16,
@@ -45,65 +137,22 @@ def export_generative(
     look at. Beside them lie `manifest.json`, the configuration, test vectors, and the tokenizer if one is given.
 
     Args:
-        model: in evaluation mode; it is never changed.
-        example: token numbers [batch, tokens] of at least 5 tokens, or the arguments of `generate` by name, such as
-            `input_features`. Without one, random tokens.
+        model, example: see `GenerativeExport`.
         target: a TractNNEF; the newest release if none is given. Unless it says `check_io=False` the archives are
             checked, and tokens are generated in its engine and compared with the model's own `generate`.
         directory: the folder; it is made.
-        batch: the symbol of a free number of sequences; without one the number is that of the example.
-        last_logits: compute the logits of the last token of a step alone.
-        dynamic_axes: those of an encoder's inputs.
         kv: with `engine` the check also has to show that the engine can hold the cache by itself (from 0.23.0 on); the
             archive is the same, and the manifest tells runners which transform to apply.
         tokenizer: any object with `save_pretrained`.
         steps: the tokens that the check generates behind each prompt.
-        options: the others of `ExportOptions`, by name.
+        options: those of `GenerativeExport`, by name.
 
     Raises:
         InputError, CaptureError, UnsupportedOpsError, SpecError, WriteError: nothing is written then.
         EngineError, ParityError: a check failed; nothing is left in the folder.
     """
-    target = TractNNEF() if target is None else target
-    if not isinstance(target, TractNNEF):
-        raise InputError(f"{target} cannot hold a generating model: tract alone has sizes that are free")
-    if target.dynamic_axes:
-        raise InputError("give the dynamic axes of a generating model to export_generative, not to its target")
-    if model.training:
-        raise InputError("the model is in training mode", hint="call model.eval() before exporting")
-    wanted: dict[str, Any] = {"batch": batch, "last_logits": last_logits, "dynamic_axes": dynamic_axes}
-    plan = plan_of(model, example, **wanted)
-    folder = Path(directory)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
-    try:
-        try:
-            decoder = _export(plan.decoder, target, scratch / DECODER, options, outputs=[LOGITS])
-        except (CaptureError, LowerError) as refused:
-            if not plan.call.takes_many:
-                raise
-            plan = plan_of(model, example, one_token=True, **wanted)
-            decoder = _export(plan.decoder, target, scratch / DECODER, options, outputs=[LOGITS])
-            decoder.notes += (f"a step has one token: several are refused ({refused.message})",)
-        encoder = None
-        if plan.encoder is not None:
-            encoder = _export(plan.encoder, target, scratch / ENCODER, options)
-        result, proof = GenerativeResult(scratch, model, plan, decoder, encoder), None
-        if target.check_io:
-            for part in result.parts.values():
-                part.assert_parity()
-            proof = result.assert_generation(steps=steps)
-            if kv == "engine":
-                _assert_held(proof)
-        write_beside(result, tokenizer, kv)
-        folder.mkdir(exist_ok=True)
-        for file in scratch.iterdir():
-            _replace(file, folder / file.name)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    for part in result.parts.values():
-        part.archive = folder / part.archive.name
-    return GenerativeResult(folder, model, plan, decoder, encoder, proof)
+    export = GenerativeExport(model, example, **options)
+    return export.to(TractNNEF() if target is None else target, directory, kv=kv, tokenizer=tokenizer, steps=steps)
 
 
 def _assert_held(proof: GenerationOutcome) -> None:
@@ -116,18 +165,10 @@ def _assert_held(proof: GenerationOutcome) -> None:
         )
 
 
-def _export(
-    part: Part, target: TractNNEF, path: Path, options: Mapping[str, Any], outputs: list[str] | None = None
-) -> ExportResult:
-    given = {**part.options, **options, "output_names": outputs}
-    export = ModelExport(part.module, dict(part.arguments), **given)
-    return export.to(target.with_extensions(part.extensions), path)
-
-
 def _replace(new: Path, old: Path) -> None:
     if old.is_dir():
         shutil.rmtree(old)
     shutil.move(new, old)
 
 
-__all__ = ["export_generative"]
+__all__ = ["GenerativeExport", "export_generative"]

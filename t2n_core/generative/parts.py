@@ -92,7 +92,7 @@ def _decoder(model: nn.Module, call: DecoderCall, batch: str | None, kept: Mappi
         axes[call.cache] = {0: batch}
     for name, sizes in kept.items():
         axes[name] = {**sizes, **({} if batch is None else {0: batch})}
-    options = {"state": call.cache, "dynamic_axes": axes}
+    options = {"state": call.cache, "dynamic_axes": axes, "output_names": [LOGITS]}
     limit = _most_tokens(model)
     grows = any(one.dim() > 2 for one in _cache_tensors(call).values())
     held = f"P + {TOKENS if call.takes_many else 1} <= {limit}"

@@ -18,7 +18,7 @@ STEPS = 32
 
 @dataclass(frozen=True, slots=True)
 class GenerateOptions:
-    """What is generated in one test."""
+    """Options of the tokens that one test generates."""
 
     steps: int = STEPS
     prompts: Any = None

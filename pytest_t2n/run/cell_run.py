@@ -28,9 +28,10 @@ from pytest_t2n.run.generation import (
     WHAT_TO_RETURN,
     checked,
     decoder_of,
-    export_generating,
     model_and_prompt,
+    new_generating,
     prompts_of,
+    to_folder,
 )
 from t2n_core.errors import T2NError
 
@@ -100,7 +101,7 @@ class CellRun:
         __tracebackhide__ = True
         options = read_marks(self.marks)
         if options.generate is not None and options.export.state is None:
-            self._generate(self._call(test, arguments), options, options.generate)
+            self._generate(test, arguments, options, options.generate)
             return
         # A khronos graph has no symbols: its capture is another one.
         key = (self.cell.case, options.export.dynamic_axes is not None and self.cell.engine.target == "khronos")
@@ -123,19 +124,29 @@ class CellRun:
             self.add(outcome, result, result.archive)
         self._fail_unless(outcome)
 
-    def _generate(self, returned: Any, options: CaseOptions, generate: GenerateOptions) -> None:
+    def _generate(
+        self,
+        test: Callable[..., Any],
+        arguments: Mapping[str, Any],
+        options: CaseOptions,
+        generate: GenerateOptions,
+    ) -> None:
         """Export a model of transformers with its cache, and check the tokens that it generates."""
         from t2n_core.check.outcome import Outcome
 
         __tracebackhide__ = True
-        model, prompt = model_and_prompt(returned)
-        if model is None or inspect.iscoroutine(model) or isinstance(model, tuple | list):
-            pytest.fail(f"this test returned {_summary(returned)}: {WHAT_TO_RETURN}", pytrace=False)
-        folder = self.cache.new_archive().with_suffix("")
-        self._archives.append(folder)
+        key = (self.cell.case, "generate")
+        known = self.cache.find(key)
+        if known is None:
+            known = self._generating(self._call(test, arguments), options, generate)
+            self.cache.keep(key, known)
         try:
-            rewriters = rewriters_of(self.item, options.export.rewriters)
-            result = export_generating(model, prompt, options, self.cell.engine, rewriters, folder)
+            if isinstance(known, Exception):
+                raise known
+            export, prompts = known
+            folder = self.cache.new_archive().with_suffix("")
+            self._archives.append(folder)
+            result = to_folder(export, options, self.cell.engine, folder)
         except Exception as exc:
             outcome = Outcome.from_error(exc, "lower", engine=self.cell.engine.title)
             self.add(outcome)
@@ -143,8 +154,18 @@ class CellRun:
         else:
             self.exports += 1
             if options.check:
-                chosen = replace(generate, prompts=prompts_of(prompt, generate))
-                self._fail_unless(self._noted(result, options, chosen))
+                self._fail_unless(self._noted(result, options, replace(generate, prompts=prompts)))
+
+    def _generating(self, returned: Any, options: CaseOptions, generate: GenerateOptions) -> Any:
+        """Return the export of what a test returned, with its prompts; or the error of the export."""
+        model, prompt = model_and_prompt(returned)
+        if model is None or inspect.iscoroutine(model) or isinstance(model, tuple | list):
+            pytest.fail(f"this test returned {_summary(returned)}: {WHAT_TO_RETURN}", pytrace=False)
+        try:
+            rewriters = rewriters_of(self.item, options.export.rewriters)
+            return new_generating(model, prompt, options, generate, rewriters), prompts_of(prompt, generate)
+        except Exception as exc:
+            return exc
 
     def _noted(
         self, result: Generating, options: CaseOptions, generate: GenerateOptions

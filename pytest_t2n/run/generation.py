@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from t2n_core.export.options import ExportOptions
 if TYPE_CHECKING:
     from t2n_core.check.generation.outcome import GenerationOutcome
     from t2n_core.export.result import ExportResult
-    from t2n_core.generative import GenerativeResult
+    from t2n_core.generative import GenerativeExport, GenerativeResult
 
     Generating = ExportResult | GenerativeResult
 
@@ -33,27 +33,29 @@ def model_and_prompt(returned: Any) -> tuple[Any, Any]:
     return returned, None
 
 
-def export_generating(
-    model: Any, prompt: Any, options: CaseOptions, engine: SelectedEngine, rewriters: tuple[Any, ...], folder: Path
-) -> GenerativeResult:
-    """Write the archives of a model of transformers to a folder. Raises T2NError."""
-    from t2n_core.generative import export_generative
+def new_generating(
+    model: Any, prompt: Any, options: CaseOptions, generate: GenerateOptions, rewriters: tuple[Any, ...]
+) -> GenerativeExport:
+    """Return the export of a model of transformers with the options of a test. Raises T2NError."""
+    from t2n_core.generative import GenerativeExport
 
-    plain = replace(options, export=replace(options.export, dynamic_axes=None))
-    given = {one.name: getattr(options.export, one.name) for one in fields(ExportOptions)}
-    default = ExportOptions().arguments()
+    default, given = ExportOptions().arguments(), options.export.arguments()
+    given["rewriters"] = rewriters
     more = {name: value for name, value in given.items() if value != default[name] and name != "dynamic_axes"}
-    generate = options.generate or GenerateOptions()
-    return export_generative(
+    return GenerativeExport(
         model,
         prompt,
-        target_of(engine, plain, check_io=False),
-        folder,
         batch=generate.batch,
         last_logits=generate.last_logits,
         dynamic_axes=options.export.dynamic_axes,
-        **({**more, "rewriters": rewriters} if rewriters else more),
+        **more,
     )
+
+
+def to_folder(export: GenerativeExport, options: CaseOptions, engine: SelectedEngine, folder: Path) -> GenerativeResult:
+    """Write the archives for an engine to a folder. Raises T2NError."""
+    plain = replace(options, export=replace(options.export, dynamic_axes=None))
+    return export.to(target_of(engine, plain, check_io=False), folder)
 
 
 def prompts_of(prompt: Any, options: GenerateOptions) -> Any:
@@ -95,11 +97,4 @@ def _first_wrong(result: Generating, prompts: Any, steps: int, level: Any, timeo
         return f"no first wrong node: {exc}"
 
 
-__all__ = [
-    "WHAT_TO_RETURN",
-    "checked",
-    "decoder_of",
-    "export_generating",
-    "model_and_prompt",
-    "prompts_of",
-]
+__all__ = ["WHAT_TO_RETURN", "checked", "decoder_of", "model_and_prompt", "new_generating", "prompts_of", "to_folder"]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, MARKER, RECORDER, RUNNER
+from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, GENERATE, MARKER, RECORDER, RUNNER
 from pytest_t2n.config.options import add_options
 
 if TYPE_CHECKING:
@@ -30,17 +30,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser)
 
 
-def _marker_line(config: pytest.Config) -> str:
-    """Return the marker with its arguments where they are asked for; they are read from the options of an export."""
+def _marker_lines(config: pytest.Config) -> tuple[str, ...]:
+    """Return the markers with their arguments where they are asked for; they are read from the options of an export."""
     if not config.getoption("markers", False):
-        return f"{MARKER}(...): exports what the test returns, and checks it"
-    from pytest_t2n.collect.markers import marker_help
+        return (
+            f"{MARKER}(...): exports what the test returns, and checks it",
+            f"{GENERATE}(...): exports the model that the test returns, and checks the tokens that it generates",
+        )
+    from pytest_t2n.collect.markers import generate_help, marker_help
 
-    return marker_help()
+    return marker_help(), generate_help()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", _marker_line(config))
+    for line in _marker_lines(config):
+        config.addinivalue_line("markers", line)
     if config.getoption("help", False):
         return  # pytest configures itself to print that, and no session follows
     from pytest_t2n.config.settings import read_settings

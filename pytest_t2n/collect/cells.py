@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from pytest_t2n.collect.markers import CaseOptions, MarkerError, marks_of, read_marks
-from pytest_t2n.collect.names import MARKER
+from pytest_t2n.collect.names import marker_of
 from pytest_t2n.collect.rewriters import request_rewriters
 from pytest_t2n.config.engines import ENGINE_PARAM, engines_for
 from pytest_t2n.records.cell import Cell, SelectedEngine
@@ -27,7 +27,8 @@ def parametrize_engines(metafunc: pytest.Metafunc, engines: Sequence[SelectedEng
     try:
         options = read_marks(marks_of(metafunc.definition))
     except MarkerError as exc:
-        raise pytest.Collector.CollectError(f"{metafunc.definition.nodeid}: @pytest.mark.{MARKER}: {exc}") from None
+        name = marker_of(metafunc.definition)
+        raise pytest.Collector.CollectError(f"{metafunc.definition.nodeid}: @pytest.mark.{name}: {exc}") from None
     chosen = engines_for(engines, options.targets, options.versions)
     if not chosen:
         return

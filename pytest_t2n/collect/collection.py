@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_t2n.collect.names import MARKER, is_case
+from pytest_t2n.collect.names import is_case, marker_of
 
 if TYPE_CHECKING:
     from pytest_t2n.collect.selection import Selection
@@ -90,7 +90,7 @@ class CaseCollector:
                 else:
                     item.add_marker(pytest.mark.skip(reason=why_no_engine(item, self.engines)))
             except MarkerError as exc:  # in a mark of one parameter set; those of the function were read before
-                self._unfit[item] = f"@pytest.mark.{MARKER}: {exc}"
+                self._unfit[item] = f"@pytest.mark.{marker_of(item)}: {exc}"
 
     def _select(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         from pytest_t2n.collect.selection import Selection, in_shard, is_narrowed

@@ -1,4 +1,4 @@
-"""The marker `nnef_export`: its arguments, and the errors for wrong ones."""
+"""The markers `nnef_export` and `nnef_generate`: their arguments, and the errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_t2n.collect.generating import GENERATING, STEPS, GenerateOptions
 from pytest_t2n.collect.judging import JUDGING, judgement_of, seconds_of
-from pytest_t2n.collect.names import MARKER
+from pytest_t2n.collect.names import GENERATE, MARKER, marker_of
 from pytest_t2n.collect.rewriters import checked_rewriters
 from pytest_t2n.config.engines import parse_versions
 from t2n_core.export.options import ExportOptions, choices_of, help_of, marker_options
@@ -61,6 +62,8 @@ class CaseOptions:
     check: bool = True
     export: ExportOptions = field(default_factory=ExportOptions)
     target_options: Mapping[str, Any] = field(default_factory=dict)
+    generate: GenerateOptions | None = None
+    """None for a test of `nnef_export`."""
 
     def options_of(self, target: str) -> dict[str, Any]:
         """Return the keyword arguments for the class of one target, without those of others."""
@@ -76,19 +79,39 @@ def read_marks(marks: Iterable[pytest.Mark], overrides: Mapping[str, Any] | None
         MarkerError: an argument, target or level is unknown, or a value is of a wrong kind.
     """
     merged: dict[str, Any] = {}
+    generates = False
     for mark in reversed(list(marks)):
         if len(mark.args) > 1:
-            raise MarkerError(f"{MARKER} takes one positional argument, the target, not {len(mark.args)}")
+            raise MarkerError(f"{mark.name} takes one positional argument, the target, not {len(mark.args)}")
         if mark.args:
             if "target" in mark.kwargs:
-                raise MarkerError(f"{MARKER} got its target twice")
+                raise MarkerError(f"{mark.name} got its target twice")
             merged["target"] = mark.args[0]
         merged.update(_own_names(mark.kwargs))
+        generates = mark.name == GENERATE
     for name, value in _own_names(overrides or {}).items():
         if name in _NOT_IN_A_CALL:
             raise MarkerError(f"`{name}` is about the test and not about one export: it belongs to @{MARKER}(…)")
         merged[name] = value
-    return _validated(merged)
+    return _generating(merged) if generates else _validated(merged)
+
+
+def _generating(given: Mapping[str, Any]) -> CaseOptions:
+    """Return the options of a test that generates."""
+    for name in given:
+        if name in JUDGING and name not in ("tolerance", "timeout"):
+            raise MarkerError(f"`{name}` is no argument of {GENERATE}: tokens are compared, and logits by their level")
+    if isinstance(given.get("tolerance"), Mapping):
+        raise MarkerError(f"tolerance={given['tolerance']!r} is not one level, that of the logits")
+    try:
+        generate = GenerateOptions.of({name: value for name, value in given.items() if name in GENERATING})
+    except ValueError as exc:
+        raise MarkerError(str(exc)) from None
+    plain = {name: value for name, value in given.items() if name not in GENERATING}
+    options = _validated(plain, GENERATE, GENERATING)
+    if options.targets != ("tract",):
+        raise MarkerError(f"target={given['target']!r}: tract alone generates tokens")
+    return replace(options, generate=generate)
 
 
 def with_judgement(options: CaseOptions, given: Mapping[str, Any], timeout: Any) -> CaseOptions:
@@ -107,7 +130,7 @@ def with_judgement(options: CaseOptions, given: Mapping[str, Any], timeout: Any)
 
 def marks_of(node: pytest.Item | pytest.Function) -> list[pytest.Mark]:
     """Return the marks of a test, closest first."""
-    return list(node.iter_markers(MARKER))
+    return list(node.iter_markers(marker_of(node)))
 
 
 @cache
@@ -122,7 +145,8 @@ def options_of_target(target: str) -> tuple[str, ...]:
     return tuple(name for name in taken if name not in {*_OF_CASES, *OTHER_NAMES, *ELSEWHERE})
 
 
-def _validated(given: Mapping[str, Any]) -> CaseOptions:
+def _validated(given: Mapping[str, Any], marker: str = MARKER, further: Iterable[str] = ()) -> CaseOptions:
+    """Return the options of a marker, which has further arguments that are not among the given ones."""
     targets = _targets(given.get("target", "tract"))
     of_export = marker_options()
     of_targets = [name for name in given if name not in OWN_ARGUMENTS and name not in of_export]
@@ -130,7 +154,7 @@ def _validated(given: Mapping[str, Any]) -> CaseOptions:
         allowed = {*OWN_ARGUMENTS, *of_export, *chain.from_iterable(map(options_of_target, targets))}
         for name in of_targets:
             if name not in allowed:
-                raise MarkerError(_unknown_argument(name, targets, sorted(allowed)))
+                raise MarkerError(_unknown_argument(name, marker, targets, sorted({*allowed, *further})))
     return CaseOptions(
         targets=targets,
         versions=_versions(given.get("versions")),
@@ -176,11 +200,11 @@ def _targets(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def _unknown_argument(name: str, targets: Sequence[str], allowed: Sequence[str]) -> str:
+def _unknown_argument(name: str, marker: str, targets: Sequence[str], allowed: Sequence[str]) -> str:
     for target in TARGETS:
         if name in options_of_target(target):
             return f"argument `{name}` belongs to target {target!r}, and this test has {', '.join(targets)}"
-    return f"unknown argument `{name}` of {MARKER}{_near(name, allowed)}"
+    return f"unknown argument `{name}` of {marker}{_near(name, allowed)}"
 
 
 def _near(word: str, known: Iterable[str]) -> str:
@@ -317,10 +341,22 @@ def marker_help() -> str:
     )
 
 
+def generate_help() -> str:
+    """Return the line of `nnef_generate` that `pytest --markers` shows."""
+    words = "; ".join(f"{name}: {text}" for name, text in GENERATING.items())
+    return (
+        f'{GENERATE}(target="tract", *, steps={STEPS}, prompts=None, batch=None, last_logits=False, versions=None, '
+        "tolerance=None, timeout=None, state=None, **options): the test returns (model, prompt), or the model alone; "
+        "the model is exported with its state and must generate the same tokens in every selected engine of tract. "
+        f"{words}; state: as in {MARKER}, for a model that is none of transformers; others: as in {MARKER}"
+    )
+
+
 __all__ = [
     "OWN_ARGUMENTS",
     "CaseOptions",
     "MarkerError",
+    "generate_help",
     "marker_help",
     "marks_of",
     "options_of_target",

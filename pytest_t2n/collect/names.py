@@ -1,4 +1,4 @@
-"""The marker and the fixture, by name. Loaded in every session, also for `--help`: no import but pytest's."""
+"""The markers and the fixture, by name. Loaded in every session, also for `--help`: no import but pytest's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 MARKER = FIXTURE = "nnef_export"
+GENERATE = "nnef_generate"
+"""The marker of a model that generates tokens."""
 COLLECTOR, RUNNER, RECORDER = "t2n-collector", "t2n-runner", "t2n-recorder"
 WORKER, CONTROLLER = "t2n-worker", "t2n-controller"
 """Names by which pytest's plugin manager knows the role objects."""
@@ -14,16 +16,23 @@ WORKER, CONTROLLER = "t2n-worker", "t2n-controller"
 
 def is_case(node: pytest.Item | pytest.Function, fixtures: Sequence[str]) -> bool:
     """Return True for a test with the marker or the fixture; the plugin leaves all others alone."""
-    return FIXTURE in fixtures or node.get_closest_marker(MARKER) is not None
+    return FIXTURE in fixtures or any(node.get_closest_marker(name) is not None for name in (MARKER, GENERATE))
+
+
+def marker_of(node: pytest.Item | pytest.Function) -> str:
+    """Return the name of a test's marker."""
+    return MARKER if node.get_closest_marker(GENERATE) is None else GENERATE
 
 
 __all__ = [
     "COLLECTOR",
     "CONTROLLER",
     "FIXTURE",
+    "GENERATE",
     "MARKER",
     "RECORDER",
     "RUNNER",
     "WORKER",
     "is_case",
+    "marker_of",
 ]

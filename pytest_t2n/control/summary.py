@@ -68,19 +68,22 @@ def _weak(counts: CellCounts) -> list[str]:
 
 
 def _table(ledger: Ledger) -> list[str]:
-    """Return a table of engine × status, and for cells of several files one of file × engine."""
+    """Return a table of engine × status, with tokens where models generate, and one of file × engine for several."""
     counts = ledger.counts.counts
     shown = [status.value for status in Status if any(key.status == status for key in counts)]
     seen = dict.fromkeys(key.engine for key in counts)
     titles = [one for one in dict.fromkeys([*(engine.title for engine in ledger.run.engines), *seen]) if one in seen]
-    rows = [("engine", *shown, "levels reached")]
+    tokens = ledger.counts.tokens
+    head = ("tokens",) if tokens else ()
+    rows = [("engine", *shown, *head, "levels reached")]
     for title in titles:
         own, levels = Counter[str](), Counter[str]()
         for key, count in counts.items():
             if key.engine == title:
                 own[key.status] += count
                 levels[key.level] += count
-        rows.append((title, *(str(own[status] or "") for status in shown), _levels(levels)))
+        generated = (str(tokens.get(title, "")),) if tokens else ()
+        rows.append((title, *(str(own[status] or "") for status in shown), *generated, _levels(levels)))
     return _aligned(rows) + _suites(counts, titles)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from pytest_t2n.records.schema import CellLine
@@ -29,6 +30,30 @@ class CountKey(NamedTuple):
         return self.status == "pass" or self.expected
 
 
+class TokenCount(NamedTuple):
+    """Number of generated tokens that are right, and of all."""
+
+    right: int = 0
+    total: int = 0
+
+    def plus(self, tokens: str) -> TokenCount:
+        """Return the count with the tokens of a record, `64/64`, added."""
+        right, _, total = tokens.partition("/")
+        return TokenCount(self.right + int(right), self.total + int(total))
+
+    def __str__(self) -> str:
+        return f"{self.right}/{self.total}" if self.total else ""
+
+
+def count_tokens(cells: Iterable[CellLine]) -> dict[str, TokenCount]:
+    """Return the tokens of models that generate, by the title of the column."""
+    found: dict[str, TokenCount] = {}
+    for cell in cells:
+        if cell.tokens:
+            found[cell.engine] = found.get(cell.engine, TokenCount()).plus(cell.tokens)
+    return found
+
+
 class CellCounts:
     """Number of cells by `CountKey`."""
 
@@ -36,12 +61,16 @@ class CellCounts:
         self.counts: Counter[CountKey] = Counter()
         self.weak: list[tuple[str, str]] = []
         """Node id and reason of the first weak cells that were not expected to be weak."""
+        self.tokens: dict[str, TokenCount] = {}
+        """Tokens by the title of the column, of models that generate."""
 
     def add(self, cell: CellLine) -> None:
         """Count one cell."""
         file = cell.nodeid.partition("::")[0]
         key = CountKey(file, cell.engine, cell.status, cell.level or "", bool(cell.expected), cell.reused)
         self.counts[key] += 1
+        if cell.tokens:
+            self.tokens[cell.engine] = self.tokens.get(cell.engine, TokenCount()).plus(cell.tokens)
         if cell.status == "weak" and not cell.expected and len(self.weak) < NAMED:
             self.weak.append((cell.nodeid, cell.error.message if cell.error is not None else ""))
 
@@ -61,4 +90,4 @@ class CellCounts:
         return sum(count for key, count in self.counts.items() if key.reused)
 
 
-__all__ = ["NAMED", "CellCounts", "CountKey"]
+__all__ = ["NAMED", "CellCounts", "CountKey", "TokenCount", "count_tokens"]

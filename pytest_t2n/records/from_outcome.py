@@ -17,6 +17,8 @@ REUSED = "t2n_reused"
 """A fact of an outcome that was not computed in this session."""
 BENCHMARK = "t2n_benchmark"
 """A fact of an outcome: its times, on their way to the record's own field."""
+TOKENS = "tokens"
+"""A fact of an outcome of generating: the tokens that are right, and all."""
 
 
 def outcome_record(cell: Cell, outcome: Outcome, *, expected: str = "") -> CellLine:
@@ -30,6 +32,7 @@ def outcome_record(cell: Cell, outcome: Outcome, *, expected: str = "") -> CellL
         "expected": expected,
         "reused": bool(facts.pop(REUSED, False)),
         "benchmark": facts.pop(BENCHMARK, None),
+        "tokens": facts.pop(TOKENS, ""),
     }
     more["facts"] = plain(facts)
     return msgspec.convert({"type": "cell", **_identity(cell), **fields, **more}, CellLine)
@@ -56,4 +59,4 @@ def _identity(cell: Cell) -> dict[str, Any]:
     }
 
 
-__all__ = ["BENCHMARK", "REUSED", "outcome_record", "simple_record"]
+__all__ = ["BENCHMARK", "REUSED", "TOKENS", "outcome_record", "simple_record"]

@@ -188,6 +188,8 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     notes: list[str] = []
     """Options of the export that had no effect, and results of the model that the archive lacks."""
     benchmark: BenchmarkLine | None = None
+    tokens: str = ""
+    """Tokens that are right, and all that were compared, of a model that generates: `64/64`."""
     platform: str = ""
     """Key of the platform where the cell was judged."""
     exported: str = ""

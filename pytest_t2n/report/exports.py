@@ -17,7 +17,7 @@ from t2n_core.text import visible
 
 _COLUMNS = (
     "nodeid", "case", "target", "version", "label", "status", "stage", "level", "required", "expected", "reused",
-    "op", "dtype", "error_class", "message", "fingerprint", "max_abs", "max_rel", "seconds", "archive_bytes",
+    "tokens", "op", "dtype", "error_class", "message", "fingerprint", "max_abs", "max_rel", "seconds", "archive_bytes",
     "archive_sha256", "tier", "runtime", "worst_of_tiers", "platform", "exported", "incomplete",
 )  # fmt: skip
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

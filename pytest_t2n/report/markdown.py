@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pytest_t2n.records.changes import compare_matrices, count_changes
+from pytest_t2n.records.counts import count_tokens
 from pytest_t2n.records.schema import CellLine
 from pytest_t2n.report.causes import message_gist
 from pytest_t2n.report.matrix import Matrix, count_statuses, is_surprise
@@ -28,10 +29,14 @@ def summary_markdown(matrix: Matrix, baseline: Matrix | None = None) -> str:
     kernels = _kernels(matrix)
     lines += kernels + changes
     shown = _FAILURES - len(changes) - len(kernels) - len(notice)
-    lines += ["", f"| engine | {' | '.join(statuses)} |", f"| --- |{' ---: |' * len(statuses)}"]
+    tokens = count_tokens(matrix.cells)
+    heads = [*statuses, *(["tokens"] if tokens else [])]
+    lines += ["", f"| engine | {' | '.join(heads)} |", f"| --- |{' ---: |' * len(heads)}"]
     for index, engine in enumerate(matrix.columns):
         counts = count_statuses(matrix.column(index))
-        lines.append(f"| {_escaped(engine.title)} | {' | '.join(str(counts[status] or '') for status in statuses)} |")
+        numbers = [str(counts[status] or "") for status in statuses]
+        numbers += [str(tokens.get(engine.title, ""))] if tokens else []
+        lines.append(f"| {_escaped(engine.title)} | {' | '.join(numbers)} |")
     failures = [cell for cell in matrix.cells if is_surprise(cell)]
     if failures:
         lines += ["", "| case | engine | status | stage | message |", "| --- | --- | --- | --- | --- |"]

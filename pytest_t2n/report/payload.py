@@ -41,7 +41,7 @@ _MESSAGE = 4_000
 _DIGITS = 5
 _ON_THE_GRID = (
     "type", "schema", "case", "target", "version", "label", "status", "stage", "level", "expected", "reused", "op",
-    "dtype", "on",
+    "dtype", "on", "tokens",
 )  # fmt: skip
 """Fields of a cell that its row, its column or its code contain already."""
 
@@ -58,13 +58,18 @@ class Payload:
 def payload_of(matrix: Matrix, causes: Sequence[Cause], baseline: Matrix | None) -> Payload:
     """Return all parts, packed."""
     rows = sorted(matrix.rows, key=lambda row: (row.suite, row.op or row.function, row.case))
-    cells = [cell for row in rows for cell in row.cells if cell is not None]
+    cells = _cells(rows)
     places, graph_blocks = _graphs(matrix, cells)
     facts = _evidence(map(matrix.whole, cells), places)
     evidence = []
     while block := list(islice(facts, _BLOCK)):
         evidence.append(pack(block))
     return Payload(pack(_grid(matrix, rows, causes, baseline)), evidence, graph_blocks)
+
+
+def _cells(rows: Iterable[Row]) -> list[CellLine]:
+    """Return the cells in the order in which the page counts them."""
+    return [cell for row in rows for cell in row.cells if cell is not None]
 
 
 def pack(value: object) -> str:
@@ -120,6 +125,7 @@ def _grid(matrix: Matrix, rows: Sequence[Row], causes: Sequence[Cause], baseline
         "dtypes": dtypes.words,
         "causes": [_cause(cause) for cause in causes],
         "rows": lines,
+        "tokens": {place: cell.tokens for place, cell in enumerate(_cells(rows)) if cell.tokens},
         "block": _BLOCK,
         "baseline": _baseline(baseline),
     }

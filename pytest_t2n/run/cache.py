@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from t2n_core.export.model import ModelExport
+from typing import Any
 
 
 class ExportCache:
@@ -18,17 +15,20 @@ class ExportCache:
 
     def __init__(self) -> None:
         self._key: object = None
-        self._export: ModelExport | Exception | None = None
+        self._export: Any = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._archives = 0
 
-    def find(self, key: object) -> ModelExport | Exception | None:
-        """Return the export of `key`, or its failure; one of another case is dropped, since cases do not come back."""
+    def find(self, key: object) -> Any:
+        """Return the export of `key`, or its failure; None if there is none.
+
+        One of another case is dropped, since cases do not come back.
+        """
         if self._key != key:
             self.clear()
         return self._export
 
-    def keep(self, key: object, export: ModelExport | Exception) -> None:
+    def keep(self, key: object, export: object) -> None:
         """Remember an export, or its failure."""
         self._key, self._export = key, export
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shutil
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_t2n.collect.generating import STEPS, GenerateOptions
 from pytest_t2n.collect.judging import judgement_of
 from pytest_t2n.collect.markers import CaseOptions, marks_of, read_marks, with_judgement
 from pytest_t2n.collect.rewriters import rewriters_of
@@ -22,9 +24,20 @@ from pytest_t2n.run.cache import ExportCache
 from pytest_t2n.run.check import check_result
 from pytest_t2n.run.converter import is_export, new_export, target_of
 from pytest_t2n.run.export_summary import ExportSummary, summarise
+from pytest_t2n.run.generation import (
+    WHAT_TO_RETURN,
+    checked,
+    decoder_of,
+    model_and_prompt,
+    new_generating,
+    prompts_of,
+    to_folder,
+)
 from t2n_core.errors import T2NError
 
 if TYPE_CHECKING:
+    from pytest_t2n.run.generation import Generating
+    from t2n_core.check.generation.outcome import GenerationOutcome
     from t2n_core.check.outcome import Outcome
     from t2n_core.export.model import ModelExport
     from t2n_core.export.result import ExportResult
@@ -87,6 +100,9 @@ class CellRun:
 
         __tracebackhide__ = True
         options = read_marks(self.marks)
+        if options.generate is not None and options.export.state is None:
+            self._generate(test, arguments, options, options.generate)
+            return
         # A khronos graph has no symbols: its capture is another one.
         key = (self.cell.case, options.export.dynamic_axes is not None and self.cell.engine.target == "khronos")
         known = self.cache.find(key)
@@ -101,8 +117,81 @@ class CellRun:
         else:
             if not options.check:
                 return
+            if options.generate is not None:
+                self._fail_unless(self._noted(result, options, options.generate))
+                return
             outcome = self.check(result, options)
             self.add(outcome, result, result.archive)
+        self._fail_unless(outcome)
+
+    def _generate(
+        self,
+        test: Callable[..., Any],
+        arguments: Mapping[str, Any],
+        options: CaseOptions,
+        generate: GenerateOptions,
+    ) -> None:
+        """Export a model of transformers with its cache, and check the tokens that it generates."""
+        from t2n_core.check.outcome import Outcome
+
+        __tracebackhide__ = True
+        key = (self.cell.case, "generate")
+        known = self.cache.find(key)
+        if known is None:
+            known = self._generating(self._call(test, arguments), options, generate)
+            self.cache.keep(key, known)
+        try:
+            if isinstance(known, Exception):
+                raise known
+            export, prompts = known
+            folder = self.cache.new_archive().with_suffix("")
+            self._archives.append(folder)
+            result = to_folder(export, options, self.cell.engine, folder)
+        except Exception as exc:
+            outcome = Outcome.from_error(exc, "lower", engine=self.cell.engine.title)
+            self.add(outcome)
+            self._fail_unless(outcome)
+        else:
+            self.exports += 1
+            if options.check:
+                self._fail_unless(self._noted(result, options, replace(generate, prompts=prompts)))
+
+    def _generating(self, returned: Any, options: CaseOptions, generate: GenerateOptions) -> Any:
+        """Return the export of what a test returned, with its prompts; or the error of the export."""
+        model, prompt = model_and_prompt(returned)
+        if model is None or inspect.iscoroutine(model) or isinstance(model, tuple | list):
+            pytest.fail(f"this test returned {_summary(returned)}: {WHAT_TO_RETURN}", pytrace=False)
+        try:
+            rewriters = rewriters_of(self.item, options.export.rewriters)
+            return new_generating(model, prompt, options, generate, rewriters), prompts_of(prompt, generate)
+        except Exception as exc:
+            return exc
+
+    def _noted(
+        self, result: Generating, options: CaseOptions, generate: GenerateOptions
+    ) -> Outcome | GenerationOutcome:
+        """Return the outcome of a check of tokens, after noting it."""
+        from t2n_core.check.outcome import Outcome
+
+        export = decoder_of(result)
+        try:
+            found = self.generation(result, options, generate)
+        except Exception as exc:
+            failed = Outcome.from_error(exc, "compare", engine=self.cell.engine.title)
+            self.add(failed, export, export.archive)
+            return failed
+        self.add(found.outcome, export, export.archive)
+        return found
+
+    def generation(self, result: Generating, options: CaseOptions, generate: GenerateOptions) -> GenerationOutcome:
+        """Compare the tokens in the engine as the options say, without noting the outcome. Raises T2NError."""
+        level = options.judged_by.get("tolerance") or self.settings.level
+        seconds = self.settings.timeout if options.timeout is None else options.timeout
+        return checked(self.cell, self.settings, result, generate.prompts, generate.steps, level, seconds)
+
+    def _fail_unless(self, outcome: Outcome | GenerationOutcome) -> None:
+        """Remove the archives, and fail unless the check passed."""
+        __tracebackhide__ = True
         self.close()
         if not outcome.passed:
             pytest.fail(outcome.describe(), pytrace=False)
@@ -162,7 +251,7 @@ class CellRun:
         """Remove the archives."""
         for archive in self._archives:
             with suppress(OSError):
-                archive.unlink(missing_ok=True)
+                shutil.rmtree(archive) if archive.is_dir() else archive.unlink(missing_ok=True)
         self._archives.clear()
 
     def _call(self, test: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
@@ -241,6 +330,29 @@ class CheckedExport:
         """
         __tracebackhide__ = True
         return self.check_parity(tolerance, timeout=timeout, **judged_by).raise_for_failure()
+
+    def check_generation(
+        self, prompts: Any = None, steps: int = STEPS, tolerance: Any = None, *, timeout: float | None = None
+    ) -> GenerationOutcome:
+        """Generate tokens in the engine of this test, and compare them with PyTorch's, as `nnef_generate` does.
+
+        The arguments are those of that marker. Raises InputError for prompts that the model cannot take.
+        """
+        options = with_judgement(self._options, {"tolerance": tolerance}, timeout)
+        found = self._run.generation(self._result, options, GenerateOptions(steps, prompts))
+        self.note(found.outcome)
+        return found
+
+    def assert_generation(
+        self, prompts: Any = None, steps: int = STEPS, tolerance: Any = None, *, timeout: float | None = None
+    ) -> GenerationOutcome:
+        """Do as `check_generation`, and raise for a failure.
+
+        Raises:
+            T2NError: the check failed; ParityError for other tokens or logits.
+        """
+        __tracebackhide__ = True
+        return self.check_generation(prompts, steps, tolerance, timeout=timeout).raise_for_failure()
 
     def note(self, outcome: Outcome) -> Outcome:
         """Note the outcome of another check of this archive, so that it stands in the matrix, and return it."""

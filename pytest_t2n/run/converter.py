@@ -60,12 +60,12 @@ def new_export(
     )
 
 
-def target_of(engine: SelectedEngine, options: CaseOptions) -> Any:
-    """Return the inference target of an engine with the options of a test."""
+def target_of(engine: SelectedEngine, options: CaseOptions, **further: Any) -> Any:
+    """Return the inference target of an engine with the options of a test, and further ones."""
     from t2n_core.engine import ResolvedEngine
 
     converter = load_converter()
-    more = options.options_of(engine.target)
+    more = {**options.options_of(engine.target), **further}
     if engine.target == "khronos":
         return converter.khronos(engine.version, **more)
     resolved = None if engine.resolved is None else ResolvedEngine.from_dict(engine.resolved)

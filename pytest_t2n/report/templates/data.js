@@ -37,16 +37,16 @@ const readGrid = (data) => {
   for (const [suite, , , , name] of data.rows) functions.set(suite, (functions.get(suite) || new Set()).add(name.split("[")[0]));
   const shortName = (suite, name) => functions.get(suite).size === 1 && name.endsWith("]") ? name.slice(name.indexOf("[") + 1, -1) : name;
   const seen = new Map();
-  const known = (code, cause) => {
-    const key = code * 65536 + cause;
-    if (!seen.has(key)) seen.set(key, { ...decode(data, code), cause });
+  const known = (code, cause, tokens) => {
+    const key = tokens ? `${code} ${cause} ${tokens}` : code * 65536 + cause;
+    if (!seen.has(key)) seen.set(key, { ...decode(data, code), cause, tokens });
     return seen.get(key);
   };
   data.rows = data.rows.map(([suite, op, ops, dtype, name, support, codes, id]) => {
     const cells = [];
     const places = [];
     for (let i = 0; i < codes.length; i += 2) {
-      cells.push(codes[i] < 0 ? null : known(codes[i], codes[i + 1]));
+      cells.push(codes[i] < 0 ? null : known(codes[i], codes[i + 1], data.tokens[place] || ""));
       places.push(codes[i] < 0 ? -1 : place++);
     }
     const found = cells.filter(Boolean);
@@ -73,10 +73,11 @@ const graphOf = async (place) => (await block(`graphs-${place >> 12}`))[place & 
 
 // What a cell says of itself: in the grid, and to somebody who hears it.
 const shortOf = (cell) => cell.status === "pass" ? cell.level || "pass" : cell.status === "not_run" ? "not run" : cell.status;
-const detailOf = (cell) => ["pass", "weak", "skip", "not_run", "unsupported"].includes(cell.status) ? "" : cell.stage;
+const stageOf = (cell) => ["pass", "weak", "skip", "not_run", "unsupported"].includes(cell.status) ? "" : cell.stage;
+const detailOf = (cell) => cell.tokens ? `${cell.tokens} tokens` : stageOf(cell);
 const spokenOf = (cell) => {
   const words = ["pass", "weak"].includes(cell.status) ? `${cell.status}, ${cell.level || "no level"}` : `${cell.status} at ${cell.stage}`;
-  return words + (cell.expected ? ", expected" : "") + (cell.reused ? ", reused" : "");
+  return words + (cell.tokens ? `, ${cell.tokens} tokens` : "") + (cell.expected ? ", expected" : "") + (cell.reused ? ", reused" : "");
 };
 const colourOf = (cell) => cell.status === "pass" && cell.level ? `l-${cell.level}` : `s-${cell.status}`;
 const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;

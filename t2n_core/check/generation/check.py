@@ -49,8 +49,8 @@ def check_generation(
     than the level tells apart, the other one is a tie. The same prompts then go in chunks, token by token, as a batch,
     with a way back, and with state that the engine holds, as far as the archive and the engine allow that. A pass is
     weak if every token is the same one, or if the state changes no logits. `divisible` is False for a model that
-    computes something else for a prompt in parts; `notes` are kept. `timeout` is in seconds for each step. What the
-    engine does, or what it computes, is never an exception.
+    is outside of the level itself for a prompt in parts; `notes` are kept. `timeout` is in seconds for each step. What
+    the engine does, or what it computes, is never an exception.
 
     Raises:
         InputError: `tolerance` is not a level, or there is no step to compare.

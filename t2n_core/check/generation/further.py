@@ -25,7 +25,7 @@ def further_checks(
 ) -> list[FurtherCheck]:
     """Return what came of each way that one session allows. Raises EngineError where the engine dies.
 
-    `divisible` is False for a model that computes something else for a prompt in parts.
+    `divisible` is False for a model that is outside of the level itself for a prompt in parts.
     """
     whole = _whole_only if not divisible and not decoder.takes_one_token else None
     ways: dict[str, Way] = {
@@ -53,7 +53,7 @@ def checked(name: str, run: Callable[[], Sequence[GeneratedStep] | str]) -> Furt
 
 
 def _whole_only(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> str:
-    return "PyTorch itself computes something else for a prompt in parts"
+    return f"PyTorch itself is outside of `{level.value}` for a prompt in parts"
 
 
 def _in_chunks(decoder: Decoder, prompts: Prompts, level: TractCheckTolerance) -> list[GeneratedStep] | str:

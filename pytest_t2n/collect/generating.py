@@ -1,0 +1,45 @@
+"""The arguments of the marker `nnef_generate` that are about the tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+GENERATING = {
+    "steps": "tokens that are generated behind each prompt",
+    "prompts": "a number of random prompts, or the tokens of each; without it those that the test returns, else three",
+    "batch": "the symbol of a free number of sequences; without one it is that of the example",
+    "last_logits": "compute the logits of the last token of a step alone",
+}
+"""Keyword arguments of `nnef_generate` that `nnef_export` lacks, with what they do."""
+STEPS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateOptions:
+    """Options of the tokens that one test generates."""
+
+    steps: int = STEPS
+    prompts: Any = None
+    batch: str | None = None
+    last_logits: bool = False
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> GenerateOptions:
+        """Return the options of a marker. Raises ValueError for a value of a wrong kind."""
+        found = cls(**given)
+        if isinstance(found.steps, bool) or not isinstance(found.steps, int) or found.steps < 1:
+            raise ValueError(f"steps={found.steps!r} is not a number of tokens")
+        if isinstance(found.prompts, str | bytes | bool | float):
+            raise ValueError(f"prompts={found.prompts!r} is neither a number of prompts nor their tokens")
+        if isinstance(found.prompts, int) and found.prompts < 1:
+            raise ValueError(f"prompts={found.prompts}: one prompt is the least")
+        if found.batch is not None and not (isinstance(found.batch, str) and found.batch.isidentifier()):
+            raise ValueError(f'batch={found.batch!r} is not the name of a size, such as "B"')
+        if not isinstance(found.last_logits, bool):
+            raise ValueError(f"last_logits={found.last_logits!r} is neither True nor False")
+        return found
+
+
+__all__ = ["GENERATING", "STEPS", "GenerateOptions"]

@@ -81,8 +81,7 @@ class Emitter(ABC):
         self.node = NodeContext("graph", None, ())
         self.compressed: frozenset[str] = frozenset()
         """Labels of the weights that are stored in blocks of 4 bits."""
-        self.open_masks: set[Value] = set()
-        """Masks of attention that are known to leave every query a key."""
+        self.open_masks: set[Value] = set()  # those of attention that are known to leave every query a key
         self._names: set[str] = set(spec.names())
         self._counts: dict[str, int] = {}
         """Name -> the last number that was appended to it; all smaller numbers are taken."""

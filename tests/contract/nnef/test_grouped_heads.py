@@ -100,6 +100,21 @@ def test_the_engines_attention_repeats_nothing(way: str, tmp_path: Path) -> None
         assert outcome.passed, outcome.describe()
 
 
+@pytest.mark.parametrize("way", ["expanded", "grouped"])
+def test_halves_are_not_cast(way: str, tmp_path: Path) -> None:
+    """The whole past is cast at every step only where a product of both is slow."""
+    inputs = {name: tensor.half() for name, tensor in INPUTS.items()}
+    export = ModelExport(Cached(WAYS[way]).eval(), inputs, dynamic_axes=AXES)
+    for version in LINES:
+        result = export.to(TractNNEF(version, offline=True), tmp_path / f"{version}.nnef.tar")
+        made = result.graph.operations
+        casts = [o for o in made if o.name == "tract_core_cast" and o.outputs[0].rank == 4]
+        of_past = [o for o in casts if str(o.outputs[0].shape[2]) == "P + S"]
+        assert len(of_past) == (0 if version in ("0.21.19", "0.23.9") else 2)
+        outcome = result.check_parity("approximate")
+        assert outcome.passed, outcome.describe()
+
+
 def test_repeated_weights_of_a_stack(tmp_path: Path) -> None:
     class Stacked(nn.Module):
         def __init__(self) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.emitter import Expected
+from t2n_core.nnef.graph import FLOAT16, FLOAT32, Value
+from t2n_core.nnef.shapes import infer
 from t2n_core.nnef.sizes.dims import Dim, as_dim, is_static, product, same
 
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ def matmul(g: TractEmitter, A: Value, B: Value, **turned: Any) -> Value:  # noqa
     """
     repeats = None if turned.get("transposeA") or A.rank != B.rank else _repeats(B)
     if repeats is None or not same(A.shape[-3], B.shape[-3]):
-        return g.one("matmul", A, B, **turned)
+        return _written(g, A, B, **turned)
     *stacks, heads, length, width = A.shape
     rows = g.reshape_to(A, (*stacks, repeats.distinct, as_dim(repeats.times * length), width))
     found = _product(g, rows, _without_repeats(g, B), **turned)
@@ -43,10 +46,35 @@ def _product(g: TractEmitter, rows: Value, once: Value, *, transposeB: bool = Fa
     made = once.producer
     is_turned = made is not None and made.name == "transpose" and _turns_matrices(made.arguments["axes"])
     if is_static((rows.shape[-2], *once.shape[-2:])) or transposeB == is_turned:
-        return g.one("matmul", rows, once, transposeB=transposeB)
+        return _written(g, rows, once, transposeB=transposeB)
     keys = next(made.inputs()) if made is not None and is_turned else once
     last = keys.rank - 1
-    return g.permute(g.one("matmul", keys, rows, transposeB=True), [*range(last - 1), last, last - 1])
+    return g.permute(_written(g, keys, rows, transposeB=True), [*range(last - 1), last, last - 1])
+
+
+def _written(g: TractEmitter, A: Value, B: Value, *, transposeA: bool = False, transposeB: bool = False) -> Value:  # noqa: N803
+    """Write a product as it is; halves that were cast to float32 for it are given as halves, where that is fast."""
+    turned: dict[str, Any] = {
+        name: True for name, is_on in (("transposeA", transposeA), ("transposeB", transposeB)) if is_on
+    }
+    one, other = (_halves(g, value) for value in (A, B))
+    is_stack = A.rank == B.rank and all(same(a, b) for a, b in zip(A.shape[:-2], B.shape[:-2], strict=True))
+    if not is_stack or (one is A and other is B):
+        return g.one("matmul", A, B, **turned)
+    stacks = string.ascii_lowercase[: A.rank - 2]
+    left, right = f"{stacks}{'zx' if transposeA else 'xz'}", f"{stacks}{'yz' if transposeB else 'zy'}"
+    shape = infer("matmul", {"A": A, "B": B, **turned})[0]
+    expression = f"{left},{right}->{stacks}xy"
+    return g.tract_core_einsum([one, other], expr=expression, acc="f32", out=Expected(shape, FLOAT32))
+
+
+def _halves(g: TractEmitter, value: Value) -> Value:
+    """Return the computed halves that a value was cast to float32 from; the value itself where there are none."""
+    made = value.producer
+    if made is None or made.name != "tract_core_cast" or not g.traits.multiplies_float16_by_float32:
+        return value
+    source = next(made.inputs())
+    return source if source.dtype == FLOAT16 and not g.facts.is_known(source) else value
 
 
 def attention(g: TractEmitter, q: Value, k: Value, v: Value, **given: Any) -> Value:
@@ -106,6 +134,8 @@ def _without_repeats(g: TractEmitter, value: Value) -> Value:
         return g.permute(once, made.arguments["axes"])
     if made.name == "tract_core_cast":
         return g.cast(once, value.dtype)
+    if once.producer is not None and once.producer.name == "unsqueeze":
+        once = next(once.producer.inputs())  # the axis that was repeated
     return g.reshape_to(once, (*value.shape[:-3], repeats.distinct, *value.shape[-2:]))
 
 

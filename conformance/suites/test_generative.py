@@ -1,33 +1,91 @@
-"""Suite `generative`: models that generate tokens, small and with random weights, 32 greedy steps each in the engine.
+"""Suite `generative`: models that generate tokens, 32 greedy steps each, and encoders that hear piece by piece.
 
-Needs transformers: `tox -e models` has it. Nothing is downloaded but the engines.
+All are small and have random weights. Needs transformers: `tox -e models` has it. Only engines are downloaded.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-from typing import TYPE_CHECKING
+import zlib
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
+import torch
+
+from t2n_core import ModelExport
 
 if TYPE_CHECKING:
     from conformance.cases.generative.case import GenerativeCase
+    from conformance.cases.generative.streaming import StreamingCase
 
 if importlib.util.find_spec("transformers") is None:
     pytest.skip("transformers is not installed; run `tox -e models`", allow_module_level=True)
 
 importlib.import_module("conformance.cases.models.libraries")  # before the library itself
 
-FAMILIES = ("decoders", "recurrent", "encoder_decoders")
 
-
-def all_cases() -> dict[str, GenerativeCase]:
-    """Return the cases by name."""
-    found: dict[str, GenerativeCase] = {}
-    for family in FAMILIES:
+def cases_of(*families: str) -> dict[str, Any]:
+    """Return the cases of some families by name."""
+    found: dict[str, Any] = {}
+    for family in families:
         found.update(importlib.import_module(f"conformance.cases.generative.{family}").CASES)
     return found
 
 
-CASES = all_cases()
+CASES: dict[str, GenerativeCase] = cases_of("decoders", "recurrent", "encoder_decoders")
+STREAMING: dict[str, StreamingCase] = cases_of("streaming")
+SMALL_WEIGHTS = (
+    "llama", "qwen3", "phi3", "gemma3-window", "mistral-window", "stablelm", "olmo2", "gpt2", "opt", "bloom-alibi",
+)  # fmt: skip
+"""Decoders that also run in halves, and with weights of 4 bits."""
+
+
+@pytest.mark.nnef_generate(target="tract", steps=32)
+@pytest.mark.parametrize("name", list(CASES))
+def test_generation(name: str) -> Any:
+    return CASES[name].build(zlib.crc32(name.encode()))
+
+
+@pytest.mark.nnef_generate(target="tract", steps=32)
+@pytest.mark.parametrize("name", SMALL_WEIGHTS)
+def test_generation_in_halves(name: str) -> Any:
+    model, example = CASES[name].build(zlib.crc32(name.encode()), spread=1.0)
+    return model.half(), example
+
+
+@pytest.mark.nnef_generate(target="tract", steps=32, weight_compression="q4_0_with_embeddings", versions=">=0.21.11")
+@pytest.mark.parametrize("name", SMALL_WEIGHTS)
+def test_generation_in_4_bits(name: str) -> Any:
+    return CASES[name].build(zlib.crc32(name.encode()))
+
+
+PIECES = 8
+
+
+@lru_cache(maxsize=1)
+def streaming_export(name: str) -> tuple[ModelExport, list[torch.Tensor], np.ndarray]:
+    """Return the export of one step, pieces, and what the model gives for all of them at once."""
+    case = STREAMING[name]
+    model, _ = case.build(zlib.crc32(name.encode()))
+    pieces = case.pieces(PIECES)
+    with torch.no_grad():
+        whole = getattr(model(**{case.name: torch.cat(pieces, case.axis)}), case.result)
+    export = ModelExport(model, case.call(model, case.pieces(1)[0]), state=list(case.caches))
+    return export, pieces, whole.numpy()
+
+
+@pytest.mark.nnef_export(target="tract")
+@pytest.mark.parametrize("name", list(STREAMING))
+def test_streaming(name: str, nnef_export: Any) -> None:
+    export, pieces, whole = streaming_export(name)
+    result = nnef_export(export)
+    result.assert_parity("approximate")
+    pairs = [(pair.input, pair.output) for pair in result.state]
+    initial = [np.zeros_like(pair.initial) for pair in result.state]
+    with result.target.engine().session(result.archive, state=pairs, initial=initial) as session:
+        heard = [session.run([piece.numpy()])[0] for piece in pieces]
+    together = np.concatenate(heard, STREAMING[name].time)
+    assert np.abs(together - whole).max() <= 1e-4 * np.abs(whole).max()

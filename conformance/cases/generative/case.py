@@ -36,14 +36,14 @@ class GenerativeCase:
     spread: float = 3.0
     """The factor of all matrices: random ones as they are give the same token at every step."""
 
-    def build(self, seed: int) -> tuple[Any, dict[str, torch.Tensor] | None]:
-        """Return the model and an encoder's inputs."""
+    def build(self, seed: int, *, spread: float | None = None) -> tuple[Any, dict[str, torch.Tensor] | None]:
+        """Return the model and an encoder's inputs; `spread` takes the place of the case's."""
         torch.manual_seed(seed)
         model = self.make().eval()
         with torch.no_grad():
             for parameter in model.parameters():
                 if parameter.dim() > 1:
-                    parameter.mul_(self.spread)
+                    parameter.mul_(self.spread if spread is None else spread)
         return model, None if self.inputs is None else self.inputs()
 
 

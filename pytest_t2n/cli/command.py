@@ -29,6 +29,9 @@ FAMILIES: Mapping[str, Family] = {
         "pytest_t2n.cli.check", "compare an archive's outputs in engines with expected ones; needs no torch"
     ),
     "doctor": Family("pytest_t2n.cli.doctor", "what is installed, what is missing, and whether an engine runs here"),
+    "bisect-releases": Family(
+        "pytest_t2n.cli.releases", "name the releases of tract between which a case ends differently"
+    ),
     "engines": Family("pytest_t2n.cli.engines", "the tract engines on this machine: list, fetch, clean"),
     "export": Family("pytest_t2n.cli.export", "write the archive of a model, and prove it"),
     "matrix": Family(

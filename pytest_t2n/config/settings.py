@@ -45,6 +45,7 @@ class Settings:
     benchmark: bool = False
     benchmark_rounds: int = 0
     bisect: bool = False
+    bisect_releases: bool = False
     require: bool = False
     strict: bool = False
     only_collects: bool = False
@@ -86,6 +87,7 @@ def read_settings(config: pytest.Config) -> Settings:
         benchmark=_benchmark(config),
         benchmark_rounds=_benchmark_rounds(config),
         bisect=_flag(config, "t2n_bisect"),
+        bisect_releases=_flag(config, "t2n_bisect_releases"),
         require=_flag(config, "t2n_require"),
         strict=_flag(config, "t2n_strict"),
         only_collects=any(config.getoption(name, None) for name in _WITHOUT_RUN),

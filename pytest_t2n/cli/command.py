@@ -30,10 +30,11 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "doctor": Family("pytest_t2n.cli.doctor", "what is installed, what is missing, and whether an engine runs here"),
     "bisect-releases": Family(
-        "pytest_t2n.cli.releases", "name the releases of tract between which a case ends differently"
+        "pytest_t2n.cli.upstream.releases", "name the releases of tract between which a case ends differently"
     ),
     "engines": Family("pytest_t2n.cli.engines", "the tract engines on this machine: list, fetch, clean"),
     "export": Family("pytest_t2n.cli.export", "write the archive of a model, and prove it"),
+    "reduce": Family("pytest_t2n.cli.upstream.reduce", "the smallest graph and tensors that still fail alike"),
     "matrix": Family(
         "pytest_t2n.cli.matrix",
         "files of results: merge, diff, html, md, csv, ctrf, badge, annotate, query, accept, run",

@@ -125,6 +125,11 @@ def add_options(parser: pytest.Parser) -> None:
         help="Try each cell that fails in tract in the other releases, and name those where its end changes",
     )
     group.addoption(
+        "--t2n-reduce",
+        metavar="DIR",
+        help="Write there the smallest graph and tensors that still fail alike, for each cell that fails in its engine",
+    )
+    group.addoption(
         "--t2n-resume",
         action="store_true",
         help="Keep what an interrupted session left in the report's matrix.jsonl, and run the rest",

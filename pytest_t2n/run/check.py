@@ -23,7 +23,7 @@ def check_result(cell: Cell, settings: Settings, result: ExportResult, judged: J
 
     inputs = None
     try:
-        if settings.bundle or settings.bundle_failures or settings.reuse:
+        if settings.bundle or settings.bundle_failures or settings.reuse or settings.reduce:
             inputs = _inputs(cell, result, judged)
         outcome = _checked(settings, result, inputs, judged, timeout)
     except Exception as exc:
@@ -67,6 +67,10 @@ def _explained(
         outcome = _with_first_wrong_node(outcome, result, judged, timeout)
     if settings.bisect_releases:
         outcome = _with_releases(outcome, settings, result, judged, timeout)
+    if settings.reduce is not None and inputs is not None:
+        from pytest_t2n.run.reduced import reduced_failure
+
+        outcome = _with_details(outcome, reduced_failure(settings, settings.reduce, inputs, timeout))
     if settings.bundle_failures is not None and inputs is not None:
         from pytest_t2n.run.failure_bundle import write_failure_bundle
 
@@ -102,7 +106,7 @@ def _with_first_wrong_node(outcome: Outcome, result: ExportResult, judged: Judge
 
 
 def _with_releases(
-    outcome: Outcome, settings: Settings, result: ExportResult, required: Any, timeout: float
+    outcome: Outcome, settings: Settings, result: ExportResult, judged: Judgement, timeout: float
 ) -> Outcome:
     """Return the outcome with the releases between which the model's export ends differently among its details."""
     import tempfile
@@ -121,7 +125,7 @@ def _with_releases(
             tempfile.TemporaryDirectory(prefix="t2n-releases-") as folder,
         ):
             judge = export_judge(
-                releases, result.export, result.target, Path(folder), tolerance=required, timeout=timeout
+                releases, result.export, result.target, Path(folder), tolerance=judged, timeout=timeout
             )
             words = releases.search(judge).describe()
     except T2NError as exc:

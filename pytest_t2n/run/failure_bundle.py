@@ -32,12 +32,17 @@ def write_failure_bundle(
 
     A full disk costs the bundle only.
     """
-    nodeid = inputs.cell.nodeid
-    slug = f"{_UNSAFE.sub('_', nodeid.rpartition('::')[2])[:_SLUG]}-{sha256(nodeid.encode()).hexdigest()[:8]}"
     try:
-        return _write_failure(directory / slug, inputs, outcome, _actual(inputs, outcome, result, timeout))
+        return _write_failure(
+            directory / folder_name(inputs.cell.nodeid), inputs, outcome, _actual(inputs, outcome, result, timeout)
+        )
     except OSError as exc:
         return f"no bundle of this failure: {exc}"
+
+
+def folder_name(nodeid: str) -> str:
+    """Return a name for the folder of a cell: readable, safe, and unlike that of any other cell."""
+    return f"{_UNSAFE.sub('_', nodeid.rpartition('::')[2])[:_SLUG]}-{sha256(nodeid.encode()).hexdigest()[:8]}"
 
 
 def _write_failure(folder: Path, inputs: CheckInputs, outcome: Outcome, actual: Sequence[Sequence[Any]]) -> str:
@@ -77,4 +82,4 @@ def _actual(inputs: CheckInputs, outcome: Outcome, result: ExportResult, timeout
         return ()
 
 
-__all__ = ["write_failure_bundle"]
+__all__ = ["folder_name", "write_failure_bundle"]

@@ -15,7 +15,7 @@ from t2n_core.check.level import LEVELS
 from t2n_core.errors import InputError
 
 if TYPE_CHECKING:
-    from pytest_t2n.cli.given import Given
+    from pytest_t2n.cli.upstream.given import Given
     from t2n_core.releases.judges import Releases
     from t2n_core.releases.search import ReleaseReport
 
@@ -47,7 +47,7 @@ def given_of(options: argparse.Namespace) -> list[Given]:
     """Return what the arguments of `add_given` name. Raises InputError."""
     from dataclasses import replace
 
-    from pytest_t2n.cli.given import read_given
+    from pytest_t2n.cli.upstream.given import read_given
     from t2n_core.check.level import TractCheckTolerance
 
     found = read_given(options.path, options.inputs, options.case)
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _search(options: argparse.Namespace, releases: Releases, given: Given) -> ReleaseReport:
-    from pytest_t2n.cli.given import with_numbers_of
+    from pytest_t2n.cli.upstream.given import with_numbers_of
     from t2n_core.releases.judges import archive_judge
     from t2n_core.releases.search import MOST_FETCHES
 

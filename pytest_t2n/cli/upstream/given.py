@@ -15,6 +15,7 @@ from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.errors import InputError
 
 if TYPE_CHECKING:
+    from t2n_core.check.judging.judgement import Judgement
     from t2n_core.check.samples import Sample
 
 IO_FILE = "io.npz"
@@ -29,7 +30,7 @@ class Given:
     archive: Path
     samples: Sequence[Sample]
     output_names: Sequence[str]
-    tolerance: TractCheckTolerance = DEFAULT_LEVEL
+    tolerance: TractCheckTolerance | Judgement = DEFAULT_LEVEL
     target: str = "tract"
     version: str = ""
     """The version that it was exported for; empty if that is not known."""
@@ -81,7 +82,7 @@ def _of_bundles(path: Path, case: str | None) -> Iterable[Given]:
 def _of_entry(folder: Path, entry: CheckEntry) -> Given:
     samples, archive = read_samples(folder, entry), folder / entry.archive
     return Given(
-        entry.case, archive, samples, entry.output_names, entry.tolerance, target=entry.target, version=entry.version
+        entry.case, archive, samples, entry.output_names, entry.judged, target=entry.target, version=entry.version
     )
 
 

@@ -25,6 +25,7 @@ class Family(NamedTuple):
 
 FAMILIES: Mapping[str, Family] = {
     "bisect": Family("pytest_t2n.cli.bisect", "run tests, and name the first wrong node of each cell that fails"),
+    "bundle": Family("pytest_t2n.cli.upstream.bundle", "write a failing case as its engine's repository keeps them"),
     "check": Family(
         "pytest_t2n.cli.check", "compare an archive's outputs in engines with expected ones; needs no torch"
     ),

@@ -69,8 +69,11 @@ def _explained(
         outcome = _with_releases(outcome, settings, result, judged, timeout)
     if settings.reduce is not None and inputs is not None:
         from pytest_t2n.run.reduced import reduced_failure
+        from t2n_core.nnef.reading.origins import origins_of
 
-        outcome = _with_details(outcome, reduced_failure(settings, settings.reduce, inputs, timeout))
+        outcome = _with_details(
+            outcome, reduced_failure(settings, settings.reduce, inputs, origins_of(result.graph), timeout)
+        )
     if settings.bundle_failures is not None and inputs is not None:
         from pytest_t2n.run.failure_bundle import write_failure_bundle
 

@@ -16,6 +16,7 @@ from pytest_t2n.run.bundles import CheckInputs, npz_of, write_check, write_manif
 from pytest_t2n.run.export_summary import graph_text
 from t2n_core.engine.provision.resolved import CPU
 from t2n_core.engine.tract.tiers import NATIVE
+from t2n_core.nnef.reading.origins import origins_of, write_origins
 
 if TYPE_CHECKING:
     from t2n_core.check.outcome import Outcome
@@ -33,9 +34,11 @@ def write_failure_bundle(
     A full disk costs the bundle only.
     """
     try:
-        return _write_failure(
-            directory / folder_name(inputs.cell.nodeid), inputs, outcome, _actual(inputs, outcome, result, timeout)
-        )
+        folder = directory / folder_name(inputs.cell.nodeid)
+        words = _write_failure(folder, inputs, outcome, _actual(inputs, outcome, result, timeout))
+        if (written := getattr(result, "graph", None)) is not None:
+            write_origins(folder, origins_of(written))
+        return words
     except OSError as exc:
         return f"no bundle of this failure: {exc}"
 

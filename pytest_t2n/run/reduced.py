@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_t2n.config.engines import cache_folder
@@ -10,7 +11,9 @@ from pytest_t2n.run.bundles import CheckInputs
 from pytest_t2n.run.failure_bundle import folder_name
 
 
-def reduced_failure(settings: Settings, directory: Path, inputs: CheckInputs, timeout: float) -> str:
+def reduced_failure(
+    settings: Settings, directory: Path, inputs: CheckInputs, origins: Mapping[str, str], timeout: float
+) -> str:
     """Reduce a failing cell into a folder of its own; return the result as text, or why there is none."""
     from t2n_core.engine import ResolvedEngine
     from t2n_core.errors import T2NError
@@ -19,7 +22,7 @@ def reduced_failure(settings: Settings, directory: Path, inputs: CheckInputs, ti
 
     fields = inputs.cell.engine.resolved
     engine = None if fields is None else ResolvedEngine.from_dict(fields)
-    case = FailingCase(inputs.archive, inputs.samples, engine, inputs.output_names, inputs.judged)
+    case = FailingCase(inputs.archive, inputs.samples, engine, inputs.output_names, inputs.judged, origins)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with Releases(offline=settings.offline, cache_dir=cache_folder(settings)) as releases:

@@ -8,7 +8,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from t2n_core.engine.provision.resolved import CPU, ResolvedEngine
 from t2n_core.errors import InputError
 from t2n_core.nnef.archive import GRAPH
 from t2n_core.nnef.reading.archive import read_archive
+from t2n_core.nnef.reading.origins import ORIGINS_FILE, write_origins
 from t2n_core.reduce.binding import Signatures
 from t2n_core.reduce.judge import AdaptiveEngine, Judge
 from t2n_core.reduce.oracles import Float64Oracle, Oracle, ReleaseOracle
@@ -50,6 +51,8 @@ class FailingCase:
     """None for the Khronos tools."""
     output_names: Sequence[str] = ()
     tolerance: Any = "approximate"
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """Name of a value -> where it comes from in PyTorch."""
 
     @property
     def signatures(self) -> Signatures:
@@ -106,13 +109,13 @@ def reduce_case(
         judge = Judge(engine, right, Path(memory), timeout=timeout, seconds=seconds)
 
         def keep(name: str, smaller: Program) -> None:
-            _write(output, smaller, {})
+            _write(output, smaller, {}, case.origins)
             progress(name, smaller)
 
         reduced = reduce_program(program, judge, progress=keep)
         found = judge.oracle.values(reduced.program, reduced.program.outputs) if judge.oracle is not None else None
         expected = {name: _narrow(array) for name, array in (found or {}).items()}
-        _write(output, reduced.program, expected)
+        _write(output, reduced.program, expected, case.origins)
         name = judge.oracle.name if judge.oracle is not None else ""
         return ReducedCase(output, reduced, name, expected, report)
 
@@ -176,13 +179,14 @@ def _check_folder(folder: Path) -> None:
 
 
 def _is_ours(file: Path) -> bool:
-    return file.name in (GRAPH, IO_FILE) or file.suffix == ".dat"
+    return file.name in (GRAPH, IO_FILE, ORIGINS_FILE) or file.suffix == ".dat"
 
 
-def _write(folder: Path, program: Program, expected: Mapping[str, Array]) -> None:
+def _write(folder: Path, program: Program, expected: Mapping[str, Array], origins: Mapping[str, str]) -> None:
     draft = folder.with_name(f"{folder.name}.draft")
     program.write(draft)
     (draft / IO_FILE).write_bytes(npz_bytes({**program.inputs, **expected}))
+    write_origins(draft, {name: origins[name] for name in program.results() if name in origins})
     shutil.rmtree(folder, ignore_errors=True)
     draft.replace(folder)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from pytest_t2n.records.schema import RecordError
 from pytest_t2n.run.bundles import MANIFEST, CheckEntry, read_manifest, read_samples
 from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.errors import InputError
+from t2n_core.nnef.reading.origins import read_origins
 
 if TYPE_CHECKING:
     from t2n_core.check.judging.judgement import Judgement
@@ -32,6 +33,8 @@ class Given:
     output_names: Sequence[str]
     tolerance: TractCheckTolerance | Judgement = DEFAULT_LEVEL
     target: str = "tract"
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """Name of a value -> operator, module and line in PyTorch, where that is known."""
     version: str = ""
     """The version that it was exported for; empty if that is not known."""
 
@@ -81,9 +84,9 @@ def _of_bundles(path: Path, case: str | None) -> Iterable[Given]:
 
 def _of_entry(folder: Path, entry: CheckEntry) -> Given:
     samples, archive = read_samples(folder, entry), folder / entry.archive
-    return Given(
-        entry.case, archive, samples, entry.output_names, entry.judged, target=entry.target, version=entry.version
-    )
+    target, version = entry.target, entry.version
+    origins = read_origins(folder)
+    return Given(entry.case, archive, samples, entry.output_names, entry.judged, target, origins, version)
 
 
 def _of_archive(name: str, path: Path, inputs: Path) -> Given:
@@ -94,7 +97,7 @@ def _of_archive(name: str, path: Path, inputs: Path) -> Given:
     document = read_archive(path).document
     with np.load(inputs, allow_pickle=False) as arrays:
         samples = _samples(arrays, document.inputs, document.outputs, inputs)
-    return Given(name, path, samples, list(document.outputs))
+    return Given(name, path, samples, list(document.outputs), origins=read_origins(inputs.parent))
 
 
 def _samples(arrays: Any, inputs: Sequence[str], outputs: Sequence[str], where: Path) -> list[Sample]:

@@ -67,7 +67,9 @@ def run(options: argparse.Namespace) -> int:
     with Releases(offline=options.offline, cache_dir=options.cache_dir) as releases:
         for given in found:
             engine = engine_of(options, given)
-            case = FailingCase(given.archive, given.samples, engine, tuple(given.output_names), given.tolerance)
+            case = FailingCase(
+                given.archive, given.samples, engine, tuple(given.output_names), given.tolerance, given.origins
+            )
             folder = folder_of(options.output, given, len(found))
             folder.parent.mkdir(parents=True, exist_ok=True)
             say(f"{given.name}: {engine.label if engine else 'khronos'}")

@@ -116,3 +116,14 @@ def test_a_failing_cell_is_tried_in_all_releases(suite) -> None:
     result = suite.run(*given, engines="0.21.19", alone=True, modules=FOR_EXPORTS)
     result.stdout.fnmatch_lines(["*releases of tract tried*", "*boundaries:*", "*mismatch at compare, 0.23.* right*"])
     assert main(["bisect-releases", str(suite.path / "failures"), "--offline", "--cache-dir", CACHE]) == 0
+
+
+def test_a_case_is_written_as_tract_keeps_its_own(stretched: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--engine", "0.21.8", "--format", "tract", "--title", "sub is wrong", "-o", stretched.parent / "upstream"]
+    assert main(["bundle", "--offline", "--cache-dir", CACHE, *map(str, [stretched, *given])]) == 0
+    said = capsys.readouterr().out
+    assert "replayed in tract 0.21.8: mismatch at compare" in said
+    assert ": right" in said
+    assert (stretched.parent / "upstream" / "runme.sh").exists()
+    text = (stretched.parent / "upstream.issue.md").read_text()
+    assert text.startswith("# sub is wrong\n\ntract 0.21.8 computes other numbers")

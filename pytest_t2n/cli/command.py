@@ -25,15 +25,20 @@ class Family(NamedTuple):
 
 FAMILIES: Mapping[str, Family] = {
     "bisect": Family("pytest_t2n.cli.bisect", "run tests, and name the first wrong node of each cell that fails"),
+    "bundle": Family("pytest_t2n.cli.upstream.bundle", "write a failing case as its engine's repository keeps them"),
     "check": Family(
         "pytest_t2n.cli.check", "compare an archive's outputs in engines with expected ones; needs no torch"
     ),
     "doctor": Family("pytest_t2n.cli.doctor", "what is installed, what is missing, and whether an engine runs here"),
+    "bisect-releases": Family(
+        "pytest_t2n.cli.upstream.releases", "name the releases of tract between which a case ends differently"
+    ),
     "engines": Family("pytest_t2n.cli.engines", "the tract engines on this machine: list, fetch, clean"),
     "export": Family("pytest_t2n.cli.export", "write the archive of a model, and prove it"),
     "export-llm": Family(
         "pytest_t2n.cli.export_llm", "write the archives of a language model in a folder, and prove its tokens"
     ),
+    "reduce": Family("pytest_t2n.cli.upstream.reduce", "the smallest graph and tensors that still fail alike"),
     "matrix": Family(
         "pytest_t2n.cli.matrix",
         "files of results: merge, diff, html, md, csv, ctrf, badge, annotate, query, accept, run",

@@ -119,6 +119,17 @@ def add_options(parser: pytest.Parser) -> None:
         help="Look for the first wrong node of each cell that fails in its engine: operator, source line, whose fault",
     )
     group.addoption(
+        "--t2n-bisect-releases",
+        action="store_true",
+        default=None,
+        help="Try each cell that fails in tract in the other releases, and name those where its end changes",
+    )
+    group.addoption(
+        "--t2n-reduce",
+        metavar="DIR",
+        help="Write there the smallest graph and tensors that still fail alike, for each cell that fails in its engine",
+    )
+    group.addoption(
         "--t2n-resume",
         action="store_true",
         help="Keep what an interrupted session left in the report's matrix.jsonl, and run the rest",
@@ -144,6 +155,7 @@ def add_options(parser: pytest.Parser) -> None:
     )
     parser.addini("t2n_reuse", "as --t2n-reuse", type="bool", default=False)
     parser.addini("t2n_bisect", "as --t2n-bisect", type="bool", default=False)
+    parser.addini("t2n_bisect_releases", "as --t2n-bisect-releases", type="bool", default=False)
     parser.addini("t2n_junit_properties", "as --t2n-junit-properties", type="bool", default=False)
     parser.addini("t2n_tract", "version specs of tract, one per line, as --t2n-tract", type="linelist", default=[])
     parser.addini("t2n_cpu", "as --t2n-cpu", default="")

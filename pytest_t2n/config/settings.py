@@ -45,6 +45,8 @@ class Settings:
     benchmark: bool = False
     benchmark_rounds: int = 0
     bisect: bool = False
+    bisect_releases: bool = False
+    reduce: Path | None = None
     require: bool = False
     strict: bool = False
     only_collects: bool = False
@@ -86,6 +88,8 @@ def read_settings(config: pytest.Config) -> Settings:
         benchmark=_benchmark(config),
         benchmark_rounds=_benchmark_rounds(config),
         bisect=_flag(config, "t2n_bisect"),
+        bisect_releases=_flag(config, "t2n_bisect_releases"),
+        reduce=_given_path(config, "t2n_reduce"),
         require=_flag(config, "t2n_require"),
         strict=_flag(config, "t2n_strict"),
         only_collects=any(config.getoption(name, None) for name in _WITHOUT_RUN),

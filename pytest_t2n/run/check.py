@@ -23,7 +23,7 @@ def check_result(cell: Cell, settings: Settings, result: ExportResult, judged: J
 
     inputs = None
     try:
-        if settings.bundle or settings.bundle_failures or settings.reuse:
+        if settings.bundle or settings.bundle_failures or settings.reuse or settings.reduce:
             inputs = _inputs(cell, result, judged)
         outcome = _checked(settings, result, inputs, judged, timeout)
     except Exception as exc:
@@ -65,6 +65,15 @@ def _explained(
     """Return a failure with the first wrong node and a bundle, where the user asked for them."""
     if settings.bisect:
         outcome = _with_first_wrong_node(outcome, result, judged, timeout)
+    if settings.bisect_releases:
+        outcome = _with_releases(outcome, settings, result, judged, timeout)
+    if settings.reduce is not None and inputs is not None:
+        from pytest_t2n.run.reduced import reduced_failure
+        from t2n_core.nnef.reading.origins import origins_of
+
+        outcome = _with_details(
+            outcome, reduced_failure(settings, settings.reduce, inputs, origins_of(result.graph), timeout)
+        )
     if settings.bundle_failures is not None and inputs is not None:
         from pytest_t2n.run.failure_bundle import write_failure_bundle
 
@@ -96,6 +105,34 @@ def _with_first_wrong_node(outcome: Outcome, result: ExportResult, judged: Judge
         words = find_first_wrong_node(result, judged, timeout=timeout).describe()
     except T2NError as exc:
         words = f"no first wrong node: {exc}"
+    return _with_details(outcome, words)
+
+
+def _with_releases(
+    outcome: Outcome, settings: Settings, result: ExportResult, judged: Judgement, timeout: float
+) -> Outcome:
+    """Return the outcome with the releases between which the model's export ends differently among its details."""
+    import tempfile
+    from pathlib import Path
+
+    from t2n_core.errors import T2NError
+    from t2n_core.inference_target import TractNNEF
+    from t2n_core.releases.exports import export_judge
+    from t2n_core.releases.judges import Releases
+
+    if not isinstance(result.target, TractNNEF):
+        return outcome
+    try:
+        with (
+            Releases(offline=settings.offline, cache_dir=cache_folder(settings)) as releases,
+            tempfile.TemporaryDirectory(prefix="t2n-releases-") as folder,
+        ):
+            judge = export_judge(
+                releases, result.export, result.target, Path(folder), tolerance=judged, timeout=timeout
+            )
+            words = releases.search(judge).describe()
+    except T2NError as exc:
+        words = f"the other releases were not tried: {exc}"
     return _with_details(outcome, words)
 
 

@@ -16,6 +16,7 @@ from pytest_t2n.run.bundles import CheckInputs, npz_of, write_check, write_manif
 from pytest_t2n.run.export_summary import graph_text
 from t2n_core.engine.provision.resolved import CPU
 from t2n_core.engine.tract.tiers import NATIVE
+from t2n_core.nnef.reading.origins import origins_of, write_origins
 
 if TYPE_CHECKING:
     from t2n_core.check.outcome import Outcome
@@ -32,12 +33,19 @@ def write_failure_bundle(
 
     A full disk costs the bundle only.
     """
-    nodeid = inputs.cell.nodeid
-    slug = f"{_UNSAFE.sub('_', nodeid.rpartition('::')[2])[:_SLUG]}-{sha256(nodeid.encode()).hexdigest()[:8]}"
     try:
-        return _write_failure(directory / slug, inputs, outcome, _actual(inputs, outcome, result, timeout))
+        folder = directory / folder_name(inputs.cell.nodeid)
+        words = _write_failure(folder, inputs, outcome, _actual(inputs, outcome, result, timeout))
+        if (written := getattr(result, "graph", None)) is not None:
+            write_origins(folder, origins_of(written))
+        return words
     except OSError as exc:
         return f"no bundle of this failure: {exc}"
+
+
+def folder_name(nodeid: str) -> str:
+    """Return a name for the folder of a cell: readable, safe, and unlike that of any other cell."""
+    return f"{_UNSAFE.sub('_', nodeid.rpartition('::')[2])[:_SLUG]}-{sha256(nodeid.encode()).hexdigest()[:8]}"
 
 
 def _write_failure(folder: Path, inputs: CheckInputs, outcome: Outcome, actual: Sequence[Sequence[Any]]) -> str:
@@ -77,4 +85,4 @@ def _actual(inputs: CheckInputs, outcome: Outcome, result: ExportResult, timeout
         return ()
 
 
-__all__ = ["write_failure_bundle"]
+__all__ = ["folder_name", "write_failure_bundle"]

@@ -15,6 +15,7 @@ from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.hypothesis_inputs import draw_inputs, is_strategy
 from t2n_core.check.table import sizes_text
 from t2n_core.errors import CaptureError, InputError, LowerError, RewriteError, SpecError, UnsupportedOpsError
+from t2n_core.export.debug_bundle import write_debug_bundle
 from t2n_core.export.notes import OptionWarning, option_notes, rewriter_notes
 from t2n_core.export.options import ExportOptions
 from t2n_core.export.result import ExportResult
@@ -265,7 +266,10 @@ class ModelExport:
             warnings.warn(OptionWarning("; ".join(told)), stacklevel=_frames_of_this_package())
         notes = (*captured.results.notes(), *rewriter_notes(report), *told)
         reference = self._reference(captured)
-        return ExportResult(archive, target, self, graph, {**self.times, **times}, reference, report, notes)
+        result = ExportResult(archive, target, self, graph, {**self.times, **times}, reference, report, notes)
+        if self.options.debug_bundle_path is not None:
+            write_debug_bundle(result, Path(self.options.debug_bundle_path))
+        return result
 
     def _take_axes_of(self, target: InferenceTarget) -> None:
         """Take the axes of a target. Raises InputError if this export has others, or was captured with others."""

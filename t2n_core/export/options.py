@@ -86,6 +86,13 @@ class ExportOptions:
         ),
     )
 
+    debug_bundle_path: Any = field(
+        default=None,
+        metadata=_about(
+            "a folder for archive, example and PyTorch's outputs, as tract's repository keeps its cases", marker=None
+        ),
+    )
+
     def __post_init__(self) -> None:
         for option in fields(self):
             value, known = getattr(self, option.name), choices_of(option)

@@ -144,6 +144,12 @@ class TractNNEF(InferenceTarget):
         """Return a target for the newest release on PyPI."""
         return cls("latest", **options)
 
+    def on(self, release: ResolvedEngine) -> TractNNEF:
+        """Return this target, with all its options, for another release."""
+        other = copy.copy(self)
+        other.requested_version, other._resolved, other._binary = release.version, release, None
+        return other
+
     @property
     def resolved(self) -> ResolvedEngine:
         """Return the engine behind this target, fetched if it has to be.

@@ -74,6 +74,7 @@ class TractEngine(WorkerEngine):
         stage: GraphStage = "optimise",
         pulse: tuple[str, int] | None = None,
         keep_going: bool = False,
+        library: Path | None = None,
     ) -> EngineReply:
         """Load `archive` (directory, .tar or .tgz) once and run each batch, inputs in graph order.
 
@@ -83,7 +84,8 @@ class TractEngine(WorkerEngine):
         versions answer with an error. No batches: only load and optimise. `pulse` gives the symbol of the time axis and
         how many steps the graph then takes at a time; batches are whole sequences of such pulses, and outputs what is
         known of them at the end. With `keep_going` a batch that the engine answers with an error does not end the job:
-        the reply is `ok`, and says which ones were refused; a crash still ends it.
+        the reply is `ok`, and says which ones were refused; a crash still ends it. `library` is that of another release
+        of the same tier, which then stays loaded beside the own one: one worker runs them all.
 
         Whatever the engine does is in the reply. Raises InputError for arrays that cannot be sent to any engine.
         """
@@ -94,6 +96,7 @@ class TractEngine(WorkerEngine):
             "stage": stage,
             "pulse": None if pulse is None else {"symbol": pulse[0], "size": pulse[1]},
             "keep_going": keep_going,
+            "library": None if library is None else str(library),
         }
         return explained(self._work(archive, batches, options, timeout), archive, batches)
 

@@ -47,15 +47,37 @@ def main(arguments: Sequence[str]) -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes this process
     try:
         runtime = next((one.partition("=")[2] for one in arguments if one.startswith("--runtime=")), None)
-        driver = TractDriver(Path(arguments[0]), runtime)
+        libraries = Libraries(arguments[0], runtime)
     except EngineLoadError as error:
         write_frame(channel, {"event": "failed", "message": str(error)})
         return 1
-    write_frame(channel, {"event": "ready", "says_version": driver.says_version})
+    write_frame(channel, {"event": "ready", "says_version": libraries.own.says_version})
     serve = serve_inline if "--inline" in arguments[1:] else serve_forking
     with contextlib.suppress(BrokenPipeError):  # the parent is gone, and nobody is left to tell
-        serve(driver, requests, channel)
+        serve(libraries, requests, channel)
     return 0
+
+
+class Libraries:
+    """The worker's own library, and those that jobs name: each is loaded once, and stays loaded."""
+
+    def __init__(self, own: str, runtime: str | None) -> None:
+        """Load the worker's own. Raises EngineLoadError."""
+        self.own = TractDriver(Path(own), runtime)
+        self._runtime = runtime
+        self._loaded: dict[str | None, TractDriver] = {None: self.own, own: self.own}
+
+    def of(self, job: Frame) -> TractDriver:
+        """Return the library for a job. Raises EngineLoadError."""
+        library: str | None = job.header.get("library")
+        if library not in self._loaded:
+            self._loaded[library] = TractDriver(Path(str(library)), self._runtime)
+        return self._loaded[library]
+
+
+def _refuse(channel: io.FileIO, error: EngineLoadError) -> None:
+    write_frame(channel, {"event": "error", "message": str(error)})
+    write_frame(channel, {"event": "end", "exit": 0, "killed": False, "stderr": ""})
 
 
 def _claim_channel() -> tuple[io.FileIO, io.FileIO]:
@@ -71,8 +93,13 @@ def _claim_channel() -> tuple[io.FileIO, io.FileIO]:
     return requests, channel
 
 
-def serve_inline(driver: TractDriver, requests: io.FileIO, channel: io.FileIO) -> None:
+def serve_inline(libraries: Libraries, requests: io.FileIO, channel: io.FileIO) -> None:
     while (job := read_frame(requests)) is not None:
+        try:
+            driver = libraries.of(job)
+        except EngineLoadError as error:
+            _refuse(channel, error)
+            continue
 
         def send(header: Mapping[str, Any], arrays: Sequence[Array] = (), /) -> None:
             write_frame(channel, header, arrays)
@@ -90,12 +117,17 @@ def _perform(driver: TractDriver, job: Frame, send: Send, requests: io.FileIO) -
         perform(driver, job, send)
 
 
-def serve_forking(driver: TractDriver, requests: io.FileIO, channel: io.FileIO) -> None:
+def serve_forking(libraries: Libraries, requests: io.FileIO, channel: io.FileIO) -> None:
     import resource  # noqa: F401  here once, and not in every child
 
     gc.freeze()  # a collection in a child would touch, and so copy, every page of this heap
     parent = os.getppid()
     while _wait_for_job(requests, parent) and (job := read_frame(requests)) is not None:
+        try:
+            driver = libraries.of(job)
+        except EngineLoadError as error:
+            _refuse(channel, error)
+            continue
         parent_is_there = JobChild(driver, job, requests, channel, parent).attend()
         if not parent_is_there or "session" in job.header:
             return

@@ -1,0 +1,134 @@
+"""`t2n bundle --format tract` writes cases as tract's repository keeps them, with the text of an issue."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_t2n.cli.output import say
+from pytest_t2n.cli.upstream.reduce import add_engine, engine_of, folder_of
+from pytest_t2n.cli.upstream.releases import add_given, given_of, version_given
+from t2n_core.errors import InputError
+
+if TYPE_CHECKING:
+    from pytest_t2n.cli.upstream.given import Given
+    from t2n_core.check.samples import Sample
+    from t2n_core.engine.provision.resolved import ResolvedEngine
+    from t2n_core.releases.judges import Releases
+    from t2n_core.releases.search import ReleaseReport
+
+ISSUE_FILE = "issue.md"
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_given(parser)
+    add_engine(parser)
+    parser.add_argument("--format", choices=["tract"], required=True, help="tract: graph, io.npz and runme.sh")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder of the case")
+    parser.add_argument("--title", default="", help="the first line of the issue; default: the name of the case")
+    parser.add_argument("--keep-symbols", action="store_true", help="the failure needs sizes that are free")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write each case, replay it in the release that fails and in its nearest right one; 1 if that fails to show it."""
+    from t2n_core.reduce.tract_case import TractCase, write_tract_case
+    from t2n_core.releases.judges import Releases
+
+    found, shown = given_of(options), True
+    with Releases(offline=options.offline, cache_dir=options.cache_dir) as releases:
+        for given in found:
+            engine = engine_of(options, given)
+            if engine is None:
+                raise InputError("the format tract is for the engine tract")
+            sample = _failing(given, engine, options.timeout)
+            folder = folder_of(options.output, given, len(found))
+            title = options.title or f"{given.name} in tract {engine.version}"
+            case = TractCase.of(given.archive, sample, title, keeps_symbols=options.keep_symbols)
+            write_tract_case(case, folder)
+            report = _report(options, releases, given, sample)
+            (folder.parent / f"{folder.name}.{ISSUE_FILE}").write_text(
+                _issue(title, given, sample, engine, report, folder, options.timeout), encoding="utf-8"
+            )
+            say(f"{given.name}: {folder}, {folder.name}.{ISSUE_FILE} beside it")
+            shown &= _replayed(folder, engine, releases, report, options.timeout)
+    return int(not shown)
+
+
+def _failing(given: Given, engine: ResolvedEngine, timeout: float) -> Sample:
+    """Return the first sample that fails. Raises InputError if none does."""
+    from t2n_core.check.parity import check_parity
+    from t2n_core.engine import engine_for
+
+    names, level = given.output_names, given.tolerance
+    for sample in given.samples:
+        judged = check_parity(
+            engine_for(engine), given.archive, [sample], tolerance=level, output_names=names, timeout=timeout
+        )
+        if not judged.passed:
+            return sample
+    raise InputError(f"{given.name} does not fail in tract {engine.version}")
+
+
+def _report(options: argparse.Namespace, releases: Releases, given: Given, sample: Sample) -> ReleaseReport:
+    from t2n_core.releases.judges import archive_judge
+
+    names, level = given.output_names, given.tolerance
+    judge = archive_judge(
+        releases, given.archive, [sample], tolerance=level, output_names=names, timeout=options.timeout
+    )
+    return releases.search(judge, fetches=0)
+
+
+def _issue(
+    title: str,
+    given: Given,
+    sample: Sample,
+    engine: ResolvedEngine,
+    report: ReleaseReport,
+    folder: Path,
+    timeout: float,
+) -> str:
+    from t2n_core.engine import engine_for
+    from t2n_core.nnef.reading.archive import read_archive
+    from t2n_core.reduce.binding import Signatures
+    from t2n_core.reduce.issue import issue_text
+    from t2n_core.reduce.program import Program
+
+    program = Program.of(read_archive(given.archive), sample.inputs, Signatures.of("tract", engine.version))
+    reply = engine_for(engine).run(given.archive, [sample.inputs], timeout=timeout)
+    expected = dict(zip(program.outputs, sample.expected, strict=True))
+    right = report.nearest_right(version_given(engine.version))
+    return issue_text(
+        title,
+        program,
+        reply,
+        expected,
+        engine=f"tract {engine.version}",
+        oracle=f"tract {right}" if right is not None else "",
+        report=report,
+        origins=given.origins,
+        place=f"`{folder.name}`, in the form of `harness/nnef-test-cases`: `graph.nnef`, `io.npz`, `runme.sh`.",
+    )
+
+
+def _replayed(folder: Path, engine: ResolvedEngine, releases: Releases, report: ReleaseReport, timeout: float) -> bool:
+    """Say how the case ends in a bad and in a good release, and return whether these are its ends."""
+    from t2n_core.reduce.tract_case import replay
+    from t2n_core.releases.boundaries import RIGHT, ending_of
+
+    bad = version_given(engine.version)
+    good = report.nearest_right(bad)
+    pairs: Sequence[tuple[object, bool]] = [(bad, False), *([(good, True)] if good is not None else [])]
+    shown = True
+    for release, is_right in pairs:
+        ending = ending_of(replay(folder, releases.engine(version_given(str(release))), timeout))
+        say(f"  replayed in tract {release}: {ending}")
+        shown &= (ending == RIGHT) is is_right
+    return shown
+
+
+__all__ = ["ISSUE_FILE", "add_commands", "run"]

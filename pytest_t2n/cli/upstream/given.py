@@ -1,0 +1,132 @@
+"""Read what a command looks into: a bundle, the folder of a case of tract's, or an archive with a .npz."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_t2n.expect.entries import glob_fits
+from pytest_t2n.records.nodeids import names_of
+from pytest_t2n.records.schema import RecordError
+from pytest_t2n.run.bundles import MANIFEST, CheckEntry, read_manifest, read_samples
+from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
+from t2n_core.errors import InputError
+from t2n_core.nnef.reading.origins import read_origins
+
+if TYPE_CHECKING:
+    from t2n_core.check.judging.judgement import Judgement
+    from t2n_core.check.samples import Sample
+
+IO_FILE = "io.npz"
+_MODEL_FILE = "model.nnef.tgz"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One archive with what goes in and what has to come out."""
+
+    name: str
+    archive: Path
+    samples: Sequence[Sample]
+    output_names: Sequence[str]
+    tolerance: TractCheckTolerance | Judgement = DEFAULT_LEVEL
+    target: str = "tract"
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """Name of a value -> operator, module and line in PyTorch, where that is known."""
+    version: str = ""
+    """The version that it was exported for; empty if that is not known."""
+
+    @property
+    def expects(self) -> bool:
+        """Return whether it says what has to come out."""
+        return all(len(sample.expected) == len(self.output_names) for sample in self.samples)
+
+
+def read_given(path: Path, inputs: Path | None = None, case: str | None = None) -> list[Given]:
+    """Return what lies at `path`: each archive of a bundle that is of a case that fits `case`, or one archive.
+
+    `inputs` is a .npz for an archive: arrays by the names in the graph's line, or as a bundle has them.
+
+    Raises:
+        InputError: there is nothing of that kind, or the .npz does not fit.
+    """
+    try:
+        if not path.exists():
+            raise InputError(f"there is no {path}")
+        if inputs is None and path.is_dir() and not (path / IO_FILE).exists():
+            return list(_of_bundles(path, case))
+        if path.is_dir() and inputs is None:
+            archive = path / _MODEL_FILE if (path / _MODEL_FILE).exists() else path
+            return [_of_archive(path.resolve().name, archive, path / IO_FILE)]
+        if inputs is None:
+            raise InputError(f"{path} needs inputs", hint="name a .npz with --inputs")
+        return [_of_archive(path.name.partition(".")[0] or path.name, path, inputs)]
+    except (RecordError, OSError, ValueError, KeyError) as wrong:
+        raise InputError(str(wrong)) from None
+
+
+def _of_bundles(path: Path, case: str | None) -> Iterable[Given]:
+    """Return the archives of a bundle, or of the bundles in the folders of `path`."""
+    folders = [path] if (path / MANIFEST).exists() else sorted(file.parent for file in path.glob(f"*/{MANIFEST}"))
+    if not folders:
+        raise InputError(f"{path} is neither a bundle nor a folder of bundles", hint="or name a .npz with --inputs")
+    found: dict[tuple[str, str, str], Given] = {}
+    for folder in folders:
+        for entry in read_manifest(folder).checks:
+            if not case or any(glob_fits(case, name) for name in names_of(entry.case)):
+                found.setdefault((entry.case, entry.archive, entry.samples), _of_entry(folder, entry))
+    if not found:
+        raise InputError(f"no case of {path} fits {case!r}" if case else f"the bundle {path} is empty")
+    return found.values()
+
+
+def _of_entry(folder: Path, entry: CheckEntry) -> Given:
+    samples, archive = read_samples(folder, entry), folder / entry.archive
+    target, version = entry.target, entry.version
+    origins = read_origins(folder)
+    return Given(entry.case, archive, samples, entry.output_names, entry.judged, target, origins, version)
+
+
+def _of_archive(name: str, path: Path, inputs: Path) -> Given:
+    import numpy as np
+
+    from t2n_core.nnef.reading.archive import read_archive
+
+    document = read_archive(path).document
+    with np.load(inputs, allow_pickle=False) as arrays:
+        samples = _samples(arrays, document.inputs, document.outputs, inputs)
+    return Given(name, path, samples, list(document.outputs), origins=read_origins(inputs.parent))
+
+
+def _samples(arrays: Any, inputs: Sequence[str], outputs: Sequence[str], where: Path) -> list[Sample]:
+    from t2n_core.check.samples import Sample
+
+    found: list[Sample] = []
+    while f"{len(found)}.input.0" in arrays.files:
+        number = len(found)
+        groups = {}
+        for kind, names in (("input", inputs), ("expected", outputs)):
+            keys = [f"{number}.{kind}.{index}" for index in range(len(names))]
+            groups[kind] = tuple(arrays[key] for key in keys if key in arrays.files)
+        found.append(Sample(groups["input"], groups["expected"]))
+    if not found:
+        missing = [name for name in inputs if name not in arrays.files]
+        if missing:
+            raise InputError(f"{where} has no array `{missing[0]}`, an input of the graph")
+        expected = tuple(arrays[name] for name in outputs if name in arrays.files)
+        found.append(Sample(tuple(arrays[name] for name in inputs), expected))
+    return found
+
+
+def with_numbers_of(given: Given, engine: Any, timeout: float) -> Given:
+    """Return the same with the outputs of an engine as what has to come out. Raises InputError if it gives none."""
+    reply = engine.run(given.archive, [sample.inputs for sample in given.samples], timeout=timeout)
+    if reply.status != "ok":
+        raise InputError(f"{engine.name} {engine.version} gives no numbers to compare with: {reply.message}")
+    pairs = zip(given.samples, reply.outputs, strict=True)
+    return replace(given, samples=[replace(sample, expected=outputs) for sample, outputs in pairs])
+
+
+__all__ = ["IO_FILE", "Given", "read_given", "with_numbers_of"]

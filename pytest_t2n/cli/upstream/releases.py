@@ -1,0 +1,130 @@
+"""`t2n bisect-releases` names the releases of tract between which a case ends differently. It never imports torch."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.version import InvalidVersion, Version
+
+from pytest_t2n.cli.output import say
+from pytest_t2n.config.options import DEFAULT_TIMEOUT
+from t2n_core.check.level import LEVELS
+from t2n_core.errors import InputError
+
+if TYPE_CHECKING:
+    from pytest_t2n.cli.upstream.given import Given
+    from t2n_core.releases.judges import Releases
+    from t2n_core.releases.search import ReleaseReport
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_given(parser)
+    parser.add_argument("--good", action="append", default=[], metavar="VERSION", help="a release that is right")
+    parser.add_argument("--bad", action="append", default=[], metavar="VERSION", help="a release that is not")
+    parser.add_argument("--fetches", type=int, metavar="N", help="most releases to download beside these; default 7")
+    parser.add_argument("--json", action="store_true", help="print one JSON object for each case")
+    parser.set_defaults(run=run)
+
+
+def add_given(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say what to look into, which several commands have."""
+    parser.add_argument("path", type=Path, metavar="PATH", help="a bundle, or an archive with --inputs")
+    parser.add_argument(
+        "--inputs", type=Path, metavar="NPZ", help="inputs of the archive, and outputs if they are known"
+    )
+    parser.add_argument("--case", metavar="GLOB", help="of a bundle: only these, by the node id without the engine")
+    parser.add_argument("--level", choices=list(LEVELS), help="instead of the level of the bundle")
+    parser.add_argument("--timeout", type=float, default=DEFAULT_TIMEOUT, metavar="SECONDS", help="of one run")
+    parser.add_argument("--offline", action="store_true", help="use engines of the cache only")
+    parser.add_argument("--cache-dir", type=Path, help="where engines are kept")
+
+
+def given_of(options: argparse.Namespace) -> list[Given]:
+    """Return what the arguments of `add_given` name. Raises InputError."""
+    from dataclasses import replace
+
+    from pytest_t2n.cli.upstream.given import read_given
+    from t2n_core.check.level import TractCheckTolerance
+
+    found = read_given(options.path, options.inputs, options.case)
+    return [replace(one, tolerance=TractCheckTolerance(options.level)) for one in found] if options.level else found
+
+
+def version_given(text: str) -> Version:
+    """Return a version from the command line. Raises InputError."""
+    try:
+        return Version(text)
+    except InvalidVersion:
+        raise InputError(f"{text!r} is not a version of tract") from None
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the report of each case; return 1 if a release named good or bad is not."""
+    from t2n_core.releases.judges import Releases
+
+    contradicted = False
+    with Releases(offline=options.offline, cache_dir=options.cache_dir) as releases:
+        for given in given_of(options):
+            report = _search(options, releases, given)
+            if options.json:
+                print(json.dumps({"case": given.name, **_plain(report)}))
+            else:
+                say(f"{given.name}: {report.describe()}")
+            contradicted |= _contradicted(options, report)
+    return int(contradicted)
+
+
+def _search(options: argparse.Namespace, releases: Releases, given: Given) -> ReleaseReport:
+    from pytest_t2n.cli.upstream.given import with_numbers_of
+    from t2n_core.releases.judges import archive_judge
+    from t2n_core.releases.search import MOST_FETCHES
+
+    good = [version_given(text) for text in options.good]
+    if not given.expects:
+        if not good:
+            raise InputError(
+                f"nothing says what has to come out of {given.name}",
+                hint="put the outputs into the .npz, or name a release that is right with --good",
+            )
+        given = with_numbers_of(given, releases.engine(good[0]), options.timeout)
+    judge = archive_judge(
+        releases,
+        given.archive,
+        given.samples,
+        tolerance=given.tolerance,
+        output_names=given.output_names,
+        timeout=options.timeout,
+    )
+    wanted = [*good, *(version_given(text) for text in options.bad)]
+    fetches = MOST_FETCHES if options.fetches is None else options.fetches
+    return releases.search(judge, wanted, fetches)
+
+
+def _plain(report: ReleaseReport) -> dict[str, object]:
+    return {
+        "endings": {str(release): ending for release, ending in sorted(report.endings.items())},
+        "boundaries": [[str(one.before), str(one.after), one.was, one.becomes] for one in report.boundaries],
+        "fetched": [str(release) for release in report.fetched],
+    }
+
+
+def _contradicted(options: argparse.Namespace, report: ReleaseReport) -> bool:
+    """Say which releases do not end as the user said, and return whether there are some."""
+    from t2n_core.releases.boundaries import RIGHT
+
+    wrong = []
+    for texts, is_right in ((options.good, True), (options.bad, False)):
+        for text in texts:
+            ending = report.endings.get(version_given(text))
+            if ending is not None and (ending == RIGHT) is not is_right:
+                wrong.append(f"tract {text} was said to be {'good' if is_right else 'bad'}, and is: {ending}")
+    for line in wrong:
+        say(line)
+    return bool(wrong)
+
+
+__all__ = ["add_commands", "add_given", "given_of", "run", "version_given"]

@@ -1,0 +1,35 @@
+"""The reduction of a failing cell for `--t2n-reduce`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pytest_t2n.config.engines import cache_folder
+from pytest_t2n.config.settings import Settings
+from pytest_t2n.run.bundles import CheckInputs
+from pytest_t2n.run.failure_bundle import folder_name
+
+
+def reduced_failure(
+    settings: Settings, directory: Path, inputs: CheckInputs, origins: Mapping[str, str], timeout: float
+) -> str:
+    """Reduce a failing cell into a folder of its own; return the result as text, or why there is none."""
+    from t2n_core.engine import ResolvedEngine
+    from t2n_core.errors import T2NError
+    from t2n_core.reduce.case import SECONDS, FailingCase, reduce_case
+    from t2n_core.releases.judges import Releases
+
+    fields = inputs.cell.engine.resolved
+    engine = None if fields is None else ResolvedEngine.from_dict(fields)
+    case = FailingCase(inputs.archive, inputs.samples, engine, inputs.output_names, inputs.judged, origins)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with Releases(offline=settings.offline, cache_dir=cache_folder(settings)) as releases:
+            folder = directory / folder_name(inputs.cell.nodeid)
+            return f"reduced: {reduce_case(case, folder, releases, timeout=min(timeout, SECONDS)).describe()}"
+    except (T2NError, OSError) as exc:
+        return f"not reduced: {exc}"
+
+
+__all__ = ["reduced_failure"]

@@ -1,0 +1,47 @@
+"""The order in which the releases of tract were made: three branches that part, not one line of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from packaging.version import Version
+
+_MADE_AFTER: Final = {Version("0.22"): Version("0.21.14"), Version("0.23"): Version("0.22.2")}
+"""Beginning of a line -> the first release of the line before it that was made beside it: 0.22.1 and 0.21.14 came out
+on one day, and 0.22.3 behind 0.23.0."""
+
+
+def predecessor(release: Version, releases: Sequence[Version]) -> Version | None:
+    """Return the release, among `releases`, that this one was made from; None for the first one."""
+    older = sorted(one for one in releases if one < release)
+    line = [one for one in older if one.release[:2] == release.release[:2]]
+    if line:
+        return line[-1]
+    for start, beside in sorted(_MADE_AFTER.items(), reverse=True):
+        if start <= release:
+            older = [one for one in older if one < beside or start <= one]
+    return older[-1] if older else None
+
+
+def branches(releases: Sequence[Version]) -> list[list[Version]]:
+    """Return the releases as branches, oldest first: each begins with the release that it parted from, if there is
+    one."""
+    made_from = {one: predecessor(one, releases) for one in sorted(releases)}
+    parents = set(made_from.values())
+    ends = [one for one in made_from if one not in parents]
+    found, taken = [], set()
+    for end in sorted(ends, reverse=True):
+        branch: list[Version] = []
+        one: Version | None = end
+        while one is not None:
+            branch.append(one)
+            if one in taken:
+                break
+            taken.add(one)
+            one = made_from[one]
+        found.append(branch[::-1])
+    return found
+
+
+__all__ = ["branches", "predecessor"]

@@ -1,0 +1,54 @@
+"""Many releases of tract in one worker, which costs a fortieth of a worker each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from t2n_core.engine.protocol import Array, EngineReply
+from t2n_core.engine.provision.resolved import ResolvedEngine
+from t2n_core.engine.tract.engine import TractEngine
+
+
+class Sweep:
+    """A worker that holds the library of each release it was asked for; a forked job each, so that none spoils the
+    next. All have the kernels of one tier."""
+
+    def __init__(self) -> None:
+        self._worker: TractEngine | None = None
+
+    def engine(self, resolved: ResolvedEngine) -> SweptEngine:
+        """Return the engine of a release from a wheel; nothing is started before its first job."""
+        if self._worker is None:
+            self._worker = TractEngine(resolved)
+        return SweptEngine(self._worker, resolved)
+
+    def close(self) -> None:
+        if self._worker is not None:
+            self._worker.close()
+
+
+class SweptEngine:
+    """One release in the worker of a sweep; implements `Engine`."""
+
+    name = "tract"
+
+    def __init__(self, worker: TractEngine, resolved: ResolvedEngine) -> None:
+        self._worker, self.resolved = worker, resolved
+
+    @property
+    def version(self) -> str:
+        return self.resolved.version
+
+    def run(
+        self, archive: Path, batches: Sequence[Sequence[Array]], *, timeout: float = 60.0, **options: Any
+    ) -> EngineReply:
+        """Run as `TractEngine.run` does, with its options."""
+        return self._worker.run(archive, batches, timeout=timeout, library=self.resolved.library, **options)
+
+    def close(self) -> None:
+        """Do nothing: the worker is the sweep's."""
+
+
+__all__ = ["Sweep", "SweptEngine"]

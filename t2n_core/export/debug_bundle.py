@@ -1,0 +1,38 @@
+"""The debug bundle of an export: archive, example and outputs of PyTorch, as tract's repository keeps its cases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from t2n_core.check.level import TractCheckTolerance
+from t2n_core.errors import WriteError
+from t2n_core.nnef.reading.origins import origins_of, write_origins
+from t2n_core.reduce.tract_case import SCRIPT, TractCase, write_tract_case
+
+if TYPE_CHECKING:
+    from t2n_core.export.result import ExportResult
+
+
+def write_debug_bundle(result: ExportResult, folder: Path) -> None:
+    """Write the bundle of an export; the script that runs it is for tract only.
+
+    Raises WriteError if it cannot be written, InputError for a folder that holds other files.
+    """
+    case = TractCase.of(
+        result.archive,
+        result.samples[0],
+        f"exported for {result.target}",
+        level=TractCheckTolerance.parse(result.target.check_io_tolerance),
+        keeps_symbols=bool(result.range.bounds),
+    )
+    try:
+        write_tract_case(case, folder)
+        if result.target.name != "tract":
+            (folder / SCRIPT).unlink()
+        write_origins(folder, origins_of(result.graph))
+    except OSError as wrong:
+        raise WriteError(f"the debug bundle {folder} cannot be written: {wrong.strerror or wrong}") from wrong
+
+
+__all__ = ["write_debug_bundle"]

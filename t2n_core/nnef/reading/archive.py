@@ -1,0 +1,111 @@
+"""The reader of archives: a directory, a tar or a gzipped tar, of this exporter or another one."""
+
+from __future__ import annotations
+
+import struct
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2n_core.errors import InputError
+from t2n_core.nnef import dat
+from t2n_core.nnef.archive import GRAPH
+from t2n_core.nnef.graph import ArrayWeight
+from t2n_core.nnef.reading.document import Document
+from t2n_core.nnef.reading.parser import read_text
+
+_HEADER: Final = struct.Struct("<2sBBII8III76x")
+_KINDS: Final = {0: "f", 1: "u", 4: "i", 5: "b"}
+_DAT: Final = ".dat"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredTensor:
+    """The file of a tensor whose items have no NumPy form, such as blocks of 4-bit numbers; kept as it is."""
+
+    data: bytes
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArchiveContent:
+    """A graph with its weights, by label."""
+
+    document: Document
+    tensors: Mapping[str, NDArray[Any] | StoredTensor]
+
+
+def read_archive(path: Path) -> ArchiveContent:
+    """Return graph and weights of an archive. Raises InputError for what is no archive, or not read here."""
+    files = _files(path)
+    if GRAPH not in files:
+        raise InputError(f"{path} holds no {GRAPH}")
+    try:
+        document = read_text(files[GRAPH].decode())
+    except UnicodeDecodeError as wrong:
+        raise InputError(f"{path}: {GRAPH} is not UTF-8: {wrong}") from wrong
+    tensors = {
+        name.removesuffix(_DAT): tensor_of(data, f"{path}: {name}")
+        for name, data in files.items()
+        if name.endswith(_DAT)
+    }
+    return ArchiveContent(document, tensors)
+
+
+def tensor_of(data: bytes, where: str) -> NDArray[Any] | StoredTensor:
+    """Return the tensor in a `.dat` file. Raises InputError, which says `where`, for a damaged one."""
+    if len(data) < dat.HEADER_SIZE:
+        raise InputError(f"{where}: {len(data)} bytes are no tensor")
+    magic, _, _, size, rank, *rest = _HEADER.unpack(data[: dat.HEADER_SIZE])
+    extents, (bits, item_type) = rest[:8], rest[8:]
+    body = data[dat.HEADER_SIZE :]
+    if magic != b"N\xef" or rank > dat.MAX_RANK or len(body) < size:
+        raise InputError(f"{where}: the header of the tensor is damaged")
+    shape = tuple(extents[:rank])
+    kind = _KINDS.get(item_type)
+    count = int(np.prod(shape, dtype=np.int64))
+    if kind == "b" and bits == 1:
+        return np.unpackbits(np.frombuffer(body, np.uint8), count=count).astype(np.bool_).reshape(shape)
+    if kind is None or bits not in (8, 16, 32, 64) or (kind == "f" and bits == 8):
+        return StoredTensor(data, shape)
+    dtype = np.dtype(np.bool_ if kind == "b" else f"<{kind}{bits // 8}")
+    if len(body) < count * dtype.itemsize:
+        raise InputError(f"{where}: {len(body)} bytes are too few for {dtype}{list(shape)}")
+    return np.frombuffer(body, dtype, count).reshape(shape)
+
+
+def tensor_bytes(tensor: NDArray[Any] | StoredTensor) -> bytes:
+    """Return the content of the `.dat` file of a tensor."""
+    return tensor.data if isinstance(tensor, StoredTensor) else b"".join(map(bytes, dat.pieces(ArrayWeight(tensor))))
+
+
+def _files(path: Path) -> dict[str, bytes]:
+    try:
+        if path.is_dir():
+            found = (file for file in sorted(path.rglob("*")) if file.is_file())
+            return {
+                file.relative_to(path).as_posix(): file.read_bytes()
+                for file in found
+                if file.name == GRAPH or file.suffix == _DAT
+            }
+        with tarfile.open(path) as tar:
+            files = {}
+            for member in tar:
+                stream = tar.extractfile(member) if member.isfile() else None
+                if stream is not None:
+                    files[member.name.removeprefix("./")] = stream.read()
+            return files
+    except (OSError, tarfile.TarError, EOFError) as wrong:
+        raise InputError(f"{path} is no archive: {wrong}") from wrong
+
+
+__all__ = ["ArchiveContent", "StoredTensor", "read_archive", "tensor_bytes", "tensor_of"]

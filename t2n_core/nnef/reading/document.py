@@ -1,0 +1,147 @@
+"""A text of NNEF as values: what stands in it, names as names, without shapes and types of what is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from t2n_core.nnef.writer import argument_text
+
+
+class Name(str):
+    """A name in the text: of a value, or of a symbolic size."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """An expression with operators, such as `(T+1)/2`, as it is written."""
+
+    text: str
+    names: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a call."""
+
+    name: str
+    """Empty for one that is given by its place."""
+    value: Any
+    """A bool, int, float, str, Name, Expression, or a list or tuple of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One line of a graph or a fragment: `y = relu(x)`."""
+
+    results: tuple[str, ...]
+    operator: str
+    arguments: tuple[Argument, ...]
+    dtype: str = ""
+    """The word in angle brackets."""
+    is_list: bool = False
+    """True for results in brackets: `[a, b] = split(x, …)`."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return an argument that is given by its name."""
+        return next((one.value for one in self.arguments if one.name == name), default)
+
+    def names(self) -> Iterator[Name]:
+        """Yield the names among the arguments, in order."""
+        for one in self.arguments:
+            yield from names_in(one.value)
+
+    def text(self) -> str:
+        """Return the line, without the semicolon."""
+        parts = [
+            f"{one.name} = {value_text(one.value)}" if one.name else value_text(one.value) for one in self.arguments
+        ]
+        generic = f"<{self.dtype}>" if self.dtype else ""
+        return f"{self._left()} = {self.operator}{generic}({', '.join(parts)})"
+
+    def _left(self) -> str:
+        names = ", ".join(self.results)
+        if self.is_list:
+            return f"[{names}]"
+        return names if len(self.results) == 1 else f"({names})"
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentText:
+    """A fragment, word for word, with what its head and body say."""
+
+    name: str
+    text: str
+    parameters: tuple[str, ...]
+    results: tuple[str, ...]
+    body: tuple[Assignment, ...] | None
+    """None for a body that holds what is not read here, such as a comprehension."""
+    uses: frozenset[str] = frozenset()
+    """The operators and fragments that are called in its body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The content of a `graph.nnef`."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    assignments: tuple[Assignment, ...]
+    extensions: tuple[str, ...] = ()
+    fragments: Mapping[str, FragmentText] = field(default_factory=dict)
+
+
+def names_in(value: Any) -> Iterator[Name]:
+    """Yield the names inside of an argument, also in lists and expressions."""
+    if isinstance(value, Name):
+        yield value
+    elif isinstance(value, Expression):
+        yield from value.names
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from names_in(item)
+
+
+def renamed(value: Any, new_name: Callable[[Name], str]) -> Any:
+    """Return an argument with every name in it, also in lists and expressions, replaced."""
+    if isinstance(value, Name):
+        return Name(new_name(value))
+    if isinstance(value, Expression):
+        words = [new_name(Name(word)) if word in value.names else word for word in value.text.split(" ")]
+        return Expression(" ".join(words), tuple(Name(new_name(name)) for name in value.names))
+    if isinstance(value, list | tuple):
+        return type(value)(renamed(item, new_name) for item in value)
+    return value
+
+
+def value_text(value: Any) -> str:
+    """Return an argument as text."""
+    if isinstance(value, Name):
+        return str(value)
+    if isinstance(value, Expression):
+        return value.text.replace(" ", "")
+    if isinstance(value, list):
+        return f"[{', '.join(map(value_text, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(value_text, value))})"
+    try:
+        return argument_text(value)
+    except ValueError:  # written by another exporter: a number or a string that ours would not write
+        return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+__all__ = [
+    "Argument",
+    "Assignment",
+    "Document",
+    "Expression",
+    "FragmentText",
+    "Name",
+    "names_in",
+    "renamed",
+    "value_text",
+]

@@ -1,0 +1,42 @@
+"""The file beside an archive that says where its values come from: operator, module and line in PyTorch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from t2n_core.errors import InputError
+from t2n_core.nnef.graph import Graph
+
+ORIGINS_FILE: Final = "origins.json"
+
+
+def origins_of(graph: Graph) -> dict[str, str]:
+    """Return where the values of a graph come from, by name."""
+    made = ((value.name, operation.origin) for operation in graph.operations for value in operation.outputs)
+    return {name: str(origin) for name, origin in made if origin is not None}
+
+
+def write_origins(folder: Path, origins: Mapping[str, str]) -> None:
+    """Write the file, if there is something to say. Raises OSError."""
+    if origins:
+        (folder / ORIGINS_FILE).write_text(json.dumps(dict(origins), indent=1) + "\n", encoding="utf-8")
+
+
+def read_origins(folder: Path) -> dict[str, str]:
+    """Return what the file in a folder says; nothing if there is none. Raises InputError for a damaged one."""
+    file = folder / ORIGINS_FILE
+    if not file.exists():
+        return {}
+    try:
+        found = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as wrong:
+        raise InputError(f"{file} cannot be read: {wrong}") from wrong
+    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+        raise InputError(f"{file} does not map names to texts")
+    return found
+
+
+__all__ = ["ORIGINS_FILE", "origins_of", "read_origins", "write_origins"]

@@ -1,0 +1,209 @@
+"""The reduction of one failing archive: engine, oracle and sample are chosen, and the result lies in a folder."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from packaging.version import Version
+
+from t2n_core.check.outcome import Outcome
+from t2n_core.check.parity import check_parity
+from t2n_core.check.samples import Sample
+from t2n_core.engine.khronos.engine import KhronosEngine
+from t2n_core.engine.pool import engine_for
+from t2n_core.engine.protocol import Engine
+from t2n_core.engine.provision.resolved import CPU, ResolvedEngine
+from t2n_core.errors import InputError
+from t2n_core.nnef.archive import GRAPH
+from t2n_core.nnef.reading.archive import read_archive
+from t2n_core.nnef.reading.origins import ORIGINS_FILE, write_origins
+from t2n_core.reduce.binding import Signatures
+from t2n_core.reduce.judge import AdaptiveEngine, Judge
+from t2n_core.reduce.oracles import Float64Oracle, Oracle, ReleaseOracle
+from t2n_core.reduce.program import Array, Program
+from t2n_core.reduce.reducer import Reduced, reduce_program
+from t2n_core.releases.judges import Releases, archive_judge
+from t2n_core.releases.search import ReleaseReport
+
+IO_FILE: Final = "io.npz"
+SECONDS: Final = 60.0
+"""Time for one reduction, unless told otherwise."""
+FLOAT64: Final = "float64"
+_FAST: Final = Path("/dev/shm")
+
+
+@dataclass(frozen=True, slots=True)
+class FailingCase:
+    """An archive that fails in an engine."""
+
+    archive: Path
+    samples: Sequence[Sample]
+    engine: ResolvedEngine | None
+    """None for the Khronos tools."""
+    output_names: Sequence[str] = ()
+    tolerance: Any = "approximate"
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """Name of a value -> where it comes from in PyTorch."""
+
+    @property
+    def signatures(self) -> Signatures:
+        """Return the signatures of the engine's version."""
+        return Signatures.of("khronos") if self.engine is None else Signatures.of("tract", self.engine.version)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReducedCase:
+    """A reduced case, as it lies in its folder: an archive as a directory, with inputs and right outputs beside it."""
+
+    folder: Path
+    reduced: Reduced
+    oracle: str
+    """The oracle's name; empty if none can run the case."""
+    expected: Mapping[str, Array]
+    report: ReleaseReport | None
+    """The releases in which the whole case was tried."""
+
+    def describe(self) -> str:
+        """Return the result as text for a terminal."""
+        program, found = self.reduced.program, self.reduced
+        blamed = f", of `{found.blamed}`" if found.blamed else ""
+        sizes = f"{_count(program.operators, 'operator')}, {_count(program.elements, 'element')}"
+        cost = f"{found.runs} runs, oracle {self.oracle or 'none'}"
+        lines = [f"{found.failure}{blamed}: {sizes}, {cost}", f"in {self.folder}"]
+        if not found.complete:
+            lines.append("the time was used up: reduce this folder to go on")
+        return "\n".join([*lines, program.text().rstrip()])
+
+
+def reduce_case(
+    case: FailingCase,
+    output: Path,
+    releases: Releases,
+    *,
+    oracle: str = "",
+    seconds: float = SECONDS,
+    timeout: float = 10.0,
+    progress: Callable[[str, Program], None] = lambda name, program: None,
+) -> ReducedCase:
+    """Reduce a failing case, and write it into the folder `output` as it gets smaller.
+
+    `oracle` is a release of tract or `float64`; without one, the release nearest to the engine's that is right, else
+    float64. `seconds` are for the reduction, `timeout` for one run. Raises InputError if the case does not fail, or
+    `output` holds something else.
+    """
+    _check_folder(output)
+    content = read_archive(case.archive)
+    with _engine(case.engine) as engine, tempfile.TemporaryDirectory(dir=_FAST if _FAST.is_dir() else None) as memory:
+        sample = _failing_sample(case, engine, timeout)
+        report, right = _oracle(case, sample, releases, oracle, Path(memory), timeout)
+        program = Program.of(content, sample.inputs, case.signatures)
+        judge = Judge(engine, right, Path(memory), timeout=timeout, seconds=seconds)
+
+        def keep(name: str, smaller: Program) -> None:
+            _write(output, smaller, {}, case.origins)
+            progress(name, smaller)
+
+        reduced = reduce_program(program, judge, progress=keep)
+        found = judge.oracle.values(reduced.program, reduced.program.outputs) if judge.oracle is not None else None
+        expected = {name: _narrow(array) for name, array in (found or {}).items()}
+        _write(output, reduced.program, expected, case.origins)
+        name = judge.oracle.name if judge.oracle is not None else ""
+        return ReducedCase(output, reduced, name, expected, report)
+
+
+@contextmanager
+def _engine(resolved: ResolvedEngine | None) -> Iterator[Engine]:
+    if resolved is None:
+        yield KhronosEngine.shared()
+    elif resolved.kind == "cli" or resolved.runtime != CPU:
+        yield engine_for(resolved)
+    else:
+        engine = AdaptiveEngine(resolved)
+        try:
+            yield engine
+        finally:
+            engine.close()
+
+
+def _failing_sample(case: FailingCase, engine: Engine, timeout: float) -> Sample:
+    """Return the first sample that fails. Raises InputError if none does."""
+    for sample in case.samples:
+        if not _check(case, engine, sample, timeout).passed:
+            return sample
+    raise InputError(f"it does not fail in {engine.name} {engine.version}")
+
+
+def _check(case: FailingCase, engine: Engine, sample: Sample, timeout: float) -> Outcome:
+    names, level = case.output_names, case.tolerance
+    return check_parity(engine, case.archive, [sample], tolerance=level, output_names=names, timeout=timeout)
+
+
+def _oracle(
+    case: FailingCase, sample: Sample, releases: Releases, wanted: str, memory: Path, timeout: float
+) -> tuple[ReleaseReport | None, Oracle | None]:
+    """Return the oracle that was asked for, or the best one, with the report of the search for it."""
+    report = None
+    if not wanted:
+        names, level = case.output_names, case.tolerance
+        tried = archive_judge(releases, case.archive, [sample], tolerance=level, output_names=names, timeout=timeout)
+        report = releases.search(tried, fetches=0)
+        near = max(releases.all) if case.engine is None and releases.all else _version(case.engine)
+        right = report.nearest_right(near) if near is not None else None
+        wanted = str(right) if right is not None else FLOAT64
+    if wanted == FLOAT64:
+        return report, Float64Oracle(KhronosEngine.shared().interpreter, memory, timeout)
+    return report, ReleaseOracle(engine_for(releases.resolved(Version(wanted))), memory, timeout)
+
+
+def _version(engine: ResolvedEngine | None) -> Version | None:
+    return None if engine is None else Version(engine.version)
+
+
+def _narrow(array: Array) -> Array:
+    return array.astype(np.float32) if array.dtype == np.float64 else array
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise InputError for a folder that holds something else than a reduced case."""
+    if folder.exists() and (not folder.is_dir() or any(not _is_ours(file) for file in folder.iterdir())):
+        raise InputError(f"{folder} holds something else", hint="name a folder that does not exist")
+
+
+def _is_ours(file: Path) -> bool:
+    return file.name in (GRAPH, IO_FILE, ORIGINS_FILE) or file.suffix == ".dat"
+
+
+def _write(folder: Path, program: Program, expected: Mapping[str, Array], origins: Mapping[str, str]) -> None:
+    draft = folder.with_name(f"{folder.name}.draft")
+    program.write(draft)
+    (draft / IO_FILE).write_bytes(npz_bytes({**program.inputs, **expected}))
+    write_origins(draft, {name: origins[name] for name in program.results() if name in origins})
+    shutil.rmtree(folder, ignore_errors=True)
+    draft.replace(folder)
+
+
+def npz_bytes(arrays: Mapping[str, Array]) -> bytes:
+    """Return a .npz; the same bytes each time."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as packed:
+        for name, array in arrays.items():
+            one = io.BytesIO()
+            np.lib.format.write_array(one, np.asanyarray(array), version=(1, 0), allow_pickle=False)
+            packed.writestr(zipfile.ZipInfo(f"{name}.npy"), one.getvalue())
+    return stream.getvalue()
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number != 1 else ''}"
+
+
+__all__ = ["FLOAT64", "IO_FILE", "SECONDS", "FailingCase", "ReducedCase", "npz_bytes", "reduce_case"]

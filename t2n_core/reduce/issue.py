@@ -1,0 +1,94 @@
+"""The text of an issue for the engine's maintainers: what fails, where, since when, on which machine."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from t2n_core.engine.processor import this_processor
+from t2n_core.engine.protocol import Array, EngineReply
+from t2n_core.errors import Origin
+from t2n_core.reduce.program import Program
+from t2n_core.releases.search import ReleaseReport
+
+_SHOWN: Final = 8
+"""Numbers that are shown of a tensor."""
+
+
+def issue_text(
+    title: str,
+    program: Program,
+    reply: EngineReply,
+    expected: Mapping[str, Array],
+    *,
+    engine: str,
+    oracle: str = "",
+    report: ReleaseReport | None = None,
+    origins: Mapping[str, Origin | str] | None = None,
+    place: str = "",
+) -> str:
+    """Return the text in Markdown. `place` is where the files of the case are."""
+    parts = [f"# {title}", _what(reply, engine, oracle), f"```\n{program.text().strip()}\n```"]
+    parts.append(_numbers(program, reply, expected))
+    if report is not None:
+        parts.append(_releases(report))
+    told = [f"- `{name}`: {origin}" for name in program.results() if (origin := (origins or {}).get(name))]
+    if told:
+        parts.append("## PyTorch\n\n" + "\n".join(told))
+    if place:
+        parts.append(f"## Files\n\n{place}")
+    processor = this_processor()
+    machine = f"{processor.model or processor.vendor}, {platform.system()} {platform.machine()}"
+    parts.append(f"## Machine\n\n{machine}; {' '.join(processor.features)}".rstrip("; "))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _what(reply: EngineReply, engine: str, oracle: str) -> str:
+    if reply.status == "ok":
+        return f"{engine} computes other numbers for this graph than {oracle or 'the standard says'}."
+    how = {"crash": "dies", "timeout": "does not answer", "oom": "uses up the memory"}.get(reply.status, "refuses it")
+    message = reply.message.strip()
+    return f"{engine} {how} at stage `{reply.stage}`:" + (f"\n\n```\n{message}\n```" if message else "")
+
+
+def _numbers(program: Program, reply: EngineReply, expected: Mapping[str, Array]) -> str:
+    lines = ["## Numbers", "", "| tensor | shape | values |", "|---|---|---|"]
+    lines += [f"| `{name}` | {list(array.shape)} | {_values(array)} |" for name, array in program.inputs.items()]
+    if reply.status == "ok" and reply.outputs:
+        for name, got in zip(program.outputs, reply.outputs[0], strict=False):
+            if name in expected:
+                lines.append(f"| `{name}`, expected | {list(expected[name].shape)} | {_values(expected[name])} |")
+            lines.append(f"| `{name}`, computed | {list(got.shape)} | {_values(got)} |")
+    else:
+        for name, array in expected.items():
+            lines.append(f"| `{name}`, expected | {list(array.shape)} | {_values(array)} |")
+    return "\n".join(lines)
+
+
+def _values(array: Array) -> str:
+    flat = array.ravel()
+    if flat.size > 1 and (flat == flat[0]).all():
+        return f"{_number(flat[0])} in all places"
+    more = f", … ({flat.size})" if flat.size > _SHOWN else ""
+    return ", ".join(_number(one) for one in flat[:_SHOWN]) + more
+
+
+def _number(value: np.generic) -> str:
+    return f"{float(value):.7g}" if value.dtype.kind == "f" else str(value)
+
+
+def _releases(report: ReleaseReport) -> str:
+    lines = ["## Releases", "", *(f"- {one.describe()}" for one in report.stretches)]
+    found = report.boundaries
+    if found:
+        lines += ["", *(f"Changed between {one.before} ({one.was}) and {one.after} ({one.becomes})." for one in found)]
+    right: Sequence[object] = report.right
+    if right:
+        lines.append(f"The first release that is right is {right[0]}, the last one {right[-1]}.")
+    return "\n".join(lines)
+
+
+__all__ = ["issue_text"]

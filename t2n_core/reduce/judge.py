@@ -1,0 +1,166 @@
+"""The judge of candidates: does this one fail as the first one did?"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+from t2n_core.engine.protocol import Array, Engine, EngineReply
+from t2n_core.engine.provision.resolved import ResolvedEngine
+from t2n_core.engine.tract.engine import TractEngine
+from t2n_core.reduce.failure import Failure, difference, failure_of
+from t2n_core.reduce.oracles import Oracle, ReleaseOracle
+from t2n_core.reduce.program import Program
+
+TOLERANCE: Final = 1e-2
+"""Share of the largest number by which another one is wrong; rounding is far below, and far errors are what shows."""
+_FINEST: Final = 1e-5
+_REPEATS: Final = 5
+_DEADLY: Final = ("crash", "timeout", "oom")
+WRONG_NUMBERS: Final = "mismatch"
+
+
+class Runner(Protocol):
+    """Runs one archive on one set of inputs."""
+
+    def run(self, archive: Path, batches: Sequence[Sequence[Array]], *, timeout: float = ...) -> EngineReply: ...
+
+
+class AdaptiveEngine:
+    """A release of tract whose jobs run in the worker itself, ten times as fast, until one kills it; forked then."""
+
+    name = "tract"
+
+    def __init__(self, resolved: ResolvedEngine) -> None:
+        self.version = resolved.version
+        self._inside, self._forked = TractEngine(resolved, fork=False), TractEngine(resolved)
+        self._deaths, self._tried = 0, False
+
+    def run(self, archive: Path, batches: Sequence[Sequence[Array]], *, timeout: float = 60.0) -> EngineReply:
+        inside = self._tried and not self._deaths  # the first run has a limit of memory, so it may do what it will
+        reply = (self._inside if inside else self._forked).run(archive, batches, timeout=timeout)
+        self._tried = True
+        self._deaths += reply.status in _DEADLY
+        return reply
+
+    def close(self) -> None:
+        self._inside.close()
+        self._forked.close()
+
+
+class Judge:
+    """The engine that fails, and the oracle that says what is right."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        oracle: Oracle | None,
+        folder: Path,
+        *,
+        timeout: float = 10.0,
+        seconds: float = 60.0,
+        tolerance: float = TOLERANCE,
+    ) -> None:
+        """`seconds` is for the whole reduction, `timeout` for one run. Candidates are written into `folder`."""
+        self.engine, self.oracle, self.tolerance = engine, oracle, tolerance
+        self.runs = 0
+        """Runs of the engine so far."""
+        self._folder, self._timeout = folder / "candidate", timeout
+        self._sources = [*([oracle] if oracle else []), ReleaseOracle(engine, folder, timeout)]
+        self._started = time.monotonic()
+        self._seconds = seconds
+        self._repeats = 1
+        self._trusts_engine = False
+        self._known: dict[bytes, Failure | None] = {}
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the time for the reduction is used up."""
+        return time.monotonic() - self._started > self._seconds
+
+    def first(self, program: Program) -> Failure | None:
+        """Return the failure of the program that is to be reduced, and learn from it how to judge others.
+
+        A failure that does not show every time is looked for several times in each candidate. An oracle that cannot
+        run this program, as where all releases die of it, judges nothing.
+        """
+        worst = 0.0
+        found: list[Failure | None] = []
+        want = self._right(program)
+        if want is None:
+            self.oracle = None
+        for _ in range(_REPEATS):
+            reply = self.run(program)
+            if reply.status != "ok":
+                found.append(failure_of(reply))
+                if reply.status in _DEADLY:
+                    break  # deaths are slow, and hardly ever by chance
+                continue
+            worst = self._error(want, reply, program)
+            fine = max(_FINEST, worst / 4)
+            found.append(Failure(WRONG_NUMBERS, "compare") if worst > _FINEST else None)
+            self.tolerance = min(self.tolerance, fine) if worst > _FINEST else self.tolerance
+        failures = [one for one in found if one is not None]
+        self._trusts_engine = bool(failures) and failures[0].status != WRONG_NUMBERS
+        if len(set(found)) > 1:
+            self._repeats = _REPEATS
+        return failures[0] if failures else None
+
+    def failure(self, program: Program) -> Failure | None:
+        """Return how a candidate fails; None if it is right, or means nothing."""
+        key = _key(program)
+        if key not in self._known:
+            self._known[key] = self._judged(program)
+        return self._known[key]
+
+    def _judged(self, program: Program) -> Failure | None:
+        if any(program.signatures.problem(one) for one in program.assignments):
+            return None
+        want = self._right(program)
+        if want is None and self.oracle is not None:
+            return None
+        for _ in range(self._repeats):
+            reply = self.run(program)
+            if reply.status != "ok":
+                return failure_of(reply)
+            if self._error(want, reply, program) > self.tolerance:
+                return Failure(WRONG_NUMBERS, "compare")
+        return None
+
+    def run(self, program: Program) -> EngineReply:
+        """Return the engine's reply."""
+        self.runs += 1
+        archive = program.write(self._folder)
+        return self.engine.run(archive, [list(program.inputs.values())], timeout=self._timeout)
+
+    def values(self, program: Program, names: Sequence[str]) -> Mapping[str, Array] | None:
+        """Return right values of these names; None without an oracle that can say them.
+
+        Where the engine fails otherwise than by wrong numbers, what it computes before that is right too.
+        """
+        for source in self._sources[: None if self._trusts_engine else -1]:
+            if (found := source.values(program, names)) is not None:
+                return found
+        return None
+
+    def _right(self, program: Program) -> Mapping[str, Array] | None:
+        return None if self.oracle is None else self.oracle.values(program, program.outputs)
+
+    def _error(self, want: Mapping[str, Array] | None, reply: EngineReply, program: Program) -> float:
+        if want is None:
+            return 0.0
+        pairs = zip(program.outputs, reply.outputs[0], strict=False)
+        return max((difference(want[name], got) for name, got in pairs if name in want), default=0.0)
+
+
+def _key(program: Program) -> bytes:
+    digest = hashlib.sha256(program.text().encode())
+    for array in (*program.inputs.values(), *program.weights.values()):
+        digest.update(array.data if isinstance(array.data, bytes) else array.tobytes())
+    return digest.digest()
+
+
+__all__ = ["TOLERANCE", "WRONG_NUMBERS", "AdaptiveEngine", "Judge"]

@@ -1,0 +1,100 @@
+"""Oracles: the right values of a candidate, by a release that is right, or in float64 by the Khronos interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from t2n_core.engine.protocol import Engine
+from t2n_core.nnef.reading.document import Argument, Assignment, Name
+from t2n_core.reduce.program import Array, Program
+
+if TYPE_CHECKING:
+    from t2n_core.engine.khronos.engine import KhronosInterpreter
+
+_SHOWN: Final = "t2n_shown_"
+_SIZE_ARGUMENTS: Final = frozenset(("shape", "begin", "end", "repeats", "size", "stride", "axes", "padding"))
+
+
+class Oracle(Protocol):
+    """Gives right values."""
+
+    name: str
+
+    def values(self, program: Program, names: Sequence[str]) -> Mapping[str, Array] | None:
+        """Return the values of these names; None for a program that means nothing here."""
+        ...
+
+
+class ReleaseOracle:
+    """An engine that computes the program right, mostly another release of tract."""
+
+    def __init__(self, engine: Engine, folder: Path, timeout: float) -> None:
+        self.name = f"{engine.name} {engine.version}"
+        self._engine, self._folder, self._timeout = engine, folder / "oracle", timeout
+
+    def values(self, program: Program, names: Sequence[str]) -> Mapping[str, Array] | None:
+        shown, program = _shown(program, names)
+        archive = program.write(self._folder)
+        reply = self._engine.run(archive, [list(program.inputs.values())], timeout=self._timeout)
+        if reply.status != "ok" or len(reply.outputs[0]) != len(shown):
+            return None
+        return dict(zip(shown, reply.outputs[0], strict=True))
+
+
+class Float64Oracle:
+    """The interpreter of the Khronos tools in float64. It knows the operators of the standard only."""
+
+    name = "float64"
+
+    def __init__(self, interpreter: KhronosInterpreter, folder: Path, timeout: float) -> None:
+        self._interpreter, self._folder, self._timeout = interpreter, folder / "oracle", timeout
+
+    def values(self, program: Program, names: Sequence[str]) -> Mapping[str, Array] | None:
+        shown = replace(program, outputs=tuple(dict.fromkeys(names)), symbols={}).pruned()
+        archive = shown.write(self._folder, strict=True)
+        reply = self._interpreter.run_double(archive, [list(shown.inputs.values())], timeout=self._timeout)
+        if reply.status != "ok":
+            return None
+        return dict(zip(shown.outputs, reply.outputs[0], strict=True))
+
+
+def _shown(program: Program, names: Sequence[str]) -> tuple[list[str], Program]:
+    """Return the names, and the program that outputs them; sizes are cast, for they have no form outside of tract."""
+    sizes = _sizes_of(program)
+    outputs: list[str] = []
+    casts: list[Assignment] = []
+    for name in dict.fromkeys(names):
+        if name in sizes:
+            outputs.append(f"{_SHOWN}{name}")
+            cast = (Argument("input", Name(name)), Argument("to", "i64"))
+            casts.append(Assignment((outputs[-1],), "tract_core_cast", cast))
+        else:
+            outputs.append(name)
+    extensions = program.extensions
+    if casts and "tract_registry tract_core" not in extensions:
+        extensions = ("tract_registry tract_core", *extensions)
+    shown = replace(program, outputs=tuple(outputs), assignments=(*program.assignments, *casts), extensions=extensions)
+    return list(dict.fromkeys(names)), shown.pruned()
+
+
+def _sizes_of(program: Program) -> set[str]:
+    """Return the values that hold symbolic sizes: shapes, and what is picked from or computed of them."""
+    found: set[str] = set()
+    for one in program.assignments:
+        operands = [a for a in one.arguments if a.name not in _SIZE_ARGUMENTS]
+        of_sizes = any(name in found for a in operands for name in _names(a.value))
+        if one.operator == "tract_core_shape_of" or (of_sizes and one.operator != "tract_core_cast"):
+            found.update(one.results)
+    return found
+
+
+def _names(value: Any) -> list[Name]:
+    if isinstance(value, Name):
+        return [value]
+    return [name for item in value for name in _names(item)] if isinstance(value, list | tuple) else []
+
+
+__all__ = ["Float64Oracle", "Oracle", "ReleaseOracle"]

@@ -1,0 +1,237 @@
+"""Cuts: fewer outputs, the first wrong value as the output, recorded values as inputs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from t2n_core.nnef.reading.archive import StoredTensor
+from t2n_core.nnef.reading.document import Argument, Assignment, Expression, Name, names_in
+from t2n_core.reduce.failure import difference
+from t2n_core.reduce.judge import WRONG_NUMBERS
+from t2n_core.reduce.program import Program
+from t2n_core.reduce.reduction import Reduction, minimised
+
+
+def fewer_outputs(state: Reduction) -> None:
+    """Keep one output, else as few as show the failure: there are failures that need two."""
+    names = list(state.program.outputs)
+    if len(names) > 1 and not any(state.take(state.with_outputs(name)) for name in names):
+        minimised(names, lambda fewer: state.take(state.with_outputs(*fewer)))
+
+
+def first_wrong_value(state: Reduction) -> None:
+    """Make the first wrong value the output, seen in one run that shows them all."""
+    if state.failure.status != WRONG_NUMBERS:
+        return
+    names = state.program.results()
+    right = state.values(names)
+    reply = state.judge.run(state.with_outputs(*names))
+    if reply.status != "ok":
+        return
+    for name, got in zip(names, reply.outputs[0], strict=False):
+        if name in right and difference(right[name], got) > state.judge.tolerance:
+            if state.take(state.with_outputs(name)):
+                _blame(state, name)
+            return
+
+
+def earliest_failing_output(state: Reduction) -> None:
+    """Make the earliest result the output that still fails: by halves, else one by one from the front."""
+    names = [one.results[0] for one in state.program.assignments]
+    low, high = 0, len(names) - 1
+    best: Program | None = None
+    while low <= high:
+        middle = (low + high) // 2
+        candidate = state.with_outputs(names[middle])
+        if state.fails(candidate):
+            best, high = candidate, middle - 1
+        else:
+            low = middle + 1
+    if best is not None:
+        state.take(best)
+        _blame(state, state.program.outputs[0])
+        return
+    for name in names:
+        if state.take(state.with_outputs(name)):
+            _blame(state, name)
+            return
+
+
+def _blame(state: Reduction, name: str) -> None:
+    if not state.blamed:
+        state.blamed = next(one.operator for one in state.program.assignments if name in one.results)
+
+
+def recorded(state: Reduction, kept: Iterable[Assignment]) -> Program | None:
+    """Return the program of these assignments alone: what they read of others comes in, with its right value.
+
+    A size among them becomes a number in the text. None if such a value is not known.
+    """
+    kept = tuple(kept)
+    program = state.program
+    made = {name for one in kept for name in one.results}
+    inputs = dict(program.inputs)
+    sizes: dict[str, int] = {}
+    known = {*made, *inputs, *program.weights}
+    missing = {str(n) for one in kept for n in one.names() if n not in known and n in set(program.results())}
+    right = state.values(missing) if missing else {}
+    for name in sorted(missing):
+        array = right.get(name)
+        if array is None:
+            return None
+        if array.ndim == 0 and array.dtype.kind in "iu":
+            sizes[name] = int(array)
+        else:
+            inputs[name] = np.ascontiguousarray(array, _plain(array.dtype)).reshape(array.shape)
+    fewer = replace(program, inputs=inputs, assignments=kept)
+    return fewer.with_arguments(lambda _, one: with_sizes(one.value, sizes)) if sizes else fewer
+
+
+def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(np.float32) if dtype == np.float64 else dtype  # an oracle in float64 widens
+
+
+def with_sizes(value: Any, sizes: dict[str, int]) -> Any:
+    """Return an argument with numbers in place of names of sizes; an expression of them is computed."""
+    if isinstance(value, Name):
+        return sizes.get(value, value)
+    if isinstance(value, Expression):
+        if not all(name in sizes for name in value.names):
+            return value
+        words = [str(sizes.get(word, word)) if word != "/" else "//" for word in value.text.split(" ")]
+        return _computed(words, value)
+    if isinstance(value, list | tuple):
+        return type(value)(with_sizes(item, sizes) for item in value)
+    return value
+
+
+def _computed(words: list[str], value: Expression) -> Any:
+    """Return an expression of whole numbers as one, or as it is if it holds anything else."""
+    if all(word.isdigit() or word in ("+", "-", "*", "//", "(", ")") for word in words):
+        try:
+            return int(eval(" ".join(words), {"__builtins__": {}}))
+        except (SyntaxError, ZeroDivisionError):
+            return value
+    return value
+
+
+def fixed_sizes(state: Reduction) -> None:
+    """Write numbers in place of symbolic sizes, and leave out the lines that declare and bound them."""
+    program = state.program
+    sizes = {
+        str(extent): program.inputs[name].shape[axis]
+        for name, axes in program.symbols.items()
+        for axis, extent in axes.items()
+        if isinstance(extent, Name)
+    }
+    if program.symbols:
+        plain = tuple(one for one in program.extensions if one.startswith("tract_registry"))
+        fixed = program.with_arguments(lambda _, one: with_sizes(one.value, sizes))
+        state.take(replace(fixed, symbols={}, extensions=plain))
+    for line in state.program.extensions:
+        rest = tuple(one for one in state.program.extensions if one != line)
+        state.take(replace(state.program, extensions=rest))
+
+
+def last_assignments(state: Reduction) -> None:
+    """Keep the last 1, 2, 4, … assignments, whose operands come in with their right values."""
+    calls = state.program.assignments
+    needed = [one for one in calls if not set(one.results).isdisjoint(state.program.outputs)]
+    count = 1
+    while count < len(calls):
+        last = calls[-count:]
+        kept = [one for one in calls if one in last or one in needed]
+        if len(kept) < len(calls) and state.take(recorded(state, kept)):
+            return
+        count *= 2
+
+
+def fewer_assignments(state: Reduction) -> None:
+    """Leave out assignments by delta debugging; what is read of them comes in with its right value."""
+    outputs = set(state.program.outputs)
+    names = [one.results[0] for one in state.program.assignments if outputs.isdisjoint(one.results)]
+
+    def attempt(kept: list[str]) -> bool:
+        chosen = set(kept)
+        calls = state.program.assignments
+        fewer = [one for one in calls if one.results[0] in chosen or not outputs.isdisjoint(one.results)]
+        return len(fewer) < len(calls) and state.take(recorded(state, fewer))
+
+    if names and not attempt([]):
+        minimised(names, attempt)
+
+
+def bypassed(state: Reduction) -> None:
+    """Put an operand of an assignment in place of its result."""
+    place = len(state.program.assignments) - 1
+    while place >= 0:
+        if place < len(state.program.assignments):
+            gone = state.program.assignments[place]
+            operands = dict.fromkeys(str(name) for a in gone.arguments for name in names_in(a.value))
+            any(state.take(_without(state.program, gone, operand)) for operand in operands)
+        place -= 1
+
+
+def _without(program: Program, gone: Assignment, operand: str) -> Program | None:
+    def swapped(value: Any) -> Any:
+        if isinstance(value, Name):
+            return Name(operand) if value in gone.results else value
+        return type(value)(map(swapped, value)) if type(value) in (list, tuple) else value
+
+    if operand in program.outputs:
+        return None
+    outputs = tuple(operand if name in gone.results else name for name in program.outputs)
+    rest = tuple(one for one in program.assignments if one is not gone)
+    changed = replace(program, assignments=rest, outputs=outputs)
+    return changed.with_arguments(lambda _, one: swapped(one.value))
+
+
+def weights_as_inputs(state: Reduction) -> None:
+    """Let weights come in as inputs, so that the graph stands alone."""
+    for name, weight in list(state.program.weights.items()):
+        if not isinstance(weight, StoredTensor):
+            rest = {other: one for other, one in state.program.weights.items() if other != name}
+            state.take(replace(state.program, inputs={**state.program.inputs, name: weight}, weights=rest))
+
+
+def merged_inputs(state: Reduction) -> None:
+    """Use one tensor in place of two of the same shape and type."""
+    for first, other in itertools.permutations(list(state.program.inputs), 2):
+        one, two = (state.program.inputs.get(name) for name in (first, other))
+        if one is not None and two is not None and (one.shape, one.dtype) == (two.shape, two.dtype):
+            state.take(_merged(state.program, first, other))
+
+
+def _merged(program: Program, kept: str, gone: str) -> Program:
+    def swapped(value: Any) -> Any:
+        if isinstance(value, Name):
+            return Name(kept) if value == gone else value
+        return type(value)(map(swapped, value)) if type(value) in (list, tuple) else value
+
+    return program.with_arguments(lambda _, one: swapped(one.value))
+
+
+def plain_arguments(one: Assignment) -> list[Argument]:
+    """Return the arguments without a name of a value in them."""
+    return [argument for argument in one.arguments if not any(names_in(argument.value))]
+
+
+__all__ = [
+    "bypassed",
+    "earliest_failing_output",
+    "fewer_assignments",
+    "fewer_outputs",
+    "first_wrong_value",
+    "fixed_sizes",
+    "last_assignments",
+    "merged_inputs",
+    "plain_arguments",
+    "recorded",
+    "weights_as_inputs",
+    "with_sizes",
+]

@@ -1,0 +1,142 @@
+"""Plainer details: arguments at their defaults, round numbers, bodies of fragments in the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from t2n_core.nnef.reading.document import Argument, Assignment, FragmentText, Name, renamed
+from t2n_core.reduce.passes.cuts import plain_arguments
+from t2n_core.reduce.passes.sizes import with_body
+from t2n_core.reduce.program import Array, Program
+from t2n_core.reduce.reduction import Reduction
+
+
+def plainer_arguments(state: Reduction) -> None:
+    """Leave out arguments, and make paddings, strides, windows and switches smaller."""
+    for place in range(len(state.program.assignments)):
+        for argument in plain_arguments(state.program.assignments[place]):
+            any(state.take(one) for one in _plainer(state.program, place, argument))
+
+
+def _plainer(program: Program, place: int, argument: Argument) -> Iterator[Program]:
+    call = program.assignments[place]
+    rest = tuple(one for one in call.arguments if one.name != argument.name)
+    yield program.changed(place, replace(call, arguments=rest))
+    for value in _smaller(argument):
+        arguments = tuple(Argument(a.name, value) if a.name == argument.name else a for a in call.arguments)
+        yield program.changed(place, replace(call, arguments=arguments))
+
+
+def _smaller(argument: Argument) -> Iterator[Any]:
+    value = argument.value
+    if value is True:
+        yield False
+    if not isinstance(value, list) or not value:
+        return
+    pairs = all(isinstance(item, tuple) and all(type(n) is int for n in item) for item in value)
+    if pairs:
+        for place, item in enumerate(value):
+            for smaller in ((0, 0), tuple(int(np.sign(n)) for n in item)):
+                if item != smaller:
+                    yield [*value[:place], smaller, *value[place + 1 :]]
+    elif argument.name in ("size", "stride", "dilation") and all(type(item) is int for item in value):
+        for place, item in enumerate(value):
+            for less in sorted({1, item - 1}):
+                if 1 <= less < item:
+                    yield [*value[:place], less, *value[place + 1 :]]
+
+
+def rounder_numbers(state: Reduction) -> None:
+    """Put zeros, ones, whole numbers or rounded ones into tensors of floating point."""
+    for name in [*state.program.inputs, *state.program.weights]:
+        array = state.program.inputs.get(name, state.program.weights.get(name))
+        if isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.size:
+            for rounder in _rounder(array):
+                if np.array_equal(rounder, array) or state.take(_with_tensor(state.program, name, rounder)):
+                    break
+
+
+def _rounder(array: Array) -> Iterator[Array]:
+    count = array.size
+    for flat in (np.zeros(count), np.ones(count), np.arange(count), np.arange(1, count + 1)):
+        yield flat.astype(array.dtype).reshape(array.shape)
+    yield array.round()
+    yield array.round(1)
+
+
+def _with_tensor(program: Program, name: str, array: Array) -> Program:
+    if name in program.inputs:
+        return replace(program, inputs={**program.inputs, name: array})
+    return replace(program, weights={**program.weights, name: array})
+
+
+def inlined_fragments(state: Reduction) -> None:
+    """Put the body of a fragment in place of its call; of a scan, one step of it."""
+    place = 0
+    while place < len(state.program.assignments) and not state.judge.is_over:
+        if not state.take(_inlined(state.program, place)):
+            place += 1
+
+
+def _inlined(program: Program, place: int) -> Program | None:
+    call = program.assignments[place]
+    fragment = program.fragments.get(call.operator)
+    if fragment is None or fragment.body is None:
+        return None
+    given = {one.name: one.value for one in call.arguments}
+    signature = program.signatures.find(call.operator)
+    for parameter in signature.parameters if signature else ():
+        given.setdefault(parameter.name, parameter.default)
+    results = dict(zip(fragment.results, call.results, strict=True))
+    body = []
+    for one in fragment.body:
+        bound = program.signatures.bound(one)
+        arguments = tuple(Argument(a.name, _filled(a.value, given, results, call)) for a in bound.arguments)
+        named = tuple(results.get(name, f"{call.results[0]}_{name}") for name in one.results)
+        body.append(replace(bound, results=named, arguments=arguments))
+    calls = program.assignments
+    return replace(program, assignments=(*calls[:place], *body, *calls[place + 1 :]))
+
+
+def plainer_bodies(state: Reduction) -> None:
+    """Put an operand in place of a result in the bodies of fragments, such as the step of a scan."""
+    for name in list(state.program.fragments):
+        place = 0
+        while not state.judge.is_over:
+            fragment = state.program.fragments.get(name)
+            if fragment is None or fragment.body is None or place >= len(fragment.body):
+                break
+            if not any(state.take(one) for one in _plainer_bodies(state.program, fragment, place)):
+                place += 1
+
+
+def _plainer_bodies(program: Program, fragment: FragmentText, place: int) -> Iterator[Program]:
+    body = list(fragment.body or ())
+    gone = body[place]
+    for operand in dict.fromkeys(gone.names()):
+        swap = {name: str(operand) for name in gone.results}
+        if not set(swap).isdisjoint(fragment.results):
+            continue
+        rest = [_renamed(one, swap) for one in (*body[:place], *body[place + 1 :])]
+        yield replace(program, fragments={**program.fragments, fragment.name: with_body(fragment, rest)})
+
+
+def _renamed(call: Assignment, swap: dict[str, str]) -> Assignment:
+    arguments = tuple(Argument(a.name, renamed(a.value, lambda name: swap.get(name, name))) for a in call.arguments)
+    return replace(call, arguments=arguments)
+
+
+def _filled(value: Any, given: dict[str, Any], results: dict[str, str], call: Assignment) -> Any:
+    """Return an argument of a body with what the call gives for its parameters, and new names for its own values."""
+    if isinstance(value, Name):
+        return given[value] if value in given else Name(results.get(value, f"{call.results[0]}_{value}"))
+    if isinstance(value, list | tuple):
+        return type(value)(_filled(item, given, results, call) for item in value)
+    return renamed(value, lambda name: str(given.get(name, results.get(name, name))))
+
+
+__all__ = ["inlined_fragments", "plainer_arguments", "plainer_bodies", "rounder_numbers"]

@@ -1,0 +1,188 @@
+"""A candidate of a reduction: a graph together with the numbers of its inputs and weights."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2n_core.errors import InputError
+from t2n_core.nnef.archive import GRAPH
+from t2n_core.nnef.reading.archive import ArchiveContent, StoredTensor, tensor_bytes
+from t2n_core.nnef.reading.document import Argument, Assignment, FragmentText, Name, value_text
+from t2n_core.nnef.spec import TargetName
+from t2n_core.reduce.binding import Signatures
+
+Array = NDArray[Any]
+Weight = Array | StoredTensor
+
+_EXTERNALS: Final = ("external", "tract_core_external")
+_WORDS: Final = {"f": "scalar", "b": "logical", "i": "integer", "u": "integer"}
+_CORE: Final = "tract_registry tract_core"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A graph with its numbers. A weight has its own name as its label."""
+
+    inputs: Mapping[str, Array]
+    weights: Mapping[str, Weight]
+    assignments: tuple[Assignment, ...]
+    outputs: tuple[str, ...]
+    signatures: Signatures
+    extensions: tuple[str, ...] = ()
+    fragments: Mapping[str, FragmentText] = field(default_factory=dict)
+    symbols: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
+    """Input -> axis -> the symbolic size that is written there."""
+
+    @property
+    def target(self) -> TargetName:
+        return self.signatures.target
+
+    @property
+    def operators(self) -> int:
+        """Return how many calls there are."""
+        return len(self.assignments)
+
+    @property
+    def elements(self) -> int:
+        """Return how many numbers inputs and weights have together."""
+        return sum(int(array.size) for array in (*self.inputs.values(), *self.weights.values()))
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Return what gets smaller with a reduction: operators, elements, characters."""
+        return self.operators, self.elements, len(self.text())
+
+    def results(self) -> list[str]:
+        """Return the names of all values that are computed, in order."""
+        return [name for one in self.assignments for name in one.results]
+
+    def pruned(self) -> Program:
+        """Return the program without what no output needs."""
+        needed, kept = set(self.outputs), []
+        for one in reversed(self.assignments):
+            if not needed.isdisjoint(one.results):
+                kept.append(one)
+                needed.update(one.names())
+        called = self._called(kept)
+        return replace(
+            self,
+            inputs={name: array for name, array in self.inputs.items() if name in needed},
+            weights={name: array for name, array in self.weights.items() if name in needed},
+            assignments=tuple(reversed(kept)),
+            fragments={name: text for name, text in self.fragments.items() if name in called},
+            symbols={name: axes for name, axes in self.symbols.items() if name in needed},
+        )
+
+    def _called(self, assignments: Iterable[Assignment]) -> set[str]:
+        called = {word for one in assignments for word in (one.operator, str(one.get("body", "")))}
+        waiting = [*called]
+        while waiting:
+            fragment = self.fragments.get(waiting.pop())
+            if fragment is not None:
+                waiting += fragment.uses - called
+                called |= fragment.uses
+        return called
+
+    def changed(self, place: int, assignment: Assignment) -> Program:
+        """Return the program with another assignment at one place."""
+        return replace(self, assignments=(*self.assignments[:place], assignment, *self.assignments[place + 1 :]))
+
+    def with_arguments(self, change: Callable[[Assignment, Argument], Any]) -> Program:
+        """Return the program with `change` of each argument in place of its value."""
+
+        def one(given: Assignment) -> Assignment:
+            arguments = tuple(Argument(a.name, change(given, a)) for a in given.arguments)
+            return replace(given, arguments=arguments)
+
+        return replace(self, assignments=tuple(map(one, self.assignments)))
+
+    # ------------------------------------------------------------------------------------------------------ writing
+    def text(self, *, strict: bool = False) -> str:
+        """Return the content of `graph.nnef`; `strict` is for the Khronos tools, without extensions."""
+        strict = strict or self.target == "khronos"
+        lines = ["version 1.0;", ""]
+        if extensions := () if strict else self._extensions():
+            lines += [*(f"extension {one};" for one in extensions), ""]
+        for fragment in self.fragments.values():
+            lines += [fragment.text.strip(), ""]
+        lines += [f"graph network({', '.join(self.inputs)}) -> ({', '.join(self.outputs)})", "{"]
+        lines += [f"  {self._external(name, array, strict)};" for name, array in self.inputs.items()]
+        lines += [f"  {_variable(name, weight)};" for name, weight in self.weights.items()]
+        lines += [f"  {self.signatures.positional(one).text()};" for one in self.assignments]
+        return "\n".join([*lines, "}", ""])
+
+    def _extensions(self) -> list[str]:
+        typed = any(array.dtype != np.float32 for array in self.inputs.values())
+        return list(dict.fromkeys([*([_CORE] if typed else []), *self.extensions]))
+
+    def _external(self, name: str, array: Array, strict: bool) -> str:
+        axes = self.symbols.get(name, {})
+        shape = value_text([axes.get(axis, extent) for axis, extent in enumerate(array.shape)])
+        if array.dtype == np.float32 or strict:
+            return f"{name} = external<{_WORDS[array.dtype.kind]}>(shape = {shape})"
+        kind = array.dtype.name.replace("float", "f").replace("uint", "u").replace("int", "i")
+        return f'{name} = tract_core_external(shape = {shape}, datum_type = "{kind}")'
+
+    def write(self, folder: Path, *, strict: bool = False) -> Path:
+        """Write an archive in place of what is in `folder`, and return its path."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / GRAPH).write_text(self.text(strict=strict), encoding="utf-8", newline="\n")
+        for name, weight in self.weights.items():
+            (folder / f"{name}.dat").write_bytes(tensor_bytes(weight))
+        return folder
+
+    # ------------------------------------------------------------------------------------------------------ reading
+    @classmethod
+    def of(cls, content: ArchiveContent, inputs: Sequence[Array], signatures: Signatures) -> Program:
+        """Return an archive with its inputs, in graph order, as a program. Raises InputError if they do not fit."""
+        document = content.document
+        if len(inputs) != len(document.inputs):
+            raise InputError(f"{len(inputs)} inputs are given, the graph has {len(document.inputs)}")
+        signatures = signatures.with_fragments(document.fragments)
+        weights, symbols, calls = {}, {}, []
+        for one in document.assignments:
+            bound = signatures.bound(one)
+            if bound.operator in _EXTERNALS:
+                symbols[bound.results[0]] = _symbolic_axes(bound.get("shape", []))
+            elif bound.operator == "variable":
+                label = str(bound.get("label"))
+                if label not in content.tensors:
+                    raise InputError(f"the archive has no weight {label!r}")
+                weights[bound.results[0]] = content.tensors[label]
+            else:
+                calls.append(bound)
+        return cls(
+            dict(zip(document.inputs, inputs, strict=True)),
+            weights,
+            tuple(calls),
+            document.outputs,
+            signatures,
+            document.extensions,
+            document.fragments,
+            {name: axes for name, axes in symbols.items() if axes},
+        ).pruned()
+
+
+def _symbolic_axes(shape: Any) -> dict[int, Any]:
+    return {axis: extent for axis, extent in enumerate(shape) if not isinstance(extent, int)}
+
+
+def _variable(name: str, weight: Weight) -> str:
+    kind = "f" if isinstance(weight, StoredTensor) else weight.dtype.kind
+    return f'{name} = variable<{_WORDS[kind]}>(shape = {list(weight.shape)}, label = "{name}")'
+
+
+def reading(assignments: Iterable[Assignment], name: str) -> list[Assignment]:
+    """Return the assignments that read a value."""
+    return [one for one in assignments if Name(name) in one.names()]
+
+
+__all__ = ["Array", "Program", "Weight", "reading"]

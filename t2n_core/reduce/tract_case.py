@@ -1,0 +1,188 @@
+"""A case as tract's own repository keeps them, `harness/nnef-test-cases/NAME`: graph, `io.npz` and `runme.sh`."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from packaging.version import Version
+
+from t2n_core.check.level import TractCheckTolerance
+from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
+from t2n_core.check.parity import check_parity
+from t2n_core.check.samples import Sample
+from t2n_core.engine.protocol import Array, Engine
+from t2n_core.errors import InputError
+from t2n_core.nnef.archive import GRAPH
+from t2n_core.nnef.reading.archive import read_archive
+from t2n_core.nnef.reading.origins import ORIGINS_FILE
+from t2n_core.nnef.releases import Releases
+from t2n_core.reduce.case import IO_FILE, npz_bytes
+
+MODEL_FILE: Final = "model.nnef.tgz"
+SCRIPT: Final = "runme.sh"
+_LARGEST_FOLDER: Final = 64 << 10
+"""Bytes of weights up to which the graph lies in the folder as text, which is what a reviewer reads."""
+_FLAGS: Final = {
+    "tract_pulse": "pulse",
+    "tract_onnx": "onnx",
+    "tract_extra": "extra",
+    "tract_transformers": "transformers",
+}
+_WITH_APPROX: Final = Releases.of("0.21.7")
+_WITH_TRACT_CLI: Final = Releases.of("0.23.0")
+_NEWEST: Final = "0.23.9"
+_SCRIPT: Final = """#!/bin/sh
+
+cd $(dirname $0)
+set -ex
+
+: ${{TRACT_RUN:=cargo run -p {package} $CARGO_OPTS --}}
+
+{comment}$TRACT_RUN {call}
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TractCase:
+    """An archive with its inputs and the outputs that have to come out, by the names in the graph's line."""
+
+    archive: Path
+    inputs: Mapping[str, Array]
+    expected: Mapping[str, Array]
+    comment: str = ""
+    level: TractCheckTolerance = TractCheckTolerance.CLOSE
+    keeps_symbols: bool = False
+    """True for a failure that needs a free size: the sizes are not set before the graph is optimised."""
+
+    @classmethod
+    def of(cls, archive: Path, sample: Sample, comment: str = "", **more: Any) -> TractCase:
+        """Return the case of a sample. Raises InputError if it does not have an array for each name."""
+        document = read_archive(archive).document
+        if len(sample.inputs) != len(document.inputs) or len(sample.expected) != len(document.outputs):
+            raise InputError("the case does not say what has to come out of each output")
+        inputs = dict(zip(document.inputs, sample.inputs, strict=True))
+        return cls(archive, inputs, dict(zip(document.outputs, sample.expected, strict=True)), comment, **more)
+
+
+def write_tract_case(case: TractCase, folder: Path, release: str = _NEWEST) -> Path:
+    """Write the folder of a case for the repository at a release, and return its path.
+
+    The graph's text is that of the archive, letter for letter. Raises InputError for a folder with other files.
+    """
+    ours = (GRAPH, IO_FILE, MODEL_FILE, SCRIPT, ORIGINS_FILE)
+    if folder.exists() and any(file.name not in ours and file.suffix != ".dat" for file in folder.iterdir()):
+        raise InputError(f"{folder} holds something else", hint="name a folder that does not exist")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    model = _write_model(case.archive, folder)
+    arrays = {**case.inputs, **case.expected}
+    halves = any(array.dtype == np.float16 for array in arrays.values())
+    (folder / IO_FILE).write_bytes(npz_bytes({name: _storable(array) for name, array in arrays.items()}))
+    script = folder / SCRIPT
+    script.write_text(_script(case, model, Version(release), halves), encoding="utf-8", newline="\n")
+    script.chmod(0o755)
+    return folder
+
+
+def _write_model(archive: Path, folder: Path) -> str:
+    """Put the graph into the folder, as files if they are small; return what the command line calls it."""
+    files = _files(archive)
+    if sum(len(data) for name, data in files.items() if name != GRAPH) <= _LARGEST_FOLDER:
+        for name, data in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        return "."
+    if archive.is_file() and archive.name.endswith((".tgz", ".tar.gz")):
+        shutil.copyfile(archive, folder / MODEL_FILE)
+        return MODEL_FILE
+    with tarfile.open(folder / MODEL_FILE, "w:gz") as packed:
+        for name, data in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            packed.addfile(entry, io.BytesIO(data))
+    return MODEL_FILE
+
+
+def _files(archive: Path) -> dict[str, bytes]:
+    """Return graph and tensors of an archive, the graph first."""
+    if archive.is_dir():
+        paths = [file for file in sorted(archive.rglob("*")) if file.name == GRAPH or file.suffix == ".dat"]
+        found = {file.relative_to(archive).as_posix(): file.read_bytes() for file in paths}
+    else:
+        with tarfile.open(archive) as tar:
+            members = [(one.name.removeprefix("./"), tar.extractfile(one)) for one in tar if one.isfile()]
+            found = {name: stream.read() for name, stream in members if stream is not None}
+    return {GRAPH: found[GRAPH], **{name: found[name] for name in sorted(found)}}
+
+
+def _storable(array: Array) -> Array:
+    return array.astype(np.float32) if array.dtype == np.float16 else array  # the command line reads no float16
+
+
+def _script(case: TractCase, model: str, release: Version, halves: bool) -> str:
+    document = read_archive(case.archive).document
+    registries = [line.split()[1] for line in document.extensions if line.startswith("tract_registry ")]
+    flags = ["--nnef-tract-core", *(f"--nnef-tract-{_FLAGS[one]}" for one in registries if one in _FLAGS)]
+    words = [*flags, model, "-O"]
+    if not case.keeps_symbols:
+        words.append(f"--input-facts-from-bundle ./{IO_FILE}")
+    words += ["run", f"--input-from-bundle {IO_FILE}", f"--assert-output-bundle {IO_FILE}"]
+    if release in _WITH_APPROX:
+        words.append(f"--approx {case.level.value}")
+    if halves:
+        words.append("--allow-float-casts")
+    lines = [f"# {line}".rstrip() for line in case.comment.splitlines()]
+    package = "tract-cli" if release in _WITH_TRACT_CLI else "tract"
+    comment = "".join(f"{line}\n" for line in lines)
+    return _SCRIPT.format(package=package, comment=comment, call=" ".join(words))
+
+
+def replay(folder: Path, engine: Engine, timeout: float = 60.0) -> Outcome:
+    """Return what the script says, by a wheel: inputs by the names of nodes, outputs by those in the graph's line.
+
+    Raises InputError for a folder that is no such case.
+    """
+    archive = folder / MODEL_FILE if (folder / MODEL_FILE).exists() else folder
+    document = read_archive(archive).document
+    try:
+        with np.load(folder / IO_FILE, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        script = (folder / SCRIPT).read_text("utf-8")
+    except (OSError, ValueError) as wrong:
+        raise InputError(f"{folder} is no case of tract's: {wrong}") from wrong
+    missing = [name for name in (*document.inputs, *document.outputs) if name not in arrays]
+    if missing:
+        raise InputError(f"{folder / IO_FILE} has no array `{missing[0]}`")
+    inputs, outputs = (tuple(arrays[n] for n in names) for names in (document.inputs, document.outputs))
+    sample = Sample(inputs, outputs)
+    level = re.search(r"--approx (\w+)", script)
+    found = check_parity(
+        engine,
+        archive,
+        [sample],
+        tolerance=level[1] if level else TractCheckTolerance.CLOSE,
+        output_names=document.outputs,
+        timeout=timeout,
+    )
+    return _with_names(found, document.inputs)
+
+
+def _with_names(found: Outcome, inputs: Sequence[str]) -> Outcome:
+    """Return the outcome; an error if the engine calls its inputs otherwise than the .npz does."""
+    nodes = [name for name, _ in found.facts.get("input", ())]
+    if not nodes or set(nodes) == set(inputs):
+        return found
+    message = f"the engine calls its inputs {', '.join(nodes)}, and the case {', '.join(inputs)}"
+    return Outcome(Status.ERROR, Stage.LOAD, found.engine, error=ErrorInfo.of("load", "InputError", message))
+
+
+__all__ = ["MODEL_FILE", "SCRIPT", "TractCase", "replay", "write_tract_case"]

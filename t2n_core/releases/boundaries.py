@@ -1,0 +1,84 @@
+"""Boundaries: neighbours among the releases of a branch in which a case ends differently."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from packaging.version import Version
+
+from t2n_core.check.outcome import Outcome
+from t2n_core.engine.provision.branches import branches
+
+RIGHT = "right"
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Two releases of a branch, one made behind the other, that end differently."""
+
+    before: Version
+    after: Version
+    was: str
+    becomes: str
+    unknown: int = 0
+    """Releases between them that were not tried: 0 for an exact boundary."""
+
+    def describe(self) -> str:
+        """Return `0.21.7 right, 0.21.8 mismatch at compare`."""
+        gap = f" ({self.unknown} between them were not tried)" if self.unknown else ""
+        return f"{self.before} {self.was}, {self.after} {self.becomes}{gap}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Releases of a branch, one behind the other, that end alike."""
+
+    first: Version
+    last: Version
+    ending: str
+
+    def describe(self) -> str:
+        between = str(self.first) if self.first == self.last else f"{self.first} … {self.last}"
+        return f"{between}: {self.ending}"
+
+
+def ending_of(outcome: Outcome) -> str:
+    """Return how a case ends in a release, in words that are equal for endings of one kind."""
+    return RIGHT if outcome.passed else f"{outcome.status.value} at {outcome.stage.value}"
+
+
+def boundaries_of(endings: Mapping[Version, str], releases: Sequence[Version]) -> list[Boundary]:
+    """Return the boundaries among known endings, along the branches of all releases; oldest first."""
+    found = {}
+    for branch in branches(releases):
+        known = [place for place, release in enumerate(branch) if release in endings]
+        for left, right in itertools.pairwise(known):
+            before, after = branch[left], branch[right]
+            if endings[before] != endings[after]:
+                gap = right - left - 1
+                found[before, after] = Boundary(before, after, endings[before], endings[after], gap)
+    return [found[pair] for pair in sorted(found)]
+
+
+def stretches_of(endings: Mapping[Version, str], releases: Sequence[Version]) -> list[Stretch]:
+    """Return what the known releases end as, stretch by stretch; a branch's first release is in its own branch only."""
+    found: list[Stretch] = []
+    told: set[Version] = set()
+    for branch in branches(releases):
+        begins = True
+        for release in branch:
+            if release not in endings or release in told:
+                continue
+            told.add(release)
+            ending = endings[release]
+            if begins or found[-1].ending != ending:
+                found.append(Stretch(release, release, ending))
+                begins = False
+            else:
+                found[-1] = Stretch(found[-1].first, release, ending)
+    return found
+
+
+__all__ = ["RIGHT", "Boundary", "Stretch", "boundaries_of", "ending_of", "stretches_of"]

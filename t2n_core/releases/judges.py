@@ -1,0 +1,77 @@
+"""The releases of the package index, and the outcome of one archive in each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from packaging.version import Version
+
+from t2n_core.check.outcome import Outcome
+from t2n_core.check.parity import check_parity
+from t2n_core.check.samples import Sample
+from t2n_core.engine.provision.index import list_versions
+from t2n_core.engine.provision.resolution import resolve_engines
+from t2n_core.engine.provision.resolved import ResolvedEngine
+from t2n_core.engine.provision.store import EngineStore
+from t2n_core.engine.provision.versions import UNUSABLE
+from t2n_core.engine.tract.sweep import Sweep
+from t2n_core.releases.search import MOST_FETCHES, Judge, ReleaseReport, search_releases
+
+
+class Releases:
+    """The releases of the package index, with one worker for all of them."""
+
+    def __init__(self, *, offline: bool = False, cache_dir: Path | None = None) -> None:
+        """Ask the index, or with `offline` the cache, which releases there are."""
+        store = EngineStore(cache_dir)
+        self._offline, self._cache_dir = offline, cache_dir
+        cached = [Version(stored.manifest.version) for stored in store.list_stored()]
+        self.cached = sorted(one for one in cached if one not in UNUSABLE and not one.is_prerelease)
+        """The releases on this machine."""
+        listed = [] if offline else list_versions(store.cache_dir)
+        self.all = sorted({*self.cached, *(one for one in listed if one not in UNUSABLE and not one.is_prerelease)})
+        self._sweep = Sweep()
+
+    def __enter__(self) -> Releases:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._sweep.close()
+
+    def resolved(self, release: Version) -> ResolvedEngine:
+        """Return a release, fetched if it has to be. Raises EngineProvisionError."""
+        (found,) = resolve_engines(str(release), offline=self._offline, cache_dir=self._cache_dir)
+        return found
+
+    def engine(self, release: Version) -> Any:
+        """Return the engine of a release in the worker that they share. Raises EngineProvisionError."""
+        return self._sweep.engine(self.resolved(release))
+
+    def search(self, judge: Judge, wanted: Sequence[Version] = (), fetches: int = MOST_FETCHES) -> ReleaseReport:
+        """Return the outcomes that are needed to name the boundaries of a case."""
+        return search_releases(self.all, judge, cached=self.cached, wanted=wanted, fetches=fetches)
+
+
+def archive_judge(
+    releases: Releases,
+    archive: Path,
+    samples: Sequence[Sample],
+    *,
+    tolerance: Any,
+    output_names: Sequence[str] = (),
+    timeout: float = 60.0,
+) -> Judge:
+    """Return a judge that runs the same archive in each release."""
+
+    def judge(release: Version) -> Outcome:
+        engine = releases.engine(release)
+        names = output_names
+        return check_parity(engine, archive, samples, tolerance=tolerance, output_names=names, timeout=timeout)
+
+    return judge
+
+
+__all__ = ["Releases", "archive_judge"]

@@ -1,0 +1,132 @@
+"""The search for boundaries: releases on this machine are all tried, others by halves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from packaging.version import Version
+
+from t2n_core.check.outcome import Outcome
+from t2n_core.engine.provision.branches import branches
+from t2n_core.errors import EngineProvisionError
+from t2n_core.releases.boundaries import (
+    RIGHT,
+    Boundary,
+    Stretch,
+    boundaries_of,
+    ending_of,
+    stretches_of,
+)
+
+MOST_FETCHES: Final = 7
+"""Releases that a search fetches at most: 30 MB and 4 seconds each."""
+
+Judge = Callable[[Version], Outcome]
+"""Gives the outcome of the case in a release; raises EngineProvisionError for one that cannot be had."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseReport:
+    """The outcomes of one case in the releases that were tried."""
+
+    outcomes: Mapping[Version, Outcome]
+    releases: tuple[Version, ...]
+    """All that there are."""
+    fetched: tuple[Version, ...] = ()
+
+    @property
+    def endings(self) -> dict[Version, str]:
+        return {release: ending_of(outcome) for release, outcome in self.outcomes.items()}
+
+    @property
+    def boundaries(self) -> list[Boundary]:
+        return boundaries_of(self.endings, self.releases)
+
+    @property
+    def stretches(self) -> list[Stretch]:
+        return stretches_of(self.endings, self.releases)
+
+    @property
+    def right(self) -> list[Version]:
+        """Return the releases in which the case is right, oldest first."""
+        return sorted(release for release, ending in self.endings.items() if ending == RIGHT)
+
+    def nearest_right(self, release: Version) -> Version | None:
+        """Return the right release with the fewest others between it and this one, the newer of two."""
+        order = sorted({*self.releases, release})
+        place = order.index(release)
+        return min(self.right, key=lambda one: (abs(order.index(one) - place), -order.index(one)), default=None)
+
+    def describe(self) -> str:
+        """Return stretches and boundaries as text for a terminal."""
+        lines = [f"{len(self.outcomes)} of {len(self.releases)} releases of tract tried"]
+        if self.fetched:
+            lines[0] += f", {len(self.fetched)} of them fetched"
+        lines += [f"  {stretch.describe()}" for stretch in self.stretches]
+        found = self.boundaries
+        lines.append("boundaries:" if found else "no boundary: it ends alike in all of them")
+        lines += [f"  {boundary.describe()}" for boundary in found]
+        return "\n".join(lines)
+
+
+def search_releases(
+    releases: Sequence[Version],
+    judge: Judge,
+    *,
+    cached: Sequence[Version],
+    wanted: Sequence[Version] = (),
+    fetches: int = MOST_FETCHES,
+) -> ReleaseReport:
+    """Try the `cached` releases and the `wanted` ones, then halve between those that end differently.
+
+    Where no boundary shows, the ends of branches are fetched first, the newest and the oldest release before others. At
+    most `fetches` releases that
+    are not cached are tried beside the wanted ones; the newest boundaries come first.
+    """
+    outcomes: dict[Version, Outcome] = {}
+    failed: set[Version] = set()
+    fetched: list[Version] = []
+
+    def attempt(release: Version) -> None:
+        if release not in cached:
+            fetched.append(release)
+        try:
+            outcomes[release] = judge(release)
+        except EngineProvisionError:
+            failed.add(release)
+
+    for release in dict.fromkeys([*cached, *wanted]):
+        attempt(release)
+    left = fetches
+    while left > 0 and (following := _next(releases, outcomes, failed)) is not None:
+        attempt(following)
+        left -= 1
+    return ReleaseReport(outcomes, tuple(sorted(releases)), tuple(fetched))
+
+
+def _next(releases: Sequence[Version], outcomes: Mapping[Version, Outcome], failed: set[Version]) -> Version | None:
+    """Return the release to fetch next; None if nothing is left to learn by halves."""
+    endings = {release: ending_of(outcome) for release, outcome in outcomes.items()}
+    for middle in _middles(endings, releases, failed):
+        return middle
+    if boundaries_of(endings, releases):
+        return None
+    of_known = [branch for branch in branches(releases) if not endings.keys().isdisjoint(branch)]
+    ends = [max(releases), min(releases), *(end for branch in of_known for end in (branch[0], branch[-1]))]
+    return next((one for one in ends if one not in endings and one not in failed), None)
+
+
+def _middles(endings: Mapping[Version, str], releases: Sequence[Version], failed: set[Version]) -> Iterator[Version]:
+    """Yield the middle of each inexact boundary, that of the newest first."""
+    for boundary in reversed(boundaries_of(endings, releases)):
+        for branch in branches(releases):
+            if boundary.before in branch and boundary.after in branch:
+                between = branch[branch.index(boundary.before) + 1 : branch.index(boundary.after)]
+                usable = [one for one in between if one not in failed]
+                if usable:
+                    yield usable[len(usable) // 2]
+
+
+__all__ = ["MOST_FETCHES", "Judge", "ReleaseReport", "search_releases"]

@@ -1,0 +1,132 @@
+"""Archives are read back as they were written: text, weights of each type, and what other exporters write."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from t2n_core.errors import InputError
+from t2n_core.nnef.archive import write_archive
+from t2n_core.nnef.reading.archive import StoredTensor, read_archive, tensor_bytes, tensor_of
+from t2n_core.nnef.reading.document import Argument, Assignment, Expression, Name, renamed
+from t2n_core.nnef.reading.parser import read_text
+from t2n_core.nnef.spec import spec_for
+
+TEXT = """version 1.0;
+
+extension tract_registry tract_core;
+extension tract_symbol T;
+
+fragment twice(x: tensor<scalar>, by: scalar = 2.0) -> (y: tensor<scalar>)
+{
+  y = mul(x, by);
+}
+
+graph network(a, b) -> (o, last)
+{
+  a = external<scalar>(shape = [1, (T+1)/2, 3]);
+  b = tract_core_external(shape = [], datum_type = "i64");
+  w = variable<scalar>(shape = [1, 3], label = "net.w");
+  o = twice(add(a, -1.5e-3), by = 3.0);
+  (first, last) = topk_like(o, [w, b], scan = [("x", o, 0, -1)], keep = true); # a comment
+}
+"""
+
+
+def test_a_text_is_read() -> None:
+    read = read_text(TEXT)
+    assert (read.name, read.inputs, read.outputs) == ("network", ("a", "b"), ("o", "last"))
+    assert read.extensions == ("tract_registry tract_core", "tract_symbol T")
+    a, _, w, inner, twice, last = read.assignments
+    assert a.get("shape") == [1, Expression("( T + 1 ) / 2", (Name("T"),)), 3]
+    assert a.text() == "a = external<scalar>(shape = [1, (T+1)/2, 3])"
+    assert w.get("label") == "net.w"
+    assert inner == Assignment(("add_0",), "add", (Argument("", Name("a")), Argument("", -0.0015)))
+    assert twice.text() == "o = twice(add_0, by = 3.0)"
+    assert list(last.names()) == ["o", "w", "b", "o"]
+    assert last.results == ("first", "last")
+    assert last.get("keep") is True
+    fragment = read.fragments["twice"]
+    assert fragment.parameters == ("x", "by")
+    assert fragment.results == ("y",)
+    assert fragment.body is not None
+    assert fragment.body[0].text() == "y = mul(x, by)"
+
+
+def test_names_are_renamed_in_lists_and_expressions() -> None:
+    value = [Name("T"), (Name("x"), 1), Expression("( T + 1 )", (Name("T"),))]
+    assert renamed(value, {"T": "S", "x": "x"}.__getitem__) == [
+        "S",
+        ("x", 1),
+        Expression("( S + 1 )", (Name("S"),)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("graph n(x) -> (y) { y = relu(x) }", "line 1 of the graph: `;` is expected"),
+        ("graph n(x) -> (y)\n{\n y = relu(x, $);\n}", "line 3 of the graph"),
+        ("graph n(x) -> (y) { y = relu(", "ends too early"),
+        ("graph n(x) -> (y) { y = x + 1; }", "an expression that is no call"),
+        ("hello", "is expected, and 'hello' stands there"),
+    ],
+)
+def test_what_is_no_nnef_is_refused_with_its_line(text: str, words: str) -> None:
+    with pytest.raises(InputError) as error:
+        read_text(text)
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["folder", "archive.tar", "archive.tgz"])
+def test_an_archive_is_read_as_it_was_written(build, tmp_path: Path, name: str) -> None:
+    arrays = {
+        "net.f32": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "net.f16": np.full((2, 3), 0.5, np.float16),
+        "net.i64": np.array([[1, -2, 3], [4, 5, -6]]),
+        "net.bool": np.array([[True, False, True], [False, False, True]]),
+        "net.u8": np.array([[1, 2, 255], [0, 0, 7]], np.uint8),
+    }
+    x = build.input("x", (2, 3))
+    for label, array in arrays.items():
+        build.variable(label, array)
+    graph = build.outputs(build.op("add", "y", (2, 3), x=x, y=1.0))
+    path = write_archive(graph, tmp_path / name, spec=spec_for("tract", "0.23.9"))
+    read = read_archive(path)
+    assert read.document.outputs == ("y",)
+    assert read.tensors.keys() == arrays.keys()
+    for label, array in arrays.items():
+        found = read.tensors[label]
+        assert isinstance(found, np.ndarray)
+        assert found.dtype == array.dtype
+        np.testing.assert_array_equal(found, array)
+        assert tensor_of(tensor_bytes(found), label).shape == array.shape
+
+
+def test_items_without_a_numpy_form_are_kept_as_they_are() -> None:
+    data = tensor_bytes(np.zeros((2, 32), np.float32))
+    data = data[:48] + (0x54522040).to_bytes(4, "little") + data[52:]
+    found = tensor_of(data, "w.dat")
+    assert isinstance(found, StoredTensor)
+    assert found.shape == (2, 32)
+    assert tensor_bytes(found) == data
+
+
+@pytest.mark.parametrize("data", [b"", b"N\xef" + bytes(126), b"no" + bytes(200)])
+def test_a_damaged_tensor_is_refused(data: bytes, tmp_path: Path) -> None:
+    if data.startswith(b"N"):
+        data = tensor_bytes(np.zeros((2, 3), np.float32))[:-1]
+    with pytest.raises(InputError):
+        tensor_of(data, "w.dat")
+
+
+def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.tgz").write_bytes(b"nothing")
+    with tarfile.open(tmp_path / "empty.tar", "w"):
+        pass
+    for path in ("x.tgz", "empty.tar", "absent.tgz"):
+        with pytest.raises(InputError):
+            read_archive(tmp_path / path)

@@ -1,0 +1,82 @@
+"""The parts of a reducer that need no engine: failures alike, differences, delta debugging, arguments by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from t2n_core.engine.protocol import EngineReply
+from t2n_core.nnef.reading.document import Argument, Assignment, Expression, Name
+from t2n_core.nnef.reading.parser import read_text
+from t2n_core.reduce.binding import Signatures
+from t2n_core.reduce.failure import Failure, difference, failure_of
+from t2n_core.reduce.passes.cuts import with_sizes
+from t2n_core.reduce.reduction import minimised
+
+PANIC = "thread '<unnamed>' panicked at /root/.cargo/tract/core/src/ops/{file}.rs:{line}:9: index {n} out of bounds"
+
+
+def test_panics_at_one_line_are_alike() -> None:
+    replies = [EngineReply("crash", "run", PANIC.format(file="slice", line=71, n=n)) for n in (3, 12)]
+    assert failure_of(replies[0]) == failure_of(replies[1]) == Failure("crash", "run", "ops/slice.rs:71")
+    assert failure_of(EngineReply("crash", "run", PANIC.format(file="slice", line=72, n=3))) != failure_of(replies[0])
+
+
+def test_an_old_panic_is_read() -> None:
+    reply = EngineReply("crash", "run", "thread 'main' panicked at 'bad: [1, 2]', core/src/array.rs:27:5")
+    assert failure_of(reply) == Failure("crash", "run", "array.rs:27")
+
+
+def test_errors_are_alike_whatever_names_numbers_and_shapes_are() -> None:
+    one = EngineReply("error", "load", 'building\nwiring node "v98" #12: Condition failed: `a < b` (12 vs [3, 4])')
+    two = EngineReply("error", "load", 'building\nwiring node "o" #1: Condition failed: `x < y` (7 vs [1])')
+    assert failure_of(one) == failure_of(two)
+    assert failure_of(EngineReply("error", "run", one.message)) != failure_of(one)
+
+
+@pytest.mark.parametrize(
+    ("want", "got", "error"),
+    [
+        ([1.0, 2.0], [1.0, 2.2], 0.1),
+        ([1.0, 2.0], [1.0, float("nan")], float("inf")),
+        ([1.0, float("inf")], [3.0, 4.0], 0.0),
+        ([], [], 0.0),
+        ([1.0, 2.0], [1.0], float("inf")),
+        ([True, False], [True, True], float("inf")),
+        ([True, False], [True, False], 0.0),
+        ([5, 10], [5, 9], 0.1),
+    ],
+)
+def test_the_difference_is_a_share_of_the_largest_number(want: list[float], got: list[float], error: float) -> None:
+    assert difference(np.array(want), np.array(got)) == pytest.approx(error)
+
+
+def test_delta_debugging_leaves_what_is_needed_together() -> None:
+    tried = []
+
+    def attempt(names: list[str]) -> bool:
+        tried.append(names)
+        return {"b", "g"} <= set(names)
+
+    assert minimised(list("abcdefghij"), attempt) == ["b", "g"]
+    assert len(tried) < 40
+
+
+def test_arguments_get_their_names_and_are_written_by_place() -> None:
+    signatures = Signatures.of("tract", "0.21.13")
+    given = read_text("graph g(x, w) -> (y) { y = conv(x, w, 0.0, stride = [2]); }").assignments[0]
+    bound = signatures.bound(given)
+    assert [one.name for one in bound.arguments] == ["input", "filter", "bias", "stride"]
+    assert signatures.positional(bound) == given
+    without = Assignment(("y",), "conv", tuple(one for one in bound.arguments if one.name != "filter"))
+    assert signatures.positional(without).text() == "y = conv(x, bias = 0.0, stride = [2])"
+    assert "lacks filter" in signatures.problem(without)
+    assert not signatures.problem(bound)
+
+
+def test_numbers_take_the_place_of_sizes() -> None:
+    half = Expression("( T + 1 ) / 2", (Name("T"),))
+    assert with_sizes([half, Name("T"), Name("x"), 3], {"T": 8}) == [4, 8, "x", 3]
+    other = Expression("S * T", (Name("S"), Name("T")))
+    assert with_sizes([other], {"T": 8}) == [other]
+    assert with_sizes(Argument("a", 1).value, {}) == 1

@@ -161,11 +161,20 @@ def _validated(given: Mapping[str, Any], marker: str = MARKER, further: Iterable
         judged_by=_judged_by(given),
         timeout=_timeout(given.get("timeout")),
         check=_switch("check", given.get("check", True)),
-        export=ExportOptions.of(
+        export=_export_options(
             {of_export[n].name: _checked(n, v, of_export[n]) for n, v in given.items() if n in of_export}
         ),
         target_options={name: given[name] for name in of_targets},
     )
+
+
+def _export_options(given: Mapping[str, Any]) -> ExportOptions:
+    from t2n_core.errors import InputError
+
+    try:
+        return ExportOptions.of(given)
+    except InputError as exc:
+        raise MarkerError(exc.message) from None
 
 
 def _checked(name: str, value: Any, option: Field[Any]) -> Any:
@@ -303,15 +312,18 @@ def _rewriters(value: Any) -> tuple[Any, ...]:
 
 
 def _inputs(value: Any) -> Any:
-    """Return a list as a tuple, and a strategy of hypothesis unchanged."""
+    """Return a list as a tuple, and a strategy of hypothesis or a function unchanged."""
     if value is None:
         return ()
     from t2n_core.check.sampling.hypothesis_inputs import is_strategy
 
-    if is_strategy(value):
+    if is_strategy(value) or callable(value):
         return value
     if not isinstance(value, list | tuple):
-        raise MarkerError("inputs is a list of input sets, each as the test returns it, or a strategy of hypothesis")
+        raise MarkerError(
+            "inputs is a list of input sets, each as the test returns it, a strategy of hypothesis, or a function of "
+            "the sizes"
+        )
     return tuple(value)
 
 

@@ -51,13 +51,28 @@ def new_export(
     """Return the export of a model with the options of a test; a khronos graph has fixed sizes."""
     of_target: dict[str, Any] = {"rewriters": rewriters}
     if target == "khronos":
-        of_target["dynamic_axes"] = None
-    return load_converter().model_export(
+        of_target |= {"dynamic_axes": None, "sizes": None}
+    export = load_converter().model_export(
         model,
         args,
         kwargs,
         **replace(options.export, **of_target).arguments(),
     )
+    if target == "khronos" and callable(options.export.extra_inputs) and options.export.dynamic_axes is not None:
+        _keep_sizes(export, options.export.dynamic_axes)
+    return export
+
+
+def _keep_sizes(export: ModelExport, dynamic_axes: Any) -> None:
+    """Give the user's function of the sizes those of the example, which a capture with fixed sizes has not by name."""
+    from t2n_core.torch_graph.sizes.declared_axes import example_sizes
+
+    function = export.input_function
+    if function is None:  # a strategy
+        return
+    shapes = {name: tuple(t.shape) for name, t in zip(export.inputs.names, export.inputs.tensors, strict=True)}
+    sizes = example_sizes(dynamic_axes, shapes)
+    export.input_function = lambda _: function(dict(sizes))
 
 
 def target_of(engine: SelectedEngine, options: CaseOptions, **further: Any) -> Any:

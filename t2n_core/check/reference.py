@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from t2n_core.check.samples import Sample
+from t2n_core.check.sampling.input_function import InputFunction
 from t2n_core.check.sampling.sampler import Sampler
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.op.compression import DequantisedSource
@@ -32,6 +33,10 @@ class Reference:
     kwargs: Mapping[str, Any] | None
     times: dict[str, float]
     """Takes the seconds of the model's runs."""
+    function: Callable[[Mapping[str, int]], Any] | None = None
+    """Makes inputs for given sizes, in place of random ones."""
+    sizes: Sequence[Any] = (...,)
+    """Sizes to check at besides the example's; an ellipsis stands for the chosen ones."""
     _samples: dict[tuple[str, frozenset[str]], list[Sample]] = field(default_factory=dict, repr=False)
     _samplers: dict[frozenset[str], Sampler] = field(default_factory=dict, repr=False)
 
@@ -43,11 +48,11 @@ class Reference:
         held = self.captured.range if held is None else held
         key = (str(held), compressed)
         if key not in self._samples:
-            graph, names = self.captured.graph, self.inputs.names
-            extra = [bind_inputs(self.source, more, self.kwargs, names) for more in self.extra_inputs()]
+            graph = self.captured.graph
+            extra = [self._bound(more) for more in self.extra_inputs()]
             dims = [*(d for value in graph.data_nodes for d in value.shape), *graph.bounds()]
             with without_rewrites(), timed(self.times, "reference"):
-                self._samples[key] = self._sampler(compressed).samples(extra, held, dims)
+                self._samples[key] = self._sampler(compressed).samples(extra, held, dims, self.sizes)
         return self._samples[key]
 
     def sample_at(self, sizes: Mapping[str, int], compressed: frozenset[str] = _NONE) -> Sample:
@@ -67,8 +72,12 @@ class Reference:
         if compressed not in self._samplers:
             model = DequantisedSource(self.source, compressed) if compressed else self.source
             shapes = [value.shape for value in self.captured.graph.inputs]
-            self._samplers[compressed] = Sampler(model, self.inputs, shapes, self.captured.symbols)
+            function = None if self.function is None else InputFunction(self.function, self._bound)
+            self._samplers[compressed] = Sampler(model, self.inputs, shapes, self.captured.symbols, function)
         return self._samplers[compressed]
+
+    def _bound(self, given: Any) -> ModelInputs:
+        return bind_inputs(self.source, given, self.kwargs, self.inputs.names)
 
     @property
     def has_samples(self) -> bool:

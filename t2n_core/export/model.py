@@ -70,6 +70,12 @@ class ModelExport:
         self.dynamic_axes = self.options.dynamic_axes
         """Dynamic axes of the options, else of the first target that has some."""
         self.extra_inputs = self.options.extra_inputs
+        self.input_function = (
+            None if is_strategy(self.extra_inputs) or not callable(self.extra_inputs) else self.extra_inputs
+        )
+        """The function of `extra_inputs` that makes inputs for given sizes."""
+        if self.input_function is not None:
+            self.extra_inputs = ()
         if is_strategy(self.extra_inputs):
             self.extra_inputs = draw_inputs(self.extra_inputs)
         self.times: dict[str, float] = {}
@@ -112,7 +118,16 @@ class ModelExport:
         """Return what PyTorch computes for a capture, one value for each."""
         known = next((one for one in self._references if one.captured is captured), None)
         if known is None:
-            known = Reference(self.source, self.inputs, captured, lambda: self.extra_inputs, self.kwargs, self.times)
+            known = Reference(
+                self.source,
+                self.inputs,
+                captured,
+                lambda: self.extra_inputs,
+                self.kwargs,
+                self.times,
+                self.input_function,
+                (...,) if self.options.sizes is None else self.options.sizes,
+            )
             self._references.append(known)
         return known
 

@@ -57,8 +57,15 @@ class ExportOptions:
     extra_inputs: Any = field(
         default=(),
         metadata=_about(
-            "further arguments that the same archive is checked with; or a strategy of hypothesis, which draws ten",
+            "further arguments that the same archive is checked with; a strategy of hypothesis, which draws ten; or a "
+            "function of the sizes, whose inputs take the place of random ones",
             marker="inputs",
+        ),
+    )
+    sizes: Sequence[Any] | None = field(
+        default=None,
+        metadata=_about(
+            'sizes to check at besides the example\'s, as [{"T": 7}]; with ... in the list also those that are chosen'
         ),
     )
     rewriters: Sequence[Any] = field(default=(), metadata=_about("functions that adapt the model while it is exported"))
@@ -98,6 +105,7 @@ class ExportOptions:
             value, known = getattr(self, option.name), choices_of(option)
             if known and value not in known:
                 raise InputError(f"{option.name}={value!r} is none of {', '.join(known)}")
+        _check_sizes(self.sizes)
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ExportOptions:
@@ -113,6 +121,21 @@ class ExportOptions:
     def arguments(self) -> dict[str, Any]:
         """Return the options by name, as a ModelExport takes them."""
         return {option.name: getattr(self, option.name) for option in fields(self)}
+
+
+def _check_sizes(sizes: Any) -> None:
+    """Raise InputError for what is no list of sizes by name."""
+    wanted = 'a list of sizes by name, as [{"T": 7}, ...]'
+    if sizes is None:
+        return
+    if isinstance(sizes, str | bytes | Mapping) or not isinstance(sizes, Sequence):
+        raise InputError(f"sizes={sizes!r} is not {wanted}")
+    for one in sizes:
+        if one is ...:
+            continue
+        numbers = one.values() if isinstance(one, Mapping) else [None]
+        if not one or not all(isinstance(size, int) and not isinstance(size, bool) and size >= 0 for size in numbers):
+            raise InputError(f"sizes: {one!r} is not {wanted}")
 
 
 def help_of(option: Field[Any]) -> str:

@@ -15,6 +15,7 @@ import torch
 from t2n_core.check.level import DEFAULT_LEVEL
 from t2n_core.check.samples import Array, Sample, size_assignments
 from t2n_core.check.sampling.draws import Draws, Manner
+from t2n_core.check.sampling.input_function import InputFunction
 from t2n_core.check.sampling.movement import movements
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.dims import Dim, Shape, evaluate
@@ -49,9 +50,18 @@ class Sampler:
     """Makes samples of one model, each the same in every session."""
 
     def __init__(
-        self, model: Runnable, inputs: ModelInputs, shapes: Sequence[Shape], symbols: Mapping[str, int]
+        self,
+        model: Runnable,
+        inputs: ModelInputs,
+        shapes: Sequence[Shape],
+        symbols: Mapping[str, int],
+        function: InputFunction | None = None,
     ) -> None:
-        """Take a model with its example call, the symbolic shapes of its inputs, and the example's sizes."""
+        """Take a model with its example call, the symbolic shapes of its inputs, and the example's sizes.
+
+        A `function` makes the inputs that else are drawn.
+        """
+        self._function = function
         self._model, self._inputs, self._shapes, self._symbols = model, inputs, shapes, dict(symbols)
         self._draws = Draws([_array(tensor) for tensor in inputs.tensors], self._runs)
 
@@ -61,17 +71,26 @@ class Sampler:
         return self._sample(self._inputs, self._inputs.tensors, self._symbols, "example")
 
     def samples(
-        self, given: Sequence[ModelInputs] = (), held: SizeRange | None = None, dims: Iterable[Dim] = ()
+        self,
+        given: Sequence[ModelInputs] = (),
+        held: SizeRange | None = None,
+        dims: Iterable[Dim] = (),
+        sizes: Sequence[Any] = (...,),
     ) -> list[Sample]:
         """Return the example, the given calls, inputs of the example's sizes, and inputs of other sizes.
 
         A size at which the model itself cannot run is not one of its sizes; the next larger one takes its place. `held`
-        are the sizes that the graph holds for, `dims` sizes that it computes, whose edges are tried. Raises InputError
-        if the model cannot run on its own example.
+        are the sizes that the graph holds for, `dims` sizes that it computes, whose edges are tried. `sizes` are those
+        to check at besides the example's, where an ellipsis stands for the chosen ones.
+
+        Raises InputError if the model cannot run on its own example, or at one of `sizes`.
         """
         known = [self.example, *(self._given(index, one, held) for index, one in enumerate(given))]
         known += self._further(known)
-        resized = self._resized(held, dims)
+        resized = self._at_wanted([one for one in sizes if one is not ...], held)
+        if ... in sizes:
+            seen = [sample.sizes for sample in resized]
+            resized += [sample for sample in self._resized(held, dims) if sample.sizes not in seen]
         if resized and _unmoved([*known, *resized]):  # at the example's sizes too little is left to move
             twin = self._drawn(dict(resized[-1].sizes), _MANNERS, turn=1)
             resized += [] if isinstance(twin, InputError) else [twin]
@@ -89,13 +108,27 @@ class Sampler:
         extents = [[evaluate(d, sizes) for d in shape] for shape in self._shapes]
         if any(extent < 0 for shape in extents for extent in shape) or sum(map(math.prod, extents)) > _HUGE:
             return None
-        return tuple(np.ascontiguousarray(a).reshape(a.shape) for a in self._arrays(sizes, Manner.ALIKE))
+        arrays = self._random(sizes, Manner.ALIKE, 0)
+        return tuple(np.ascontiguousarray(a).reshape(a.shape) for a in arrays)
 
     def _given(self, index: int, call: ModelInputs, held: SizeRange | None) -> Sample:
         sizes = sizes_of(self._shapes, call.tensors)
         if held is not None and sizes.keys() >= held.bounds.keys() and not held.holds(sizes):
             raise InputError(f"inputs[{index}] has {ranges_text([sizes])}, outside of the range {held}")
         return self._sample(call, call.tensors, sizes, f"inputs[{index}]")
+
+    def _at_wanted(self, wanted: Sequence[Mapping[str, int]], held: SizeRange | None) -> list[Sample]:
+        """Return a sample at each of these sizes; a symbol that is not named is as in the example."""
+        found = []
+        for one in wanted:
+            if unknown := sorted(set(one) - set(self._symbols)):
+                known = ", ".join(self._symbols) or "none"
+                raise InputError(f"sizes: there is no dynamic axis {', '.join(unknown)}; there are {known}")
+            sizes = {**self._symbols, **one}
+            if held is not None and not held.holds(sizes):
+                raise InputError(f"sizes: {ranges_text([sizes])} is outside of the range {held}")
+            found.append(self.at(sizes))
+        return found
 
     def _further(self, known: Sequence[Sample]) -> list[Sample]:
         """Return samples of the example's sizes, drawn apart from it, with which as many outputs move as can be.
@@ -107,7 +140,9 @@ class Sampler:
         if len(still) < len(self.example.expected):
             return []
         for turn, manners in enumerate((_MANNERS, *((manner,) for manner in _BOLDER))):
-            is_wanted = not found or (manners == (Manner.SIGNED,) and self._draws.has_one_sign)
+            is_wanted = not found or (
+                manners == (Manner.SIGNED,) and self._function is None and self._draws.has_one_sign
+            )
             if not is_wanted and not still:
                 continue
             drawn = self._drawn(self._symbols, manners, turn)
@@ -145,6 +180,8 @@ class Sampler:
         tried: list[list[Array]] = []
         for manner in manners:
             arrays = self._arrays(sizes, manner, turn)
+            if arrays is None:
+                return InputError(f"the function of `inputs` has none at {ranges_text([sizes])}")
             if any(_equal(arrays, earlier) for earlier in tried):
                 continue
             tried.append(arrays)
@@ -158,7 +195,13 @@ class Sampler:
                 break
         return found if found is not None else problem or InputError("there is nothing to draw")
 
-    def _arrays(self, sizes: Mapping[str, int], manner: Manner, turn: int = 0) -> list[Array]:
+    def _arrays(self, sizes: Mapping[str, int], manner: Manner, turn: int = 0) -> list[Array] | None:
+        """Return inputs of these sizes; None if the user's function has none."""
+        if self._function is not None:
+            return self._function.arrays(sizes, (turn, manner.value), self._shapes, self._inputs)
+        return self._random(sizes, manner, turn)
+
+    def _random(self, sizes: Mapping[str, int], manner: Manner, turn: int) -> list[Array]:
         digest = hashlib.sha256(repr((sorted(sizes.items()), turn)).encode()).digest()
         rng = np.random.default_rng(int.from_bytes(digest[:8], "little"))
         return self._draws.draw([tuple(evaluate(d, sizes) for d in shape) for shape in self._shapes], rng, manner)

@@ -102,6 +102,15 @@ def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]])
     return DeclaredAxes(axes, _range_of(axes, explicit, found), frozenset(explicit), frozenset(kept))
 
 
+def example_sizes(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """Return the sizes of inputs with these shapes, by the symbols of their declared axes. Raises like normalise."""
+    axes = normalise(declared, shapes).axes
+    found = {
+        size.name: size.symbol_at(shapes[name][axis]) for name, sizes in axes.items() for axis, size in sizes.items()
+    }
+    return {name: size for name, size in found.items() if size is not None}
+
+
 def _pairs(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int, Any]]:
     """Yield input, axis from 0 on, and what is declared of it; "" for nothing."""
     for name, axes in (declared or {}).items():
@@ -165,4 +174,4 @@ def _range_of(
     return SizeRange(dict(sorted(bounds.items())))
 
 
-__all__ = ["AxisSize", "DeclaredAxes", "DynamicAxes", "SizeFrom", "normalise"]
+__all__ = ["AxisSize", "DeclaredAxes", "DynamicAxes", "SizeFrom", "example_sizes", "normalise"]

@@ -25,7 +25,6 @@ from pytest_t2n.run.check import check_result
 from pytest_t2n.run.converter import is_export, new_export, target_of
 from pytest_t2n.run.export_summary import ExportSummary, summarise
 from pytest_t2n.run.generation import (
-    WHAT_TO_RETURN,
     checked,
     decoder_of,
     model_and_prompt,
@@ -33,6 +32,7 @@ from pytest_t2n.run.generation import (
     prompts_of,
     to_folder,
 )
+from pytest_t2n.run.requests import TO_CHECK, TO_RETURN, TO_RETURN_GENERATING
 from t2n_core.errors import T2NError
 
 if TYPE_CHECKING:
@@ -41,16 +41,6 @@ if TYPE_CHECKING:
     from t2n_core.check.outcome import Outcome
     from t2n_core.export.model import ModelExport
     from t2n_core.export.result import ExportResult
-
-_WHAT_TO_RETURN = (
-    "a test marked nnef_export returns (model, inputs), where inputs are a tuple of tensors, a dict of name to tensor, "
-    "or one tensor; or it takes the fixture `nnef_export` and calls it"
-)
-
-_WHAT_TO_CHECK = (
-    "call `assert_parity()` of what `nnef_export(model, inputs)` gives, or say @pytest.mark.nnef_export(check=False) "
-    "if the test is about the export alone"
-)
 
 _GRAVITY = {"mismatch": 0, "crash": 1, "timeout": 2, "oom": 3, "error": 4}
 """Order of failures: the worst of a test is its outcome, and wrong numbers, which nobody notices, come first."""
@@ -160,7 +150,7 @@ class CellRun:
         """Return the export of what a test returned, with its prompts; or the error of the export."""
         model, prompt = model_and_prompt(returned)
         if model is None or inspect.iscoroutine(model) or isinstance(model, tuple | list):
-            pytest.fail(f"this test returned {_summary(returned)}: {WHAT_TO_RETURN}", pytrace=False)
+            pytest.fail(f"this test returned {_summary(returned)}: {TO_RETURN_GENERATING}", pytrace=False)
         try:
             rewriters = rewriters_of(self.item, options.export.rewriters)
             return new_generating(model, prompt, options, generate, rewriters), prompts_of(prompt, generate)
@@ -242,7 +232,7 @@ class CellRun:
 
         stage = Stage.COMPARE if self.exports else Stage.SETUP
         message = f"this test {'exported a model' if self.exports else 'exported nothing'} and checked nothing"
-        error = ErrorInfo.of(stage, "NotCheckedError", message, hint=_WHAT_TO_CHECK)
+        error = ErrorInfo.of(stage, "NotCheckedError", message, hint=TO_CHECK)
         outcome = Outcome(Status.ERROR, stage, engine=self.cell.engine.title, error=error)
         self.add(outcome)
         pytest.fail(outcome.describe(), pytrace=False)
@@ -278,12 +268,12 @@ class CellRun:
     def _capture(self, returned: Any, options: CaseOptions) -> ModelExport:
         if inspect.iscoroutine(returned):
             returned.close()
-            pytest.fail(f"this test is async: {_WHAT_TO_RETURN}", pytrace=False)
+            pytest.fail(f"this test is async: {TO_RETURN}", pytrace=False)
         if not isinstance(returned, tuple | list) or len(returned) != 2:
-            pytest.fail(f"this test returned {_summary(returned)}: {_WHAT_TO_RETURN}", pytrace=False)
+            pytest.fail(f"this test returned {_summary(returned)}: {TO_RETURN}", pytrace=False)
         model, inputs = returned
         if inputs is None or isinstance(inputs, str | bytes):
-            pytest.fail(f"the inputs of this test are {_summary(inputs)}: {_WHAT_TO_RETURN}", pytrace=False)
+            pytest.fail(f"the inputs of this test are {_summary(inputs)}: {TO_RETURN}", pytrace=False)
         return self._new_export(model, inputs, None, options)
 
     def _new_export(self, model: Any, args: Any, kwargs: Mapping[str, Any] | None, options: CaseOptions) -> ModelExport:

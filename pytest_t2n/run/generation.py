@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 
     Generating = ExportResult | GenerativeResult
 
-WHAT_TO_RETURN = (
-    "a test marked nnef_generate returns (model, prompt), where prompt is a tensor of tokens [batch, number] or the "
-    "arguments of `generate` by name; or the model alone"
-)
-
 
 def model_and_prompt(returned: Any) -> tuple[Any, Any]:
     """Return the two things that a test returns; the prompt is None if there is none."""
@@ -97,4 +92,4 @@ def _first_wrong(result: Generating, prompts: Any, steps: int, level: Any, timeo
         return f"no first wrong node: {exc}"
 
 
-__all__ = ["WHAT_TO_RETURN", "checked", "decoder_of", "model_and_prompt", "new_generating", "prompts_of", "to_folder"]
+__all__ = ["checked", "decoder_of", "model_and_prompt", "new_generating", "prompts_of", "to_folder"]

@@ -1,4 +1,4 @@
-"""What lies beside the archives of a generating model, for runners: a manifest, the configuration, test vectors."""
+"""The files beside the archives of a generating model, for runners: a manifest, the configuration, test vectors."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def _keys(rows: Dim, columns: Dim) -> Iterator[Line]:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What is shown of a tensor at one place for each query, up to the last one."""
+    """A fact about a tensor at one place for each query, up to the last one."""
 
     last: Dim
 

@@ -1,0 +1,20 @@
+"""The words that ask a marked test for what it lacks."""
+
+from __future__ import annotations
+
+TO_RETURN = (
+    "a test marked nnef_export returns (model, inputs), where inputs are a tuple of tensors, a dict of name to tensor, "
+    "or one tensor; or it takes the fixture `nnef_export` and calls it"
+)
+
+TO_CHECK = (
+    "call `assert_parity()` of what `nnef_export(model, inputs)` gives, or say @pytest.mark.nnef_export(check=False) "
+    "if the test is about the export alone"
+)
+
+TO_RETURN_GENERATING = (
+    "a test marked nnef_generate returns (model, prompt), where prompt is a tensor of tokens [batch, number] or the "
+    "arguments of `generate` by name; or the model alone"
+)
+
+__all__ = ["TO_CHECK", "TO_RETURN", "TO_RETURN_GENERATING"]

@@ -2,8 +2,8 @@
 
 - `python` blocks are one program, in the order of the page, in a file called as `title=` of the first one says. A block
   with another title is a file of its own, and so is a `toml` block with a title.
-- `sh` blocks are run line by line behind the program. A line that ends with `# fails` must fail. A block whose first
-  line is `# not run by a test: REASON` is not run.
+- `sh` blocks are run line by line behind the program. A line that ends with `# fails` must fail.
+- A block of either kind whose first line is `# not run by a test: REASON` is not run.
 - `text` blocks are output: each of their lines must be printed by what the page runs. `…` stands for anything. What a
   `log` block shows is not run here.
 """
@@ -59,22 +59,28 @@ class Page:
         return [block for block in self.blocks if block.language == language]
 
     @property
+    def run_python(self) -> list[Block]:
+        """The blocks of Python that are run."""
+        return [block for block in self.of("python") if NOT_RUN.match(block.text) is None]
+
+    @property
     def program_name(self) -> str:
         """The file name of the page's program."""
-        blocks = self.of("python")
+        blocks = self.run_python
         return blocks[0].title or f"{self.path.stem.replace('-', '_').lower()}.py"
 
     @property
     def program(self) -> str:
         """The text of the page's program."""
-        return "\n".join(block.text for block in self.of("python") if block.title in ("", self.program_name))
+        own = [block for block in self.run_python if block.title in ("", self.program_name)]
+        return "\n".join(block.text for block in own)
 
     @property
     def files(self) -> dict[str, str]:
         """Every file that the page describes, the program among them."""
         titled = [block for block in self.blocks if block.language in ("python", "toml") and block.title]
         found = {block.title: block.text for block in titled}
-        return found | ({self.program_name: self.program} if self.of("python") else {})
+        return found | ({self.program_name: self.program} if self.run_python else {})
 
     @property
     def commands(self) -> list[tuple[str, bool]]:

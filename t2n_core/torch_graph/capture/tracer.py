@@ -386,12 +386,9 @@ def _user_fakes(program: torch.export.ExportedProgram) -> list[torch.Tensor]:
 
 
 def _mutates(program: torch.export.ExportedProgram) -> bool:
-    """Return whether an operator writes into its argument: only then is functionalisation worth a second trace."""
-    return any(
-        isinstance(n.target, torch._ops.OpOverload) and n.target._schema.is_mutable
-        for n in program.graph.nodes
-        if n.op == "call_function"
-    )
+    """Return whether an operator writes numbers into its argument: only then is a second trace worth its time."""
+    called = (n.target for n in program.graph.nodes if isinstance(n.target, torch._ops.OpOverload))
+    return any(op._schema.is_mutable and op is not torch.ops.aten.detach_.default for op in called)
 
 
 __all__ = ["CapturedModel", "ModelInputs", "TorchModuleTracer", "bind_inputs"]

@@ -105,7 +105,7 @@ class NodeReader:
         return self.table.dim(argument) if isinstance(argument, torch.SymInt) else argument
 
 
-_SAME = frozenset({"aten::detach", "aten::alias", "aten::lift_fresh_copy"})
+_SAME = frozenset({"aten::detach", "aten::detach_", "aten::alias", "aten::lift_fresh_copy"})
 _COPIES = frozenset({"aten::clone", "aten::contiguous"})
 _DROPOUTS = frozenset(f"aten::{name}dropout" for name in ("", "feature_", "alpha_", "feature_alpha_"))
 

@@ -10,6 +10,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental import proxy_tensor
 
+from t2n_core import ModelExport
 from t2n_core.torch_graph.capture.cost import cheaper_capture
 
 
@@ -69,3 +70,15 @@ def test_no_memory_format_is_asked_for() -> None:
         captured()
     assert asked
     assert not any(asked)
+
+
+def test_a_tensor_that_is_made_in_python_costs_no_second_trace() -> None:
+    """PyTorch writes `detach_` after it, as in the first layer of an empty cache."""
+
+    class WithEmpty(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.cat([torch.tensor([]), x]) * torch.tensor([1.0, 2.0])
+
+    with patch.object(torch.export.ExportedProgram, "run_decompositions", side_effect=AssertionError):
+        graph = ModelExport(WithEmpty(), torch.randn(3, 2)).captured.graph
+    assert [op.kind for op in graph.op_nodes] == ["aten::cat", "aten::mul.Tensor"]

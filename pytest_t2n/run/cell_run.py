@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_t2n.collect.generating import STEPS, GenerateOptions
+from pytest_t2n.collect.generating import GenerateOptions
 from pytest_t2n.collect.judging import judgement_of
 from pytest_t2n.collect.markers import CaseOptions, marks_of, read_marks, with_judgement
 from pytest_t2n.collect.rewriters import rewriters_of
@@ -22,6 +22,7 @@ from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import Cell
 from pytest_t2n.run.cache import ExportCache
 from pytest_t2n.run.check import check_result
+from pytest_t2n.run.checked_export import CheckedExport
 from pytest_t2n.run.converter import is_export, new_export, target_of
 from pytest_t2n.run.export_summary import ExportSummary, summarise
 from pytest_t2n.run.generation import (
@@ -304,69 +305,6 @@ class CellRun:
         return export.to(target_of(self.cell.engine, options), path)
 
 
-class CheckedExport:
-    """An `ExportResult` whose checks end in the matrix; every other attribute is the result's own."""
-
-    def __init__(self, run: CellRun, result: ExportResult, options: CaseOptions) -> None:
-        self._run, self._result, self._options = run, result, options
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._result, name)
-
-    def check_parity(
-        self, tolerance: Any = None, *, timeout: float | None = None, note: bool = True, **judged_by: Any
-    ) -> Outcome:
-        """Compare in the engine of this test; never raises for what the engine does or computes.
-
-        `tolerance`, `atol`, `rtol`, `metric`, `bound` and `timeout` are those of the marker, whose place they take.
-        Without `note` the outcome does not stand in the matrix unless it is handed to `note`.
-
-        Raises:
-            MarkerError: an unknown argument, or a wrong value.
-        """
-        __tracebackhide__ = True
-        given = {"tolerance": tolerance, "timeout": timeout, **judged_by}
-        outcome = self._run.check(self._result, with_judgement(self._options, given))
-        return self.note(outcome) if note else outcome
-
-    def assert_parity(self, tolerance: Any = None, *, timeout: float | None = None, **judged_by: Any) -> Outcome:
-        """Do as `check_parity`, and raise for a failure.
-
-        Raises:
-            T2NError: the check failed; ParityError for other numbers.
-        """
-        __tracebackhide__ = True
-        return self.check_parity(tolerance, timeout=timeout, **judged_by).raise_for_failure()
-
-    def check_generation(
-        self, prompts: Any = None, steps: int = STEPS, tolerance: Any = None, *, timeout: float | None = None
-    ) -> GenerationOutcome:
-        """Generate tokens in the engine of this test, and compare them with PyTorch's, as `nnef_generate` does.
-
-        The arguments are those of that marker. Raises InputError for prompts that the model cannot take.
-        """
-        options = with_judgement(self._options, {"tolerance": tolerance}, timeout)
-        found = self._run.generation(self._result, options, GenerateOptions(steps, prompts))
-        self.note(found.outcome)
-        return found
-
-    def assert_generation(
-        self, prompts: Any = None, steps: int = STEPS, tolerance: Any = None, *, timeout: float | None = None
-    ) -> GenerationOutcome:
-        """Do as `check_generation`, and raise for a failure.
-
-        Raises:
-            T2NError: the check failed; ParityError for other tokens or logits.
-        """
-        __tracebackhide__ = True
-        return self.check_generation(prompts, steps, tolerance, timeout=timeout).raise_for_failure()
-
-    def note(self, outcome: Outcome) -> Outcome:
-        """Note the outcome of another check of this archive, so that it stands in the matrix, and return it."""
-        self._run.add(outcome, getattr(self._result, "export", None), self._result.archive)
-        return outcome
-
-
 def decisive(outcomes: Sequence[Outcome]) -> Outcome | None:
     """Return the outcome that stands for all checks of a cell, a weak pass before others; None if there is none."""
     failures = [outcome for outcome in outcomes if not outcome.passed]
@@ -405,4 +343,4 @@ def _summary(value: Any) -> str:
     return "nothing" if value is None else f"a {type(value).__name__}"
 
 
-__all__ = ["CellRun", "CheckedExport", "decisive"]
+__all__ = ["CellRun", "decisive"]

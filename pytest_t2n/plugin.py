@@ -30,6 +30,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser)
 
 
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    from pytest_t2n.config import hookspec
+
+    pluginmanager.add_hookspecs(hookspec)
+
+
 def _marker_lines(config: pytest.Config) -> tuple[str, ...]:
     """Return the markers with their arguments where they are asked for; they are read from the options of an export."""
     if not config.getoption("markers", False):

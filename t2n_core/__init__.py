@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from t2n_core.check.tolerance import TractCheckTolerance
     from t2n_core.errors import T2NError
+    from t2n_core.export.assertion import assert_nnef_parity
     from t2n_core.export.entry import export_model_to_nnef
     from t2n_core.export.model import ModelExport
     from t2n_core.export.result import ExportResult
@@ -25,6 +26,7 @@ _HOMES = {
     "TractCheckTolerance": "t2n_core.check.tolerance",
     "TractFeatureFlag": "t2n_core.inference_target",
     "TractNNEF": "t2n_core.inference_target",
+    "assert_nnef_parity": "t2n_core.export.assertion",
     "export_model_to_nnef": "t2n_core.export.entry",
 }
 
@@ -40,6 +42,7 @@ __all__ = [
     "TractCheckTolerance",
     "TractFeatureFlag",
     "TractNNEF",
+    "assert_nnef_parity",
     "export_model_to_nnef",
 ]
 

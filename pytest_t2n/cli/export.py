@@ -37,6 +37,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, help="a .tgz, a .tar or a folder")
     target = parser.add_mutually_exclusive_group()
     target.add_argument("--tract", default="latest", metavar="VERSION", help="one version: 0.23, 0.23.9, latest")
+    target.add_argument("--target", metavar="NAME", help="a target that an installed package brings, in place of tract")
     target.add_argument("--khronos", action="store_true", help="for the reference tools in place of tract")
     parser.add_argument("--inputs", type=Path, metavar="NPZ", help="example inputs by the names of the parameters")
     parser.add_argument(
@@ -106,17 +107,17 @@ def dynamic_axes(texts: Sequence[str]) -> dict[str, dict[int, Any]] | None:
 
 def _target(options: argparse.Namespace, axes: Any, more: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return the target with its options, and those of the export."""
+    from t2n_core.export.assertion import split_options
     from t2n_core.export.options import ExportOptions
-    from t2n_core.inference_target import KhronosNNEF, TractNNEF
+    from t2n_core.inference_target import target_class
 
-    kind: Any = KhronosNNEF if options.khronos else TractNNEF
-    known = inspect.signature(kind).parameters
-    of_target = {name: value for name, value in more.items() if name in known}
-    of_export = {name: value for name, value in more.items() if name not in known}
+    name = options.target or ("khronos" if options.khronos else "tract")
+    kind: Any = target_class(name)
+    of_target, of_export = split_options(kind, more)
     ExportOptions.of(of_export)  # tells a wrong name before an engine is fetched
     if options.tolerance is not None:
         of_target["check_io_tolerance"] = options.tolerance
-    if not options.khronos:
+    if name == "tract":
         of_target = {"version": options.tract, "offline": options.offline, **of_target}
     return kind(dynamic_axes=axes, check_io=not options.no_check, **of_target), of_export
 

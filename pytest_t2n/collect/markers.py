@@ -114,8 +114,8 @@ def _generating(given: Mapping[str, Any]) -> CaseOptions:
     return replace(options, generate=generate)
 
 
-def with_judgement(options: CaseOptions, given: Mapping[str, Any], timeout: Any) -> CaseOptions:
-    """Return the options with other arguments of the judgement; what is None stays.
+def with_judgement(options: CaseOptions, given: Mapping[str, Any], *, defaults: bool = False) -> CaseOptions:
+    """Return the options with other arguments of the judgement; what is None stays, and with `defaults` what is said.
 
     Raises:
         MarkerError: an unknown argument, or a wrong value.
@@ -124,8 +124,9 @@ def with_judgement(options: CaseOptions, given: Mapping[str, Any], timeout: Any)
         if name not in JUDGING:
             raise MarkerError(f"unknown argument `{name}` of a check{_near(name, list(JUDGING))}")
     said = {name: value for name, value in given.items() if value is not None}
-    judged_by = _judged_by({**options.judged_by, **said})
-    return replace(options, judged_by=judged_by, timeout=_timeout(timeout) or options.timeout)
+    known = {**options.judged_by, "timeout": options.timeout} if options.timeout else {**options.judged_by}
+    merged = {**said, **known} if defaults else {**known, **said}
+    return replace(options, judged_by=_judged_by(merged), timeout=_timeout(merged.get("timeout")))
 
 
 def marks_of(node: pytest.Item | pytest.Function) -> list[pytest.Mark]:

@@ -157,6 +157,9 @@ class Controller:
         why_missing = f"the session stopped before it: {stopped}" if stopped else "no report of it arrived"
         crashed = status == pytest.ExitCode.INTERNAL_ERROR
         self._ledger.finish(why_missing, "an internal error of pytest" if crashed else stopped)
+        if self._settings.report is not None:
+            told = self._config.hook.pytest_t2n_report(config=self._config, directory=self._settings.report)
+            self._ledger.notes += filter(None, told)
         lost = bool(self._ledger.missing) and not stopped
         if (lost or self._ledger.problems) and status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -53,8 +53,15 @@ class Ledger:
     Of a cell it holds only its place in the plan: the records are in a file, and counted.
     """
 
-    def __init__(self, settings: Settings, engines: Sequence[SelectedEngine], arguments: Sequence[str]) -> None:
-        self.settings = settings
+    def __init__(
+        self,
+        settings: Settings,
+        engines: Sequence[SelectedEngine],
+        arguments: Sequence[str],
+        tell: Callable[..., object] = lambda record: None,
+    ) -> None:
+        """`tell` is called with each record of this session, as `record=`."""
+        self.settings, self._tell = settings, tell
         self.run = run_line(engines, settings.level, arguments)
         self.counts = CellCounts()
         self.missing: list[str] = []
@@ -265,6 +272,7 @@ class Ledger:
         if self.settings.junit_properties:
             self._properties[record.nodeid] = junit_properties(record)
         self._append(record if line is None else line)
+        self._tell(record=record)
 
     def _count(self, record: CellLine) -> None:
         self._plan[record.nodeid] = None

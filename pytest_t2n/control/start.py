@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import Lock
 
 import pytest
@@ -32,6 +33,8 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
             durations of shards cannot be read.
     """
     engines = select_engines(settings, _progress(config)) if settings.selects_engines else []
+    if engines:
+        config.hook.pytest_t2n_engines(config=config, engines=engines)
     expectations = _expectations(config, settings, engines)
     durations = _durations(settings)
     if settings.bundle is not None and not settings.only_collects:
@@ -40,7 +43,7 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
         start_bundle(settings.bundle)
     # Relative to the project: a published report shall not show paths of one machine.
     arguments = [str(one).replace(f"{config.rootpath}{os.sep}", "") for one in config.invocation_params.args]
-    ledger = Ledger(settings, engines, arguments)
+    ledger = Ledger(settings, engines, arguments, partial(config.hook.pytest_t2n_record, config=config))
     if not settings.only_collects:
         ledger.open()
     collector = CaseCollector(engines, settings.shard, durations, ledger.resumed, require=settings.require)

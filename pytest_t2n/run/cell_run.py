@@ -215,7 +215,14 @@ class CellRun:
         return CheckedExport(self, result, merged)
 
     def check(self, result: ExportResult, options: CaseOptions) -> Outcome:
-        """Compare in the engine as the options say, without noting the outcome. Raises InputError."""
+        """Compare in the engine as the options and the user's hook say, without noting the outcome.
+
+        Raises:
+            MarkerError: a hook gave a wrong argument.
+        """
+        hooked = self.item.ihook.pytest_t2n_judgement(item=self.item, engine=self.cell.engine)
+        if hooked is not None:
+            options = with_judgement(options, hooked, defaults=True)
         judged = judgement_of(options.judged_by, self.settings.level)
         seconds = self.settings.timeout if options.timeout is None else options.timeout
         return check_result(self.cell, self.settings, result, judged, seconds).with_times(result.times)

@@ -1,4 +1,4 @@
-"""The export that the fixture `nnef_export` gives to a test."""
+"""The export that the fixture `nnef_export` gives to a test; its checks end in the matrix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Checks(Protocol):
-    """The checks of one cell."""
+    """The run of a cell, which checks and notes outcomes."""
 
     def check(self, result: ExportResult, options: CaseOptions) -> Outcome: ...
 
@@ -47,8 +47,8 @@ class CheckedExport:
             MarkerError: an unknown argument, or a wrong value.
         """
         __tracebackhide__ = True
-        given = {"tolerance": tolerance, **judged_by}
-        outcome = self._run.check(self._result, with_judgement(self._options, given, timeout))
+        given = {"tolerance": tolerance, "timeout": timeout, **judged_by}
+        outcome = self._run.check(self._result, with_judgement(self._options, given))
         return self.note(outcome) if note else outcome
 
     def assert_parity(self, tolerance: Any = None, *, timeout: float | None = None, **judged_by: Any) -> Outcome:
@@ -67,7 +67,7 @@ class CheckedExport:
 
         The arguments are those of that marker. Raises InputError for prompts that the model cannot take.
         """
-        options = with_judgement(self._options, {"tolerance": tolerance}, timeout)
+        options = with_judgement(self._options, {"tolerance": tolerance, "timeout": timeout})
         found = self._run.generation(self._result, options, GenerateOptions(steps, prompts))
         self.note(found.outcome)
         return found

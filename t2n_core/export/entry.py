@@ -9,6 +9,7 @@ from typing import Any
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import InferenceTarget
+from t2n_core.nnef.archive import remove_archive
 from t2n_core.torch_graph.ways_in.sources import Model
 
 
@@ -45,18 +46,9 @@ def export_model_to_nnef(
         try:
             result.assert_parity()
         except Exception:
-            _remove(result.archive)
+            remove_archive(result.archive)
             raise
     return result
-
-
-def _remove(archive: Path) -> None:
-    if archive.is_dir():
-        for file in archive.iterdir():
-            file.unlink()
-        archive.rmdir()
-    else:
-        archive.unlink(missing_ok=True)
 
 
 __all__ = ["export_model_to_nnef"]

@@ -20,7 +20,7 @@ from t2n_core.export.notes import OptionWarning, option_notes, rewriter_notes
 from t2n_core.export.options import ExportOptions
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import InferenceTarget
-from t2n_core.nnef.archive import write_archive
+from t2n_core.nnef.archive import remove_archive, write_archive
 from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.legality import check_graph
 from t2n_core.op.compression import compressible
@@ -42,6 +42,7 @@ from t2n_core.torch_graph.simplify.norms import fold_norms
 from t2n_core.torch_graph.simplify.open_masks import open_masks
 from t2n_core.torch_graph.simplify.passes import simplify
 from t2n_core.torch_graph.sizes.declared_axes import DynamicAxes, normalise
+from t2n_core.torch_graph.sizes.output_axes import check_output_axes, of_inputs
 from t2n_core.torch_graph.sizes.state_axes import with_state_axes
 from t2n_core.torch_graph.ways_in.bfloat16 import without_bfloat16
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
@@ -97,7 +98,16 @@ class ModelExport:
 
     @property
     def _axes(self) -> DynamicAxes | None:
-        return with_state_axes(self.dynamic_axes, self.source.state)
+        return self._of_inputs(self.dynamic_axes)
+
+    def _of_inputs(self, declared: Any) -> DynamicAxes | None:
+        """Return what is declared of inputs and of the state; what is said of outputs is checked after the capture."""
+        return with_state_axes(of_inputs(declared, self._input_words), self.source.state)
+
+    @property
+    def _input_words(self) -> list[str]:
+        """Return the names of inputs, and of the arguments that are state."""
+        return [*self.inputs.names, *(self.source.state.examples if self.source.state is not None else ())]
 
     @property
     def captured(self) -> CapturedModel:
@@ -171,6 +181,9 @@ class ModelExport:
             refusal = self._refusal_of_example() or error
             self._captures.keep_refusal(refusal, selection, session)
             raise refusal from refusal.__cause__
+        named = zip(self._output_names(captured), captured.graph.outputs, strict=True)
+        shapes = {name: value.shape for name, value in named}
+        check_output_axes(self.dynamic_axes, self._input_words, shapes, captured.symbols)
         if selection.modules:
             restore_labels(captured.graph, self.model)
         for told in captured.results.notes():
@@ -202,7 +215,7 @@ class ModelExport:
 
     def _simplified(self, target: InferenceTarget, selection: Selection, session: Session) -> TorchModuleIRGraph:
         traced = self._capture(target, selection).model.graph.copy()  # a hook's changes must not reach other targets
-        target.post_trace(traced)
+        target.post_capture(traced)
         traced.compressible = compressible(traced, target.writing)
         rules, ours = self._rules(selection, session), load_default()
         has_form = has_rule(rules, target.spec, target.writing)
@@ -252,9 +265,9 @@ class ModelExport:
                 target=str(target),
                 hint="this release fails on a tensor without elements that the model has there: give a larger example",
             )
-        for fragment in target.specific_fragments(graph):
+        for fragment in target.specific_fragments(self.model):
             graph.fragments.setdefault(fragment.name, fragment)
-        target.post_export(graph)
+        target.post_trace(graph, graph.extensions)
         problems = check_graph(graph, target.spec)
         if problems:
             raise problems[0] if len(problems) == 1 else UnsupportedOpsError(problems, target=str(target))
@@ -270,7 +283,7 @@ class ModelExport:
         """Write the archive for one target. Raises T2NError; nothing is left under `path` then."""
         self._take_axes_of(target)
         times: dict[str, float] = {}
-        target.pre_trace(self.model, self.inputs.tensors)
+        target.pre_trace(self.model, self.inputs.names, tuple(self.options.output_names or ()))
         captured = self.captured_for(target)  # timed by itself
         with timed(times, "lower"):
             graph, report = self._lower(target)
@@ -282,8 +295,14 @@ class ModelExport:
         notes = (*captured.results.notes(), *rewriter_notes(report), *told)
         reference = self._reference(captured)
         result = ExportResult(archive, target, self, graph, {**self.times, **times}, reference, report, notes)
-        if self.options.debug_bundle_path is not None:
-            write_debug_bundle(result, Path(self.options.debug_bundle_path))
+        bundle = None if self.options.debug_bundle_path is None else Path(self.options.debug_bundle_path)
+        if bundle is not None:
+            write_debug_bundle(result, bundle)
+        try:
+            target.post_export(self.model, graph, self.inputs.tensors, archive, bundle)
+        except BaseException:
+            remove_archive(archive)
+            raise
         return result
 
     def _take_axes_of(self, target: InferenceTarget) -> None:
@@ -294,8 +313,7 @@ class ModelExport:
             self.dynamic_axes = target.dynamic_axes
         tensors = zip(self.inputs.names, self.inputs.tensors, strict=True)
         shapes = {name: tuple(tensor.shape) for name, tensor in tensors}
-        asked = with_state_axes(target.dynamic_axes, self.source.state)
-        if normalise(asked, shapes) != normalise(self._axes, shapes):
+        if normalise(self._of_inputs(target.dynamic_axes), shapes) != normalise(self._axes, shapes):
             raise InputError(
                 "the target's dynamic_axes differ from those of this export",
                 hint="one capture has one set of dynamic axes: make a ModelExport for each",

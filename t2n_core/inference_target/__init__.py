@@ -1,7 +1,23 @@
 """Targets: the engines and standards for which archives are written."""
 
+from typing import Any
+
+from t2n_core.entry_points import load_entry_points
+from t2n_core.errors import InputError
 from t2n_core.inference_target.base import InferenceTarget
 from t2n_core.inference_target.khronos import KhronosNNEF
 from t2n_core.inference_target.tract import TractFeatureFlag, TractNNEF
 
-__all__ = ["InferenceTarget", "KhronosNNEF", "TractFeatureFlag", "TractNNEF"]
+
+def target_class(name: str) -> type[InferenceTarget]:
+    """Return the class of the targets called so, ours or of a package that brings it. Raises InputError."""
+    known: dict[str, Any] = {"tract": TractNNEF, "khronos": KhronosNNEF, **load_entry_points("t2n.targets")}
+    found = known.get(name)
+    if found is None:
+        raise InputError(f"there is no target `{name}`; there are {', '.join(known)}")
+    if not isinstance(found, type) or not issubclass(found, InferenceTarget):
+        raise InputError(f"`{name}` of t2n.targets is {found!r}, and no class over InferenceTarget")
+    return found
+
+
+__all__ = ["InferenceTarget", "KhronosNNEF", "TractFeatureFlag", "TractNNEF", "target_class"]

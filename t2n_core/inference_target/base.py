@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from t2n_core.check.tolerance import DEFAULT_LEVEL, TractCheckTolerance
@@ -78,19 +79,47 @@ class InferenceTarget(ABC):
     def engine(self) -> Engine:
         """Return the engine that judges archives of this target. Raises EngineResolveError or EngineProvisionError."""
 
-    # hooks of a user's own target, all optional; each may raise T2NError to refuse
-    def pre_trace(self, model: torch.nn.Module, tensors: list[torch.Tensor]) -> None:  # noqa: B027
-        """Look at a model and its example inputs before capture. An override may refuse them, not change them."""
+    @property
+    def has_dynamic_axes(self) -> bool:
+        """Return whether sizes were declared to be free."""
+        return bool(self.dynamic_axes)
 
-    def post_trace(self, graph: TorchModuleIRGraph) -> None:  # noqa: B027
-        """Look at the captured graph before it is lowered. An override may refuse it, or edit this copy of it."""
+    # hooks of a user's own target, all optional, in the order in which they are called; each may raise T2NError to
+    # refuse
+    def pre_trace(  # noqa: B027
+        self, model: torch.nn.Module, input_names: Sequence[str], output_names: Sequence[str]
+    ) -> None:
+        """Look at a model before capture. An override may refuse it, not change it.
 
-    def post_export(self, graph: Graph) -> None:  # noqa: B027
-        """Look at the NNEF graph before it is checked and written. An override may refuse or edit it."""
+        `input_names` are those of the archive; `output_names` those that the user gave, empty if there are none.
+        """
 
-    def specific_fragments(self, graph: Graph) -> list[Fragment]:
-        """Return fragments to add to the archive, for statements that `post_export` writes."""
-        return []
+    def post_capture(self, graph: TorchModuleIRGraph) -> None:  # noqa: B027
+        """Look at the captured graph of torch operators. An override may refuse it, or edit this copy of it."""
+
+    def specific_fragments(self, model: torch.nn.Module) -> Sequence[Fragment]:
+        """Return fragments to add to the archive of a model, for statements that `post_trace` writes."""
+        return ()
+
+    def post_trace(self, graph: Graph, active_extensions: list[str]) -> None:  # noqa: B027
+        """Look at the NNEF graph before it is checked and written. An override may refuse or edit it.
+
+        `active_extensions` are the lines of its `extension` statements, which may be added to.
+        """
+
+    def post_export(  # noqa: B027
+        self,
+        model: torch.nn.Module,
+        graph: Graph,
+        args: Sequence[torch.Tensor],
+        exported_filepath: Path,
+        debug_bundle_path: Path | None,
+    ) -> None:
+        """Look at an archive that was written. What an override raises removes it again.
+
+        `args` are the example's tensors in the order of the inputs; `debug_bundle_path` is the folder that the user
+        asked for, which files may be added to.
+        """
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"

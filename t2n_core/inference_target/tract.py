@@ -201,11 +201,11 @@ class TractNNEF(InferenceTarget):
             return sizes
         return with_assertions(sizes, self.custom_extensions)
 
-    def post_export(self, graph: Graph) -> None:
+    def post_trace(self, graph: Graph, active_extensions: list[str]) -> None:
         further: Sequence[str] = self.custom_extensions
         if self.pulse is None:
             further = to_write(further, graph.sizes, traits_of(self.spec.version))
-        graph.extensions += [e for e in further if e not in graph.extensions]
+        active_extensions += [e for e in further if e not in active_extensions]
         graph.properties.update(self.specific_properties)
         if self.dump_identity_properties:
             import datetime

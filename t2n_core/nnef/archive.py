@@ -10,6 +10,7 @@ import contextlib
 import io
 import os
 import re
+import shutil
 import tarfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -72,6 +73,14 @@ def write_archive(graph: Graph, path: str | os.PathLike[str], *, spec: Spec, com
     except OSError as wrong:
         raise WriteError(f"{target} cannot be written: {wrong.strerror or wrong}", hint=_hint(target)) from wrong
     return target
+
+
+def remove_archive(archive: Path) -> None:
+    """Remove an archive, if it is there. Raises OSError."""
+    if archive.is_dir():
+        shutil.rmtree(archive)
+    else:
+        archive.unlink(missing_ok=True)
 
 
 def collect_weights(graph: Graph) -> dict[str, WeightSource]:

@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from t2n_core.entry_points import load_entry_points
 from t2n_core.errors import T2NError
 from t2n_core.nnef.releases import ALL_RELEASES, Releases
 from t2n_core.nnef.spec import Spec
@@ -176,8 +177,9 @@ def schemas_of(key: str) -> list[Any]:
 
 @cache
 def load_default() -> Registry:
-    """Return the default registry with all rules of this package in it."""
+    """Return the default registry with all rules of this package, and of those that bring some. Raises InputError."""
     package = importlib.import_module("t2n_core.op.aten")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")
+    load_entry_points("t2n.operators")
     return DEFAULT

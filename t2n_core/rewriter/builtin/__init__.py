@@ -7,12 +7,29 @@ import pkgutil
 import sys
 from functools import cache
 
+from t2n_core.entry_points import load_entry_points
+from t2n_core.errors import InputError
 from t2n_core.rewriter.specs import Rewriter
 
 
 def builtin_rewriters() -> tuple[Rewriter, ...]:
-    """Return the rewriters for the libraries that this program has loaded."""
-    return tuple(r for library in _LIBRARIES if library in sys.modules for r in _of(library))
+    """Return the rewriters for the libraries that this program has loaded, and those that packages bring.
+
+    Raises InputError for a package whose rewriters cannot be loaded.
+    """
+    own = tuple(r for library in _LIBRARIES if library in sys.modules for r in _of(library))
+    return (*own, *_brought())
+
+
+@cache
+def _brought() -> tuple[Rewriter, ...]:
+    found: list[Rewriter] = []
+    for name, value in load_entry_points("t2n.rewriters").items():
+        for one in [value] if isinstance(value, Rewriter) else value:
+            if not isinstance(one, Rewriter):
+                raise InputError(f"`{name}` of t2n.rewriters holds {one!r}, which is no rewriter")
+            found.append(one)
+    return tuple(found)
 
 
 @cache

@@ -81,7 +81,7 @@ def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]])
     found: dict[str, tuple[int, str]] = {}
     kept: set[str] = set()
     for name, axis, wanted in _pairs(declared, shapes):
-        size, bounds = _size_of(wanted, f"{name}_dim{axis}")
+        size, bounds = size_of(wanted, f"{name}_dim{axis}")
         if size is None:
             continue
         if axes.setdefault(name, {}).setdefault(axis, size) != size:
@@ -126,7 +126,7 @@ def _pairs(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) ->
             yield name, axis % rank, wanted
 
 
-def _size_of(wanted: Any, default: str) -> tuple[AxisSize | None, Bounds | None]:
+def size_of(wanted: Any, default: str) -> tuple[AxisSize | None, Bounds | None]:
     """Return the size, None for a static one, and its symbol's bounds where some are said."""
     if isinstance(wanted, SizeFrom):
         if wanted.least < 0:
@@ -174,4 +174,4 @@ def _range_of(
     return SizeRange(dict(sorted(bounds.items())))
 
 
-__all__ = ["AxisSize", "DeclaredAxes", "DynamicAxes", "SizeFrom", "example_sizes", "normalise"]
+__all__ = ["AxisSize", "DeclaredAxes", "DynamicAxes", "SizeFrom", "example_sizes", "normalise", "size_of"]

@@ -26,7 +26,7 @@ def test_rounding_is_told_from_a_wrong_graph(tmp_path: Path) -> None:
 class Spoiled(KhronosNNEF):
     """Writes a graph that computes something else."""
 
-    def post_export(self, graph: Graph) -> None:
+    def post_trace(self, graph: Graph, active_extensions: list[str]) -> None:
         for operation in graph.operations:
             if operation.name == "mul":
                 operation.arguments["y"] = operation.arguments["y"] * 1.01
@@ -49,7 +49,7 @@ def test_a_wrong_graph_is_wrong_in_float64_too(tmp_path: Path) -> None:
 def test_the_model_keeps_its_dtype(tmp_path: Path) -> None:
     model = nn.Linear(300, 3).eval()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(KhronosNNEF, "post_export", Spoiled.post_export)
+        patch.setattr(KhronosNNEF, "post_trace", Spoiled.post_trace)
         ModelExport(model, torch.randn(2, 300)).to(KhronosNNEF(), tmp_path / "m.tgz").check_parity("exact")
     assert model.weight.dtype == torch.float32
 

@@ -130,7 +130,10 @@ def example(folder: Path) -> str:
         (["user_nets:net"], "user_nets:net gives a model without inputs"),
         (["user_nets:number", "--inputs", "example.npz"], "the model must be a torch.nn.Module, not int"),
         (["user_nets:make", "--dynamic", "frames=T"], "--dynamic=frames=T: this is not INPUT:AXIS=NAME"),
-        (["user_nets:make", "--dynamic", "audio:1=T"], "dynamic_axes names the input `audio`"),
+        (
+            ["user_nets:make", "--dynamic", "audio:1=T"],
+            "dynamic_axes names `audio`; the inputs are frames, the outputs output",
+        ),
         (["user_nets:make", "--option", "capure=trace"], "there is no option `capure` of an export"),
         (["user_nets:make", "--option", "nothing"], "--option=nothing: this is not NAME=VALUE"),
         (["user_nets:make", "--tolerance", "good"], "'good' is not a tolerance level"),

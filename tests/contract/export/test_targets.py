@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 from torch import nn
 
 from t2n_core import ModelExport, TractNNEF, export_model_to_nnef
-from t2n_core.errors import InputError, LowerError, ParityError
+from t2n_core.errors import InputError, LowerError, ParityError, WriteError
 from tests.pages import ROOT, Page
 
 DOC = Page(ROOT / "docs" / "how-to" / "own-target.md")
@@ -58,17 +59,17 @@ def test_pre_trace_refuses(example: dict[str, Any], tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_post_trace_refuses_with_the_source_line(example: dict[str, Any], tmp_path: Path) -> None:
+def test_post_capture_refuses_with_the_source_line(example: dict[str, Any], tmp_path: Path) -> None:
     target = example["ProductTarget"]("m", forbidden=["aten::lstm.input"])
     with pytest.raises(LowerError, match=r"(?s)no time for this operator.*aten::lstm"):
         export_model_to_nnef(nn.LSTM(4, 3).eval(), torch.randn(5, 2, 4), tmp_path / "model.nnef.tgz", target)
 
 
-def test_post_trace_edits_its_own_copy(tmp_path: Path) -> None:
+def test_post_capture_edits_its_own_copy(tmp_path: Path) -> None:
     """One target leaves the last operator out; the next one of the same capture has it."""
 
     class WithoutLast(TractNNEF):
-        def post_trace(self, graph: Any) -> None:
+        def post_capture(self, graph: Any) -> None:
             graph.outputs = [graph.op_nodes[-1].inputs[0]]
             graph.op_nodes.pop()
 
@@ -79,3 +80,57 @@ def test_post_trace_edits_its_own_copy(tmp_path: Path) -> None:
     plain = export.to(TractNNEF("0.23.9"), tmp_path / "plain.tgz")
     assert "tanh" in text_of(plain.archive)
     plain.assert_parity()
+
+
+def test_hooks_get_what_they_need(tmp_path: Path) -> None:
+    called: dict[str, tuple[Any, ...]] = {}
+
+    class Seen(TractNNEF):
+        def pre_trace(self, *given: Any) -> None:
+            called["pre_trace"] = given
+
+        def specific_fragments(self, *given: Any) -> list[Any]:
+            called["specific_fragments"] = given
+            return []
+
+        def post_trace(self, *given: Any) -> None:
+            super().post_trace(*given)
+            called["post_trace"] = (given[0], list(given[1]))
+
+        def post_export(self, *given: Any) -> None:
+            assert given[3].is_file()
+            called["post_export"] = given
+
+    model, x = nn.Tanh(), torch.randn(2, 4)
+    target = Seen("0.23.9", dynamic_axes={"input": {1: "T"}})
+    assert target.has_dynamic_axes
+    assert not TractNNEF("0.23.9").has_dynamic_axes
+    bundle = tmp_path / "debug"
+    export = ModelExport(model, x, output_names=["y"], debug_bundle_path=bundle)
+    result = export.to(target, tmp_path / "m.tgz")
+    assert list(called) == ["pre_trace", "specific_fragments", "post_trace", "post_export"]
+    assert called["pre_trace"] == (model, ("input",), ("y",))
+    assert called["specific_fragments"] == (model,)
+    assert called["post_trace"] == (result.graph, result.graph.extensions)
+    assert "tract_symbol T" in result.graph.extensions
+    assert called["post_export"] == (model, result.graph, [x], tmp_path / "m.tgz", bundle)
+
+
+def test_post_export_refuses(example: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "model.nnef.tgz"
+    with pytest.raises(WriteError, match="do not fit into the firmware"):
+        export_model_to_nnef(nn.Linear(800, 800).eval(), torch.randn(2, 800), path, example["ProductTarget"]("m"))
+    assert not path.exists()
+    example["export"](str(path))
+    assert json.loads(Path(f"{path}.json").read_text()) == {"features": [5, 8]}
+
+
+def test_a_third_target(example: dict[str, Any], tmp_path: Path) -> None:
+    target = example["PortableNNEF"]("0.21.19")
+    result = ModelExport(nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()).eval(), torch.randn(1, 3, 8, 8)).to(
+        target, tmp_path / "m.tgz"
+    )
+    assert result.assert_parity("close").engine == "tract 0.21.19"
+    assert "extension" not in text_of(result.archive)
+    with pytest.raises(InputError, match="fixed sizes"):
+        example["PortableNNEF"](dynamic_axes={"x": {0: "N"}})

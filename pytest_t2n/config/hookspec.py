@@ -1,0 +1,42 @@
+"""The hooks that a conftest.py or a plugin may implement, beside those of pytest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_t2n.records.cell import SelectedEngine
+
+
+def pytest_t2n_engines(config: pytest.Config, engines: list[SelectedEngine]) -> None:
+    """Look at the engines of a session before tests are collected. The list may be changed in place.
+
+    Called once, in the process that sees all reports. Raise pytest.UsageError to end the session.
+    """
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_t2n_judgement(item: pytest.Item, engine: SelectedEngine) -> Mapping[str, Any] | None:
+    """Return how a test is judged on an engine where its marker says nothing: `{"atol": 1e-3}`, `{"timeout": 120}`.
+
+    The arguments are those of the marker: `tolerance`, `atol`, `rtol`, `metric`, `bound`, `timeout`. The first answer
+    that is not None counts. Called in the process that runs the test, once for each check.
+    """
+
+
+def pytest_t2n_record(config: pytest.Config, record: Any) -> None:
+    """Look at the record of a cell, a `pytest_t2n.records.schema.CellLine`, when it is known.
+
+    Called once for each cell, in the process that sees all reports.
+    """
+
+
+def pytest_t2n_report(config: pytest.Config, directory: Path) -> str | None:
+    """Look at the report of --t2n-report when it is written; files may be added. A text is added to the summary.
+
+    Called once, at the end of the session, in the process that sees all reports.
+    """

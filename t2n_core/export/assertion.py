@@ -1,0 +1,107 @@
+"""One call that exports a model for some engines and compares: an assertion for any test runner, or none."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from t2n_core.check.judging.judgement import Judgement
+from t2n_core.check.outcome import Outcome, Status
+from t2n_core.engine import resolve_engines
+from t2n_core.errors import InputError, ParityError
+from t2n_core.export.model import ModelExport
+from t2n_core.export.options import ExportOptions
+from t2n_core.inference_target import InferenceTarget, KhronosNNEF, TractNNEF
+
+_JUDGING = ("atol", "rtol", "metric", "bound")
+
+
+def assert_nnef_parity(
+    model: Any,
+    args: Any = None,
+    *,
+    tract: str = "latest",
+    khronos: bool = False,
+    kwargs: Mapping[str, Any] | None = None,
+    tolerance: Any = None,
+    timeout: float = 60.0,
+    strict: bool = False,
+    offline: bool = False,
+    **options: Any,
+) -> dict[str, Outcome]:
+    """Export a model, run it in engines, and compare with PyTorch; return the outcomes by engine.
+
+    Args:
+        model, args, kwargs: see `ModelExport`.
+        tract: versions in the grammar of `--t2n-tract`; empty for none.
+        khronos: in the reference tools of Khronos too, at fixed sizes.
+        tolerance: a level, or levels by output; `atol`, `rtol`, `metric` and `bound` as of `Judgement.of`.
+        timeout: seconds of an engine.
+        strict: fail where a pass proves little, too.
+        offline: take engines from the cache only.
+        options: those of `ExportOptions` and of `TractNNEF`, by name.
+
+    Raises:
+        T2NError: the first failure; a note of it names all engines that failed.
+    """
+    __tracebackhide__ = True
+    judged = Judgement.of(tolerance, **{name: options.pop(name, None) for name in _JUDGING})
+    of_target, of_export = split_options(TractNNEF, options)
+    ExportOptions.of(of_export)  # tells a wrong name before an engine is fetched
+    axes = of_export.pop("dynamic_axes", None)
+    targets: list[InferenceTarget] = []
+    if tract:
+        found = resolve_engines(tract, offline=offline)
+        targets += [TractNNEF(one.version, engine=one, dynamic_axes=axes, **of_target) for one in found]
+    if khronos:
+        targets.append(KhronosNNEF())
+    if not targets:
+        raise InputError("there is no engine to compare with", hint='say tract="0.21,0.23" or khronos=True')
+    outcomes: dict[str, Outcome] = {}
+    exports: dict[bool, ModelExport] = {}
+    with TemporaryDirectory(prefix="t2n-") as folder:
+        for place, target in enumerate(targets):
+            export = exports.get(target.has_dynamic_axes)
+            if export is None:
+                export = ModelExport(model, args, kwargs, dynamic_axes=target.dynamic_axes or None, **of_export)
+                exports[target.has_dynamic_axes] = export
+            title = str(target)
+            try:
+                result = export.to(target, Path(folder) / f"{place}.tar")
+                outcomes[title] = result.check_parity(judged, timeout=timeout)
+            except Exception as error:
+                outcomes[title] = Outcome.from_error(error, "lower", engine=title)
+    _raise_first(outcomes, strict=strict)
+    return outcomes
+
+
+def split_options(target: type[InferenceTarget], given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the options of a target's class, and all others; dynamic axes are among the others."""
+    known = inspect.signature(target).parameters.keys() - {"dynamic_axes"}
+    of_target = {name: value for name, value in given.items() if name in known}
+    return of_target, {name: value for name, value in given.items() if name not in known}
+
+
+def _raise_first(outcomes: Mapping[str, Outcome], *, strict: bool) -> None:
+    """Raise the failure of the first engine that has one. Raises T2NError."""
+    __tracebackhide__ = True
+    failed = {title: one for title, one in outcomes.items() if not one.passed}
+    weak = {title: one for title, one in outcomes.items() if one.status is Status.WEAK} if strict else {}
+    bad = {**failed, **weak}
+    if not bad:
+        return
+    title, outcome = next(iter(bad.items()))
+    try:
+        if title in weak:
+            raise ParityError(outcome.describe())
+        outcome.raise_for_failure()
+    except Exception as error:
+        if len(bad) > 1:
+            error.add_note(f"not proven in {', '.join(bad)}; this is {title}")
+        raise
+
+
+__all__ = ["assert_nnef_parity", "split_options"]

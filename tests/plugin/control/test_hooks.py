@@ -1,0 +1,76 @@
+"""The hooks `pytest_t2n_*` of a conftest.py: engines, judgement, records and report."""
+
+from __future__ import annotations
+
+import pytest
+
+CASES = """
+    import pytest
+
+    @pytest.mark.nnef_export
+    def test_model():
+        return "mismatch", (1,)
+
+    @pytest.mark.nnef_export(atol=0.5)
+    def test_marker():
+        return "mismatch", (1,)
+"""
+
+
+def add_to_conftest(suite, text: str) -> None:
+    conftest = suite.path / "conftest.py"
+    conftest.write_text(conftest.read_text() + text)
+
+
+@pytest.mark.parametrize("mode", ["plain", "n2"])
+def test_each_hook(suite, mode):
+    add_to_conftest(
+        suite,
+        """
+
+def pytest_t2n_engines(config, engines):
+    engines[:] = [engine for engine in engines if engine.version != "0.22.4"]
+
+
+def pytest_t2n_judgement(item, engine):
+    return {"atol": 1.0001} if engine.version == "0.23.9" else None
+
+
+def pytest_t2n_record(config, record):
+    note(f"record {record.case.partition('::')[2]} {record.version} {record.status}")
+
+
+def pytest_t2n_report(config, directory):
+    (directory / "more.txt").write_text("more")
+    return f"also {directory.name}/more.txt"
+""",
+    )
+    suite.pytester.makepyfile(test_it=CASES)
+    result = suite.run("--t2n-report=site", mode=mode)
+    result.assert_outcomes(passed=1, failed=3)
+    result.stdout.fnmatch_lines(["*also site/more.txt*"])
+    assert (suite.path / "site" / "more.txt").read_text() == "more"
+    records = sorted(line.partition(" ")[2] for line in suite.log if " record " in line)
+    assert records == [
+        "record test_marker 0.21.19 mismatch",
+        "record test_marker 0.23.9 mismatch",
+        "record test_model 0.21.19 mismatch",
+        "record test_model 0.23.9 pass",
+    ]
+    assert not [line for line in suite.log if line.startswith("gw") and " record " in line]
+
+
+def test_a_hook_with_a_wrong_argument(suite):
+    add_to_conftest(suite, "\n\ndef pytest_t2n_judgement(item, engine):\n    return {'atoll': 1}\n")
+    suite.pytester.makepyfile(test_it=CASES)
+    result = suite.run(engines="0.23")
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["*unknown argument `atoll` of a check*"])
+
+
+def test_a_hook_that_does_not_exist(suite):
+    add_to_conftest(suite, "\n\ndef pytest_t2n_engine(config):\n    pass\n")
+    suite.pytester.makepyfile(test_it=CASES)
+    result = suite.run(engines="0.23")
+    assert result.ret != 0
+    assert "unknown hook 'pytest_t2n_engine'" in result.stdout.str() + result.stderr.str()

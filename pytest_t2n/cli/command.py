@@ -35,6 +35,7 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "engines": Family("pytest_t2n.cli.engines", "the tract engines on this machine: list, fetch, clean"),
     "export": Family("pytest_t2n.cli.export", "write the archive of a model, and prove it"),
+    "profile": Family("pytest_t2n.cli.upstream.profile", "where the time of an archive goes"),
     "reduce": Family("pytest_t2n.cli.upstream.reduce", "the smallest graph and tensors that still fail alike"),
     "matrix": Family(
         "pytest_t2n.cli.matrix",

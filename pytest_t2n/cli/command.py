@@ -38,6 +38,7 @@ FAMILIES: Mapping[str, Family] = {
     "export-llm": Family(
         "pytest_t2n.cli.export_llm", "write the archives of a language model in a folder, and prove its tokens"
     ),
+    "profile": Family("pytest_t2n.cli.upstream.profile", "where the time of an archive goes"),
     "reduce": Family("pytest_t2n.cli.upstream.reduce", "the smallest graph and tensors that still fail alike"),
     "matrix": Family(
         "pytest_t2n.cli.matrix",

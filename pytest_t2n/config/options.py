@@ -130,6 +130,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="Write there the smallest graph and tensors that still fail alike, for each cell that fails in its engine",
     )
     group.addoption(
+        "--t2n-profile",
+        metavar="DIR",
+        help="Write there where the time of each cell that passes in a release of tract goes, by module and line; "
+        "6 seconds each",
+    )
+    group.addoption(
         "--t2n-resume",
         action="store_true",
         help="Keep what an interrupted session left in the report's matrix.jsonl, and run the rest",

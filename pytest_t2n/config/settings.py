@@ -47,6 +47,7 @@ class Settings:
     bisect: bool = False
     bisect_releases: bool = False
     reduce: Path | None = None
+    profile: Path | None = None
     require: bool = False
     strict: bool = False
     only_collects: bool = False
@@ -90,6 +91,7 @@ def read_settings(config: pytest.Config) -> Settings:
         bisect=_flag(config, "t2n_bisect"),
         bisect_releases=_flag(config, "t2n_bisect_releases"),
         reduce=_given_path(config, "t2n_reduce"),
+        profile=_given_path(config, "t2n_profile"),
         require=_flag(config, "t2n_require"),
         strict=_flag(config, "t2n_strict"),
         only_collects=any(config.getoption(name, None) for name in _WITHOUT_RUN),

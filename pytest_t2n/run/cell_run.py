@@ -16,7 +16,7 @@ import pytest
 
 from pytest_t2n.collect.generating import GenerateOptions
 from pytest_t2n.collect.judging import judgement_of
-from pytest_t2n.collect.markers import CaseOptions, marks_of, read_marks
+from pytest_t2n.collect.markers import CaseOptions, marks_of, read_marks, with_judgement
 from pytest_t2n.collect.rewriters import rewriters_of
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import Cell

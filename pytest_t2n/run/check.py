@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_t2n.config.engines import cache_folder
@@ -28,6 +29,8 @@ def check_result(cell: Cell, settings: Settings, result: ExportResult, judged: J
         outcome = _checked(settings, result, inputs, judged, timeout)
     except Exception as exc:
         outcome = Outcome.from_error(exc, "compare")
+    if settings.profile is not None and outcome.passed:
+        outcome = _profiled(settings.profile, cell, result, outcome, timeout)
     outcome = replace(outcome, engine=cell.engine.title)  # with its tier and runtime, of which a check knows nothing
     return outcome if outcome.passed else _explained(settings, result, inputs, outcome, judged, timeout)
 
@@ -51,6 +54,18 @@ def _checked(
         from pytest_t2n.run.benchmark import with_times
 
         outcome = with_times(outcome, result, timeout, settings.benchmark_rounds)
+    return outcome
+
+
+def _profiled(directory: Path, cell: Cell, result: ExportResult, outcome: Outcome, timeout: float) -> Outcome:
+    """Write the profile of a cell that passes; return its outcome, which says if that failed."""
+    from pytest_t2n.run.profiled import write_profile
+    from t2n_core.errors import T2NError
+
+    try:
+        write_profile(directory, cell, result, timeout)
+    except (T2NError, OSError) as exc:
+        return replace(outcome, facts={**outcome.facts, "not_profiled": str(exc)})
     return outcome
 
 
@@ -113,7 +128,6 @@ def _with_releases(
 ) -> Outcome:
     """Return the outcome with the releases between which the model's export ends differently among its details."""
     import tempfile
-    from pathlib import Path
 
     from t2n_core.errors import T2NError
     from t2n_core.inference_target import TractNNEF

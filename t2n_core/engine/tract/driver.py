@@ -264,6 +264,22 @@ class TractModel:
         finally:
             driver.drop_tensors([tensor])
 
+    def profile(self, arrays: Sequence[Array]) -> str:
+        """Optimise the model, and return the engine's profile of 5 seconds of runs, as JSON; consumes the model.
+
+        Raises EngineError.
+        """
+        driver = self._driver
+        profile = driver.find("tract_model_profile_json")
+        if not profile:
+            return self.into_runnable(optimise=True).profile(arrays)
+        driver.check(driver.function("tract_model_optimize")(self._pointer), EngineOptimiseError)
+        takes_states = driver.find("tract_state_initializable_states_count")  # 0.22 alone, which then runs with none
+        states = (None, c.c_size_t(0)) if takes_states else ()
+        with driver.tensors(arrays) as given:
+            values = (c.c_void_p * len(given))(*[one.value for one in given])
+            return driver.text(profile, self._pointer, values, *states)
+
     def into_runnable(self, *, optimise: bool) -> TractRunnable:
         """Return a runnable, which consumes the model.
 
@@ -303,6 +319,13 @@ class TractRunnable:
         """Run once; inputs and outputs are in graph order. Raises EngineRunError."""
         with self._driver.tensors(arrays) as given:
             return self._driver.take_arrays(self.run_tensors(given))
+
+    def profile(self, arrays: Sequence[Array]) -> str:
+        """Return the engine's profile of 5 seconds of runs, as JSON; from 0.23 on. Raises EngineError."""
+        driver = self._driver
+        with driver.tensors(arrays) as given:
+            values = (c.c_void_p * len(given))(*[one.value for one in given])
+            return driver.text(driver.function("tract_runnable_profile_json"), self._pointer, values)
 
     def run_steps(self, steps: Sequence[Sequence[Array]]) -> list[list[Array]]:
         """Run once per step, each with the state that the step before leaves. Raises EngineRunError."""

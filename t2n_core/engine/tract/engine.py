@@ -100,6 +100,19 @@ class TractEngine(WorkerEngine):
         }
         return explained(self._work(archive, batches, options, timeout), archive, batches)
 
+    def profile(
+        self,
+        archive: Path,
+        inputs: Sequence[Array],
+        *,
+        seconds: float = 1.0,
+        symbols: Mapping[str, int] | None = None,
+        timeout: float = 60.0,
+    ) -> EngineReply:
+        """Run `archive` for `seconds`, then profile it, for 5 seconds more; the facts of the reply are the result."""
+        options = {"timeout": timeout, "memory_limit": MEMORY_LIMIT, "symbols": dict(symbols or {}), "profile": seconds}
+        return self._work(archive, [inputs], options, timeout)
+
     @contextmanager
     def session(
         self,

@@ -6,20 +6,16 @@ Each stage is announced before it is entered, so that a death is attributed to t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from t2n_core.engine.processes.wire import Frame
-from t2n_core.engine.protocol import Array
 from t2n_core.engine.tract.driver import TractDriver
+from t2n_core.engine.tract.profile_job import Send, run_profile
 from t2n_core.engine.tract.stream import Stream
 from t2n_core.errors import EngineError, EngineRunError
-
-
-class Send(Protocol):
-    def __call__(self, header: Mapping[str, Any], arrays: Sequence[Array] = (), /) -> None: ...
 
 
 def perform(driver: TractDriver, job: Frame, send: Send) -> None:
@@ -51,6 +47,9 @@ def entered(stage: str, times: dict[str, float], send: Send) -> Iterator[None]:
 
 def _run(driver: TractDriver, job: Frame, send: Send, stage: Callable[[str], Any]) -> None:
     header = job.header
+    if header.get("profile"):
+        run_profile(driver, job, send, stage)
+        return
     with stage("load"):
         model = driver.load(Path(header["archive"]))
         send({"event": "facts", "facts": {**model.facts(), "registries": driver.registries}})
@@ -74,3 +73,6 @@ def _run(driver: TractDriver, job: Frame, send: Send, stage: Callable[[str], Any
                 send({"event": "refused", "message": str(error)})
             else:
                 send({"event": "outputs"}, outputs)
+
+
+__all__ = ["Send", "entered", "perform"]

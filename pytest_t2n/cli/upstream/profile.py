@@ -1,0 +1,62 @@
+"""`t2n profile` says where the time of an archive goes, by statement, module and line. It never imports torch."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+
+from pytest_t2n.cli.output import say
+from pytest_t2n.cli.upstream.releases import add_given, given_of
+from t2n_core.errors import InputError
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    add_given(parser)
+    parser.add_argument("--engine", default="", metavar="SPEC", help="0.21.8, or several with commas, side by side")
+    parser.add_argument("--seconds", type=float, default=1.0, help="time of the plain runs; default 1")
+    parser.add_argument("--most", type=int, default=20, metavar="N", help="lines that are shown; default 20")
+    parser.add_argument("--json", action="store_true", help="print one JSON object for each case")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print a table for each case and engine, and if there are several, all of them side by side."""
+    from t2n_core.engine import close_all, engine_for, resolve_engines
+    from t2n_core.engine.tract.engine import TractEngine
+    from t2n_core.profiling.profile import compared, profile_archive
+
+    profiles = []
+    try:
+        for given in given_of(options):
+            spec = options.engine or given.version
+            if not spec or given.target != "tract":
+                raise InputError("name an engine of tract with --engine")
+            sample = given.samples[0]
+            for resolved in resolve_engines(spec, offline=options.offline, cache_dir=options.cache_dir):
+                engine = engine_for(resolved)
+                if not isinstance(engine, TractEngine):
+                    raise InputError("a command line of tract is not profiled: name a release")
+                found = profile_archive(
+                    engine,
+                    given.archive,
+                    sample.inputs,
+                    origins=given.origins,
+                    symbols=sample.sizes,
+                    seconds=options.seconds,
+                    timeout=options.timeout,
+                )
+                profiles.append(found)
+                if options.json:
+                    print(json.dumps({"case": given.name, **asdict(found)}))
+                else:
+                    say(f"{given.name} in {found.describe(options.most)}")
+    finally:
+        close_all()
+    if len(profiles) > 1 and not options.json:
+        say(compared(profiles, options.most))
+    return 0
+
+
+__all__ = ["add_commands", "run"]

@@ -1,0 +1,54 @@
+"""The work of a profile: plain runs for their time, then the engine's own profile of the same graph."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from t2n_core.engine.processes.wire import Frame
+from t2n_core.engine.protocol import Array
+from t2n_core.engine.tract.driver import TractDriver, TractModel
+
+_FEWEST = 5
+_WARM = 2
+"""Runs before those that count."""
+
+
+class Send(Protocol):
+    def __call__(self, header: Mapping[str, Any], arrays: Sequence[Array] = (), /) -> None: ...
+
+
+def run_profile(driver: TractDriver, job: Frame, send: Send, stage: Callable[[str], Any]) -> None:
+    """Send the facts of a profile: `profile`, the engine's JSON; `seconds` of each plain run; `cpu`, the processor's
+    time of one, and `cpu_profiled` that of the whole profile."""
+    header, arrays = job.header, job.arrays()
+    with stage("load"):
+        model = _loaded(driver, header)
+    with stage("optimise"):
+        runnable = model.into_runnable(optimise=True)
+    with stage("run"):
+        for _ in range(_WARM):
+            runnable.run(arrays)
+        seconds: list[float] = []
+        started, end = time.process_time(), time.perf_counter() + header["profile"]
+        while time.perf_counter() < end or len(seconds) < _FEWEST:
+            start = time.perf_counter()
+            runnable.run(arrays)
+            seconds.append(time.perf_counter() - start)
+        cpu = (time.process_time() - started) / len(seconds)
+        started = time.process_time()
+        text = _loaded(driver, header).profile(arrays)
+        cpu_profiled = time.process_time() - started
+    send({"event": "facts", "facts": {"profile": text, "seconds": seconds, "cpu": cpu, "cpu_profiled": cpu_profiled}})
+
+
+def _loaded(driver: TractDriver, header: Mapping[str, Any]) -> TractModel:
+    model = driver.load(Path(header["archive"]))
+    if header["symbols"]:
+        model.set_symbols(header["symbols"])
+    return model
+
+
+__all__ = ["Send", "run_profile"]

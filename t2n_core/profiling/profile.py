@@ -1,0 +1,145 @@
+"""The profile of an archive in one engine: shares of the nodes' time, times the median of plain runs."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from t2n_core.engine.protocol import Array
+from t2n_core.engine.tract.engine import TractEngine
+from t2n_core.errors import EngineRunError
+from t2n_core.nnef.reading.archive import read_archive
+from t2n_core.nnef.reading.document import Document
+from t2n_core.profiling.nodes import Owners, ProfiledNode, read_nodes
+
+OTHERS: Final = "(no statement)"
+SECONDS: Final = 1.0
+"""Time of the plain runs, unless told otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A statement with the time of the nodes that do its work."""
+
+    name: str
+    operator: str
+    seconds: float
+    """Of one run: the share of the nodes' time, times the median of plain runs."""
+    share: float
+    nodes: tuple[str, ...]
+    """Operators of the engine's nodes."""
+    inside: int = 0
+    """Nodes in the body of a scan, which have no time of their own."""
+    origin: str = ""
+    """Operator, module and line in PyTorch."""
+
+    @property
+    def place(self) -> str:
+        """Return the origin, else the name, with what must be said of a scan."""
+        body = f"; {self.inside} nodes of its body have no time of their own" if self.inside else ""
+        return f"{self.origin or self.name}{body}"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Time per statement, the slowest first."""
+
+    engine: str
+    median: float
+    """Seconds of a plain run."""
+    cpu: float
+    """Seconds of the processor for a plain run, by mean."""
+    cpu_profiled: float
+    """Seconds of the processor for a run under the profile, by mean."""
+    lines: tuple[Line, ...]
+
+    @property
+    def agreement(self) -> float:
+        """Return the processor's time under the profile as a share of that of plain runs."""
+        return self.cpu_profiled / self.cpu if self.cpu else 0.0
+
+    def describe(self, most: int = 20) -> str:
+        """Return a table for a terminal."""
+        head = f"{self.engine}: {self.median * 1e3:.3g} ms a run (median), profiled at {self.agreement:.0%} of its time"
+        rows = [f"{one.share:6.1%}  {one.seconds * 1e6:9.1f} µs  {one.operator:20}  {one.place}" for one in self.lines]
+        more = [f"… {len(rows) - most} more"] if len(rows) > most else []
+        return "\n".join([head, *rows[:most], *more])
+
+
+def profile_archive(
+    engine: TractEngine,
+    archive: Path,
+    inputs: Sequence[Array],
+    *,
+    origins: Mapping[str, str] | None = None,
+    symbols: Mapping[str, int] | None = None,
+    seconds: float = SECONDS,
+    timeout: float = 60.0,
+) -> Profile:
+    """Return where the time of an archive goes. Raises EngineRunError if it does not run, InputError if it is none."""
+    document = read_archive(archive).document
+    reply = engine.profile(archive, inputs, seconds=seconds, symbols=symbols, timeout=timeout)
+    if reply.status != "ok":
+        how = f"{reply.status} at {reply.stage}: {reply.message}"
+        raise EngineRunError(f"tract {engine.version} does not run it: {how}")
+    facts = reply.facts
+    nodes = read_nodes(facts["profile"])
+    runs = _iterations(facts["profile"])
+    median = statistics.median(facts["seconds"])
+    lines = lines_of(document, nodes, median, origins or {})
+    return Profile(f"tract {engine.version}", median, facts["cpu"], facts["cpu_profiled"] / runs, lines)
+
+
+def _iterations(text: str) -> int:
+    import json
+
+    return max(1, int(json.loads(text).get("profiling_info", {}).get("iterations", 1)))
+
+
+def lines_of(
+    document: Document, nodes: Sequence[ProfiledNode], median: float, origins: Mapping[str, str]
+) -> tuple[Line, ...]:
+    """Return the time per statement, the slowest first."""
+    owners = Owners(document, nodes)
+    groups: dict[str, list[ProfiledNode]] = {}
+    for node in nodes:
+        groups.setdefault(owners.owner(node), []).append(node)
+    total = sum(node.seconds for node in nodes) or 1.0
+    lines = []
+    for name, group in groups.items():
+        share = sum(node.seconds for node in group) / total
+        statement = owners.statement(name)
+        operators = tuple(dict.fromkeys(node.operator for node in group))
+        inside = sum(node.inside for node in group)
+        operator = statement.operator if statement else ", ".join(operators)
+        lines.append(Line(name or OTHERS, operator, share * median, share, operators, inside, origins.get(name, "")))
+    return tuple(sorted(lines, key=lambda line: -line.share))
+
+
+def compared(profiles: Sequence[Profile], most: int = 20) -> str:
+    """Return several profiles side by side: time per origin, or per name where none is known, the slowest first."""
+    tables = [_by_place(profile) for profile in profiles]
+    places = sorted({place for table in tables for place in table}, key=lambda p: -max(t.get(p, 0.0) for t in tables))
+    heads = [f"{profile.engine} ({profile.median * 1e6:.0f} µs)" for profile in profiles]
+    width = max(map(len, heads))
+    rows = ["  ".join([*(f"{head:>{width}}" for head in heads), "where"])]
+    for place in places[:most]:
+        cells = [f"{table[place] * 1e6:.1f} µs" if place in table else "-" for table in tables]
+        rows.append("  ".join([*(f"{cell:>{width}}" for cell in cells), place]))
+    if len(places) > most:
+        rows.append(f"… {len(places) - most} more")
+    return "\n".join(rows)
+
+
+def _by_place(profile: Profile) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for line in profile.lines:
+        place = line.origin or f"{line.operator} {line.name}"
+        found[place] = found.get(place, 0.0) + line.seconds
+    return found
+
+
+__all__ = ["OTHERS", "SECONDS", "Line", "Profile", "compared", "lines_of", "profile_archive"]

@@ -75,6 +75,22 @@ def test_a_decoder_is_one_archive_for_prompts_and_steps(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*")), "scratch is left"
 
 
+@pytest.mark.parametrize("make", [llama, windowed])
+def test_archives_have_the_form_that_tracts_runner_takes(make: Any, tmp_path: Path) -> None:
+    """`causal_llm` of tract: tokens, then caches, each with one free axis that the tokens lack; logits, then caches."""
+    graph = export_generative(make(), None, TractNNEF("0.23.9", check_io=False), tmp_path / "out").decoder.graph
+    tokens, *caches = graph.inputs
+    logits, *following = graph.outputs
+    assert (str(tokens.dtype), str(tokens.shape)) == ("int64", "(1, S)")
+    assert (str(logits.dtype), str(logits.shape)) == ("float32", "(1, S, 61)")
+    assert len(caches) == len(following) == 4
+    for before, after in zip(caches, following, strict=True):
+        free = [axis for axis, extent in enumerate(before.shape) if not isinstance(extent, int)]
+        assert [str(before.shape[axis]) for axis in free] == ["P"]
+        assert [str(after.shape[axis]) for axis in free] == ["P + S"]
+        assert after.name == before.name.replace("in_", "out_", 1)
+
+
 def test_what_lies_beside_the_archive_is_enough_to_run_it(tmp_path: Path) -> None:
     class Tokenizer:
         def save_pretrained(self, folder: Path) -> None:

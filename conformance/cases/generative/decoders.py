@@ -45,7 +45,7 @@ CASES = {
             **TEXT, head_dim=8, sliding_window=WINDOW, layer_types=["sliding_attention", "full_attention"]
         ),
     ),
-    "starcoder2-window": _case("Starcoder2", lambda: hf.Starcoder2Config(**TEXT, sliding_window=WINDOW)),
+    "starcoder2-window": _case("Starcoder2", lambda: hf.Starcoder2Config(**TEXT, sliding_window=WINDOW), spread=9.0),
     "cohere2-window": _case(
         "Cohere2",
         lambda: hf.Cohere2Config(

@@ -18,7 +18,7 @@ def _case(name: str, config: Callable[[], Any], **more: Any) -> GenerativeCase:
 
 
 CASES = {
-    "mamba": _case("Mamba", lambda: hf.MambaConfig(**_MAMBA)),
+    "mamba": _case("Mamba", lambda: hf.MambaConfig(**_MAMBA), spread=2.0),
     "falcon-mamba": _case("FalconMamba", lambda: hf.FalconMambaConfig(**_MAMBA)),
     "mamba2": _case(
         "Mamba2", lambda: hf.Mamba2Config(**_MAMBA, num_heads=8, head_dim=8, n_groups=2, chunk_size=8)

@@ -6,6 +6,7 @@ greedy steps behind it; all forms of one precision must choose the tokens that P
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import statistics
@@ -147,13 +148,16 @@ def _loaded(driver: TractDriver, archive: str, *transforms: str) -> TractRunnabl
     return model.into_runnable(optimise=True)
 
 
-def _with_cache(runnable: TractRunnable, empty: Sequence[np.ndarray[Any, Any]]) -> Step:
-    """Return a step of a new sequence whose caches are given again at each step."""
-    caches = list(empty)
+def _with_cache(driver: TractDriver, runnable: TractRunnable, empty: Sequence[np.ndarray[Any, Any]]) -> Step:
+    """Return a step of a new sequence whose caches are given again at each step, as tensors of the engine."""
+    caches = [driver.make_tensor(cache) for cache in empty]
 
     def step(tokens: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        logits, *caches[:] = runnable.run([tokens, *caches])
-        return logits
+        given = [driver.make_tensor(tokens), *caches]
+        logits, *caches[:] = runnable.run_tensors(given)
+        found = driver.read_tensor(logits)
+        driver.drop_tensors([*given, logits])
+        return found
 
     return step
 
@@ -185,7 +189,7 @@ def _sequences(job: Mapping[str, Any]) -> dict[str, Callable[[], Step]]:
     loaded = {form: _loaded(driver, archive) for form, archive in job["archives"].items()}
     found: dict[str, Callable[[], Step]] = {"torch": lambda: _in_torch(model)}
     for form, runnable in loaded.items():
-        found[form] = lambda form=form, runnable=runnable: _with_cache(runnable, empty[form])  # type: ignore[misc]
+        found[form] = functools.partial(_with_cache, driver, runnable, empty[form])
     if job["own_cache"]:
         stateful = _loaded(driver, job["archives"]["float32"], "detect_kv_cache")
         if stateful.inputs != 1:

@@ -14,14 +14,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from conformance.benchmarks import checks, growth, memory, session, startup
+from conformance.benchmarks import checks, decoding, growth, memory, session, startup
 from conformance.benchmarks.engine import speed
 from conformance.benchmarks.machine import ROOT, describe_machine
 from conformance.benchmarks.nets.exported import CHAIN_LENGTHS, EXPORTED
 from conformance.benchmarks.peers.process import NAME, Peer
 from conformance.benchmarks.tables import markdown
 
-PARTS = ("export", "growth", "memory", "engine", "layers", "checks", "session", "startup")
+PARTS = ("export", "growth", "memory", "engine", "layers", "decoding", "checks", "session", "startup")
 BUDGET = 120.0
 """Seconds for the peer at one length; at 400 it takes about four minutes, with --peer-400 it gets ten."""
 
@@ -127,6 +127,9 @@ def main() -> None:
                     for entries in speed.measure(group, arguments.tract, Path(folder), present, arguments.rounds, say):
                         results[part] += entries
                         save(results, output)
+            if "decoding" in parts:
+                results["decoding"] = decoding.measure(Path(folder), say)
+                save(results, output)
             if "checks" in parts:
                 results["checks"] = checks.measure(Path(folder), say)
                 save(results, output)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from conformance.benchmarks import cost_tables
+from conformance.benchmarks import cost_tables, decoding
 from conformance.benchmarks.cost_tables import table
 from conformance.benchmarks.startup import ADDED
 
@@ -173,6 +173,8 @@ def markdown(results: Results) -> str:
         others = [who for who in EXPORTERS if any(who in e for e in layers)]
         parts += ["## Other nets in the engine", _HOW, *(ratio_table(layers, who) for who in (*others, "torch"))]
         parts += [engine_table(layers), "### The same archives' size", size_table(layers)]
+    if "decoding" in results:
+        parts += ["## A language model, token by token", decoding.HOW, *decoding.tables(results["decoding"])]
     parts += cost_tables.markdown(results)
     if "startup" in results:
         parts += ["## Start of a process", startup_table(results["startup"])]

@@ -1,0 +1,226 @@
+"""A language model token by token: ours in tract in several forms beside PyTorch, in turns in one process, one thread.
+
+`python -m conformance.benchmarks.decoding < job.json` is that process. Each turn runs a prompt at an empty cache, then
+greedy steps behind it; all forms of one precision must choose the tokens that PyTorch does.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from conformance.benchmarks.cost_tables import table
+from conformance.benchmarks.machine import ROOT
+from conformance.benchmarks.nets.decoder import Size, build, example
+from t2n_core import ModelExport, TractNNEF
+from t2n_core.engine import ResolvedEngine, resolve_engines
+from t2n_core.engine.tract.driver import TractDriver, TractRunnable
+from t2n_core.errors import EngineOptimiseError
+
+LINES = "0.21,0.22,0.23"
+PROMPT, STEPS, ROUNDS = 512, 8, 3
+Step = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
+TARGETS: Mapping[str, tuple[str, str, str, float]] = {
+    "a token, against PyTorch": ("token_ms", "float32", "torch", 0.5),
+    "a token of halves, against float32": ("token_ms", "float16", "float32", 1.1),
+    "a token of 4 bits, against float32": ("token_ms", "4 bits", "float32", 0.6),
+    "a token with the cache in the engine, against outside": ("token_ms", "float32, own cache", "float32", 1.0),
+    "the prompt, against PyTorch": ("prompt_ms", "float32", "torch", 1.1),
+}
+"""What is compared -> figure, form, the form that it is compared with, and the largest ratio that is wanted."""
+HOW = (
+    f"Greedy steps behind a prompt of {PROMPT} tokens, 124.7 million parameters, batch 1, CPU time on one pinned core. "
+    "All forms run in turns in one process; a ratio is the median over the turns. The tokens of halves and of 4 bits "
+    "may be others than PyTorch's in float32."
+)
+EXPORT_TARGET = 1.3
+"""Export over torch.export alone."""
+
+
+def measure(folder: Path, say: Callable[[str], None], size: Size | None = None) -> dict[str, Any]:
+    """Return export times, and for each engine the figures of all forms; {"export": …, "engines": {version: …}}."""
+    size = Size() if size is None else size
+    say("exports of a decoder")
+    found: dict[str, Any] = {"size": asdict(size), "export": export_times(folder, size), "engines": {}}
+    for engine in resolve_engines(LINES):
+        say(f"tokens in tract {engine.version}")
+        archives = export_forms(folder / engine.version, engine, size)
+        found["engines"][engine.version] = run_turns(engine, archives, size)
+    return found
+
+
+def export_times(folder: Path, size: Size) -> dict[str, float]:
+    """Return CPU seconds of an export and of torch.export alone, each the least of two turns after a small one."""
+    times: dict[str, list[float]] = {"ours": [], "torch.export": []}
+    for turn in range(3):
+        model = build(Size(1, 2, 1, 8, 16, 31) if turn == 0 else size)
+        inputs, options = example(model)
+        started = time.process_time()
+        ModelExport(model, inputs, **options).to(TractNNEF("0.23.9", check_io=False), folder / "timed.nnef.tar")
+        between = time.process_time()
+        free = torch.export.Dim.DYNAMIC
+        shapes = ({1: free}, tuple({2: free} for _ in inputs[1:]))
+        torch.export.export(model, inputs, dynamic_shapes=shapes, strict=False)
+        if turn:
+            times["ours"].append(between - started)
+            times["torch.export"].append(time.process_time() - between)
+    return {who: min(seconds) for who, seconds in times.items()}
+
+
+def export_forms(folder: Path, engine: ResolvedEngine, size: Size) -> dict[str, str]:
+    """Return form -> archive."""
+    folder.mkdir(parents=True, exist_ok=True)
+    archives = {}
+    for dtype, forms in ((torch.float32, ("float32", "4 bits")), (torch.float16, ("float16",))):
+        model = build(size, dtype)
+        inputs, options = example(model)
+        export = ModelExport(model, inputs, **options)
+        for form in forms:
+            more: dict[str, Any] = {"weight_compression": "q4_0_with_embeddings"} if form == "4 bits" else {}
+            target = TractNNEF(engine.version, check_io=False, engine=engine, **more)
+            archives[form] = str(export.to(target, folder / f"{form.replace(' ', '-')}.nnef.tar").archive)
+    return archives
+
+
+def run_turns(
+    engine: ResolvedEngine,
+    archives: Mapping[str, str],
+    size: Size,
+    prompt: int = PROMPT,
+    steps: int = STEPS,
+    rounds: int = ROUNDS,
+) -> dict[str, Any]:
+    """Return the figures of each form, from a process of their own. Raises CalledProcessError if that fails."""
+    job = {"library": str(engine.library), "archives": dict(archives), "size": asdict(size), "prompt": prompt}
+    job |= {"own_cache": engine.version.startswith("0.23"), "steps": steps, "rounds": rounds}
+    command = [sys.executable, "-m", "conformance.benchmarks.decoding"]
+    environment = {**os.environ, "RUST_BACKTRACE": "0", "OMP_NUM_THREADS": "1"}
+    child = subprocess.run(
+        command, cwd=ROOT, input=json.dumps(job), text=True, stdout=subprocess.PIPE, check=True, env=environment
+    )
+    found: dict[str, Any] = json.loads(child.stdout)
+    return found
+
+
+def ratios(figures: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
+    """Yield what is compared, the measured ratio (the median over turns) and the target, of what was measured."""
+    for name, (figure, form, other, target) in TARGETS.items():
+        if form in figures and other in figures:
+            pairs = zip(figures[form][figure], figures[other][figure], strict=True)
+            yield name, statistics.median(a / b for a, b in pairs), target
+
+
+def tables(found: Mapping[str, Any]) -> list[str]:
+    """Return what was measured as Markdown: the targets of each engine, and milliseconds of each form."""
+    export = found["export"]["ours"] / found["export"]["torch.export"]
+    rows = [["all", "export, against torch.export alone", *_judged(export, EXPORT_TARGET)]]
+    times = []
+    for version, figures in found["engines"].items():
+        rows += [[version, name, *_judged(ratio, target)] for name, ratio, target in ratios(figures)]
+        for form, of_form in figures.items():
+            shown = [f"{min(of_form[figure]):.1f}" for figure in ("token_ms", "prompt_ms")]
+            times.append([version, form, *shown, str(of_form["tokens"] == figures["torch"]["tokens"])])
+    head = ["tract", "form", "a token, ms", "the prompt, ms", "tokens of PyTorch"]
+    return [table(["tract", "what", "ratio", "target", ""], rows), table(head, times)]
+
+
+def _judged(ratio: float, target: float) -> list[str]:
+    return [f"{ratio:.2f} x", f"at most {target:g} x", "met" if ratio <= target else "missed"]
+
+
+def _loaded(driver: TractDriver, archive: str, *transforms: str) -> TractRunnable:
+    model = driver.load(Path(archive))
+    for transform in transforms:
+        model.transform(transform)
+    model.declutter()
+    return model.into_runnable(optimise=True)
+
+
+def _with_cache(driver: TractDriver, runnable: TractRunnable, empty: Sequence[np.ndarray[Any, Any]]) -> Step:
+    """Return a step of a new sequence whose caches are given again at each step, as tensors of the engine."""
+    caches = [driver.make_tensor(cache) for cache in empty]
+
+    def step(tokens: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        given = [driver.make_tensor(tokens), *caches]
+        logits, *caches[:] = runnable.run_tensors(given)
+        found = driver.read_tensor(logits)
+        driver.drop_tensors([*given, logits])
+        return found
+
+    return step
+
+
+def _with_state(runnable: TractRunnable) -> Step:
+    """Return a step of a new sequence whose caches are the engine's own."""
+    state = runnable.spawn()
+    return lambda tokens: state.run([tokens])[0]
+
+
+def _in_torch(model: Any) -> Step:
+    caches = model.empty()
+
+    def step(tokens: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        logits, *caches[:] = model(torch.from_numpy(tokens), *caches)
+        found: np.ndarray[Any, Any] = logits.numpy()
+        return found
+
+    return step
+
+
+def _sequences(job: Mapping[str, Any]) -> dict[str, Callable[[], Step]]:
+    """Return form -> what begins a new sequence."""
+    driver = TractDriver(Path(job["library"]))
+    model = build(Size(**job["size"]))
+    empty = {form: [cache.numpy() for cache in model.empty()] for form in job["archives"]}
+    if "float16" in empty:
+        empty["float16"] = [cache.astype(np.float16) for cache in empty["float16"]]
+    loaded = {form: _loaded(driver, archive) for form, archive in job["archives"].items()}
+    found: dict[str, Callable[[], Step]] = {"torch": lambda: _in_torch(model)}
+    for form, runnable in loaded.items():
+        found[form] = functools.partial(_with_cache, driver, runnable, empty[form])
+    if job["own_cache"]:
+        stateful = _loaded(driver, job["archives"]["float32"], "detect_kv_cache")
+        if stateful.inputs != 1:
+            raise EngineOptimiseError(f"{stateful.inputs - 1} inputs are left where the engine holds the caches")
+        found["float32, own cache"] = lambda: _with_state(stateful)
+    return found
+
+
+def main() -> None:
+    job = json.load(sys.stdin)
+    torch.set_num_threads(1)
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    sequences = _sequences(job)
+    prompt = np.random.default_rng(3).integers(0, job["size"]["words"], (1, job["prompt"]))
+    found: dict[str, dict[str, Any]] = {form: {"prompt_ms": [], "token_ms": []} for form in sequences}
+    with torch.inference_mode():
+        for turn in range(job["rounds"]):
+            for form, begin in list(sequences.items())[:: 1 if turn % 2 == 0 else -1]:
+                step, tokens, times, chosen = begin(), prompt, [], []
+                for _ in range(1 + job["steps"]):
+                    started = time.process_time()
+                    logits = step(tokens)
+                    times.append(1e3 * (time.process_time() - started))
+                    tokens = logits[:, -1:].astype(np.float32).argmax(-1).astype(np.int64)
+                    chosen.append(int(tokens[0, 0]))
+                found[form]["prompt_ms"].append(times[0])
+                found[form]["token_ms"].append(statistics.median(times[1:]))
+                found[form]["tokens"] = chosen
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

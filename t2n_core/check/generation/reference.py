@@ -125,7 +125,10 @@ class Stepper:
         self.tokens, *others = regular
         self._batch, self._width = shapes[self.tokens]
         if self._batch != 1 and is_static((self._batch,)):
-            raise InputError(f"the archive takes batches of {self._batch}, and prompts come one by one")
+            raise InputError(
+                f"the archive takes batches of {self._batch}, and prompts come one by one",
+                hint='let the size of the batch be free, such as batch="B", or give an example of one sequence',
+            )
         examples = dict(zip(self._inputs.names, self._inputs.tensors, strict=True))
         self.fixed = {name: self._row(examples[name], shapes[name]) for name in others}
         """Inputs that are the same in each step: those of the example."""

@@ -157,7 +157,7 @@ def test_help_and_an_unmarked_suite_load_nothing_and_resolve_nothing(suite):
         (
             ["--collect-only", "-q", "test_marked.py"],
             """
-            collect.cells collect.collection collect.judging collect.markers collect.rewriters
+            collect.cells collect.collection collect.generating collect.judging collect.markers collect.rewriters
             config.engines config.settings config.shard records records.cell records.nodeids
             """,
             # a marker of this suite has versions

@@ -23,8 +23,8 @@ DISTRIBUTIONS = {
     "nnef_tools": "nnef-tools",
 }
 """Imported name -> its distribution, where that has another name."""
-OF_THE_USER = {"hypothesis", "transformers"}
-"""What is imported only for an object or a model of it that a user hands in."""
+OF_THE_USER = {"hypothesis"}
+"""What is imported only for an object of it that a user hands in."""
 
 
 def declared() -> dict[str, Requirement]:

@@ -15,6 +15,8 @@ from pytest_t2n.records.file import MATRIX_FILE, write_records
 from pytest_t2n.records.lock import locked
 from pytest_t2n.records.schema import CellLine, RecordError, RunLine, cells_of
 from pytest_t2n.report.matrix import Matrix, is_surprise
+from t2n_core.check.level import TractCheckTolerance
+from t2n_core.check.stage import Stage, Status
 from t2n_core.errors import T2NError
 
 _FILE = "a file instead of the standard output"
@@ -211,6 +213,10 @@ _RENDER = {"html": _html, "md": _md, "csv": _csv, "ctrf": _ctrf, "badge": _badge
 
 
 def _query(options: argparse.Namespace) -> int:
+    for name, known in (("status", Status), ("stage", Stage), ("level", TractCheckTolerance)):
+        for word in (getattr(options, name) or "").split(","):
+            if word and word not in [one.value for one in known]:
+                raise T2NError(f"--{name}={word}: there are {', '.join(one.value for one in known)}")
     matrix = Matrix.of(load(options, options.file))
     cells = [cell for row in matrix.rows if row.differs or not options.differs for cell in row.cells if cell]
     found = [cell for cell in cells if _fits(cell, options)]

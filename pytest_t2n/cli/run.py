@@ -24,12 +24,16 @@ from pytest_t2n.records.lock import locked
 from pytest_t2n.records.nodeids import names_of
 from pytest_t2n.records.run_line import run_line
 from pytest_t2n.records.schema import CellLine, GraphLine, RecordError
-from pytest_t2n.run.bundles import CheckEntry, read_manifest, read_samples
+from pytest_t2n.run.bundles import CheckEntry, read_bundles, read_samples
 from pytest_t2n.run.export_summary import ExportSummary, clipped_graph
 from t2n_core.errors import T2NError
+from t2n_core.text import visible
 
 if TYPE_CHECKING:
     from t2n_core.engine.protocol import Engine
+
+_DESCRIBED = 10
+"""Failures whose numbers are printed; the others are in the report."""
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +58,7 @@ def run_bundle(options: argparse.Namespace) -> int:
     """Return exit status 1 if a cell fails unexpectedly, or passes although an entry expects a failure."""
     from pytest_t2n.report.matrix import is_surprise
 
-    manifest = read_manifest(options.bundle)
+    manifest = read_bundles(options.bundle)
     console = Console(stderr=True)
     engines = engines_of(options, console)
     expectations = read_expectations(options.expect, Path.cwd())
@@ -70,6 +74,7 @@ def run_bundle(options: argparse.Namespace) -> int:
     with ExitStack() as stack:
         if options.report is not None:
             stack.enter_context(locked(options.report))
+        texts: dict[str, str] = {}
         judged = JudgedCells(options.report, run, [cell for _, cell in plan])
         progress = stack.enter_context(Progress(console=console, transient=True))
         task = progress.add_task("cells", total=len(plan))
@@ -78,7 +83,8 @@ def run_bundle(options: argparse.Namespace) -> int:
             runner = runner_of(engine)
             for checks, cell in plan:
                 if cell.engine is engine and not judged.stopped:
-                    record, graph = _judge(options, runner, checks, cell, expectations)
+                    record, graph, text = _judge(options, runner, checks, cell, expectations)
+                    texts[record.nodeid] = text
                     judged.add(_exported_by(exporter, record), graph)
                     progress.advance(task)
 
@@ -96,6 +102,8 @@ def run_bundle(options: argparse.Namespace) -> int:
     mended = [cell for cell in cells if cell.status == "pass" and _entry(expectations, cell) is not None]
     surprises = [cell for cell in cells if is_surprise(cell)] + mended
     show_cells(surprises if surprises else cells)
+    for cell in surprises[:_DESCRIBED]:
+        print(f"\n{visible(cell.nodeid)}\n{texts[cell.nodeid]}")
     if surprises:
         say(f"{len(surprises)} of {len(cells)} cells are not as expected")
     return 1 if surprises or not cells else 0
@@ -141,8 +149,8 @@ def _cell_of(check: CheckEntry, engine: SelectedEngine) -> Cell:
 
 def _judge(
     options: argparse.Namespace, runner: Engine, checks: Sequence[CheckEntry], cell: Cell, expectations: Expectations
-) -> tuple[CellLine, GraphLine | None]:
-    """Return the record of a cell after all its checks, and the graph of the decisive one."""
+) -> tuple[CellLine, GraphLine | None, str]:
+    """Return the record of a cell after all its checks, and the graph and the description of the decisive one."""
     from pytest_t2n.records.from_outcome import outcome_record
     from pytest_t2n.run.cell_run import decisive
 
@@ -159,7 +167,7 @@ def _judge(
     entry = _entry(expectations, record)
     if entry is not None and entry.holds(record.status, record.stage):
         record = msgspec.structs.replace(record, expected=f"{entry.why} [{entry.place}]")
-    return record, graph
+    return record, graph, outcome.describe()
 
 
 def _check(options: argparse.Namespace, runner: Engine, engine: SelectedEngine, check: CheckEntry) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 
 import pytest
@@ -16,6 +17,10 @@ from t2n_core.text import storable
 
 NO_ENGINE = "t2n: no engine selected"
 """Start of a skip reason, which the summary counts."""
+_OF_UNITTEST = (
+    "t2n: a method of a unittest.TestCase takes no parameters, so it cannot run once for each engine; "
+    "make it a function, or call t2n_core.assert_nnef_parity in it"
+)
 
 
 def parametrize_engines(metafunc: pytest.Metafunc, engines: Sequence[SelectedEngine]) -> None:
@@ -58,6 +63,9 @@ def _engine_of(item: pytest.Item) -> SelectedEngine | None:
 
 def why_no_engine(item: pytest.Item, engines: Sequence[SelectedEngine]) -> str:
     """Return why no engine fits a case, and what to do about it. Raises MarkerError."""
+    unittest = sys.modules.get("unittest")
+    if unittest is not None and issubclass(getattr(item, "cls", None) or object, unittest.TestCase):
+        return _OF_UNITTEST
     return _why_no_engine(engines, read_marks(marks_of(item)))
 
 

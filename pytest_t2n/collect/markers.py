@@ -120,6 +120,7 @@ def with_judgement(options: CaseOptions, given: Mapping[str, Any], *, defaults: 
     Raises:
         MarkerError: an unknown argument, or a wrong value.
     """
+    __tracebackhide__ = True
     for name in given:
         if name not in JUDGING:
             raise MarkerError(f"unknown argument `{name}` of a check{_near(name, list(JUDGING))}")
@@ -256,6 +257,7 @@ def _dynamic_axes(value: Any) -> Any:
 
 
 def _judged_by(given: Mapping[str, Any]) -> dict[str, Any]:
+    __tracebackhide__ = True
     found = {name: given[name] for name in JUDGING if name != "timeout" and given.get(name) is not None}
     if not found:
         return found

@@ -13,7 +13,8 @@ from pytest_t2n.expect.entries import Expectations
 from pytest_t2n.expect.judge import judge
 from pytest_t2n.records.file import encode
 from pytest_t2n.records.from_report import record_of, with_relative_paths, with_subject
-from pytest_t2n.records.schema import Record
+from pytest_t2n.records.schema import CellLine, Record
+from pytest_t2n.report.causes import message_gist
 from pytest_t2n.run.export_summary import ExportSummary
 from pytest_t2n.run.runner import CellRunner
 
@@ -78,9 +79,17 @@ class Recorder:
         lines: list[Record] = [record]
         if graph is not None and self._reported_graphs.setdefault(graph.key, record.nodeid) == record.nodeid:
             lines.insert(0, graph)
+        _put_cause_first(report, record)
         text = "\n".join(map(encode, lines))
         report.user_properties.append((PROPERTY, text))
         return text
+
+
+def _put_cause_first(report: pytest.TestReport, record: CellLine) -> None:
+    """Give pytest's short summary the cause of a failure, without the words that all failures begin with."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None and crash.message.startswith(f"Failed: {record.status} at stage"):
+        crash.message = message_gist(record)
 
 
 __all__ = ["PROPERTY", "Recorder"]

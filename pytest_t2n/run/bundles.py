@@ -135,6 +135,23 @@ def write_manifest(directory: Path, entries: Iterable[CheckEntry], exporter: Pla
     write_whole(directory / MANIFEST, data + b"\n")
 
 
+def read_bundles(directory: Path) -> Manifest:
+    """Return the manifest of a bundle, or of all bundles in a folder, as `--t2n-bundle-failures` leaves them.
+
+    Raises RecordError.
+    """
+    inside = [] if (directory / MANIFEST).exists() else sorted(path.parent for path in directory.glob(f"*/{MANIFEST}"))
+    if not inside:
+        return read_manifest(directory)
+    manifests = {folder.name: read_manifest(folder) for folder in inside}
+    checks = [
+        msgspec.structs.replace(check, archive=f"{name}/{check.archive}", samples=f"{name}/{check.samples}")
+        for name, manifest in manifests.items()
+        for check in manifest.checks
+    ]
+    return msgspec.structs.replace(next(iter(manifests.values())), checks=checks)
+
+
 def read_manifest(directory: Path) -> Manifest:
     """Return the manifest of a bundle. Raises RecordError."""
     path = directory / MANIFEST
@@ -239,6 +256,7 @@ __all__ = [
     "add_to_bundle",
     "finish_bundle",
     "npz_of",
+    "read_bundles",
     "read_manifest",
     "read_samples",
     "start_bundle",

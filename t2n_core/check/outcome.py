@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
+from html import escape
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,11 +17,13 @@ from t2n_core import errors
 from t2n_core.check.comparison import OutputComparison
 from t2n_core.check.judging.metrics import MetricResult
 from t2n_core.check.stage import Stage, Status
-from t2n_core.check.table import comparison_table, sizes_text
+from t2n_core.check.table import comparison_html, comparison_table, sizes_text
 from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.errors import T2NError
 from t2n_core.text import storable, text_of, visible
 
+_SHORT = 120
+"""Most characters of a reason in one line."""
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 
@@ -47,7 +50,7 @@ class ErrorInfo:
         return cls(error_class, message, fingerprint=fingerprint(stage, error_class, message), **told)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Outcome:
     """The result of checking one archive in one engine; `to_dict` gives its JSON form."""
 
@@ -109,6 +112,15 @@ class Outcome:
             source=origin.source if origin else "",
         )
         return cls(_status_of(exc), at, error=info, cause=exc, **more)
+
+    def __repr__(self) -> str:
+        level = f" at `{self.level.value}`" if self.level is not None else ""
+        why = "" if self.passed or self.error is None else f": {self.error.message.partition(chr(10))[0][:_SHORT]}"
+        return f"<Outcome {self.status.value}{level} in {self.engine or 'no engine'}, stage {self.stage.value}{why}>"
+
+    def _repr_html_(self) -> str:
+        """Return the comparison as a notebook shows it."""
+        return f"<p>{escape(repr(self))}</p>{comparison_html(self.outputs)}"
 
     def with_times(self, times: Mapping[str, float]) -> Outcome:
         """Return the same outcome with more stage times; those that it has stay."""

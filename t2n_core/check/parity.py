@@ -31,6 +31,7 @@ _REPLY_STATUS: Mapping[str, Status] = {
     "oom": Status.OOM,
 }
 _STDERR_KEPT = 4000
+_TIMEOUT_HINT = "give it more time: --t2n-timeout=SECONDS, or timeout= of one test"
 WEAK_CHECK = "WeakCheck"
 """Class of the error of a weak outcome."""
 _WEAK_HINT = "give inputs with which the outputs move, weights of real spread, or a tighter tolerance"
@@ -85,7 +86,7 @@ def check_parity(
         return Outcome.from_error(exc, Stage.LOAD, **common)
     common.update(times=dict(reply.times), facts=dict(reply.facts))
     if reply.status != "ok":
-        return failed(reply, samples, common)
+        return failed(reply, samples, common, timeout)
     if len(reply.outputs) != len(samples):
         message = f"the engine answered {len(reply.outputs)} of {len(samples)} batches and called that a success"
         return Outcome(Status.ERROR, Stage.RUN, error=ErrorInfo.of(Stage.RUN, "EngineRunError", message), **common)
@@ -143,8 +144,13 @@ def archive_digest(archive: Path) -> tuple[str, int]:
     return digest.hexdigest(), size
 
 
-def failed(reply: EngineReply, samples: Sequence[Sample], common: Mapping[str, Any]) -> Outcome:
-    """Return the outcome of an engine that did not answer all samples; `common` are further fields."""
+def failed(
+    reply: EngineReply, samples: Sequence[Sample], common: Mapping[str, Any], timeout: float | None = None
+) -> Outcome:
+    """Return the outcome of an engine that did not answer all samples; `common` are further fields.
+
+    `timeout` is the time that it had, in seconds.
+    """
     status, stage = _REPLY_STATUS[reply.status], Stage(reply.stage)
     message = reply.message or f"the engine gave no message ({reply.status} at stage {stage.value})"
     failed_sizes: tuple[Mapping[str, int], ...] = ()
@@ -155,6 +161,9 @@ def failed(reply: EngineReply, samples: Sequence[Sample], common: Mapping[str, A
         if at.sizes and reply.outputs:
             ran = sizes_text([sample.sizes for sample in samples[: len(reply.outputs)]])
             hint = f"it ran at {ran}, and failed at the next"
+    if status is Status.TIMEOUT and timeout is not None:
+        message = f"{message} ({timeout:g} seconds)"
+        hint = "; ".join(filter(None, [hint, _TIMEOUT_HINT]))
     info = ErrorInfo.of(
         stage, error_name(status, stage), message, hint=hint, details=_stderr_tail(reply.stderr, message)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape
 from io import StringIO
 
 from t2n_core.check.comparison import OutputComparison
@@ -29,6 +30,15 @@ def comparison_table(outputs: Sequence[OutputComparison]) -> str:
     if len(ordered) > _SHOWN:
         lines.append(f"… and {len(ordered) - _SHOWN} more outputs")
     return "\n".join(lines)
+
+
+def comparison_html(outputs: Sequence[OutputComparison]) -> str:
+    """Return the same table as HTML, all outputs in their order; '' if there are none."""
+    if not outputs:
+        return ""
+    head = "".join(f"<th>{escape(name)}</th>" for name in _HEAD)
+    rows = ("".join(f"<td>{escape(cell)}</td>" for cell in _row(output)) for output in outputs)
+    return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
 
 
 def sizes_text(sizes: Sequence[Mapping[str, int]], shown: int = 8) -> str:
@@ -77,4 +87,4 @@ def _number(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
-__all__ = ["comparison_table", "sizes_text"]
+__all__ = ["comparison_html", "comparison_table", "sizes_text"]

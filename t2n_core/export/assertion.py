@@ -48,7 +48,10 @@ def assert_nnef_parity(
         T2NError: the first failure; a note of it names all engines that failed.
     """
     __tracebackhide__ = True
-    judged = Judgement.of(tolerance, **{name: options.pop(name, None) for name in _JUDGING})
+    try:
+        judged = Judgement.of(tolerance, **{name: options.pop(name, None) for name in _JUDGING})
+    except InputError as wrong:
+        raise wrong.with_traceback(None) from None  # the user's call is what is wrong
     of_target, of_export = split_options(TractNNEF, options)
     ExportOptions.of(of_export)  # tells a wrong name before an engine is fetched
     axes = of_export.pop("dynamic_axes", None)

@@ -8,7 +8,7 @@ from typing import Any
 
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
-from t2n_core.inference_target import InferenceTarget
+from t2n_core.inference_target import InferenceTarget, require_target
 from t2n_core.nnef.archive import remove_archive
 from t2n_core.torch_graph.ways_in.sources import Model
 
@@ -39,6 +39,7 @@ def export_model_to_nnef(
         InputError, RewriteError, CaptureError, UnsupportedOpsError, SpecError, WriteError: nothing is written then.
         EngineError, ParityError: the check failed; the archive is removed.
     """
+    require_target(inference_target)
     names = {"input_names": input_names, "output_names": output_names}
     export = ModelExport(model, args, kwargs, dynamic_axes=inference_target.dynamic_axes or None, **names, **options)
     result = export.to(inference_target, file_path_export, compression_level=compression_level)

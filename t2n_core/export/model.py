@@ -19,7 +19,7 @@ from t2n_core.export.debug_bundle import write_debug_bundle
 from t2n_core.export.notes import OptionWarning, option_notes, rewriter_notes
 from t2n_core.export.options import ExportOptions
 from t2n_core.export.result import ExportResult
-from t2n_core.inference_target import InferenceTarget
+from t2n_core.inference_target import InferenceTarget, require_target
 from t2n_core.nnef.archive import remove_archive, write_archive
 from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.legality import check_graph
@@ -95,6 +95,9 @@ class ModelExport:
         self._references: list[Reference] = []
         self._has_run = False
         self._refusal: InputError | None = None
+
+    def __repr__(self) -> str:
+        return f"<ModelExport of {self.source.name}: {', '.join(self.inputs.names)}>"
 
     @property
     def _axes(self) -> DynamicAxes | None:
@@ -281,6 +284,7 @@ class ModelExport:
 
     def to(self, target: InferenceTarget, path: str | Path, *, compression_level: int | None = None) -> ExportResult:
         """Write the archive for one target. Raises T2NError; nothing is left under `path` then."""
+        require_target(target)
         self._take_axes_of(target)
         times: dict[str, float] = {}
         target.pre_trace(self.model, self.inputs.names, tuple(self.options.output_names or ()))

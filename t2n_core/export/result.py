@@ -17,6 +17,7 @@ from t2n_core.check.samples import Sample
 from t2n_core.check.state_pairs import StatePair
 from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.errors import InputError
+from t2n_core.export.notebook import result_html
 from t2n_core.export.state import state_pairs
 from t2n_core.inference_target import InferenceTarget, KhronosNNEF
 from t2n_core.nnef.dependence import constant_outputs
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 Tolerance: TypeAlias = "str | TractCheckTolerance | Mapping[str, str | TractCheckTolerance] | Judgement | None"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class ExportResult:
     """An archive on disk, with the export and target that it came from."""
 
@@ -50,6 +51,15 @@ class ExportResult:
     notes: tuple[str, ...] = ()
     """A line for each option that had no effect, for what an option left as it is, and for each result that is no
     tensor."""
+
+    def __repr__(self) -> str:
+        held = f", holds for {self.range}" if str(self.range) else ""
+        names = f"{', '.join(self.input_names)} -> {', '.join(self.output_names)}"
+        return f"<ExportResult {self.archive.name} for {self.target}: {names}{held}>"
+
+    def _repr_html_(self) -> str:
+        """Return the graph as a notebook shows it: each statement with its line of torch beside it."""
+        return result_html(repr(self), self.graph, self.target.spec)
 
     @property
     def captured(self) -> CapturedModel:
@@ -117,7 +127,11 @@ class ExportResult:
 
         Raises InputError for an unknown level, or what `Judgement.of` refuses.
         """
-        judged = Judgement.of(tolerance, **judged_by, default=self.target.check_io_tolerance)
+        __tracebackhide__ = True
+        try:
+            judged = Judgement.of(tolerance, **judged_by, default=self.target.check_io_tolerance)
+        except InputError as wrong:
+            raise wrong.with_traceback(None) from None  # the user's call is what is wrong
         if unknown := judged.unknown(self.output_names):
             raise InputError(f"there is no output {', '.join(unknown)} to judge", hint=f"it has {self.output_names}")
         try:

@@ -20,4 +20,12 @@ def target_class(name: str) -> type[InferenceTarget]:
     return found
 
 
-__all__ = ["InferenceTarget", "KhronosNNEF", "TractFeatureFlag", "TractNNEF", "target_class"]
+def require_target(value: object) -> None:
+    """Raise InputError for what is no target, such as the name of one."""
+    if not isinstance(value, InferenceTarget):
+        raise InputError(
+            f"the target is {value!r}, and no InferenceTarget", hint='say TractNNEF("0.23") or KhronosNNEF()'
+        )
+
+
+__all__ = ["InferenceTarget", "KhronosNNEF", "TractFeatureFlag", "TractNNEF", "require_target", "target_class"]

@@ -19,7 +19,7 @@ from t2n_core.rewriter import Rewriter
 from tests.pages import NOT_RUN, ROOT, Page, functions_of, has_tests, missing_lines, pages, run_command
 
 ENGINES = "0.21.19,0.23.9"
-LANGUAGES = {"python", "sh", "text", "log", "toml", "json", "yaml", "mermaid"}
+LANGUAGES = {"python", "rust", "sh", "text", "log", "toml", "json", "yaml", "mermaid"}
 RunPage = Callable[[str], dict[str, Any]]
 
 

@@ -8,6 +8,7 @@ frames on the stack at that moment say where it comes from.
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ import torch
 from t2n_core.errors import Origin
 from t2n_core.torch_graph.graph import naming
 
+_OURS = tuple(f"{Path(__file__).parents[2] / part}{os.sep}" for part in ("export", "torch_graph/capture"))
+"""Places of the code that calls a model to capture it."""
 NOT_THE_MODELS = (*(f"{Path(found).parent}/" for found in (torch.__file__, Path(__file__).parent, sympy.__file__)), "<")
 """Prefixes of the names of files that hold no code of a model."""
 _PYTHON = "Python code that looks at a size"
@@ -133,11 +136,16 @@ def _asked(frame: FrameType | None) -> str | None:
 
 
 def _origin() -> Origin | None:
-    """Return the model's line that is being run, and the operator it called; None outside of any model."""
+    """Return the model's line that is being run, and the operator it called; None outside of any model.
+
+    There is no line where a module of PyTorch itself is the whole model.
+    """
     frame: FrameType | None = sys._getframe(2)
     operator = ""
     while frame is not None:
         place = frame.f_code.co_filename
+        if place.startswith(_OURS):
+            return Origin(operator or _PYTHON)
         if not place.startswith(NOT_THE_MODELS):
             code = linecache.getline(place, frame.f_lineno).strip()
             return Origin(

@@ -40,7 +40,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     def run_pip(arguments: Any, error: type[Exception], problem: str) -> str:
         if arguments[0] == "index":
-            return json.dumps({"versions": ["0.19.0", "0.21.19", "0.22.4", "0.23.9"]})
+            versions = ["0.19.0", "0.21.19", "0.22.4", "0.23.9"]
+            return (
+                json.dumps({"versions": versions})
+                if "--json" in arguments
+                else f"Available versions: {', '.join(versions)}"
+            )
         raise EngineProvisionError("no network in this test")
 
     monkeypatch.setattr(index_module, "run_pip", run_pip)

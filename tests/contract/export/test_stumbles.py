@@ -1,0 +1,93 @@
+"""Small things that a new user meets: errors that name what to do, and values that print in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.export import Dim
+
+from t2n_core import ModelExport, TractNNEF, export_model_to_nnef
+from t2n_core.check.parity import check_parity
+from t2n_core.check.samples import Sample
+from t2n_core.engine.protocol import EngineReply
+from t2n_core.errors import CaptureError, InputError, UnsupportedOpsError
+
+VERSION = "0.23.9"
+
+
+def test_a_dim_without_a_module_of_its_own(tmp_path: Path) -> None:
+    export = ModelExport(nn.Linear(6, 4), {"input": torch.randn(5, 6)}, dynamic_axes={"input": {0: Dim("B", max=9)}})
+    assert str(export.to(TractNNEF(VERSION), tmp_path / "m.tar").range) == "0 <= B <= 9"
+
+
+def test_an_axis_that_a_module_of_pytorch_fixes_names_no_line_of_ours() -> None:
+    export = ModelExport(nn.Linear(6, 4), {"input": torch.randn(5, 6)}, dynamic_axes={"input": {1: "T"}})
+    with pytest.raises(CaptureError, match="The size is 6 because of aten::linear") as refused:
+        _ = export.captured
+    assert "t2n_core" not in str(refused.value)
+
+
+def test_random_numbers() -> None:
+    class Noisy(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + torch.randn_like(x)
+
+    with pytest.raises(UnsupportedOpsError, match="a graph has no random numbers: make them an input"):
+        ModelExport(Noisy(), torch.randn(2, 3)).lower(TractNNEF(VERSION))
+
+
+@pytest.mark.parametrize("target", ["tract", "0.23", TractNNEF])
+def test_what_is_no_target(target: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="and no InferenceTarget"):
+        export_model_to_nnef(nn.Tanh(), torch.randn(2, 3), tmp_path / "m.tgz", target)
+    with pytest.raises(InputError, match="and no InferenceTarget"):
+        ModelExport(nn.Tanh(), torch.randn(2, 3)).to(target, tmp_path / "m.tgz")
+
+
+class Hanging:
+    """An engine that did not answer."""
+
+    name, version = "tract", VERSION
+
+    def run(self, archive: Path, batches: Any, *, timeout: float = 60.0) -> EngineReply:
+        return EngineReply("timeout", "run", "killed, since it did not answer in time")
+
+    def close(self) -> None: ...
+
+
+def test_a_hanging_engine_says_how_long_it_had(tmp_path: Path) -> None:
+    archive = tmp_path / "m.tar"
+    archive.write_bytes(b"archive")
+    x = torch.randn(2, 3).numpy()
+    text = check_parity(Hanging(), archive, [Sample((x,), (x,))], output_names=["y"], timeout=7).describe()
+    assert "did not answer in time (7 seconds)" in text
+    assert "--t2n-timeout=SECONDS" in text
+
+
+def test_values_print_in_one_line(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(6, 4), nn.Tanh()).eval()
+    export = ModelExport(model, {"input": torch.randn(5, 6)}, dynamic_axes={"input": {0: "B"}})
+    result = export.to(TractNNEF(VERSION), tmp_path / "m.tar")
+    outcome = result.check_parity()
+    assert repr(export) == "<ModelExport of Sequential: input>"
+    assert repr(result) == "<ExportResult m.tar for tract 0.23.9: input -> output, holds for B >= 1>"
+    assert repr(outcome).startswith(f"<Outcome pass at `{outcome.level}` in tract 0.23.9, stage compare")
+    assert max(len(repr(one)) for one in (export, result, outcome)) < 300
+
+
+def test_notebooks_show_graph_and_comparison(tmp_path: Path) -> None:
+    class Net(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.tanh(x) * 2  # <this line>
+
+    result = ModelExport(Net(), torch.randn(2, 3)).to(TractNNEF(VERSION), tmp_path / "m.tar")
+    page = result._repr_html_()
+    assert "test_stumbles.py" in page
+    assert "torch.tanh(x) * 2" in page
+    assert "&lt;this line&gt;" in page
+    assert "tanh(x)" in page
+    assert "<th>max abs</th>" in result.check_parity()._repr_html_()

@@ -85,7 +85,7 @@ def _explained(
     if settings.bisect_releases:
         outcome = _with_releases(outcome, settings, result, judged, timeout)
     if settings.reduce is not None and inputs is not None:
-        from pytest_t2n.run.reduced import reduced_failure
+        from pytest_t2n.run.failures.reduced import reduced_failure
         from t2n_core.nnef.reading.origins import origins_of
 
         outcome = _with_details(
@@ -97,7 +97,7 @@ def _explained(
         words = write_failure_bundle(settings.bundle_failures, inputs, outcome, result, timeout)
         outcome = _with_details(outcome, words)
         if found is not None and found.nodes:
-            from pytest_t2n.run.failure_page import page_of_failure
+            from pytest_t2n.run.failures.page import page_of_failure
 
             outcome = _with_details(outcome, page_of_failure(settings, inputs, outcome, result, found.nodes, timeout))
     return outcome

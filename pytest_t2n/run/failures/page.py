@@ -93,7 +93,7 @@ def write_failure_page(
             for module in _down(root, path):
                 module.seconds += seconds
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("pytest_t2n.run"), autoescape=True, undefined=jinja2.StrictUndefined
+        loader=jinja2.PackageLoader("pytest_t2n.run.failures"), autoescape=True, undefined=jinja2.StrictUndefined
     )
     note = "" if profile is None else f"Times are shares of {profile.median * 1e3:.3g} ms, the median of plain runs."
     text = environment.get_template("failure.html").render(

@@ -122,8 +122,9 @@ statements, each with one statement in its middle that a release computes wrongl
 
 Of {len(results)} graphs {small} came down to at most {MOST_OPERATORS} operators and 64 elements (160 for `mul`
 and `div`, whose bad kernel is not taken below 132); {alike} of what is left fail as the whole did;
-{fast} took at most 10 seconds, or 60 where the engine dies. Seconds are those of one core, engines and their start
-included.
+{fast} took at most 10 seconds, or 60 where the engine dies. Seconds are those of one core: engines and their start
+are in them, and the interpreter that computes in float64 is not. A graph can fail of something else than
+what was planted.
 
 | fault | tract | failure | graphs | small | {" | ".join(f"{one}, median (most)" for one in _COLUMNS)} |
 |{"---|" * (5 + len(_COLUMNS))}"""

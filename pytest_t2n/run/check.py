@@ -13,6 +13,7 @@ from pytest_t2n.records.cell import Cell
 
 if TYPE_CHECKING:
     from pytest_t2n.run.bundles import CheckInputs
+    from t2n_core.check.bisect import FirstWrongNode
     from t2n_core.check.judging.judgement import Judgement
     from t2n_core.check.outcome import Outcome
     from t2n_core.export.result import ExportResult
@@ -78,12 +79,13 @@ def _explained(
     timeout: float,
 ) -> Outcome:
     """Return a failure with the first wrong node and a bundle, where the user asked for them."""
+    found = None
     if settings.bisect:
-        outcome = _with_first_wrong_node(outcome, result, judged, timeout)
+        outcome, found = _with_first_wrong_node(outcome, result, judged, timeout)
     if settings.bisect_releases:
         outcome = _with_releases(outcome, settings, result, judged, timeout)
     if settings.reduce is not None and inputs is not None:
-        from pytest_t2n.run.reduced import reduced_failure
+        from pytest_t2n.run.failures.reduced import reduced_failure
         from t2n_core.nnef.reading.origins import origins_of
 
         outcome = _with_details(
@@ -94,6 +96,10 @@ def _explained(
 
         words = write_failure_bundle(settings.bundle_failures, inputs, outcome, result, timeout)
         outcome = _with_details(outcome, words)
+        if found is not None and found.nodes:
+            from pytest_t2n.run.failures.page import page_of_failure
+
+            outcome = _with_details(outcome, page_of_failure(settings, inputs, outcome, result, found.nodes, timeout))
     return outcome
 
 
@@ -109,18 +115,21 @@ def _inputs(cell: Cell, result: ExportResult, judged: Judgement) -> CheckInputs 
     return CheckInputs(cell, result.archive, samples, list(result.output_names), judged, constant)
 
 
-def _with_first_wrong_node(outcome: Outcome, result: ExportResult, judged: Judgement, timeout: float) -> Outcome:
-    """Return the outcome with the first wrong node among its details; unchanged if it did not reach the engine."""
+def _with_first_wrong_node(
+    outcome: Outcome, result: ExportResult, judged: Judgement, timeout: float
+) -> tuple[Outcome, FirstWrongNode | None]:
+    """Return the outcome with the first wrong node among its details, and that node; unchanged if it did not reach the
+    engine."""
     from t2n_core.check.bisect import find_first_wrong_node
     from t2n_core.errors import T2NError
 
     if outcome.stage.value not in ("load", "optimise", "run", "compare"):
-        return outcome
+        return outcome, None
     try:
-        words = find_first_wrong_node(result, judged, timeout=timeout).describe()
+        found = find_first_wrong_node(result, judged, timeout=timeout)
     except T2NError as exc:
-        words = f"no first wrong node: {exc}"
-    return _with_details(outcome, words)
+        return _with_details(outcome, f"no first wrong node: {exc}"), None
+    return _with_details(outcome, found.describe()), found
 
 
 def _with_releases(

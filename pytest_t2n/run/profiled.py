@@ -12,6 +12,7 @@ from pytest_t2n.run.failure_bundle import folder_name
 
 if TYPE_CHECKING:
     from t2n_core.export.result import ExportResult
+    from t2n_core.profiling.profile import Profile
 
 _LEAST = 30.0
 """Seconds that a profile gets at least: the engine runs for 5."""
@@ -22,15 +23,26 @@ def write_profile(directory: Path, cell: Cell, result: ExportResult, timeout: fl
 
     Raises OSError, EngineRunError.
     """
+    found = profile_of(result, timeout)
+    if found is None:
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / folder_name(cell.nodeid)
+    path.with_name(f"{path.name}.txt").write_text(f"{cell.nodeid}\n{found.describe(len(found.lines))}\n", "utf-8")
+    path.with_name(f"{path.name}.json").write_text(json.dumps({"case": cell.case, **asdict(found)}) + "\n", "utf-8")
+
+
+def profile_of(result: ExportResult, timeout: float) -> Profile | None:
+    """Return the profile of an export; None for an engine that is no release of tract. Raises EngineRunError."""
     from t2n_core.engine.tract.engine import TractEngine
     from t2n_core.nnef.reading.origins import origins_of
     from t2n_core.profiling.profile import profile_archive
 
     engine = result.target.engine()
     if not isinstance(engine, TractEngine):
-        return
+        return None
     sample = result.samples[0]
-    found = profile_archive(
+    return profile_archive(
         engine,
         result.archive,
         sample.inputs,
@@ -38,10 +50,6 @@ def write_profile(directory: Path, cell: Cell, result: ExportResult, timeout: fl
         symbols=sample.sizes,
         timeout=max(timeout, _LEAST),
     )
-    directory.mkdir(parents=True, exist_ok=True)
-    path = directory / folder_name(cell.nodeid)
-    path.with_name(f"{path.name}.txt").write_text(f"{cell.nodeid}\n{found.describe(len(found.lines))}\n", "utf-8")
-    path.with_name(f"{path.name}.json").write_text(json.dumps({"case": cell.case, **asdict(found)}) + "\n", "utf-8")
 
 
-__all__ = ["write_profile"]
+__all__ = ["profile_of", "write_profile"]

@@ -10,6 +10,7 @@ one tensor at a time, by halves, until the first cut that fails is known.
 
 from __future__ import annotations
 
+import functools
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -49,6 +50,18 @@ _WITHOUT_NODE = ("capture", "rounding")
 
 
 @dataclass(frozen=True, slots=True)
+class NodeError:
+    """One tensor of the captured graph, as an output of the archive."""
+
+    kind: str
+    """The torch operator."""
+    origin: Origin | None
+    comparison: OutputComparison
+    statements: tuple[str, ...] = ()
+    """The NNEF statements of the operator."""
+
+
+@dataclass(frozen=True, slots=True)
 class FirstWrongNode:
     """The result of the search; `origin` and `comparison` are None if every node that could be checked is right."""
 
@@ -67,6 +80,8 @@ class FirstWrongNode:
     """The NNEF statements of this operator."""
     stages: Mapping[str, bool] = field(default_factory=dict)
     """Form of the graph in the engine -> whether its numbers are right; empty if it runs optimised ones only."""
+    nodes: tuple[NodeError, ...] = ()
+    """All tensors in the order of computation; empty where no run shows them all."""
     blame: str = ""
     """`capture`, `rounding`, `graph`, `declutter`, `optimise`, or empty where that cannot be told."""
 
@@ -127,6 +142,7 @@ class _Search:
         self.graph = result.export.simplified(result.target)
         tensors = [torch.from_numpy(np.array(array)) for array in sample.inputs]
         self.expected = evaluate_graph(self.graph, tensors, self._sizes())
+        self.shown: tuple[NodeError, ...] = ()
         self.nodes = [variable for variable in self._read() if self.expected(variable) is not None]
 
     def _sizes(self) -> Mapping[str, int]:
@@ -147,6 +163,7 @@ class _Search:
         position = self._first_shown_wrong()
         if position is None:
             position = self._first_cut_wrong()
+        empty = replace(empty, nodes=self.shown)
         if position is None:
             return empty
         variable = self.nodes[position]
@@ -187,10 +204,13 @@ class _Search:
             return None
         if reply.status != "ok" or not reply.outputs:
             return None
-        for position, (variable, got) in enumerate(zip(self.nodes, reply.outputs[0], strict=True)):
-            if not self._compare(variable, got).passed:
-                return position
-        return None
+        self.shown = tuple(map(self._shown, self.nodes, reply.outputs[0]))
+        return next((place for place, node in enumerate(self.shown) if not node.comparison.passed), None)
+
+    def _shown(self, variable: TensorVariable, got: Any) -> NodeError:
+        op = variable.producer
+        compared, statements = self._compare(variable, got), self._statements(variable)
+        return NodeError(op.kind if op else "", op.origin if op else None, compared, statements)
 
     def _first_cut_wrong(self) -> int | None:
         """Return the position of the first wrong node by bisection, as if all nodes after it were wrong too.
@@ -251,9 +271,20 @@ class _Search:
 
     def _statements(self, variable: TensorVariable) -> tuple[str, ...]:
         origin = variable.producer.origin if variable.producer else None
+        return () if origin is None else self._by_origin.get(origin, ())
+
+    @functools.cached_property
+    def _by_origin(self) -> Mapping[Origin, tuple[str, ...]]:
         spec = self.result.target.spec
-        own = [o for o in self.result.graph.operations if origin is not None and o.origin == origin]
-        return tuple(statement(o, spec.operator(o.name)) for o in own if o.name in set(spec.names()))
+        found: dict[Origin, tuple[str, ...]] = {}
+        for one in self.result.graph.operations:
+            if one.origin is not None and one.name in self._known:
+                found[one.origin] = (*found.get(one.origin, ()), statement(one, spec.operator(one.name)))
+        return found
+
+    @functools.cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self.result.target.spec.names())
 
 
 def _blame(stages: Mapping[str, bool]) -> str:
@@ -263,4 +294,4 @@ def _blame(stages: Mapping[str, bool]) -> str:
     return "graph" if wrong[0] == "raw" else wrong[0]
 
 
-__all__ = ["FirstWrongNode", "find_first_wrong_node", "first_wrong_of"]
+__all__ = ["FirstWrongNode", "NodeError", "find_first_wrong_node", "first_wrong_of"]

@@ -56,8 +56,16 @@ class Owners:
 
     def __init__(self, document: Document, nodes: Iterable[ProfiledNode]) -> None:
         self._made: dict[str, Assignment] = {name: one for one in document.assignments for name in one.results}
-        working = [node for node in nodes if not node.operator.startswith(_IDLE)]
-        self._owning = {name for node in working if (name := self.named(node.name))}
+        working = [(node, self.named(node.name)) for node in nodes if not node.operator.startswith(_IDLE)]
+        doing = [name for node, name in working if self._is_product(node) or not self._multiplies(name)]
+        self._owning = {name for name in doing if name}
+
+    def _multiplies(self, name: str) -> bool:
+        return name in self._made and self._made[name].operator in _PRODUCTS
+
+    @staticmethod
+    def _is_product(node: ProfiledNode) -> bool:
+        return any(word in node.operator for word in _HEAVY_NODES)
 
     def named(self, node: str) -> str:
         """Return the longest name of a value that a node's name begins with, up to `_`, `.` or its end; '' if none."""
@@ -71,9 +79,9 @@ class Owners:
     def owner(self, node: ProfiledNode) -> str:
         """Return the value whose statement does the work of a node; '' if none is known."""
         name = self.named(node.name)
-        if not name or not any(word in node.operator for word in _HEAVY_NODES):
+        if not name or not self._is_product(node):
             return name
-        return next((one for one in [name, *self._absorbed(name)] if self._made[one].operator in _PRODUCTS), name)
+        return next((one for one in [name, *self._absorbed(name)] if self._multiplies(one)), name)
 
     def _absorbed(self, name: str) -> Sequence[str]:
         """Return the values, backwards from one, that no node of their own computes."""

@@ -27,7 +27,7 @@ class Line:
     name: str
     operator: str
     seconds: float
-    """Of one run: the share of the nodes' time, times the median of plain runs."""
+    """Time of one run: the share of the nodes' time, times the median of plain runs."""
     share: float
     nodes: tuple[str, ...]
     """Operators of the engine's nodes."""

@@ -26,6 +26,12 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--good", action="append", default=[], metavar="VERSION", help="a release that is right")
     parser.add_argument("--bad", action="append", default=[], metavar="VERSION", help="a release that is not")
     parser.add_argument("--fetches", type=int, metavar="N", help="most releases to download beside these; default 7")
+    parser.add_argument(
+        "--by",
+        choices=["outcome", "time"],
+        default="outcome",
+        help="time: where its speed changes, in the cached releases",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object for each case")
     parser.set_defaults(run=run)
 
@@ -69,6 +75,9 @@ def run(options: argparse.Namespace) -> int:
     contradicted = False
     with Releases(offline=options.offline, cache_dir=options.cache_dir) as releases:
         for given in given_of(options):
+            if options.by == "time":
+                _show_times(options, releases, given)
+                continue
             report = _search(options, releases, given)
             if options.json:
                 print(json.dumps({"case": given.name, **_plain(report)}))
@@ -102,6 +111,19 @@ def _search(options: argparse.Namespace, releases: Releases, given: Given) -> Re
     wanted = [*good, *(version_given(text) for text in options.bad)]
     fetches = MOST_FETCHES if options.fetches is None else options.fetches
     return releases.search(judge, wanted, fetches)
+
+
+def _show_times(options: argparse.Namespace, releases: Releases, given: Given) -> None:
+    from t2n_core.releases.times import measure_releases
+
+    inputs = given.samples[0].inputs
+    report = measure_releases(releases.cached, releases.engine, given.archive, inputs, timeout=options.timeout)
+    if options.json:
+        seconds = {str(release): list(rounds) for release, rounds in report.seconds.items()}
+        changes = [[str(one.before), str(one.after), one.ratio] for one in report.changes]
+        print(json.dumps({"case": given.name, "seconds": seconds, "changes": changes}))
+    else:
+        say(f"{given.name}: {report.describe()}")
 
 
 def _plain(report: ReleaseReport) -> dict[str, object]:

@@ -38,10 +38,9 @@ def test_time_goes_to_modules_and_lines(version: str, tract_engine: Any, tmp_pat
     assert sum(line.seconds for line in found.lines) == pytest.approx(found.median)
     owned = sum(line.share for line in found.lines if line.origin)
     assert owned > 0.95, found.describe()
-    scan = next(line for line in found.lines if line.inside)
-    assert scan.inside > 3
-    assert "module `rnn`" in scan.origin
-    assert found.lines[0] is scan
+    slowest = found.lines[0]
+    assert "module `rnn`" in slowest.origin
+    assert slowest.inside > 3 or version == "0.23.9"  # which has an operator of its own for the whole sequence
     assert any("module `out`" in line.origin for line in found.lines)
     assert 0.5 < found.agreement < 2.0, found.describe()
 

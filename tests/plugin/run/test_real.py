@@ -360,3 +360,21 @@ def test_notes_on_an_export_and_refusals_of_pytorch_stand_in_the_record(suite):
     text = result.stdout.str()
     assert "DroppedResultWarning" in text
     assert "OptionWarning" in text
+
+
+def test_the_page_of_a_failure_shows_each_tensor(suite):
+    suite.pytester.makeconftest("")
+    suite.pytester.makepyfile(test_wrong=WRONG_TANH)
+    given = ("--t2n-bisect", "--t2n-bundle-failures=failures", CACHE)
+    result = suite.run(*given, engines="0.21.19", alone=True, modules=FOR_EXPORTS)
+    result.stdout.fnmatch_lines(["*page: *page.html*"])
+    (page,) = (suite.path / "failures").glob("*/page.html")
+    text = page.read_text("utf-8")
+    rows = text.partition("<tbody>")[2].split("<tr")[1:]
+    assert ["bad" in row.partition(">")[0] for row in rows] == [False, True, True, True]
+    assert "<code>aten::linear</code>" in rows[0]
+    assert "<code>aten::tanh</code>" in rows[1]
+    assert "hidden = torch.tanh(self.line(audio))" in rows[1]
+    assert "= tanh(" in rows[1]
+    assert '<summary class="bad">(model)' in text
+    assert "<summary>line" in text

@@ -1,0 +1,1 @@
+"""Failures of releases of tract, reduced and written as tract's own repository keeps its cases."""

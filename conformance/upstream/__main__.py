@@ -1,0 +1,154 @@
+"""Write the cases of this folder anew, by the public commands: `t2n reduce`, then `t2n bundle --format tract`.
+
+python -m conformance.upstream
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from conformance.faults.graphs import planted
+from conformance.faults.plants import PLANTS
+from pytest_t2n.cli import main as t2n
+from t2n_core.engine import close_all, engine_for, resolve_engines
+from t2n_core.engine.khronos.engine import KhronosEngine
+from t2n_core.nnef.reading.archive import read_archive
+from t2n_core.reduce.binding import Signatures
+from t2n_core.reduce.case import npz_bytes
+from t2n_core.reduce.oracles import Float64Oracle, ReleaseOracle
+from t2n_core.reduce.program import Program
+
+HERE = Path(__file__).parent
+FLOAT64 = "float64"
+TWO_RELU = """version 1.0;
+graph network(x) -> (a, b)
+{
+  x = external(shape = [2, 3, 4]);
+  first = relu(x);
+  second = relu(x);
+  flat = reshape(second, shape = [2, 12]);
+  a = tanh(flat);
+  b = exp(first);
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A graph that fails in a release."""
+
+    name: str
+    title: str
+    release: str
+    oracle: str
+    make: Callable[[Path], Program]
+
+
+def _planted(name: str, release: str) -> Callable[[Path], Program]:
+    plant = next(one for one in PLANTS if one.name == name and one.release == release)
+    return lambda folder: planted(7, 40, plant.make, release)
+
+
+def _two_relu(folder: Path) -> Program:
+    folder.mkdir()
+    (folder / "graph.nnef").write_text(TWO_RELU)
+    x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 3, 4)
+    return Program.of(read_archive(folder), [x], Signatures.of("tract", "0.21.6"))
+
+
+def _lstm(folder: Path) -> Program:
+    """Return a tagger exported for 0.20.22, whose steps reshape what earlier releases reshape wrongly."""
+    import torch
+    from torch import Tensor, nn
+
+    from t2n_core import ModelExport, TractNNEF
+
+    class Tagger(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rnn = nn.LSTM(32, 64, 2, batch_first=True)
+            self.out = nn.Linear(64, 10)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.out(self.rnn(x)[0]).softmax(-1)
+
+    torch.manual_seed(0)
+    x = torch.randn(1, 20, 32)
+    result = ModelExport(Tagger().eval(), x).to(TractNNEF("0.20.22"), folder)
+    return Program.of(read_archive(result.archive), [x.numpy()], Signatures.of("tract", "0.20.22"))
+
+
+FAILURES = (
+    Failure(
+        "sub-of-fewer-elements",
+        "`sub` of a tensor with fewer elements computes the negative",
+        "0.21.8",
+        "0.21.13",
+        _planted("sub of fewer elements", "0.21.8"),
+    ),
+    Failure(
+        "mul-stretched-between",
+        "`mul` by a tensor that is stretched on both sides of an axis is wrong",
+        "0.21.6",
+        "0.21.13",
+        _planted("mul stretched between", "0.21.6"),
+    ),
+    Failure(
+        "avg-pool-over-zeros",
+        "`avg_pool` with border `constant` counts as with border `ignore`",
+        "0.22.4",
+        "0.23.9",
+        _planted("avg_pool over zeros", "0.22.4"),
+    ),
+    Failure(
+        "max-pool-replicate-panics",
+        "`max_pool` with border `replicate` panics",
+        "0.23.9",
+        FLOAT64,
+        _planted("max_pool over copies", "0.23.9"),
+    ),
+    Failure(
+        "two-relu-of-one-tensor", "Two equal `relu` of one tensor: a Dummy op is run", "0.21.6", "0.21.13", _two_relu
+    ),
+    Failure("scan-with-reshape", "`reshape` in the body of a scan is wrong", "0.20.18", "0.20.22", _lstm),
+)
+
+
+def write(failure: Failure, output: Path) -> int:
+    """Write one case, and return the exit status of the command that replays it."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        program = failure.make(folder / "source")
+        if failure.oracle == FLOAT64:
+            oracle: Float64Oracle | ReleaseOracle = Float64Oracle(KhronosEngine.shared().interpreter, folder, 20.0)
+        else:
+            oracle = ReleaseOracle(engine_for(resolve_engines(failure.oracle)[0]), folder, 20.0)
+        right = oracle.values(program, program.outputs)
+        assert right is not None
+        whole, small = folder / "whole", folder / "small"
+        program.write(whole)
+        expected = {name: array.astype(np.float32) for name, array in right.items()}
+        (whole / "io.npz").write_bytes(npz_bytes({**program.inputs, **expected}))
+        engine = ["--engine", failure.release, "--offline"]
+        status = t2n(["reduce", str(whole), *engine, "--oracle", failure.oracle, "-o", str(small)])
+        bundle = ["bundle", str(small), *engine, "--format", "tract", "--title", failure.title]
+        return status or t2n([*bundle, "-o", str(output / failure.name)])
+
+
+def main() -> int:
+    """Write all cases; return 1 if one does not show what it is about."""
+    try:
+        return max(write(failure, HERE) for failure in FAILURES)
+    finally:
+        close_all()
+        KhronosEngine.close_shared()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

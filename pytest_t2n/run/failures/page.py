@@ -1,0 +1,150 @@
+"""The page of a failing cell: modules as a tree, and each tensor with its error, its time, its line and its NNEF."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_t2n.config.settings import Settings
+from pytest_t2n.run.failure_bundle import folder_name
+from pytest_t2n.run.profiled import profile_of
+
+if TYPE_CHECKING:
+    from pytest_t2n.run.bundles import CheckInputs
+    from t2n_core.check.bisect import NodeError
+    from t2n_core.check.outcome import Outcome
+    from t2n_core.export.result import ExportResult
+    from t2n_core.profiling.profile import Profile
+
+PAGE = "page.html"
+_ROOT = "(model)"
+
+
+@dataclass(slots=True)
+class Module:
+    """A module of the model, with all tensors that are computed in it or below."""
+
+    name: str
+    count: int = 0
+    bad: bool = False
+    error: float = 0.0
+    seconds: float = 0.0
+    children: list[Module] = field(default_factory=list)
+
+    @property
+    def worst(self) -> str:
+        return f"{self.error:.3g}"
+
+    @property
+    def time(self) -> str:
+        return _time(self.seconds)
+
+    def child(self, name: str) -> Module:
+        """Return the module of that name in this one; made if there is none."""
+        found = next((one for one in self.children if one.name == name), None)
+        if found is None:
+            found = Module(name)
+            self.children.append(found)
+        return found
+
+
+def page_of_failure(
+    settings: Settings,
+    inputs: CheckInputs,
+    outcome: Outcome,
+    result: ExportResult,
+    nodes: Sequence[NodeError],
+    timeout: float,
+) -> str:
+    """Write the page of a failure into its bundle, with times if the session profiles; return where it is, in words."""
+    from t2n_core.errors import T2NError
+
+    assert settings.bundle_failures is not None
+    nodeid = inputs.cell.nodeid
+    profile = None
+    if settings.profile is not None:
+        with suppress(T2NError):  # a page without times says more than none
+            profile = profile_of(result, timeout)
+    try:
+        folder = settings.bundle_failures / folder_name(nodeid)
+        return f"page: {write_failure_page(folder, nodeid, outcome, nodes, profile)}"
+    except OSError as exc:
+        return f"no page of this failure: {exc}"
+
+
+def write_failure_page(
+    folder: Path, title: str, outcome: Outcome, nodes: Sequence[NodeError], profile: Profile | None
+) -> Path:
+    """Write the page into the bundle of a failure, and return its path. Raises OSError."""
+    import jinja2
+
+    times = _times(profile)
+    root = Module(_ROOT)
+    for node in nodes:
+        for module in _path(root, node):
+            module.count += 1
+            module.bad |= not node.comparison.passed
+            module.error = max(module.error, node.comparison.max_abs)
+    for origin, (path, seconds) in times.items():
+        if origin:
+            for module in _down(root, path):
+                module.seconds += seconds
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("pytest_t2n.run.failures"), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    note = "" if profile is None else f"Times are shares of {profile.median * 1e3:.3g} ms, the median of plain runs."
+    text = environment.get_template("failure.html").render(
+        title=title, outcome=outcome.describe(), tree=root, rows=list(_rows(nodes, times)), time_note=note
+    )
+    page = folder / PAGE
+    page.write_text(text, encoding="utf-8")
+    return page
+
+
+def _path(root: Module, node: NodeError) -> Iterator[Module]:
+    return _down(root, node.origin.module_path if node.origin else "")
+
+
+def _down(root: Module, path: str) -> Iterator[Module]:
+    """Yield a module and all that it is in, the model first."""
+    yield root
+    module = root
+    for name in path.split(".") if path else ():
+        module = module.child(name)
+        yield module
+
+
+def _times(profile: Profile | None) -> dict[str, tuple[str, float]]:
+    """Return seconds by origin, with the path of the module."""
+    found: dict[str, tuple[str, float]] = {}
+    for line in profile.lines if profile is not None else ():
+        path = line.origin.partition("in module `")[2].partition("`")[0]
+        found[line.origin] = (path, found.get(line.origin, ("", 0.0))[1] + line.seconds)
+    return found
+
+
+def _rows(nodes: Sequence[NodeError], times: dict[str, tuple[str, float]]) -> Iterator[dict[str, object]]:
+    told: set[str] = set()
+    for node in nodes:
+        origin = str(node.origin or "")
+        seconds = times.get(origin, ("", 0.0))[1] if origin not in told else 0.0  # one operator, several tensors
+        told.add(origin)
+        yield {
+            "kind": node.kind,
+            "where": origin.removeprefix(node.origin.op).strip() if node.origin else "",
+            "statements": "\n".join(node.statements),
+            "error": node.comparison.problem or f"{node.comparison.max_abs:.3g}",
+            "level": node.comparison.level.value if node.comparison.level else "none",
+            "time": _time(seconds),
+            "bad": not node.comparison.passed,
+        }
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e6:.1f} µs" if seconds else ""
+
+
+__all__ = ["PAGE", "page_of_failure", "write_failure_page"]

@@ -1,0 +1,97 @@
+"""Boundaries of speed: neighbours among the releases of a branch of which one is clearly faster, by paired runs."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from packaging.version import Version
+
+from t2n_core.engine.protocol import Array, Engine
+from t2n_core.engine.provision.branches import branches
+
+ROUNDS: Final = 7
+"""Rounds; in each every release runs once, so that what slows the machine down slows all of them."""
+REPEATS: Final = 20
+"""Runs of a release in a round."""
+CLEAR: Final = 1.5
+"""Ratio of times from which on a change is one."""
+_AGREEING: Final = 0.85
+"""Share of the rounds that must say the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedChange:
+    """Two releases of a branch, one made behind the other, of unlike speed."""
+
+    before: Version
+    after: Version
+    ratio: float
+    """Time of the later one, as a share of that of the earlier one: the median over rounds."""
+
+    def describe(self) -> str:
+        if self.ratio > 1:
+            return f"{self.after} takes {self.ratio:.2f} times as long as {self.before}"
+        return f"{self.after} is {1 / self.ratio:.2f} times as fast as {self.before}"
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedReport:
+    """Seconds of a run by release, a number for each round."""
+
+    seconds: Mapping[Version, tuple[float, ...]]
+    failed: tuple[Version, ...] = ()
+    """Releases that do not run the archive."""
+
+    @property
+    def changes(self) -> list[SpeedChange]:
+        """Return the changes of speed, along the branches of the releases that run, oldest first."""
+        found = {}
+        for branch in branches(list(self.seconds)):
+            for before, after in itertools.pairwise(branch):
+                pairs = zip(self.seconds[before], self.seconds[after], strict=True)
+                ratios = [later / earlier for earlier, later in pairs]
+                ratio = statistics.median(ratios)
+                same_way = sum((one > 1) == (ratio > 1) for one in ratios)
+                if max(ratio, 1 / ratio) >= CLEAR and same_way >= _AGREEING * len(ratios):
+                    found[before, after] = SpeedChange(before, after, ratio)
+        return [found[pair] for pair in sorted(found)]
+
+    def describe(self) -> str:
+        """Return medians and changes as text for a terminal."""
+        lines = [f"{len(self.seconds)} releases of tract measured, {len(self.failed)} do not run it"]
+        for release, rounds in sorted(self.seconds.items()):
+            lines.append(f"  {release!s:8} {statistics.median(rounds) * 1e6:9.1f} µs")
+        changes = self.changes
+        lines.append("changes:" if changes else f"no change by a factor of {CLEAR:g} or more")
+        return "\n".join([*lines, *(f"  {change.describe()}" for change in changes)])
+
+
+def measure_releases(
+    releases: Sequence[Version],
+    engine: Callable[[Version], Engine],
+    archive: Path,
+    inputs: Sequence[Array],
+    *,
+    rounds: int = ROUNDS,
+    repeats: int = REPEATS,
+    timeout: float = 60.0,
+) -> SpeedReport:
+    """Measure an archive in releases, round by round."""
+    seconds: dict[Version, list[float]] = {release: [] for release in releases}
+    failed: list[Version] = []
+    for _ in range(rounds):
+        for release in [one for one in releases if one not in failed]:
+            reply = engine(release).run(archive, [inputs] * repeats, timeout=timeout)
+            if reply.status == "ok":
+                seconds[release].append(reply.times["run"] / repeats)
+            else:
+                failed.append(release)
+    return SpeedReport({one: tuple(found) for one, found in seconds.items() if one not in failed}, tuple(failed))
+
+
+__all__ = ["CLEAR", "REPEATS", "ROUNDS", "SpeedChange", "SpeedReport", "measure_releases"]

@@ -41,10 +41,10 @@ class ModelCase:
 def weathered(model: nn.Module) -> nn.Module:
     """Give weights spread as after training: what starts as all zeros or all ones would hide whether it is used.
 
-    Matrices and kernels that shrink what they multiply are enlarged, so that numbers of order one stay so.
+    Matrices, kernels and gains of norms that shrink what they multiply are enlarged: numbers of order one stay so.
     """
     with torch.no_grad():
-        for parameter in model.parameters():
+        for name, parameter in model.named_parameters():
             if not parameter.is_floating_point() or parameter.numel() < 2:
                 continue
             if parameter.std() < 1e-4:
@@ -52,6 +52,8 @@ def weathered(model: nn.Module) -> nn.Module:
             elif parameter.dim() > 1:
                 wanted = math.sqrt(parameter.shape[0] / parameter.numel())
                 parameter.mul_(max(1.0, wanted / float(parameter.std())))
+            elif name.rpartition(".")[2] == "weight":
+                parameter.mul_(max(1.0, 1.0 / float(parameter.square().mean().sqrt())))
     return model
 
 

@@ -1,0 +1,37 @@
+"""Samples of PyTorch's database of operators come with further inputs, as many as tell branches apart."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+import torch
+
+from conformance.cases.aten import NUMBERS, OTHERS, AtenCase, AtenSample, SampleSource
+
+
+def samples_of(operator: str, count: int) -> list[AtenSample]:
+    return list(islice(SampleSource(AtenCase("operator", operator, "float32")).usable(), count))
+
+
+def test_calls_of_scalars_have_sets_of_inputs_for_both_sides_of_a_clamp() -> None:
+    scalars, *_ = samples_of("clamp_min", 1)
+    sets = [scalars.inputs, *scalars.extra_inputs]
+    assert [[x.shape for x in one] for one in sets] == [[torch.Size([])] * 2] * (1 + OTHERS)
+    assert {bool(low > x) for x, low in sets} == {True, False}
+
+
+@pytest.mark.parametrize("operator", ["add", "special.xlog1py", "cumsum"])
+def test_calls_of_few_numbers_have_more_sets_and_others_one(operator: str) -> None:
+    for sample in samples_of(operator, 6):
+        numbers = sum(x.numel() for x in sample.inputs)
+        sets = 1 + len(sample.extra_inputs)
+        assert sets == 1 + OTHERS or sets == 2 or sets * numbers >= NUMBERS > (sets - 1) * numbers
+
+
+def test_sets_of_one_call_are_different_and_the_same_each_time() -> None:
+    first, again = samples_of("add", 3), samples_of("add", 3)
+    for one, other in zip(first, again, strict=True):
+        assert all(map(torch.equal, sum(one.extra_inputs, ()), sum(other.extra_inputs, ())))
+        numbers = {tuple(torch.cat([x.reshape(-1) for x in inputs]).tolist()) for inputs in one.extra_inputs}
+        assert len(numbers) == len(one.extra_inputs)

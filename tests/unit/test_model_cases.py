@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.nn.utils.parametrizations import weight_norm
 
 from conformance.cases.models.case import ModelCase, image
 
@@ -31,3 +32,12 @@ def test_outputs_move_with_the_inputs_whatever_gains_a_library_starts_with(mean:
     with torch.no_grad():
         moved = model(torch.randn(2, 3, 8, 8)) - model(**inputs)
     assert moved.std() > 0.1
+
+
+def test_gains_of_weight_norms_leave_numbers_as_large_as_they_are() -> None:
+    def make() -> nn.Module:
+        return nn.Sequential(*(weight_norm(nn.Conv2d(8, 8, 3, padding=1)) for _ in range(8)))
+
+    model, inputs = ModelCase(make, image(2, 8, 8, 8, name="input")).build(seed=1)
+    with torch.no_grad():
+        assert 0.1 < model(**inputs).std() < 10

@@ -49,11 +49,10 @@ def weathered(model: nn.Module) -> nn.Module:
                 continue
             if parameter.std() < 1e-4:
                 parameter.add_(0.1 * torch.randn_like(parameter))
-            elif parameter.dim() > 1:
+            elif parameter.dim() > 1 or name.rpartition(".")[2] == "weight":
                 wanted = math.sqrt(parameter.shape[0] / parameter.numel())
-                parameter.mul_(max(1.0, wanted / float(parameter.std())))
-            elif name.rpartition(".")[2] == "weight":
-                parameter.mul_(max(1.0, 1.0 / float(parameter.square().mean().sqrt())))
+                size = max(float(parameter.std()), abs(float(parameter.mean())))  # gains are of one sign
+                parameter.mul_(max(1.0, wanted / size))
     return model
 
 

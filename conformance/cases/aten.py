@@ -30,8 +30,9 @@ from conformance.cases.free_axes import free_axes, named
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "int64": torch.int64, "bool": torch.bool}
 NUMBERS = 64
-"""Numbers that all sets of inputs of a call hold together, if OTHERS sets beside the first suffice for that."""
+"""Numbers that all sets of a call hold together, as inputs and in each result, if so many sets suffice for that."""
 OTHERS = 7
+"""Sets beside the first."""
 UNWRITTEN = frozenset("empty empty_like empty_permuted empty_strided new_empty new_empty_strided".split())
 """Their results are memory as it was found, which two runs may find alike."""
 
@@ -140,8 +141,8 @@ class _Others:
 
         There are as many sets as make NUMBERS, since a branch or a clamp may go one way for each of a few numbers.
         """
-        numbers = sum(tensor.numel() for tensor in model.examples)
-        found = [self._call(time, index) for time in range(min(max(1, math.ceil(NUMBERS / numbers) - 1), OTHERS))]
+        times = math.ceil(NUMBERS / max(model.numbers, 1)) - 1
+        found = [self._call(time, index) for time in range(min(max(times, 1), OTHERS))]
         return tuple(call.examples for call in found if call is not None and _same_call(model, call))
 
     def _call(self, time: int, index: int) -> Call | None:
@@ -172,6 +173,8 @@ class Call(nn.Module):
         self.leaves = [_Slot(next(places)) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
         self.written: frozenset[int] = frozenset()
         """Inputs that the function writes into; the model gives it copies of them."""
+        self.numbers = 0
+        """Numbers of all inputs, or of the smallest result if that has fewer."""
 
     def forward(self, *inputs: Tensor) -> Any:
         given = [x.clone() if i in self.written else x for i, x in enumerate(inputs)]
@@ -192,7 +195,7 @@ class _Slot:
 
 
 def why_unusable(model: Call, inputs: Sequence[Tensor]) -> str:
-    """Empty for a usable sample. Notes in `model.written` which inputs the call writes into."""
+    """Empty for a usable sample. Notes in the model which inputs the call writes into, and its `numbers`."""
     if not inputs:
         return "no tensor among the arguments"
     for tensor in inputs:
@@ -215,6 +218,7 @@ def why_unusable(model: Call, inputs: Sequence[Tensor]) -> str:
     if len(first) != len(second) or not all(map(_same, first, second)):
         return "the results are not deterministic"
     model.written = written
+    model.numbers = min(sum(x.numel() for x in inputs), *(x.numel() for x in first))
     return ""
 
 

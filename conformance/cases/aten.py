@@ -301,7 +301,14 @@ def _operator_calls(case: AtenCase, set_seed: bool) -> Generator[_ONE_CALL, None
     """Yield the calls of PyTorch's samples, with the seed of its own tests or with the state of this process."""
     info = copy.deepcopy(_operators()[case.operator])
     function = _in_place(info.inplace_variant) if case.kind == "inplace" else info.op
-    for sample in info.sample_inputs("cpu", DTYPES[case.dtype], requires_grad=False, set_seed=set_seed):
+    # PyTorch looks for its own test among the callers, and keeps them alive: generators would end at any later time
+    internal = "torch.testing._internal"
+    with (
+        patch(f"{internal}.common_utils.extract_test_fn", lambda: None, create=True),
+        patch(f"{internal}.opinfo.core.extract_test_fn", lambda: None, create=True),
+    ):
+        samples = info.sample_inputs("cpu", DTYPES[case.dtype], requires_grad=False, set_seed=set_seed)
+    for sample in samples:
         if case.kind != "inplace" or not sample.broadcasts_input:
             yield function, (sample.input, *sample.args), sample.kwargs
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import inspect
 from itertools import islice
 
 import pytest
@@ -38,3 +40,21 @@ def test_sets_of_one_call_are_different_and_the_same_each_time() -> None:
         assert all(map(torch.equal, sum(one.extra_inputs, ()), sum(other.extra_inputs, ())))
         numbers = {tuple(torch.cat([x.reshape(-1) for x in inputs]).tolist()) for inputs in one.extra_inputs}
         assert len(numbers) == len(one.extra_inputs)
+
+
+def test_no_generator_of_pytorch_outlives_the_samples() -> None:
+    """One that is collected later switches gradients in the middle of what is captured then."""
+
+    def waiting() -> int:
+        alive = [one for one in gc.get_objects() if inspect.isgenerator(one) and one.gi_frame is not None]
+        return sum("torch" in one.gi_code.co_filename for one in alive)
+
+    samples_of("conj", 1)
+    gc.collect()
+    gc.disable()
+    try:
+        before = waiting()
+        samples_of("conj", 1)
+        assert waiting() == before
+    finally:
+        gc.enable()

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import math
 import random
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from typing import Any
 from unittest.mock import patch
 
@@ -27,6 +29,10 @@ from torch.utils import _pytree as pytree
 from conformance.cases.free_axes import free_axes, named
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "int64": torch.int64, "bool": torch.bool}
+NUMBERS = 64
+"""Numbers that all sets of a call hold together, as inputs and in each result, if so many sets suffice for that."""
+OTHERS = 7
+"""Sets beside the first."""
 UNWRITTEN = frozenset("empty empty_like empty_permuted empty_strided new_empty new_empty_strided".split())
 """Their results are memory as it was found, which two runs may find alike."""
 
@@ -58,13 +64,8 @@ class AtenSample:
     id: str
     model: nn.Module
     inputs: tuple[Tensor, ...]
-    twin: tuple[Tensor, ...] = ()
-    """Other inputs of the same shapes for the same call, as PyTorch makes them; empty where it makes none."""
-
-    @property
-    def extra_inputs(self) -> list[tuple[Tensor, ...]]:
-        """Return the further inputs of an export."""
-        return [self.twin] if self.twin else []
+    extra_inputs: tuple[tuple[Tensor, ...], ...] = ()
+    """Other inputs of the same shapes for the same call, as PyTorch makes them; none where it makes others."""
 
     @property
     def input_names(self) -> list[str]:
@@ -88,17 +89,14 @@ class SampleSource:
         """Yield the first `most` usable samples; ids count all samples, so that they stay when others become usable."""
         found = 0
         # PyTorch's generators switch gradients off and on when they end: not in the middle of some later capture
-        again = SampleSource(self.case)._calls(f"{self.case.id} again")
-        with closing(self._calls(self.case.id)) as calls, closing(again) as twins:
+        with closing(self._calls(self.case.id)) as calls, closing(_Others(self.case)) as others:
             for index, (model, inputs) in enumerate(calls):
-                other = next(twins, None)
                 unwritten = self.case.operator in UNWRITTEN
                 reason = "the results are not deterministic" if unwritten else why_unusable(model, inputs)
                 if reason:
                     self.left_out[reason] = self.left_out.get(reason, 0) + 1
                     continue
-                twin = other[1] if other is not None and _same_call(model, other[0]) else ()
-                yield AtenSample(f"{self.case.id}-{index}", model, inputs, twin)
+                yield AtenSample(f"{self.case.id}-{index}", model, inputs, others.inputs_of(index, model))
                 found += 1
                 if found == most:
                     return
@@ -130,6 +128,38 @@ class SampleSource:
             yield call, call.examples
 
 
+class _Others:
+    """The samples of one case made again with other random numbers, each time of several."""
+
+    def __init__(self, case: AtenCase) -> None:
+        self._case = case
+        self._times: list[Generator[tuple[Call, tuple[Tensor, ...]], None, None]] = []
+        self._taken: list[int] = []
+
+    def inputs_of(self, index: int, model: Call) -> tuple[tuple[Tensor, ...], ...]:
+        """Return other inputs of the sample at this place, which comes after those asked for before.
+
+        There are as many sets as make NUMBERS, since a branch or a clamp may go one way for each of a few numbers.
+        """
+        times = math.ceil(NUMBERS / max(model.numbers, 1)) - 1
+        found = [self._call(time, index) for time in range(min(max(times, 1), OTHERS))]
+        return tuple(call.examples for call in found if call is not None and _same_call(model, call))
+
+    def _call(self, time: int, index: int) -> Call | None:
+        """Return the call of one time; None if it has no such call."""
+        if time == len(self._times):
+            self._times.append(SampleSource(self._case)._calls(f"{self._case.id} again{time or ''}"))
+            self._taken.append(0)
+        skipped = index - self._taken[time]
+        self._taken[time] = index + 1
+        made = next(islice(self._times[time], skipped, None), None)
+        return made[0] if made is not None else None
+
+    def close(self) -> None:
+        for calls in self._times:
+            calls.close()
+
+
 class Call(nn.Module):
     """Calls a function or module; the tensors among its arguments are inputs, the rest are constants."""
 
@@ -143,6 +173,8 @@ class Call(nn.Module):
         self.leaves = [_Slot(next(places)) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
         self.written: frozenset[int] = frozenset()
         """Inputs that the function writes into; the model gives it copies of them."""
+        self.numbers = 0
+        """Numbers of all inputs, or of the smallest result if that has fewer."""
 
     def forward(self, *inputs: Tensor) -> Any:
         given = [x.clone() if i in self.written else x for i, x in enumerate(inputs)]
@@ -163,7 +195,7 @@ class _Slot:
 
 
 def why_unusable(model: Call, inputs: Sequence[Tensor]) -> str:
-    """Empty for a usable sample. Notes in `model.written` which inputs the call writes into."""
+    """Empty for a usable sample. Notes in the model which inputs the call writes into, and its `numbers`."""
     if not inputs:
         return "no tensor among the arguments"
     for tensor in inputs:
@@ -186,6 +218,7 @@ def why_unusable(model: Call, inputs: Sequence[Tensor]) -> str:
     if len(first) != len(second) or not all(map(_same, first, second)):
         return "the results are not deterministic"
     model.written = written
+    model.numbers = min(sum(x.numel() for x in inputs), *(x.numel() for x in first))
     return ""
 
 
@@ -268,7 +301,14 @@ def _operator_calls(case: AtenCase, set_seed: bool) -> Generator[_ONE_CALL, None
     """Yield the calls of PyTorch's samples, with the seed of its own tests or with the state of this process."""
     info = copy.deepcopy(_operators()[case.operator])
     function = _in_place(info.inplace_variant) if case.kind == "inplace" else info.op
-    for sample in info.sample_inputs("cpu", DTYPES[case.dtype], requires_grad=False, set_seed=set_seed):
+    # PyTorch looks for its own test among the callers, and keeps them alive: generators would end at any later time
+    internal = "torch.testing._internal"
+    with (
+        patch(f"{internal}.common_utils.extract_test_fn", lambda: None, create=True),
+        patch(f"{internal}.opinfo.core.extract_test_fn", lambda: None, create=True),
+    ):
+        samples = info.sample_inputs("cpu", DTYPES[case.dtype], requires_grad=False, set_seed=set_seed)
+    for sample in samples:
         if case.kind != "inplace" or not sample.broadcasts_input:
             yield function, (sample.input, *sample.args), sample.kwargs
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from conformance.mutants.judge import CAUGHT, PASSED, REFUSED, Verdict
-from conformance.mutants.session import bundle_of, verdicts_of
+from conformance.mutants.session import SIZES, verdicts_of
 from conformance.mutants.tamper import KINDS
 
-SUITES = ("recurrent", "layers", "encoders", "dynamic", "dtypes", "aten", "aten_dynamic", "models")
+SUITES = ("recurrent", "layers", "encoders", "dynamic", "dtypes", "aten", "aten_dynamic", "models", SIZES)
 _VISIBLE = 0.01
 """Share of its deviation by which an output has to change, so that the check has to see it."""
 
@@ -45,9 +44,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write each mutant, one a line")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        bundle = bundle_of(options.suites, options.cases, options.seed, options.tract, options.jobs, Path(folder))
-        found = list(verdicts_of(bundle, options.tract, options.seed, options.jobs))
+    found = list(verdicts_of(options.suites, options.cases, options.seed, options.tract, options.jobs))
     if options.json is not None:
         options.json.write_text("".join(f"{json.dumps(asdict(one))}\n" for one in found), encoding="utf-8")
     suites = [(suite, [one for one in found if one.suite == suite]) for suite in options.suites]

@@ -7,9 +7,9 @@ import shutil
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,8 @@ from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.draws import Array, Draws, Manner
 from t2n_core.check.stage import Status
 from t2n_core.engine.protocol import Engine
+from t2n_core.errors import T2NError
+from t2n_core.inference_target import TractNNEF
 
 SECONDS = 30.0
 """Time that one archive may take in the engine."""
@@ -46,36 +48,60 @@ class Verdict:
 
 
 def judge_entry(bundle: Path, entry: CheckEntry, engine: Engine, seed: int) -> list[Verdict]:
-    """Return the verdict of each mutant of an archive; none if the archive itself does not pass."""
+    """Return the verdict of each mutant of an archive in a bundle; none if the archive itself does not pass."""
     samples = read_samples(bundle, entry)
-    seed = zlib.crc32(f"{seed} {entry.case}".encode())
-    suite = Path(entry.case.partition("::")[0]).stem.removeprefix("test_")
-    with _unpacked(bundle / entry.archive) as folder:
-        status = _status(engine, folder, samples, entry)
-        if status not in (Status.PASS, Status.WEAK):
+
+    def status(archive: Path) -> Status:
+        return check_parity(
+            engine,
+            archive,
+            samples,
+            tolerance=entry.tolerance,
+            output_names=entry.output_names,
+            timeout=SECONDS,
+            constant=entry.constant_outputs,
+        ).status
+
+    return _judged(entry.case, bundle / entry.archive, samples, status, engine, seed)
+
+
+def judge_sizes(case: str, name: str, traced: Mapping[str, int], engine: Engine, seed: int) -> list[Verdict]:
+    """Return the same for a case of the suite `sizes`, which has a check of its own and is in no bundle."""
+    from conformance.checks.sizes import SECONDS_TO_RUN, accepts, check_result, export_of, samples_of
+
+    with tempfile.TemporaryDirectory() as folder:
+        target = TractNNEF(engine.version, check_io=False)
+        try:
+            result = export_of(name, tuple(traced.values())).to(target, Path(folder) / "archive.nnef.tgz")
+        except T2NError:
+            return []
+
+        def status(archive: Path) -> Status:
+            return check_result(replace(result, archive=archive), name, traced, SECONDS_TO_RUN).status
+
+        samples = [sample for sample in samples_of(name) if accepts(result, sample.sizes)]
+        return _judged(case, result.archive, samples, status, engine, seed) if samples else []
+
+
+def _judged(
+    case: str, archive: Path, samples: Sequence[Sample], status: Callable[[Path], Status], engine: Engine, seed: int
+) -> list[Verdict]:
+    seed = zlib.crc32(f"{seed} {case}".encode())
+    suite = Path(case.partition("::")[0]).stem.removeprefix("test_")
+    with _unpacked(archive) as folder:
+        unchanged = status(folder)
+        if unchanged not in (Status.PASS, Status.WEAK):
             return []
         batches, before = _answers(engine, folder, samples, seed)
         found = []
         for mutant in mutants_of(folder, random.Random(seed)):
             with _copy(folder, mutant) as changed:
-                status_of_mutant = _status(engine, changed, samples, entry)
+                status_of_mutant = status(changed)
                 change = _change(before, _run(engine, changed, batches))
             word = {Status.PASS: PASSED, Status.WEAK: PASSED, Status.MISMATCH: CAUGHT}.get(status_of_mutant, REFUSED)
-            weak = status is Status.WEAK
-            found.append(Verdict(suite, entry.case, mutant.kind, mutant.where, word, change, weak))
+            weak = unchanged is Status.WEAK
+            found.append(Verdict(suite, case, mutant.kind, mutant.where, word, change, weak))
     return found
-
-
-def _status(engine: Engine, archive: Path, samples: Sequence[Sample], entry: CheckEntry) -> Status:
-    return check_parity(
-        engine,
-        archive,
-        samples,
-        tolerance=entry.tolerance,
-        output_names=entry.output_names,
-        timeout=SECONDS,
-        constant=entry.constant_outputs,
-    ).status
 
 
 def _answers(
@@ -152,4 +178,4 @@ def _copy(folder: Path, mutant: Mutant) -> Iterator[Path]:
         yield Path(copy)
 
 
-__all__ = ["CAUGHT", "PASSED", "REFUSED", "Verdict", "judge_entry"]
+__all__ = ["CAUGHT", "PASSED", "REFUSED", "Verdict", "judge_entry", "judge_sizes"]

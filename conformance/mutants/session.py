@@ -5,19 +5,23 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
-from conformance.mutants.judge import Verdict, judge_entry
+from conformance.mutants.judge import Verdict, judge_entry, judge_sizes
+from conformance.suites.test_sizes import CELLS
 from pytest_t2n.run.bundles import CheckEntry, read_manifest
 from t2n_core.engine import ResolvedEngine, engine_for, resolve_engines
 
+SIZES = "sizes"
 _FOLDER = Path("conformance") / "suites"
 
 
-def bundle_of(suites: Sequence[str], cases: int, seed: int, version: str, jobs: int, folder: Path) -> Path:
+def _bundle_of(suites: Sequence[str], cases: int, seed: int, version: str, jobs: int, folder: Path) -> Path:
     """Export some cases of each suite, chosen by the seed, and return the bundle. Raises CalledProcessError."""
     files = [str(_FOLDER / f"test_{suite}.py") for suite in suites]
     pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--t2n-tract={version}"]
@@ -35,12 +39,18 @@ def bundle_of(suites: Sequence[str], cases: int, seed: int, version: str, jobs: 
     return bundle
 
 
-def verdicts_of(bundle: Path, version: str, seed: int, jobs: int) -> Iterator[Verdict]:
-    """Yield the verdicts of all mutants of a bundle's archives."""
+def verdicts_of(suites: Sequence[str], cases: int, seed: int, version: str, jobs: int) -> Iterator[Verdict]:
+    """Yield the verdicts of all mutants of some archives of each suite, chosen by the seed."""
     (engine,) = resolve_engines(version)
-    checks = read_manifest(bundle).checks
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(_judge, bundle, check, engine, seed) for check in checks]
+    bundled = [suite for suite in suites if suite != SIZES]
+    with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        futures = []
+        if bundled:
+            bundle = _bundle_of(bundled, cases, seed, version, jobs, Path(folder))
+            futures += [pool.submit(_judge, bundle, check, engine, seed) for check in read_manifest(bundle).checks]
+        if SIZES in suites:
+            chosen = random.Random(seed).sample(CELLS, min(cases, len(CELLS)))
+            futures += [pool.submit(_judge_sizes, str(one.id), *one.values, engine, seed) for one in chosen]
         for future in futures:
             yield from future.result()
 
@@ -49,4 +59,8 @@ def _judge(bundle: Path, check: CheckEntry, engine: ResolvedEngine, seed: int) -
     return judge_entry(bundle, check, engine_for(engine), seed)
 
 
-__all__ = ["bundle_of", "verdicts_of"]
+def _judge_sizes(case: str, name: Any, traced: Any, engine: ResolvedEngine, seed: int) -> list[Verdict]:
+    return judge_sizes(f"{_FOLDER / 'test_sizes.py'}::test_sizes[{case}]", name, traced, engine_for(engine), seed)
+
+
+__all__ = ["SIZES", "verdicts_of"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conformance.mutants.__main__ import table_of
+from conformance.mutants.__main__ import SUITES, table_of
 from conformance.mutants.judge import CAUGHT, PASSED, REFUSED, Verdict
 from conformance.mutants.tamper import EXTRA_BYTE, KINDS, Mutant, mutants_of
 from t2n_core.nnef.dat import header
@@ -117,3 +117,8 @@ def test_the_share_is_of_what_runs_and_changes_an_output() -> None:
         verdict(PASSED, 1.0, weak=True),
     ]
     assert table_of([("layers", found)]).splitlines()[-1] == "| layers | 5 | 1 | 3 | 2 | 66.7% | 1 |"
+
+
+def test_every_suite_that_proves_archives_one_by_one_has_mutants() -> None:
+    files = Path(__file__).parents[2].glob("conformance/suites/test_*.py")
+    assert {path.stem.removeprefix("test_") for path in files} == {*SUITES, "generative"}

@@ -41,17 +41,18 @@ class ModelCase:
 def weathered(model: nn.Module) -> nn.Module:
     """Give weights spread as after training: what starts as all zeros or all ones would hide whether it is used.
 
-    Matrices and kernels that shrink what they multiply are enlarged, so that numbers of order one stay so.
+    Matrices, kernels and gains of norms that shrink what they multiply are enlarged: numbers of order one stay so.
     """
     with torch.no_grad():
-        for parameter in model.parameters():
+        for name, parameter in model.named_parameters():
             if not parameter.is_floating_point() or parameter.numel() < 2:
                 continue
             if parameter.std() < 1e-4:
                 parameter.add_(0.1 * torch.randn_like(parameter))
-            elif parameter.dim() > 1:
+            elif parameter.dim() > 1 or name.rpartition(".")[2] == "weight":
                 wanted = math.sqrt(parameter.shape[0] / parameter.numel())
-                parameter.mul_(max(1.0, wanted / float(parameter.std())))
+                size = max(float(parameter.std()), abs(float(parameter.mean())))  # gains are of one sign
+                parameter.mul_(max(1.0, wanted / size))
     return model
 
 

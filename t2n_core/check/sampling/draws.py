@@ -32,8 +32,10 @@ class Manner(Enum):
 
     Of floats with both signs some are further out, since models clip and switch at numbers that an example seldom has.
     """
+    NEAR = "near"
+    """As ALIKE, with no float further out than the example's."""
     GENTLE = "gentle"
-    """As ALIKE, but masks are lengths (one value first, then the other), and floats of a constant keep its sign."""
+    """As NEAR, but masks are lengths (one value first, then the other), and floats of a constant keep its sign."""
     OWN = "own"
     """Values of the example alone: what is constant stays constant."""
     SIGNED = "signed"
@@ -49,6 +51,9 @@ class Manner(Enum):
     """Floats with infinities and NaN among them; others as SIGNED."""
     SPARSE = "sparse"
     """As COARSE, and most of them 0; masks have few values that are true."""
+
+
+_FREE = (Manner.ALIKE, Manner.NEAR)
 
 
 class _Kind(Enum):
@@ -131,7 +136,7 @@ class Draws:
             ends = int(one.values[0]), self._highest_of(place)
             return rng.integers(min(0, *ends), max(0, *ends) + 1, shape).astype(dtype)
         if dtype.kind != "f":
-            return _integers(one, shape, rng, permuted=manner in (Manner.ALIKE, Manner.GENTLE))
+            return _integers(one, shape, rng, permuted=manner in (*_FREE, Manner.GENTLE))
         return _floats(one, shape, rng, manner)
 
     def _highest_of(self, place: int) -> int:
@@ -231,7 +236,7 @@ def _floats(one: _Input, shape: Extents, rng: np.random.Generator, manner: Manne
             mean, deviation = -mean / 2, np.hypot(mean, deviation)
         drawn = mean + scale * (deviation or 1.0) * rng.standard_normal(shape)
     elif known[0] == known[-1]:
-        drawn = _around(float(known[0]), shape, rng, signed=known.size > 1 and manner is Manner.ALIKE)
+        drawn = _around(float(known[0]), shape, rng, signed=known.size > 1 and manner in _FREE)
     elif known.size < _FEW and known[0] < 0 < known[-1]:
         drawn = known.mean() + known.std() * rng.standard_normal(shape)
     else:

@@ -31,8 +31,10 @@ _LARGE = 512
 """A largest size that is worth a run of the model, also where the example is small."""
 _GROWTH = 24
 """Number of larger sizes that are tried after one at which the model itself cannot run."""
-_MANNERS = (Manner.ALIKE, Manner.GENTLE, Manner.OWN)
-"""Tried in turn until the model runs, and its outputs are as finite as the example's."""
+_MANNERS = (Manner.ALIKE, Manner.NEAR, Manner.GENTLE, Manner.OWN)
+"""Tried in turn until the model runs, and its outputs are about as large as the example's, and as finite."""
+_GROWN = 10.0
+"""Outputs so many times as large as the example's come from floats too far out: all that they show is rounding."""
 _BOLDER = (Manner.SIGNED, Manner.COARSE, Manner.WIDE, Manner.SPARSE, Manner.SPECIAL)
 """Tried in turn while an output does not move; the first one also where floats of the example have one sign."""
 
@@ -184,15 +186,18 @@ class Sampler:
                 return InputError(f"the function of `inputs` has none at {ranges_text([sizes])}")
             if any(_equal(arrays, earlier) for earlier in tried):
                 continue
-            tried.append(arrays)
             label = ", ".join([*(f"{name}={size}" for name, size in sizes.items()), f"drawn {manner.value}"])
             try:
                 found = self._sample(self._inputs, [torch.from_numpy(np.array(a)) for a in arrays], sizes, label)
             except InputError as wrong:
+                tried.append(arrays)
                 problem = problem or wrong
                 continue
+            if manner is Manner.ALIKE and _has_grown(found, self.example):
+                continue  # the next manner draws the same where no float is further out
             if not _overflows(found, self.example):
                 break
+            tried.append(arrays)
         return found if found is not None else problem or InputError("there is nothing to draw")
 
     def _arrays(self, sizes: Mapping[str, int], manner: Manner, turn: int = 0) -> list[Array] | None:
@@ -249,6 +254,18 @@ def _overflows(sample: Sample, example: Sample) -> bool:
     """Return True if an output has NaN or infinities that the example's has not."""
     pairs = zip(sample.expected, example.expected, strict=False)
     return any(np.isfinite(before).all() and not np.isfinite(after).all() for after, before in pairs)
+
+
+def _has_grown(sample: Sample, example: Sample) -> bool:
+    """Return True if the floats of an output are on average many times as large as the example's."""
+    pairs = zip(sample.expected, example.expected, strict=False)
+    return any(_magnitude(after) > _GROWN * _magnitude(before) for after, before in pairs if before.dtype.kind == "f")
+
+
+def _magnitude(array: Array) -> float:
+    """Return the root of the mean square of the finite numbers."""
+    finite = array[np.isfinite(array)].astype(np.float64)
+    return math.sqrt(np.square(finite).mean()) if finite.size else 0.0
 
 
 def _equal(arrays: Sequence[Array], others: Sequence[Array]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ def batch_norm(
     """x * scale + shift, with scale = weight / sqrt(var + eps) and shift = bias - mean * scale."""
     if running_mean is None or running_var is None:  # a layer that never tracks statistics, in either mode
         axes = [0, *range(2, input.rank)]
-        return _affine_channels(g, _standardised(g, input, axes, eps)[0], weight, bias)
+        return _affine_channels(g, _standardised(g, input, axes, eps)[0], weight, bias, input.dtype)
     if training:
         raise g.fail(
             "batch_norm takes the statistics of its batch: the module is in training mode",
@@ -97,7 +98,7 @@ def native_batch_norm(
     if running_mean is None or running_var is None:
         out, mean, inverse = _standardised(g, input, [0, *range(2, input.rank)], eps)
         channels = [input.shape[1]]
-        out = _affine_channels(g, out, weight, bias)
+        out = _affine_channels(g, out, weight, bias, input.dtype)
         return out, g.reshape_to(mean, channels), g.reshape_to(inverse, channels)
     return batch_norm(g, input, weight, bias, running_mean, running_var, training, momentum, eps), None, None
 
@@ -106,11 +107,11 @@ def native_batch_norm(
 def _standardised(g: Emitter, value: Value, axes: Sequence[int], eps: float) -> tuple[Value, Value, Value]:
     """(x - mean) / sqrt(var + eps) over `axes`, mean, and 1 / sqrt(var + eps); var is the biased one.
 
-    Halves are computed in float32, as PyTorch does.
+    Halves are computed in float32, as PyTorch does; the first result stays float32 until `_affine` rounds it.
     """
     if value.dtype == FLOAT16:
-        wide = _standardised(g, g.cast(value, FLOAT32), axes, eps)
-        return g.cast(wide[0], value.dtype), g.cast(wide[1], value.dtype), g.cast(wide[2], value.dtype)
+        out, mean, inverse = _standardised(g, g.cast(value, FLOAT32), axes, eps)
+        return out, g.cast(mean, value.dtype), g.cast(inverse, value.dtype)
     lead = value.rank - len(axes)
     if len(axes) > 1 and list(axes) == list(range(lead, value.rank)) and g.sums_rows(value.shape[:lead]):
         row = g.reshape_to(value, [*value.shape[:lead], product(value.shape[lead:])])
@@ -123,15 +124,15 @@ def _standardised(g: Emitter, value: Value, axes: Sequence[int], eps: float) -> 
     return g.mul(centred, inverse), mean, inverse
 
 
-def _affine(g: Emitter, value: Value, weight: Value | None, bias: Value | None) -> Value:
-    """Weight and bias already broadcast against `value`."""
-    scaled = value if weight is None else g.mul(value, weight)
-    return scaled if bias is None else g.add(scaled, bias)
+def _affine(g: Emitter, value: Value, weight: Value | None, bias: Value | None, dtype: np.dtype[Any]) -> Value:
+    """Return value * weight + bias as `dtype`, rounded once. Both are broadcast against `value` already."""
+    scaled = value if weight is None else g.mul(value, g.cast(weight, value.dtype))
+    return g.cast(scaled if bias is None else g.add(scaled, g.cast(bias, value.dtype)), dtype)
 
 
-def _affine_channels(g: Emitter, value: Value, weight: Value | None, bias: Value | None) -> Value:
+def _affine_channels(g: Emitter, value: Value, weight: Value | None, bias: Value | None, dtype: np.dtype[Any]) -> Value:
     weight = None if weight is None else row(g, weight, value.rank)
-    return _affine(g, value, weight, None if bias is None else row(g, bias, value.rank))
+    return _affine(g, value, weight, None if bias is None else row(g, bias, value.rank), dtype)
 
 
 @op("aten::layer_norm")
@@ -145,7 +146,7 @@ def layer_norm(
     cudnn_enable: bool = True,
 ) -> Value:
     axes = range(input.rank - len(normalized_shape), input.rank)
-    return _affine(g, _standardised(g, input, axes, eps)[0], weight, bias)
+    return _affine(g, _standardised(g, input, axes, eps)[0], weight, bias, input.dtype)
 
 
 @op("aten::native_layer_norm")
@@ -159,7 +160,7 @@ def native_layer_norm(
 ) -> tuple[Value, Value, Value]:
     axes = range(input.rank - len(normalized_shape), input.rank)
     out, mean, inverse = _standardised(g, input, axes, eps)
-    return _affine(g, out, weight, bias), mean, inverse
+    return _affine(g, out, weight, bias, input.dtype), mean, inverse
 
 
 @op("aten::group_norm")
@@ -199,7 +200,8 @@ def _grouped(
     out, mean, inverse = _standardised(g, split, range(2, split.rank), eps)
     out = g.reshape_to(out, value.shape)
     drop = list(range(2, split.rank))
-    return _affine_channels(g, out, weight, bias), g.squeeze_axes(mean, drop), g.squeeze_axes(inverse, drop)
+    out = _affine_channels(g, out, weight, bias, value.dtype)
+    return out, g.squeeze_axes(mean, drop), g.squeeze_axes(inverse, drop)
 
 
 @op("aten::instance_norm")
@@ -220,7 +222,8 @@ def instance_norm(
         return batch_norm(g, input, weight, bias, running_mean, running_var, False, momentum, eps)
     if running_mean is not None:
         raise g.fail("instance_norm updates its statistics: the module is in training mode", hint="call model.eval()")
-    return _affine_channels(g, _standardised(g, input, range(2, input.rank), eps)[0], weight, bias)
+    out = _standardised(g, input, range(2, input.rank), eps)[0]
+    return _affine_channels(g, out, weight, bias, input.dtype)
 
 
 @op("aten::rms_norm")
@@ -238,8 +241,8 @@ def fused_rms_norm(
     if input.dtype == FLOAT16:
         small = float(np.finfo(np.float16).eps) if eps is None else eps
         out, inverse = fused_rms_norm(g, g.cast(input, FLOAT32), normalized_shape, None, small)
-        return _affine(g, g.cast(out, input.dtype), weight, None), g.cast(inverse, input.dtype)
+        return _affine(g, g.cast(out, input.dtype), weight, None, input.dtype), g.cast(inverse, input.dtype)
     axes = list(range(input.rank - len(normalized_shape), input.rank))
     small = float(np.finfo(input.dtype).eps) if eps is None else eps
     inverse = g.rsqrt(g.add(g.mean_of_squares(input, axes), small))
-    return _affine(g, g.mul(input, inverse), weight, None), inverse
+    return _affine(g, g.mul(input, inverse), weight, None, input.dtype), inverse

@@ -56,6 +56,23 @@ def test_a_domain_is_kept_where_signs_lead_to_nan() -> None:
     assert np.isfinite(samples[1].expected[0]).all()
 
 
+def test_floats_further_out_are_left_where_outputs_grow_out_of_proportion() -> None:
+    """Rounding errors of numbers that are a thousand times as large are so too, in PyTorch as well."""
+    assert labels_of(samples_of(lambda x: x**2, noise(30, 50))) == ["example", "alike"]
+    grown = samples_of(lambda x: (x * 2, x**8), noise(30, 50))
+    assert labels_of(grown) == ["example", "near"]
+    assert all(
+        np.std(after) < 3 * np.std(before) for before, after in zip(*(one.expected for one in grown), strict=True)
+    )
+
+
+def test_inputs_in_place_of_constants_are_kept_however_much_outputs_grow() -> None:
+    for constant in (torch.zeros(30, 50), torch.ones(30, 50)):
+        example, drawn = samples_of(lambda x: x**8, constant)
+        assert drawn.inputs[0].std() > 0.5
+        assert drawn.expected[0].std() > 10 * example.expected[0].max()
+
+
 def test_bolder_inputs_come_until_the_output_moves() -> None:
     assert labels_of(samples_of(lambda x: x > 5, noise(3, 5)))[-1] == "wide"
     assert labels_of(samples_of(lambda x: (x == 0).any(1), noise(3, 5)))[-1] == "coarse"

@@ -79,13 +79,27 @@ def run(options: argparse.Namespace) -> int:
     result = export_model_to_nnef(
         model, args, options.output, target, options.input_names, options.output_names, **of_export
     )
+    proof = "not checked" if options.no_check else _proof(result)
     for note in result.notes:
         print(visible(note), file=sys.stderr)
     say(f"{result.archive}: {', '.join(result.input_names)} -> {', '.join(result.output_names)}")
     if str(result.range):
         say(f"holds for {result.range}")
-    say("not checked" if options.no_check else f"proven in {target} at `{target.check_io_tolerance}`")
+    say(proof)
     return 0
+
+
+def _proof(result: Any) -> str:
+    """Run an archive in its engine, and say what that proves; an archive that fails is removed. Raises T2NError."""
+    from t2n_core.nnef.archive import remove_archive
+
+    try:
+        outcome = result.assert_parity()
+    except Exception:
+        remove_archive(result.archive)
+        raise
+    where = f"{result.target} at `{result.target.check_io_tolerance}`"
+    return f"proven in {where}" if outcome.error is None else f"passes in {where}, and {outcome.error.message}"
 
 
 def dynamic_axes(texts: Sequence[str]) -> dict[str, dict[int, Any]] | None:
@@ -119,7 +133,7 @@ def _target(options: argparse.Namespace, axes: Any, more: dict[str, Any]) -> tup
         of_target["check_io_tolerance"] = options.tolerance
     if name == "tract":
         of_target = {"version": options.tract, "offline": options.offline, **of_target}
-    return kind(dynamic_axes=axes, check_io=not options.no_check, **of_target), of_export
+    return kind(dynamic_axes=axes, check_io=False, **of_target), of_export
 
 
 def _model(text: str) -> tuple[Any, Any]:

@@ -102,6 +102,15 @@ def test_one_sample_proves_little(folder: Path, capsys: pytest.CaptureFixture[st
     assert main([*words, "--strict"]) == 1
 
 
+def test_a_weak_pass_is_not_called_a_proof(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(folder / "x.npz", input=np.ones((2, 3), np.float32))
+    (folder / "user_nets.py").write_text(NETS + "\nflat = nn.Hardtanh(5.0, 6.0)\n")
+    assert export("user_nets:flat", "-o", "flat.nnef.tgz", "--inputs", "x.npz") == 0
+    told = capsys.readouterr().out
+    assert f"passes in tract {VERSION} at `approximate`, and 1 of 1 outputs prove little" in told
+    assert "proven" not in told
+
+
 def test_saved_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     net = nn.Sequential(nn.Linear(8, 4), nn.Tanh()).eval()
     frames = torch.randn(3, 8)

@@ -78,7 +78,8 @@ def test_a_failing_cell_is_reduced(suite, resolved_engine) -> None:
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*reduced: mismatch at compare*: 1 operator, 1 element, *, oracle tract 0.23.9"])
     (folder,) = (suite.path / "small").iterdir()
-    assert sorted(file.name for file in folder.iterdir()) == ["graph.nnef", "io.npz"]
+    assert sorted(file.name for file in folder.iterdir()) == ["graph.nnef", "io.npz", "origins.json"]
+    assert "aten::linear" in (folder / "origins.json").read_text("utf-8")
 
 
 WRONG_RULE = """

@@ -14,6 +14,7 @@ from typing import Any, Final
 import torch
 
 from t2n_core.errors import InputError
+from t2n_core.torch_graph.ways_in.objects import parts_at_any_depth
 
 CACHES: Final = ("past_key_values", "cache_params")
 """The arguments that caches have in transformers."""
@@ -71,24 +72,37 @@ def decoder_call(
 def _takes_many(
     model: torch.nn.Module, fixed: Mapping[str, Any], tokens: str, cache: str, past: Any, steps: torch.Tensor
 ) -> bool:
-    """Return whether two tokens at once give the logits that they give one after the other.
+    """Return whether two tokens at once give the logits that they give one after the other, from keys and values alone.
 
-    Recurrent layers of transformers start anew where they are given more than one token.
+    Recurrent layers of transformers start anew where they are given more than one token, or cut the tokens into chunks,
+    whose number an engine cannot compare.
     """
 
     def logits(ids: torch.Tensor, past: Any) -> tuple[torch.Tensor, Any]:
         found = model(**{**copy.deepcopy(dict(fixed)), tokens: ids, cache: past, "use_cache": True})
         return found.logits[:, -1], getattr(found, cache)
 
+    after = copy.deepcopy(past)
+    for place in range(steps.shape[1]):
+        one_by_one, after = logits(steps[:, place : place + 1], after)
+    if _is_recurrent(past, after):
+        return False
     try:
         at_once, _ = logits(steps, copy.deepcopy(past))
     except (RuntimeError, ValueError, IndexError, AssertionError):
         return False
-    after = copy.deepcopy(past)
-    for place in range(steps.shape[1]):
-        one_by_one, after = logits(steps[:, place : place + 1], after)
     spread = float(one_by_one.float().std())
     return bool((at_once.float() - one_by_one.float()).abs().max() <= 1e-2 * spread)
+
+
+def _is_recurrent(before: Any, after: Any) -> bool:
+    """Return whether a tensor of a cache has other numbers after a step, and the same shape."""
+    known = dict(parts_at_any_depth(before))
+    return any(
+        part.shape == known[path].shape and not torch.equal(part, known[path])
+        for path, part in parts_at_any_depth(after)
+        if isinstance(part, torch.Tensor) and isinstance(known.get(path), torch.Tensor)
+    )
 
 
 def _token_argument(model: torch.nn.Module, prompt: Mapping[str, Any]) -> str:

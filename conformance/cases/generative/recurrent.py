@@ -45,6 +45,7 @@ CASES = {
             **TEXT, attn_layer_indices=[1], mamba_n_heads=8, mamba_d_head=8, mamba_n_groups=2, mamba_d_state=8,
             mamba_chunk_size=8,
         ),
+        spread=1.5,
     ),
 }  # fmt: skip
 """By name."""

@@ -24,8 +24,8 @@ import torch
 from t2n_core.errors import Origin
 from t2n_core.torch_graph.graph import naming
 
-_OURS = tuple(f"{Path(__file__).parents[2] / part}{os.sep}" for part in ("export", "torch_graph/capture"))
-"""Places of the code that calls a model to capture it."""
+_OURS = f"{Path(__file__).parents[1] / 'ways_in'}{os.sep}"
+"""The place of the code that calls a model to capture it."""
 NOT_THE_MODELS = (*(f"{Path(found).parent}/" for found in (torch.__file__, Path(__file__).parent, sympy.__file__)), "<")
 """Prefixes of the names of files that hold no code of a model."""
 _PYTHON = "Python code that looks at a size"

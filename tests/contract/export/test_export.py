@@ -168,7 +168,7 @@ def test_an_operator_that_only_newer_versions_have_says_since_when(tmp_path: Pat
         ({"input_names": ["a", "b"]}, "2 input names for 1 input tensors"),
         ({"output_names": ["a", "b"]}, "2 output names for 1 outputs"),
         ({"input_names": ["a"], "output_names": ["a"]}, "must all differ"),
-        ({"dynamic_axes": {"y": {0: "T"}}}, "names the input `y`"),
+        ({"dynamic_axes": {"y": {0: "T"}}}, "names `y`; the inputs are x, the outputs output"),
         ({"dynamic_axes": {"x": {3: "T"}}}, "there is no axis 3"),
         ({"dynamic_axes": {"x": {0: "T-1"}}}, "is not a symbol"),
         ({"args": ()}, "missing a required argument"),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from t2n_core.engine.provision.store import default_cache_dir
 from tests.starter import FOR_EXPORTS
 
+ROOT = Path(__file__).parents[3]
+"""The folder of `tests` and `conformance`, whose modules the suites below import."""
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
 NET = """
 import pytest
@@ -30,7 +34,7 @@ def generate(**options):
 
 
 def ran(suite, test: str, *options: str, engines: str = "0.21.19,0.23.9"):
-    suite.pytester.makeconftest("")
+    suite.pytester.makeconftest(f"import sys\n\nsys.path.insert(0, {str(ROOT)!r})\n")
     (suite.path / "test_it.py").write_text(NET + test)
     arguments = ("--t2n-report=site", "--t2n-offline", CACHE, *options)
     return suite.run(*arguments, engines=engines, alone=True, modules=FOR_EXPORTS)

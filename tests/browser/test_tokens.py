@@ -19,4 +19,5 @@ def test_tokens_stand_in_their_cell_alone(visit, tmp_path):
     assert cell.count() == 1
     assert cell.get_attribute("aria-label").endswith(f"pass, {records[place].level}, 41/48 tokens")
     cell.click()
+    page.wait_for_selector("#evidence:not([hidden])")
     assert "41/48 right" in page.locator("#evidence").inner_text()

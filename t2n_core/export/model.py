@@ -56,7 +56,8 @@ class ModelExport:
     Args:
         model: a module in evaluation mode, which is never changed (bfloat16 is exported as a copy in float32,
             with a warning); an ExportedProgram; a ScriptModule; or the path of
-            a saved one of the last two.
+            a saved one of the last two. No other thread may call a module while it is captured: torch.export puts
+            fake weights in until it is done.
         args: a tensor, a tuple of arguments, or a dict of named tensors, also as numpy arrays; arguments may be
             nested. An ExportedProgram brings its own.
         kwargs: further keyword arguments of the method.

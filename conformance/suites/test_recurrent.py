@@ -279,3 +279,36 @@ def packed_export(kind: str, lengths: tuple[int, ...], first: bool, total: int |
 @pytest.mark.parametrize("kind", ["lstm", "lstm_proj", "gru", "rnn_tanh", "rnn_relu"])
 def test_packed(kind: str, lengths: list[int], first: bool, total: int | None, nnef_export: Any) -> None:
     nnef_export(packed_export(kind, tuple(lengths), first, total)).assert_parity("approximate")
+
+
+class PackedByInput(nn.Module):
+    """Sequences whose lengths are an input."""
+
+    def __init__(self, net: nn.Module, in_order: bool) -> None:
+        super().__init__()
+        self.net, self.in_order = net, in_order
+        self.first = bool(net.batch_first)
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> Any:
+        packed = rnn.pack_padded_sequence(x, lengths, batch_first=self.first, enforce_sorted=self.in_order)
+        y, state = self.net(packed)
+        return rnn.pad_packed_sequence(y, batch_first=self.first, total_length=x.shape[1 if self.first else 0]), state
+
+
+@lru_cache(maxsize=2)
+def packed_by_input_export(kind: str, in_order: bool, first: bool, dynamic: bool) -> ModelExport:
+    case = RecurrentCase(kind, 2, True, first, True, "none", True, "f32", 0.0, "static")
+    torch.manual_seed(case.seed)
+    shape = (BATCH, TIME, INPUT) if first else (TIME, BATCH, INPUT)
+    lengths = torch.arange(BATCH, 0, -1) if in_order else (torch.arange(BATCH) * 2 + 1) % TIME + 1
+    axes = {"x": {int(first): "T", int(not first): "B"}, "lengths": {0: "B"}} if dynamic else None
+    model = PackedByInput(case.net(), in_order).eval()
+    return _export(model, {"x": torch.randn(shape), "lengths": lengths}, dynamic_axes=axes)
+
+
+@pytest.mark.parametrize("axes", ["static", "both"])
+@pytest.mark.parametrize("first", [False, True], ids=["tf", "bf"])
+@pytest.mark.parametrize("in_order", [True, False], ids=["sorted", "unsorted"])
+@pytest.mark.parametrize("kind", ["lstm", "lstm_proj", "gru", "rnn_tanh", "rnn_relu"])
+def test_packed_by_input(kind: str, in_order: bool, first: bool, axes: str, nnef_export: Any) -> None:
+    nnef_export(packed_by_input_export(kind, in_order, first, axes == "both")).assert_parity("approximate")

@@ -42,6 +42,8 @@ class Net:
     batch_first: bool = False
     active: Sequence[int] | None = None
     """How many sequences have not ended, per step; None for all in all steps."""
+    running: Value | None = None
+    """Mask [T, B, 1], true where a sequence has not ended, for lengths that are known at run time only."""
 
 
 def split_params(params: Sequence[Value], count: int, has_biases: bool) -> list[CellWeights]:

@@ -273,6 +273,8 @@ def emit_rnn_via_fragment(
     if net.active is not None and min(net.active) < max(net.active):
         running = np.asarray(net.active)[:, None, None] > np.arange(max(net.active))[None, :, None]
         mask = g.constant(running, dtype=dtype)
+    if net.running is not None:
+        mask = g.cast(net.running, dtype)
 
     def run(sequence: Value, weights: CellWeights, initial: list[Value], backwards: bool) -> tuple[Value, list[Value]]:
         return emit_cell(g, sequence, weights.cast(g, dtype)).scan(initial, mask, backwards)

@@ -1,6 +1,7 @@
 """Packed sequences: rows picked by constant indices, and nets whose states stay where a sequence has ended.
 
-Lengths are known at export. The layout is that of torch.nn.utils.rnn: step by step, the longest sequence first.
+Lengths are known at export, except those of `…_masked`, whose rows stay padded. The layout is that of
+torch.nn.utils.rnn: step by step, the longest sequence first.
 """
 
 from __future__ import annotations
@@ -85,8 +86,22 @@ def _register(kind: str, target: str, emit_net: EmitNet) -> None:
         sequence, *final = emit_net(g, _unpacked(g, data, batch_sizes), states_of(hx), settings)
         return [_packed(g, sequence, batch_sizes), *final]
 
-    net.__name__ = f"{kind}__packed__{target}"
+    def masked(
+        g: Emitter, input: Value, running: Value, hx: Any, params: list[Value], has_biases: bool, num_layers: int,
+        dropout: float, train: bool, bidirectional: bool,
+    ) -> list[Value]:  # fmt: skip
+        if target == "khronos":
+            raise g.fail(
+                "the lengths of a packed sequence are an input, and NNEF 1.0 compares no integers",
+                hint="lengths from a Python list become a part of the archive",
+            )
+        refuse_dropout(g, dropout, train, num_layers)
+        settings = Net(params, has_biases, num_layers, bidirectional, running=running)
+        return emit_net(g, input, states_of(hx), settings)
+
+    net.__name__, masked.__name__ = f"{kind}__packed__{target}", f"{kind}__masked__{target}"
     op(f"aten::{kind}.data", target=target)(net)
+    op(f"t2n_capture::{kind}_masked", target=target)(masked)
 
 
 for _target, _nets in (("tract", rnn.NETS), ("khronos", rnn_unrolled.NETS)):

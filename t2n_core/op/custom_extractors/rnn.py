@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from torch import nn
+from torch.nn.utils.rnn import PackedSequence
 
 from t2n_core.op.custom_extractors.base import ModuleInfoExtractor
 from t2n_core.torch_graph.capture.module_calls import ModuleCall
@@ -17,7 +18,18 @@ from t2n_core.torch_graph.capture.module_calls import ModuleCall
 
 class _RecurrentExtractor(ModuleInfoExtractor):
     def generate_in_torch_graph(self, call: ModuleCall, *args: Any, **kwargs: Any) -> Any:
-        return call.forward(*args, **kwargs)
+        """Run the module's own forward, without its check of states beside a packed sequence.
+
+        The check makes the batch a Python number, which would fix a dynamic batch. The operator has that check too.
+        """
+        if not any(isinstance(given, PackedSequence) for given in (*args, *kwargs.values())):
+            return call.forward(*args, **kwargs)
+        own = vars(call.module)
+        own["check_forward_args"] = lambda *_: None
+        try:
+            return call.forward(*args, **kwargs)
+        finally:
+            del own["check_forward_args"]
 
 
 class LSTMExtractor(_RecurrentExtractor):

@@ -1,7 +1,8 @@
 """Replace functions of PyTorch while a model is captured: recurrent calls and packing go to stand-ins.
 
-Lengths of packed sequences must be numbers then, and fake tensors have none. So small integer tensors that the model
-makes from Python data get real values beside capture, which are followed through sorting and indexing.
+Lengths of packed sequences that the model makes from Python data are numbers then, and fake tensors have none. So small
+integer tensors of that kind get real values beside capture, which are followed through sorting and indexing. Lengths
+that come in as an input have no numbers: see `stand_ins/packed_rows.py`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from t2n_core.torch_graph.simplify.decompositions.quantised import (
 )
 from t2n_core.torch_graph.stand_ins.free_of_sizes import FREE
 from t2n_core.torch_graph.stand_ins.numbers_as_indices import getitem, select, setitem
+from t2n_core.torch_graph.stand_ins.packed_rows import PackedRows
 from t2n_core.torch_graph.stand_ins.pool_1d import POOLS, max_pool1d
 from t2n_core.torch_graph.stand_ins.recurrent import NAMES, NAMESPACE
 from t2n_core.torch_graph.stand_ins.size_tensors import SizeTensors, computes_a_size
@@ -62,6 +64,7 @@ class CaptureMode(TorchFunctionMode):
         super().__init__()
         self._real_values: Any = WeakIdKeyDictionary()
         self._sizes = SizeTensors()
+        self._packed = PackedRows()
         self._following = False
         """True once there was a tensor to follow. Most models never make one, and this is read at every call."""
 
@@ -82,6 +85,8 @@ class CaptureMode(TorchFunctionMode):
             return self._pack(*args, **kwargs)
         if name == "_pad_packed_sequence":
             return self._pad(*args, **kwargs)
+        if self._packed and self._packed.reads((args, kwargs)):
+            return self._packed.call(func, name, args, kwargs)
         if name in _MAKERS or computes_a_size(name, args):
             self._following = True
         if self._following:
@@ -96,9 +101,13 @@ class CaptureMode(TorchFunctionMode):
         if name.endswith("_cell") or not packed:
             return getattr(stand_ins, name)(*args, **kwargs)
         data, batch_sizes, *rest = args
+        if batch_sizes in self._packed:
+            return self._packed.net(getattr(stand_ins, f"{name}_masked"), data, batch_sizes, rest, kwargs)
         return getattr(stand_ins, f"{name}_data")(data, self._numbers(batch_sizes), *rest, **kwargs)
 
     def _pack(self, input: torch.Tensor, lengths: torch.Tensor, batch_first: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        if lengths not in self._real_values:
+            return self._packed.pack(input, lengths, batch_first)
         numbers = self._numbers(lengths)
         data = torch.ops.t2n_capture.pack(input, numbers, batch_first)
         sizes = [sum(length > step for length in numbers) for step in range(max(numbers))]
@@ -107,6 +116,8 @@ class CaptureMode(TorchFunctionMode):
     def _pad(
         self, data: torch.Tensor, batch_sizes: torch.Tensor, batch_first: bool, padding_value: float, total: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
+        if batch_sizes in self._packed:
+            return self._packed.pad(data, batch_sizes, batch_first, padding_value, total)
         sizes = self._numbers(batch_sizes)
         steps = total if total > 0 else len(sizes)
         padded = torch.ops.t2n_capture.pad(data, sizes, batch_first, float(padding_value), steps)

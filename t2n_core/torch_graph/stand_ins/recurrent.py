@@ -52,6 +52,23 @@ def _one_state_packed(
     return _sequence_shapes(data, hx, bidirectional), torch.empty_like(hx)
 
 
+def _masked(kind: str, shapes: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the shapes and the numbers of a net [T, B, I] with a mask `running` [T, B, 1], as for packed sequences."""
+
+    def declared(input: torch.Tensor, running: torch.Tensor, hx: Any, *settings: Any) -> Any:
+        return shapes(input, hx, *settings, False)
+
+    def computed(input: torch.Tensor, running: torch.Tensor, hx: Any, *settings: Any) -> Any:
+        lengths, order = running.sum(0).reshape(-1).sort(descending=True)
+        data, sizes = torch._VF._pack_padded_sequence(input[:, order], lengths, False)
+        states = [s[:, order] for s in hx] if isinstance(hx, list | tuple) else hx[:, order]
+        rows, *final = getattr(torch.ops.aten, kind).data(data, sizes, states, *settings)
+        padded, _ = torch._VF._pad_packed_sequence(rows, sizes, False, 0.0, len(input))
+        return tuple(result[:, order.argsort()] for result in (padded, *final))
+
+    return declared, computed
+
+
 def _lstm_cell(
     input: torch.Tensor, hx: Sequence[torch.Tensor], w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
 ) -> tuple[torch.Tensor, ...]:
@@ -64,20 +81,32 @@ def _cell(
     return torch.empty_like(hx)
 
 
-def _define(name: str, schema: str, shapes: Callable[..., Any]) -> None:
+def _define(name: str, schema: str, shapes: Callable[..., Any], numbers: Callable[..., Any] | None = None) -> None:
     library.define(name + schema)  # type: ignore[no-untyped-call]
     library.impl(name, shapes, "Meta")  # type: ignore[no-untyped-call]
+    if numbers is not None:
+        library.impl(name, numbers, "CPU")  # type: ignore[no-untyped-call]
 
 
 _define("lstm", f"(Tensor input, Tensor[] hx, {_TAIL}, bool batch_first) -> (Tensor, Tensor, Tensor)", _lstm)
 _define(
     "lstm_data", f"(Tensor data, int[] batch_sizes, Tensor[] hx, {_TAIL}) -> (Tensor, Tensor, Tensor)", _lstm_packed
 )
+_define(
+    "lstm_masked",
+    f"(Tensor input, Tensor running, Tensor[] hx, {_TAIL}) -> (Tensor, Tensor, Tensor)",
+    *_masked("lstm", _lstm),
+)
 _define("lstm_cell", f"(Tensor input, Tensor[] hx, {_CELL}(Tensor, Tensor)", _lstm_cell)
 for _name in ("gru", "rnn_tanh", "rnn_relu"):
     _define(_name, f"(Tensor input, Tensor hx, {_TAIL}, bool batch_first) -> (Tensor, Tensor)", _one_state)
     _define(
         f"{_name}_data", f"(Tensor data, int[] batch_sizes, Tensor hx, {_TAIL}) -> (Tensor, Tensor)", _one_state_packed
+    )
+    _define(
+        f"{_name}_masked",
+        f"(Tensor input, Tensor running, Tensor hx, {_TAIL}) -> (Tensor, Tensor)",
+        *_masked(_name, _one_state),
     )
     _define(f"{_name}_cell", f"(Tensor input, Tensor hx, {_CELL}Tensor", _cell)
 
@@ -100,9 +129,9 @@ NAMES = frozenset(f"{kind}{end}" for kind in ("lstm", "gru", "rnn_tanh", "rnn_re
 
 
 def aten_twin(stand_in: Any) -> Any:
-    """Return the aten operator that a stand-in replaces; packing and whole modules have none and keep their own."""
+    """Return the aten operator that a stand-in replaces; packing, masked nets and whole modules keep their own."""
     name = stand_in._schema.name.split("::")[1]
-    if name in ("pack", "pad", "module_call"):
+    if name in ("pack", "pad", "module_call") or name.endswith("_masked"):
         return stand_in
     packet = getattr(torch.ops.aten, name.removesuffix("_data"))
     if name.endswith("_cell"):

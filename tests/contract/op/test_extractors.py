@@ -231,3 +231,18 @@ def test_a_users_extractor_in_a_trace(
     assert [op.kind for op in export.captured.graph.op_nodes].count(MODULE_CALL) == 1
     for version in ("0.21.19", TARGET):
         export.to(TractNNEF(version), tmp_path / "m.tar").assert_parity("approximate")
+
+
+def test_the_origin_of_a_whole_module_is_the_line_that_calls_it() -> None:
+    class Recurrent(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rnn = nn.LSTM(3, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.rnn(x)[0]  # type: ignore[no-any-return]
+
+    ops = ModelExport(Recurrent().eval(), torch.randn(5, 2, 3)).captured.graph.op_nodes
+    origins = [op.origin.source for op in ops if op.origin]
+    assert origins
+    assert all("return self.rnn(x)[0]" in origin for origin in origins), origins

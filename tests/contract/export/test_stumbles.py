@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -29,6 +30,15 @@ def test_an_axis_that_a_module_of_pytorch_fixes_names_no_line_of_ours() -> None:
     with pytest.raises(CaptureError, match="The size is 6 because of aten::linear") as refused:
         _ = export.captured
     assert "t2n_core" not in str(refused.value)
+
+
+@pytest.mark.parametrize("given", [lambda x: x, lambda x: (x,), lambda x: {"input": x}], ids=["bare", "tuple", "dict"])
+def test_arrays_of_numpy_are_inputs(given: Any, tmp_path: Path) -> None:
+    array = np.random.default_rng(3).standard_normal((5, 6)).astype(np.float32)
+    before = array.copy()
+    result = ModelExport(nn.Linear(6, 4).eval(), given(array)).to(TractNNEF(VERSION), tmp_path / "m.tar")
+    result.assert_parity("approximate")
+    np.testing.assert_array_equal(array, before)
 
 
 def test_random_numbers() -> None:

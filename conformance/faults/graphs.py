@@ -30,18 +30,26 @@ class Draft:
 
     rng: np.random.Generator
     shapes: dict[str, Shape] = field(default_factory=dict)
+    prefix: str = "v"
+    """What the names of its values begin with."""
+    start: str = "first"
+    """The value that a plant takes where no other one fits."""
     calls: list[Assignment] = field(default_factory=list)
     inputs: dict[str, Array] = field(default_factory=dict)
     weights: dict[str, Array] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
+    @classmethod
+    def of_two_inputs(cls, seed: int) -> Draft:
+        """Return an empty graph with inputs of [2, 8, 40] and [2, 6, 40]."""
+        draft = cls(np.random.default_rng(seed))
         for name, shape in (("first", (2, 8, 40)), ("second", (2, 6, 40))):
-            self.inputs[name] = self.rng.standard_normal(shape).astype(np.float32)
-            self.shapes[name] = shape
+            draft.inputs[name] = draft.rng.standard_normal(shape).astype(np.float32)
+            draft.shapes[name] = shape
+        return draft
 
     def call(self, operator: str, shape: Sequence[int], /, **arguments: Any) -> str:
         """Add a statement, and return the name of its result. Texts that name a value are names."""
-        name = f"v{len(self.calls)}"
+        name = f"{self.prefix}{len(self.calls)}"
         given = tuple(Argument(key, self._value(value)) for key, value in arguments.items())
         self.calls.append(Assignment((name,), operator, given))
         self.shapes[name] = tuple(shape)
@@ -54,7 +62,7 @@ class Draft:
 
     def weight(self, shape: Shape) -> str:
         """Add a weight, and return its name."""
-        name = f"w{len(self.weights)}"
+        name = f"{self.prefix}_weight{len(self.weights)}"
         self.weights[name] = (0.3 * self.rng.standard_normal(shape)).astype(np.float32)
         self.shapes[name] = shape
         return name
@@ -132,7 +140,7 @@ class Draft:
 
 def planted(seed: int, size: int, plant: Callable[[Draft], str], release: str) -> Program:
     """Return a graph of about `size` statements with a planted one in its middle; the same for the same seed."""
-    draft = Draft(np.random.default_rng(seed))
+    draft = Draft.of_two_inputs(seed)
     for _ in range(size // 2):
         draft.step()
     bad = plant(draft)

@@ -28,7 +28,7 @@ class Plant:
 
 
 def _wide(draft: Draft) -> tuple[str, Shape]:
-    x = draft.pick(lambda shape: len(shape) == 3 and min(shape) > 1 and shape[-1] >= 34) or "first"
+    x = draft.pick(lambda shape: len(shape) == 3 and min(shape) > 1 and shape[-1] >= 34) or draft.start
     return x, draft.shapes[x]
 
 

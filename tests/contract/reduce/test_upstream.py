@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch import nn
 
-from conformance.faults.__main__ import reduce_one, table
+from conformance.faults.__main__ import reduce_one
+from conformance.faults.architectures import planted_in
 from conformance.faults.graphs import planted
+from conformance.faults.page import page
 from conformance.faults.plants import FLOAT64, PLANTS
 from conformance.upstream.__main__ import FAILURES, HERE, Failure
+from t2n_core import ModelExport, TractNNEF
 from t2n_core.reduce.tract_case import replay
 
 
@@ -36,11 +42,26 @@ def test_a_planted_graph_is_the_same_for_the_same_seed(plant: Any) -> None:
 
 def test_a_planted_fault_is_reduced_and_told(tmp_path: Path) -> None:
     plant = PLANTS[0]
-    found = reduce_one(plant, 1, 40, tmp_path)
+    found = reduce_one(plant, planted(1, 40, plant.make, plant.release), tmp_path)
     assert found is not None
     assert found.is_small
     assert found.alike
     assert (found.operators, found.elements) == (1, 33)
-    text = table([found], 1)
-    assert "Of 1 graphs 1 came down to at most 3 operators" in text
-    assert "| sub of fewer elements | 0.21.8 | mismatch | 1 | 1 | 1 (1) | 33 (33) |" in text
+    text = page([found], [found], 1)
+    assert "Of 1 graphs 1 became small" in text
+    assert text.count("| sub of fewer elements | 0.21.8 | mismatch | 1 | 1 | 1 (1) | 33 (33) |") == 2
+
+
+def test_a_fault_in_a_net_reaches_its_output_and_is_reduced(tmp_path: Path) -> None:
+    plant = PLANTS[0]
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.Tanh(), nn.AvgPool2d(2))
+    result = ModelExport(net.eval(), torch.randn(1, 3, 16, 20)).to(TractNNEF(plant.release), tmp_path / "net.tar")
+    program = planted_in(result, 3, plant)
+    assert program is not None
+    whole, bad = program.outputs
+    assert plant.operator in replace(program, outputs=(whole,)).pruned().text()
+    assert bad.startswith("planted")
+    found = reduce_one(plant, program, tmp_path)
+    assert found is not None
+    assert (found.is_small, found.alike, found.operators, found.elements) == (True, True, 1, 33)

@@ -68,10 +68,11 @@ reads a piece of a value in the middle of the graph, and what follows reads what
 
 
 def _summary(results: Sequence[Result]) -> str:
-    small, fast, alike = (sum(getattr(one, name) for one in results) for name in ("is_small", "is_fast", "alike"))
+    counts = (sum(getattr(one, name) for one in results) for name in ("is_small", "is_fast", "alike"))
+    small, fast, alike = counts
     return (
-        f"Of {len(results)} graphs {small} became small, {alike} of what is left fail as the whole did, and {fast} took "
-        "at most 10 seconds, or 60 where the engine dies."
+        f"Of {len(results)} graphs {small} became small, {alike} of what is left fail as the whole did, and {fast} "
+        "took at most 10 seconds, or 60 where the engine dies."
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -59,8 +61,12 @@ def page_of_failure(
     nodes: Sequence[NodeError],
     timeout: float,
 ) -> str:
-    """Write the page of a failure into its bundle, with times if the session profiles; return where it is, in words."""
+    """Write the page of a failure into its bundle, and files for Model Explorer; return where it is, in words.
+
+    Both have times if the session profiles.
+    """
     from t2n_core.errors import T2NError
+    from t2n_core.export.model_explorer import write_explorer_files
 
     assert settings.bundle_failures is not None
     nodeid = inputs.cell.nodeid
@@ -70,7 +76,10 @@ def page_of_failure(
             profile = profile_of(result, timeout)
     try:
         folder = settings.bundle_failures / folder_name(nodeid)
-        return f"page: {write_failure_page(folder, nodeid, outcome, nodes, profile)}"
+        page = write_failure_page(folder, nodeid, outcome, nodes, profile)
+        times = {} if profile is None else {"times": {line.name: line.seconds for line in profile.lines}}
+        write_explorer_files(result.graph, folder, nodeid, errors=_errors(nodes), **times)
+        return f"page: {page}"
     except OSError as exc:
         return f"no page of this failure: {exc}"
 
@@ -102,6 +111,16 @@ def write_failure_page(
     page = folder / PAGE
     page.write_text(text, encoding="utf-8")
     return page
+
+
+def _errors(nodes: Sequence[NodeError]) -> dict[str, float]:
+    """Return the largest error of each torch operator under the name of the value that its last statement makes."""
+    found: dict[str, float] = {}
+    for node in nodes:
+        if node.statements and math.isfinite(node.comparison.max_abs):
+            name = re.findall(r"\w+", node.statements[-1].partition(" = ")[0])[0]
+            found[name] = max(node.comparison.max_abs, found.get(name, 0.0))
+    return found
 
 
 def _path(root: Module, node: NodeError) -> Iterator[Module]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from pytest_t2n.collect.markers import OWN_ARGUMENTS, TARGETS, options_of_target
@@ -378,3 +380,7 @@ def test_the_page_of_a_failure_shows_each_tensor(suite):
     assert "= tanh(" in rows[1]
     assert '<summary class="bad">(model)' in text
     assert "<summary>line" in text
+    (model,) = json.loads((page.parent / "model.graph.json").read_text("utf-8"))["graphs"]
+    errors = json.loads((page.parent / "errors.data.json").read_text("utf-8"))[model["id"]]["results"]
+    assert errors.keys() <= {node["id"] for node in model["nodes"]}
+    assert errors["tanh_mul"]["value"] > 1e-3 > errors["line_linear_add"]["value"]

@@ -22,9 +22,10 @@ T2NError
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +107,24 @@ class LowerError(T2NError):
 
 
 class UnsupportedOpsError(LowerError):
-    """All operators of a model that have no form on the target; `problems` has one error each."""
+    """All operators of a model that have no form on the target.
+
+    `problems` has them all; the message has the first one of each operator and line of the model.
+    """
 
     def __init__(self, problems: Sequence[T2NError], *, target: str | None = None) -> None:
         self.problems = tuple(problems)
-        count = len(self.problems)
-        head = f"{count} operator{'s' if count != 1 else ''} of this model cannot be exported"
-        body = "\n".join(f"- {problem}".replace("\n", "\n  ") for problem in self.problems)
+        told: dict[Any, T2NError] = {}
+        count: Counter[Any] = Counter()
+        for problem in problems:
+            place = problem.origin or problem
+            told.setdefault(place, problem)
+            count[place] += 1
+        head = f"{len(told)} operator{'s' if len(told) != 1 else ''} of this model cannot be exported"
+        body = "\n".join(
+            f"- {problem}".replace("\n", "\n  ") + (f"\n  and {count[place] - 1} more" if count[place] > 1 else "")
+            for place, problem in told.items()
+        )
         first = self.problems[0] if self.problems else None
         super().__init__(f"{head}:\n{body}", target=target)
         self.op = first.op if first else None

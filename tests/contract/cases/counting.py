@@ -1,10 +1,10 @@
-"""Differences of neighbours, the most frequent value, histograms, views by strides."""
+"""Differences of neighbours, the most frequent value, histograms, segments, divisors, views by strides."""
 
 from __future__ import annotations
 
 import torch
 
-from tests.contract.cases import bools, case, randint, randn, uniform
+from tests.contract.cases import bools, case, randint, randn, tensor, uniform
 
 CASES = [
     case("mode of a dynamic axis", lambda x: torch.mode(x, 1)[0], randint(0, 4, 3, 9)).dynamic({0: {0: "B", 1: "T"}}),
@@ -26,6 +26,45 @@ CASES = [
     case("histc", torch.histc, uniform(-3, 9, 50), bins=7, min=-1, max=5),
     case("histc of varying length", torch.histc, uniform(-3, 9, 50), bins=7, min=-1, max=5).dynamic({0: {0: "T"}}),
     case("histc of all", torch.histc, randn(4, 5), bins=6),
+    case("nonzero_static", torch.nonzero_static, bools(2, 3, 5), size=7),
+    case("nonzero_static of few", torch.nonzero_static, randint(0, 2, 9), size=12, fill_value=-3),
+    case("nonzero_static of floats", lambda x: torch.nonzero_static(x.round(), size=4), uniform(-1, 1, 3, 4)),
+    case("nonzero_static of any size", torch.nonzero_static, bools(3, 5), size=4).dynamic({0: {0: "B", 1: "T"}}),
+    *(
+        case(
+            f"segment_reduce {kind}{start}",
+            torch.segment_reduce,
+            randn(7, 3),
+            kind,
+            lengths=tensor(lengths),
+            initial=start,
+        )
+        for kind in ("sum", "mean", "max", "min", "prod")
+        for start, lengths in ((None, [3, 1, 3]), (0.5, [3, 0, 4]))
+    ),
+    case("segment_reduce of rows", torch.segment_reduce, randn(2, 5), "sum", lengths=tensor([[2, 3], [4, 1]]), axis=1),
+    case("segment_reduce of offsets", torch.segment_reduce, randn(6, 2), "max", offsets=tensor([0, 2, 5, 6])),
+    case(
+        "segment_reduce of any size", torch.segment_reduce, randn(7, 3), "sum", lengths=tensor([3, 1, 3]), unsafe=True
+    ).dynamic({0: {1: "C"}}),
+    *(
+        case(
+            f"{name} of {dtype}".replace("torch.", ""),
+            getattr(torch, name),
+            *(randint(low, 99, 5, 7, dtype=dtype) for _ in "ab"),
+        )
+        for name in ("gcd", "lcm")
+        for dtype, low in ((torch.int64, -99), (torch.int32, -99), (torch.int16, -99))
+    ),
+    case("gcd of zeros", torch.gcd, tensor([0, 0, -6, 6, 12, -4]), tensor([0, 5, 0, -4, 18, -6])),
+    case("lcm of zeros", torch.lcm, tensor([0, 0, -6, 6, 12, -4]), tensor([0, 5, 0, -4, 18, -6])),
+    case(
+        "gcd of neighbouring Fibonacci numbers",
+        torch.gcd,
+        tensor([4660046610375530309, 75025]),
+        tensor([7540113804746346429, 46368]),
+    ),
+    case("gcd of varying length", torch.gcd, randint(-9, 9, 5, 3), randint(-9, 9, 3)).dynamic({0: {0: "T"}}),
     case("as_strided", torch.as_strided, randn(4, 5), (2, 3), (6, 2), 1),
     case("as_strided_copy", torch.as_strided_copy, randn(20), (3, 4), (1, 5)),
     case("as_strided_scatter", torch.as_strided_scatter, randn(4, 5), randn(2, 3), (2, 3), (6, 2), 1),

@@ -35,10 +35,10 @@ class Sized(nn.Module):
 def make():
     return Tagger(), {"frames": torch.randn(2, 9, 8)}
 
-def gcd():
+def zeta():
     class Net(nn.Module):
         def forward(self, x):
-            return torch.gcd(x, x + 4)
+            return torch.special.zeta(x, x + 4)
     return Net(), {"x": torch.tensor([[6, 4, 9]])}
 
 net = Tagger()
@@ -147,7 +147,7 @@ def example(folder: Path) -> str:
         (["user_nets:make", "--option", "nothing"], "--option=nothing: this is not NAME=VALUE"),
         (["user_nets:make", "--tolerance", "good"], "'good' is not a tolerance level"),
         (["user_nets:make", "--inputs", "none.npz"], "none.npz cannot be read as .npz"),
-        (["user_nets:gcd"], "no rule for aten::gcd"),
+        (["user_nets:zeta"], "no rule for aten::special_zeta"),
     ],
     ids=lambda value: "_".join(value)[:40] if isinstance(value, list) else "",
 )

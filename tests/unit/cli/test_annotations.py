@@ -23,13 +23,15 @@ def test_a_failure_stands_at_its_torch_line(tmp_path: Path) -> None:
     (tmp_path / "nets").mkdir()
     net = tmp_path / "nets" / "head.py"
     net.write_text("\n" * 9)
-    source = f"{net}:8 in forward: `return torch.gcd(x, x + 4)`"
-    error = ErrorLine("LowerError", "no rule for aten::gcd:\n100%", "write one", source=source, fingerprint="ab")
+    source = f"{net}:8 in forward: `return torch.special.zeta(x, x + 4)`"
+    error = ErrorLine(
+        "LowerError", "no rule for aten::special_zeta:\n100%", "write one", source=source, fingerprint="ab"
+    )
     cells = [cell("test_a", Status.UNSUPPORTED, engine, error=error) for engine in ("0.21.19", "0.23.9")]
     (line,) = annotation_lines(Matrix.of([*cells, cell("test_b", Status.PASS)]), tmp_path)
     assert line == (
         "::error file=nets/head.py,line=8,title=unsupported at lower::2 cells of tract 0.21.19, tract 0.23.9, first "
-        "tests/test_net.py::test_a%0Ano rule for aten::gcd:%0A100%25%0Awrite one"
+        "tests/test_net.py::test_a%0Ano rule for aten::special_zeta:%0A100%25%0Awrite one"
     )
 
 

@@ -1,4 +1,4 @@
-"""Differences of neighbours, the most frequent value, histograms."""
+"""Differences of neighbours, the most frequent value, histograms, places of what is not zero, sums of segments."""
 
 from __future__ import annotations
 
@@ -69,3 +69,59 @@ def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tens
     place = torch.where(x == high, bins - 1, place)
     place = torch.where((x >= low) & (x <= high), place, -1)
     return (place.unsqueeze(0) == torch.arange(bins, dtype=x.dtype).unsqueeze(1)).to(x.dtype).sum(1)
+
+
+@decomposition("aten::nonzero_static")
+def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """Return the places of the first `size` elements that are not zero, [size, rank], in the order of memory."""
+    kept = (self != 0).reshape(-1)
+    count = kept.shape[0]
+    if isinstance(count, int) and count * size > _PAIRS:
+        raise Refusal("nonzero_static compares every element with every place, and there are too many")
+    order = torch.where(kept, kept.to(torch.int64).cumsum(0) - 1, -1)
+    hits = order.unsqueeze(0) == torch.arange(size).unsqueeze(1)
+    flat = torch.where(hits, torch.arange(count), 0).sum(1)
+    places, behind = [], flat
+    for extent in reversed(self.shape):
+        places.append(behind % extent)
+        behind = behind // extent
+    found = torch.stack(places[::-1], 1) if places else flat.new_empty((size, 0))
+    return torch.where(hits.any(1, keepdim=True), found, fill_value)
+
+
+@decomposition("aten::segment_reduce")
+def segment_reduce(
+    data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None,
+    offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False, initial: float | None = None,
+) -> Tensor:  # fmt: skip
+    """Return sums, products, means or extremes of neighbouring elements along `axis`, the last one of the segments."""
+    if lengths is not None:
+        ends = lengths.cumsum(-1)
+        begins = ends - lengths
+    elif offsets is not None:
+        begins, ends = offsets[..., :-1], offsets[..., 1:]
+    else:
+        raise Refusal("segment_reduce needs lengths or offsets")
+    count, segments = data.shape[axis], begins.shape[-1]
+    if isinstance(data.numel(), int) and isinstance(segments, int) and data.numel() * segments > _PAIRS:
+        raise Refusal("segment_reduce compares every element with every segment, and there are too many")
+    places = torch.arange(count)
+    inside = (places >= begins.unsqueeze(-1)) & (places < ends.unsqueeze(-1))
+    inside = inside.reshape(*inside.shape, *[1] * (data.ndim - axis - 1))
+    empty = (ends == begins).reshape(*begins.shape, *[1] * (data.ndim - axis - 1))
+    start = _NEUTRAL[reduce] if initial is None else initial
+    chosen = torch.where(inside, data.unsqueeze(axis), _NEUTRAL[reduce])
+    if reduce == "max":
+        return chosen.amax(axis + 1).clamp(min=start)
+    if reduce == "min":
+        return chosen.amin(axis + 1).clamp(max=start)
+    if reduce == "prod":
+        return chosen.prod(axis + 1) * start
+    total = chosen.sum(axis + 1) + start
+    if reduce == "sum":
+        return total
+    size = (ends - begins).reshape(empty.shape).to(data.dtype)
+    return torch.where(empty, math.nan if initial is None else initial, total / size.clamp(min=1))
+
+
+_NEUTRAL = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}

@@ -1,0 +1,29 @@
+"""Greatest common divisors and least common multiples, by Euclid's algorithm with as many steps as a dtype can need."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from t2n_core.torch_graph.simplify.decompositions import decomposition
+
+_STEPS = {torch.uint8: 12, torch.int8: 10, torch.int16: 22, torch.int32: 45, torch.int64: 91}
+"""Divisions until two neighbouring Fibonacci numbers of the dtype, the worst pair there is, have come to zero."""
+
+
+@decomposition("aten::gcd")
+def gcd(self: Tensor, other: Tensor) -> Tensor:
+    """Return the greatest common divisor, never negative; that of zero and a number is the number."""
+    dtype = torch.promote_types(self.dtype, other.dtype)
+    a, b = torch.broadcast_tensors(self.to(dtype).abs(), other.to(dtype).abs())
+    for _ in range(_STEPS[dtype]):
+        done = b == 0
+        a, b = torch.where(done, a, b), torch.where(done, b, a % torch.where(done, 1, b))
+    return a
+
+
+@decomposition("aten::lcm")
+def lcm(self: Tensor, other: Tensor) -> Tensor:
+    """Return the least common multiple, never negative; zero if one of them is zero."""
+    divisor = gcd(self, other)
+    return (self // torch.where(divisor == 0, 1, divisor) * other).abs()

@@ -46,7 +46,7 @@ def _manifest(result: GenerativeResult) -> dict[str, Any]:
     return {
         "format": 1,
         "model_type": getattr(config, "model_type", type(result.model).__name__),
-        "vocabulary": int(decoder.samples[0].expected[0].shape[-1]),
+        "vocabulary": int(decoder.graph.outputs[0].shape[-1]),
         "tract": decoder.target.version,
         "tokens_per_step": "any" if result.plan.call.takes_many else 1,
         "parts": {name: _part(one) for name, one in result.parts.items()},

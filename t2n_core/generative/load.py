@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 import torch
 
 from t2n_core.errors import InputError
+from t2n_core.torch_graph.scratch import InScratch
 
 DTYPES: Final = {"f32": torch.float32, "f16": torch.float16}
+_ONE_THREAD = {"HF_DEACTIVATE_ASYNC_LOAD": "1"}
+"""The variable that keeps transformers' loading in this thread: in others no mode of PyTorch is active."""
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
 
 def load_model(folder: Path, *, dtype: str | None = None, random: bool = False) -> Any:
     """Return the model of a folder with `config.json` and weights, in evaluation mode.
+
+    Weights stay in the files that they are in, and what is made of them, such as another dtype, goes into files without
+    a name: the system reads them when they are used, so that a model may be larger than the memory.
 
     `dtype` is one of DTYPES, None for that of the folder; bfloat16, which no release of tract computes, becomes
     float32. With `random` the weights are drawn, and none are needed.
@@ -34,11 +42,12 @@ def load_model(folder: Path, *, dtype: str | None = None, random: bool = False) 
     kind = _kind(transformers, config)
     wanted = DTYPES[dtype] if dtype else _own_dtype(config)
     try:
-        if random:
-            torch.manual_seed(0)
-            model = kind.from_config(config, dtype=wanted)
-        else:
-            model = kind.from_pretrained(folder, config=config, dtype=wanted, local_files_only=True)
+        with patch.dict(os.environ, _ONE_THREAD), InScratch():
+            if random:
+                torch.manual_seed(0)
+                model = kind.from_config(config, dtype=wanted)
+            else:
+                model = kind.from_pretrained(folder, config=config, dtype=wanted, local_files_only=True)
     except Exception as cause:  # what weights of strangers can be wrong in is without end
         raise InputError(f"transformers cannot load the model of {folder}: {cause}") from cause
     return model.eval()

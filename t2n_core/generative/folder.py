@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,6 +61,7 @@ def _manifest(result: GenerativeResult) -> dict[str, Any]:
             }
             for pair in result.state
         ],
+        **({} if result.loss is None else {"loss": asdict(result.loss)}),
         "scenarios": {"tg": f"{TOKENS} == 1", "pp": f"{PAST} == 0"} if result.plan.call.takes_many else {},
     }
 

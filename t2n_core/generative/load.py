@@ -64,6 +64,16 @@ def load_tokenizer(folder: Path) -> Any:
         ) from cause
 
 
+def tokens_of(text: Path, folder: Path) -> list[int]:
+    """Return the tokens of a text file, by the tokenizer of a folder. Raises InputError."""
+    try:
+        words = text.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as cause:
+        raise InputError(f"{text} cannot be read: {cause}") from cause
+    found: list[int] = load_tokenizer(folder)(words)["input_ids"]
+    return found
+
+
 def _library() -> Any:
     try:
         import transformers
@@ -91,4 +101,4 @@ def _own_dtype(config: Any) -> torch.dtype:
     return next((known for known in DTYPES.values() if known == own), torch.float32)
 
 
-__all__ = ["DTYPES", "load_model", "load_tokenizer"]
+__all__ = ["DTYPES", "load_model", "load_tokenizer", "tokens_of"]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -46,8 +45,8 @@ class GenerativeResult:
 
     @property
     def state(self) -> tuple[StatePair, ...]:
-        """Return the decoder's state; it begins with nothing, and with zeros where nothing grows."""
-        return tuple(replace(pair, initial=np.zeros_like(pair.initial)) for pair in self.decoder.state)
+        """Return the decoder's state."""
+        return self.decoder.state
 
     def check_generation(
         self,

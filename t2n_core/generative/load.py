@@ -37,7 +37,7 @@ def load_model(folder: Path, *, dtype: str | None = None, random: bool = False) 
         raise InputError(f"{folder} holds no weights (*.safetensors)", hint="--random draws them")
     try:
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
-    except (ValueError, OSError, KeyError) as cause:
+    except (ValueError, OSError, KeyError, ImportError) as cause:
         raise InputError(f"transformers cannot read {folder / 'config.json'}: {cause}") from cause
     kind = _kind(transformers, config)
     wanted = DTYPES[dtype] if dtype else _own_dtype(config)

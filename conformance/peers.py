@@ -27,6 +27,11 @@ PEERS = {
     "torch-onnx": ["onnx", "onnxscript", f"tract=={ENGINE}"],
 }
 """Name -> what is installed beside torch."""
+ENVIRONMENTS = {
+    **PEERS,
+    "torch-to-nnef-llm": ["torch-to-nnef-llm==0.24.12", *PEERS["torch-to-nnef"], "transformers", "safetensors"],
+}
+"""Those of other benchmarks too."""
 
 
 def make_environment(peer: str, folder: Path) -> Path:
@@ -37,7 +42,7 @@ def make_environment(peer: str, folder: Path) -> Path:
         venv.create(home, with_pip=True, clear=True)
         # the suite and our engines run there too; not installed, so that it is this checkout that runs
         ours = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
-        wanted = ["torch", *PEERS[peer], *ours, "expecttest"]
+        wanted = ["torch", *ENVIRONMENTS[peer], *ours, "expecttest"]
         pip = [str(python), "-m", "pip", "install", "--quiet", "-c", str(ROOT / "constraints.txt"), *wanted]
         subprocess.run(pip, check=True)
         (home / "ready").write_text("\n".join(wanted) + "\n", encoding="utf-8")

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from tests.starter import FOR_EXPORTS, starter
+from tests.starter import FOR_EXPORTS, FOR_MODELS, starter
 
 ROOT = Path(__file__).parents[1]
 NOT_RUN = re.compile(r"# not run by a test: \S.+")
@@ -120,7 +120,8 @@ def run_command(command: str, folder: Path) -> tuple[int, str]:
     if words[0] in ("pytest", "t2n") or words[0].endswith(".py"):
         with NamedTemporaryFile() as file:
             printed = Path(file.name)
-            code = starter(FOR_EXPORTS).run(words, folder, environment, stdout=printed, stderr=printed, timeout=300)
+            modules = FOR_MODELS if "export-llm" in words else FOR_EXPORTS
+            code = starter(modules).run(words, folder, environment, stdout=printed, stderr=printed, timeout=300)
             return code, printed.read_text("utf-8")
     done = subprocess.run(
         ["bash", "-c", command],

@@ -21,6 +21,8 @@ FOR_SESSIONS = (
 """What all sessions load."""
 FOR_EXPORTS = (*FOR_SESSIONS, "warm_up")
 """What programs load that export, and what their first export loads."""
+FOR_MODELS = (*FOR_EXPORTS, "model_libraries")
+"""What programs load that take a model of a library."""
 
 
 class Starter:
@@ -78,4 +80,4 @@ def starter(modules: tuple[str, ...]) -> Starter:
     return Starter(modules)
 
 
-__all__ = ["FOR_EXPORTS", "FOR_SESSIONS", "Starter", "starter"]
+__all__ = ["FOR_EXPORTS", "FOR_MODELS", "FOR_SESSIONS", "Starter", "starter"]

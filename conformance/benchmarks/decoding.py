@@ -13,7 +13,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,16 +22,16 @@ import numpy as np
 import torch
 
 from conformance.benchmarks.cost_tables import table
+from conformance.benchmarks.engine.steps import Step, load, with_cache, with_state
 from conformance.benchmarks.machine import ROOT
 from conformance.benchmarks.nets.decoder import Size, build, example
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine import ResolvedEngine, resolve_engines
-from t2n_core.engine.tract.driver import TractDriver, TractRunnable
+from t2n_core.engine.tract.driver import TractDriver
 from t2n_core.errors import EngineOptimiseError
 
 LINES = "0.21,0.22,0.23"
 PROMPT, STEPS, ROUNDS = 512, 8, 3
-Step = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
 TARGETS: Mapping[str, tuple[str, str, str, float]] = {
     "a token, against PyTorch": ("token_ms", "float32", "torch", 0.5),
     "a token of halves, against float32": ("token_ms", "float16", "float32", 1.1),
@@ -140,34 +140,6 @@ def _judged(ratio: float, target: float) -> list[str]:
     return [f"{ratio:.2f} x", f"at most {target:g} x", "met" if ratio <= target else "missed"]
 
 
-def _loaded(driver: TractDriver, archive: str, *transforms: str) -> TractRunnable:
-    model = driver.load(Path(archive))
-    for transform in transforms:
-        model.transform(transform)
-    model.declutter()
-    return model.into_runnable(optimise=True)
-
-
-def _with_cache(driver: TractDriver, runnable: TractRunnable, empty: Sequence[np.ndarray[Any, Any]]) -> Step:
-    """Return a step of a new sequence whose caches are given again at each step, as tensors of the engine."""
-    caches = [driver.make_tensor(cache) for cache in empty]
-
-    def step(tokens: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        given = [driver.make_tensor(tokens), *caches]
-        logits, *caches[:] = runnable.run_tensors(given)
-        found = driver.read_tensor(logits)
-        driver.drop_tensors([*given, logits])
-        return found
-
-    return step
-
-
-def _with_state(runnable: TractRunnable) -> Step:
-    """Return a step of a new sequence whose caches are the engine's own."""
-    state = runnable.spawn()
-    return lambda tokens: state.run([tokens])[0]
-
-
 def _in_torch(model: Any) -> Step:
     caches = model.empty()
 
@@ -186,15 +158,15 @@ def _sequences(job: Mapping[str, Any]) -> dict[str, Callable[[], Step]]:
     empty = {form: [cache.numpy() for cache in model.empty()] for form in job["archives"]}
     if "float16" in empty:
         empty["float16"] = [cache.astype(np.float16) for cache in empty["float16"]]
-    loaded = {form: _loaded(driver, archive) for form, archive in job["archives"].items()}
+    loaded = {form: load(driver, archive) for form, archive in job["archives"].items()}
     found: dict[str, Callable[[], Step]] = {"torch": lambda: _in_torch(model)}
     for form, runnable in loaded.items():
-        found[form] = functools.partial(_with_cache, driver, runnable, empty[form])
+        found[form] = functools.partial(with_cache, driver, runnable, empty[form])
     if job["own_cache"]:
-        stateful = _loaded(driver, job["archives"]["float32"], "detect_kv_cache")
+        stateful = load(driver, job["archives"]["float32"], "detect_kv_cache")
         if stateful.inputs != 1:
             raise EngineOptimiseError(f"{stateful.inputs - 1} inputs are left where the engine holds the caches")
-        found["float32, own cache"] = lambda: _with_state(stateful)
+        found["float32, own cache"] = lambda: with_state(stateful)
     return found
 
 

@@ -84,7 +84,7 @@ def test_streaming(name: str, nnef_export: Any) -> None:
     result = nnef_export(export)
     result.assert_parity("approximate")
     pairs = [(pair.input, pair.output) for pair in result.state]
-    initial = [np.zeros_like(pair.initial) for pair in result.state]
+    initial = [pair.initial for pair in result.state]
     with result.target.engine().session(result.archive, state=pairs, initial=initial) as session:
         heard = [session.run([piece.numpy()])[0] for piece in pieces]
     together = np.concatenate(heard, STREAMING[name].time)

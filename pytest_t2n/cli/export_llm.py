@@ -34,6 +34,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--random", action="store_true", help="draw the weights; config.json is enough then")
     parser.add_argument("--no-tokenizer", action="store_true", help="write no tokenizer")
     parser.add_argument("--steps", type=int, default=16, help="tokens to generate in the check")
+    parser.add_argument("--text", type=Path, metavar="FILE", help="measure what --dtype and --compression lose on it")
     parser.add_argument("--tolerance", metavar="LEVEL", help="a level of parity; approximate if not given")
     parser.add_argument("--no-check", action="store_true", help="write the archives and prove nothing")
     parser.add_argument("--offline", action="store_true", help="use engines of the cache only")
@@ -45,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.folder.is_dir():
         raise InputError(f"there is no folder {options.folder}")
     from t2n_core.generative import export_generative
-    from t2n_core.generative.load import load_model, load_tokenizer
+    from t2n_core.generative.load import load_model, load_tokenizer, tokens_of
     from t2n_core.inference_target import TractNNEF
 
     of_target: dict[str, Any] = {"check_io": not options.no_check, "offline": options.offline}
@@ -54,6 +55,9 @@ def run(options: argparse.Namespace) -> int:
     target = TractNNEF(options.tract, weight_compression=options.compression, **of_target)
     tokenizer = None if options.no_tokenizer else load_tokenizer(options.folder)
     model = load_model(options.folder, dtype=options.dtype, random=options.random)
+    original = None
+    if options.dtype == "f16" and not options.no_check:
+        original = load_model(options.folder, dtype="f32", random=options.random)
     result = export_generative(
         model,
         None,
@@ -64,6 +68,8 @@ def run(options: argparse.Namespace) -> int:
         kv=options.kv,
         tokenizer=tokenizer,
         steps=options.steps,
+        original=original,
+        text=None if options.text is None else tokens_of(options.text, options.folder),
     )
     for name, part in result.parts.items():
         say(f"{part.archive}: {name}, {part.archive.stat().st_size / 1e6:.1f} MB, holds for {part.range}")
@@ -71,6 +77,8 @@ def run(options: argparse.Namespace) -> int:
         say(f"proven in {target} at `{target.check_io_tolerance}`: tokens {result.proof.tokens}")
         for one in result.proof.further:
             say(f"  {one.name}: {one.told}")
+        if result.loss is not None:
+            say(f"the weights, against float32: {result.loss.describe()}")
     else:
         say("not checked")
     return 0

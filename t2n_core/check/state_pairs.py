@@ -14,7 +14,7 @@ class StatePair:
     input: str
     output: str
     initial: Array
-    """The value before the first call; empty along the axes that grow."""
+    """Zeros, empty along the axes that grow: what most models begin with. The archive does not say it."""
     growing: tuple[int, ...] = ()
     """The axes that a call makes longer."""
 

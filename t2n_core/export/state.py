@@ -34,10 +34,9 @@ def state_pairs(
 
 
 def _initial(one: StateTensor) -> Array:
-    """Return the value before the first call: nothing along axes that grow, else that of the example."""
+    """Return zeros, empty along the axes that grow. The example's numbers are those of a state that has begun."""
     shape = [0 if axis in one.growing else size for axis, size in enumerate(one.example.shape)]
-    initial = one.example.new_empty(shape) if one.growing else one.example.clone()
-    return np.asarray(initial.numpy())
+    return np.asarray(one.example.new_zeros(shape).numpy())
 
 
 __all__ = ["state_pairs"]

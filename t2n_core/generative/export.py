@@ -71,6 +71,8 @@ class GenerativeExport:
         kv: Literal["explicit", "engine"] = "explicit",
         tokenizer: Any = None,
         steps: int = 16,
+        original: nn.Module | None = None,
+        text: Any = None,
     ) -> GenerativeResult:
         """Write the folder for one target; see `export_generative`. Raises T2NError; nothing is left there then."""
         if not isinstance(target, TractNNEF):
@@ -89,6 +91,8 @@ class GenerativeExport:
                 if kv == "engine":
                     _assert_held(proof)
                 result = replace(result, proof=proof)
+                if original is not None or result.decoder.compressed:
+                    result = replace(result, loss=result.measure_loss(original, text))
             write_beside(result, tokenizer, kv)
             folder.mkdir(exist_ok=True)
             for file in scratch.iterdir():
@@ -128,6 +132,8 @@ def export_generative(
     kv: Literal["explicit", "engine"] = "explicit",
     tokenizer: Any = None,
     steps: int = 16,
+    original: nn.Module | None = None,
+    text: Any = None,
     **options: Any,
 ) -> GenerativeResult:
     """Write the archives of a model of transformers that generates tokens, with its cache as inputs and outputs.
@@ -145,6 +151,9 @@ def export_generative(
             archive is the same, and the manifest tells runners which transform to apply.
         tokenizer: any object with `save_pretrained`.
         steps: the tokens that the check generates behind each prompt.
+        original: the model in float32, for weights that are not: the check measures what they lose. Compressed weights
+            are compared with the model itself without it.
+        text: the tokens of a text to measure that on; without it the model in float32 draws one.
         options: those of `GenerativeExport`, by name.
 
     Raises:
@@ -152,7 +161,8 @@ def export_generative(
         EngineError, ParityError: a check failed; nothing is left in the folder.
     """
     export = GenerativeExport(model, example, **options)
-    return export.to(TractNNEF() if target is None else target, directory, kv=kv, tokenizer=tokenizer, steps=steps)
+    of_folder: dict[str, Any] = {"kv": kv, "tokenizer": tokenizer, "steps": steps, "original": original, "text": text}
+    return export.to(TractNNEF() if target is None else target, directory, **of_folder)
 
 
 def _assert_held(proof: GenerationOutcome) -> None:

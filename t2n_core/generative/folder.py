@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,7 +47,7 @@ def _manifest(result: GenerativeResult) -> dict[str, Any]:
     return {
         "format": 1,
         "model_type": getattr(config, "model_type", type(result.model).__name__),
-        "vocabulary": int(decoder.samples[0].expected[0].shape[-1]),
+        "vocabulary": int(decoder.graph.outputs[0].shape[-1]),
         "tract": decoder.target.version,
         "tokens_per_step": "any" if result.plan.call.takes_many else 1,
         "parts": {name: _part(one) for name, one in result.parts.items()},
@@ -60,6 +61,7 @@ def _manifest(result: GenerativeResult) -> dict[str, Any]:
             }
             for pair in result.state
         ],
+        **({} if result.loss is None else {"loss": asdict(result.loss)}),
         "scenarios": {"tg": f"{TOKENS} == 1", "pp": f"{PAST} == 0"} if result.plan.call.takes_many else {},
     }
 

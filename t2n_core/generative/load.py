@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 import torch
 
 from t2n_core.errors import InputError
+from t2n_core.torch_graph.scratch import InScratch
 
 DTYPES: Final = {"f32": torch.float32, "f16": torch.float16}
+_ONE_THREAD = {"HF_DEACTIVATE_ASYNC_LOAD": "1"}
+"""The variable that keeps transformers' loading in this thread: in others no mode of PyTorch is active."""
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
 
 def load_model(folder: Path, *, dtype: str | None = None, random: bool = False) -> Any:
     """Return the model of a folder with `config.json` and weights, in evaluation mode.
+
+    Weights stay in the files that they are in, and what is made of them, such as another dtype, goes into files without
+    a name: the system reads them when they are used, so that a model may be larger than the memory.
 
     `dtype` is one of DTYPES, None for that of the folder; bfloat16, which no release of tract computes, becomes
     float32. With `random` the weights are drawn, and none are needed.
@@ -29,16 +37,17 @@ def load_model(folder: Path, *, dtype: str | None = None, random: bool = False) 
         raise InputError(f"{folder} holds no weights (*.safetensors)", hint="--random draws them")
     try:
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
-    except (ValueError, OSError, KeyError) as cause:
+    except (ValueError, OSError, KeyError, ImportError) as cause:
         raise InputError(f"transformers cannot read {folder / 'config.json'}: {cause}") from cause
     kind = _kind(transformers, config)
     wanted = DTYPES[dtype] if dtype else _own_dtype(config)
     try:
-        if random:
-            torch.manual_seed(0)
-            model = kind.from_config(config, dtype=wanted)
-        else:
-            model = kind.from_pretrained(folder, config=config, dtype=wanted, local_files_only=True)
+        with patch.dict(os.environ, _ONE_THREAD), InScratch():
+            if random:
+                torch.manual_seed(0)
+                model = kind.from_config(config, dtype=wanted)
+            else:
+                model = kind.from_pretrained(folder, config=config, dtype=wanted, local_files_only=True)
     except Exception as cause:  # what weights of strangers can be wrong in is without end
         raise InputError(f"transformers cannot load the model of {folder}: {cause}") from cause
     return model.eval()
@@ -53,6 +62,16 @@ def load_tokenizer(folder: Path) -> Any:
         raise InputError(
             f"{folder} holds no tokenizer that transformers can load", hint="--no-tokenizer exports without one"
         ) from cause
+
+
+def tokens_of(text: Path, folder: Path) -> list[int]:
+    """Return the tokens of a text file, by the tokenizer of a folder. Raises InputError."""
+    try:
+        words = text.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as cause:
+        raise InputError(f"{text} cannot be read: {cause}") from cause
+    found: list[int] = load_tokenizer(folder)(words)["input_ids"]
+    return found
 
 
 def _library() -> Any:
@@ -82,4 +101,4 @@ def _own_dtype(config: Any) -> torch.dtype:
     return next((known for known in DTYPES.values() if known == own), torch.float32)
 
 
-__all__ = ["DTYPES", "load_model", "load_tokenizer"]
+__all__ = ["DTYPES", "load_model", "load_tokenizer", "tokens_of"]

@@ -93,13 +93,13 @@ def _decoder(model: nn.Module, call: DecoderCall, batch: str | None, kept: Mappi
     for name, sizes in kept.items():
         axes[name] = {**sizes, **({} if batch is None else {0: batch})}
     options = {"state": call.cache, "dynamic_axes": axes, "output_names": [LOGITS]}
-    limit = _most_tokens(model)
+    limit = most_tokens(model)
     grows = any(one.dim() > 2 for one in _cache_tensors(call).values())
     held = f"P + {TOKENS if call.takes_many else 1} <= {limit}"
     return Part(model, call.arguments, options, (f"tract_assert {held}",) if limit and grows else ())
 
 
-def _most_tokens(model: nn.Module) -> int | None:
+def most_tokens(model: nn.Module) -> int | None:
     """Return the number of tokens that a model has positions for; None for one without limit."""
     config = getattr(model, "config", None)
     known = config if config is None else config.get_text_config(decoder=True)
@@ -210,4 +210,4 @@ def _kept_axes(
     }
 
 
-__all__ = ["ENCODED", "LOGITS", "TOKENS", "CrossAttention", "DecoderStep", "Part", "Plan", "plan_of"]
+__all__ = ["ENCODED", "LOGITS", "TOKENS", "CrossAttention", "DecoderStep", "Part", "Plan", "most_tokens", "plan_of"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
+from t2n_core.check.generation.loss import WeightLoss
 from t2n_core.check.generation.outcome import GenerationOutcome
 from t2n_core.check.generation.reference import Prompts
 from t2n_core.check.generation.result_check import check_result
@@ -19,7 +19,7 @@ from t2n_core.check.outcome import Outcome
 from t2n_core.check.state_pairs import StatePair
 from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.engine.protocol import Array
-from t2n_core.errors import engine_error
+from t2n_core.errors import EngineError, engine_error
 from t2n_core.export.result import ExportResult
 from t2n_core.generative.parts import Plan
 
@@ -35,6 +35,8 @@ class GenerativeResult:
     encoder: ExportResult | None = None
     proof: GenerationOutcome | None = None
     """The outcome of the check that came with the export."""
+    loss: WeightLoss | None = None
+    """What the weights lose against float32, if the check measured it."""
 
     @property
     def parts(self) -> dict[str, ExportResult]:
@@ -43,8 +45,8 @@ class GenerativeResult:
 
     @property
     def state(self) -> tuple[StatePair, ...]:
-        """Return the decoder's state; it begins with nothing, and with zeros where nothing grows."""
-        return tuple(replace(pair, initial=np.zeros_like(pair.initial)) for pair in self.decoder.state)
+        """Return the decoder's state."""
+        return self.decoder.state
 
     def check_generation(
         self,
@@ -60,25 +62,30 @@ class GenerativeResult:
         within the level. Raises InputError for prompts that the model cannot take.
         """
         model, fixed = self.model, None
-        if self.encoder is not None and self.plan.encoder is not None:
+        if self.plan.encoder is not None:
             model = OfOneInput(self.model, self.plan.encoder.arguments)
-            outcome, fixed = self._encoded(timeout)
-            if outcome is not None:
-                return GenerationOutcome(outcome)
+            try:
+                fixed = self.encoded(timeout)
+            except EngineError as failed:
+                engine = self.decoder.target.engine()
+                return GenerationOutcome(Outcome.from_error(failed, engine=f"{engine.name} {engine.version}"))
         return check_result(
             self.decoder, prompts, steps, tolerance, model=model, state=self.state, fixed=fixed, timeout=timeout
         )
 
-    def _encoded(self, timeout: float) -> tuple[Outcome | None, dict[str, Array]]:
-        """Return what the encoder's archive gives for the example, or the outcome of its failure."""
-        assert self.encoder is not None
+    def encoded(self, timeout: float = 60.0) -> dict[str, Array]:
+        """Return what the encoder's archive gives for the example, by the names of the decoder's inputs.
+
+        Nothing for a model without an encoder. Raises EngineError.
+        """
+        if self.encoder is None:
+            return {}
         engine = self.encoder.target.engine()
         reply = engine.run(self.encoder.archive, [self.encoder.samples[0].inputs], timeout=timeout)
         if reply.status != "ok":
-            failed = engine_error(reply.status, reply.stage)(f"the encoder: {reply.message}")
-            return Outcome.from_error(failed, engine=f"{engine.name} {engine.version}"), {}
+            raise engine_error(reply.status, reply.stage)(f"the encoder: {reply.message}")
         outputs = dict(zip(self.encoder.output_names, reply.outputs[0], strict=True))
-        return None, {name: outputs[name] for name in self.decoder.input_names if name in outputs}
+        return {name: outputs[name] for name in self.decoder.input_names if name in outputs}
 
     def assert_generation(
         self,
@@ -91,6 +98,12 @@ class GenerativeResult:
         """Run check_generation, and raise the T2NError of a failure (ParityError, EngineCrash, …)."""
         __tracebackhide__ = True
         return self.check_generation(prompts, steps, tolerance=tolerance, timeout=timeout).raise_for_failure()
+
+    def measure_loss(self, original: nn.Module | None = None, text: Any = None, *, timeout: float = 60.0) -> WeightLoss:
+        """Return what small weights lose against float32, on a text; see `t2n_core.generative.loss.measure_loss`."""
+        from t2n_core.generative.loss import measure_loss
+
+        return measure_loss(self, original, text, timeout=timeout)
 
 
 class OfOneInput(nn.Module):

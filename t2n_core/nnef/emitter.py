@@ -16,6 +16,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -325,7 +326,8 @@ class Emitter(ABC):
     def constant(self, array: NDArray[Any] | Scalar, dtype: np.dtype[Any] | None = None) -> Value:
         """Return the variable of a tensor that is known at export. Equal ones share one variable."""
         plain = np.asarray(array, dtype=dtype)
-        key = (plain.dtype.str, plain.shape, plain.tobytes())
+        # no copy of the numbers: a constant may be as large as any weight, such as one that was transposed at export
+        key = (plain.dtype.str, plain.shape, sha256(np.ascontiguousarray(plain)).digest())
         if key not in self._constants:
             label = f"constant_{len(self._constants)}"
             self._constants[key] = self.variable(label, ArrayWeight(plain))

@@ -17,6 +17,7 @@ from t2n_core.errors import InputError
 from t2n_core.nnef.graph import BLOCK_ELEMENTS, FLOAT32, BlockLayout
 from t2n_core.nnef.writing_options import WritingOptions
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, tensors_in
+from t2n_core.torch_graph.scratch import scratch_tensor
 from t2n_core.torch_graph.ways_in.sources import Source
 
 _ROWS_AT_A_TIME = 1 << 20
@@ -39,9 +40,8 @@ class Q40Weight:
         return tuple(self.tensor.shape)
 
     def chunks(self) -> Iterator[memoryview]:
-        rows = max(1, _ROWS_AT_A_TIME // self.shape[1])
-        for start in range(0, self.shape[0], rows):
-            numbers, scales = _blocks(self.tensor[start : start + rows])
+        for _, rows in _parts(self.tensor):
+            numbers, scales = _blocks(rows)
             if self.layout is BlockLayout.NEIGHBOURS:
                 nibbles = numbers[:, 0::2] | (numbers[:, 1::2] << 4)
             else:
@@ -68,9 +68,19 @@ def _blocks(rows: torch.Tensor) -> tuple[NDArray[np.uint8], NDArray[np.float16]]
 
 def dequantised(tensor: torch.Tensor) -> torch.Tensor:
     """Return the values that the engine reads out of the blocks, in the dtype of the tensor."""
-    numbers, scales = _blocks(tensor)
-    values = (numbers.astype(np.float32) - 8) * scales.astype(np.float32)[:, None]
-    return torch.from_numpy(values.reshape(tuple(tensor.shape))).to(tensor.dtype)
+    found = scratch_tensor(tensor.shape, tensor.dtype)
+    for start, rows in _parts(tensor):
+        numbers, scales = _blocks(rows)
+        values = (numbers.astype(np.float32) - 8) * scales.astype(np.float32)[:, None]
+        found[start : start + len(rows)] = torch.from_numpy(values.reshape(tuple(rows.shape)))
+    return found
+
+
+def _parts(tensor: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
+    """Yield some rows of a matrix at a time, with the place of the first."""
+    size = max(1, _ROWS_AT_A_TIME // tensor.shape[1])
+    for start in range(0, tensor.shape[0], size):
+        yield start, tensor[start : start + size]
 
 
 class DequantisedSource:

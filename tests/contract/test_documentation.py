@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+import conformance.cases.models.libraries  # noqa: F401
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.op.custom_extractors import ModuleInfoExtractor
 from t2n_core.rewriter import Rewriter

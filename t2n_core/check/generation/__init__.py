@@ -7,5 +7,6 @@ check.py          the loop over all prompts and steps
 further.py        chunks, batches, going back, state that the engine holds
 outcome.py        what came of it
 result_check.py   the check of an export, in the engine of its target
+loss.py           what small weights lose against float32
 first_wrong.py    the first wrong node of the first step that differs
 """

@@ -65,16 +65,32 @@ class Decoder:
 
     def feed(self, ids: Array, fixed: Mapping[str, Array]) -> Array:
         """Return the logits behind the last of these tokens, `[batch, vocabulary]`. Raises EngineError, InputError."""
-        logits = None
         for part in np.split(ids, ids.shape[1], 1) if self.takes_one_token else [ids]:
-            try:
-                others = [fixed[name] for name in self.session.inputs[1:]]
-            except KeyError as missing:
-                raise InputError(f"nothing is known for the input {missing} of the archive") from None
-            logits = self.session.run([part, *others])[0]
-        if logits is None:
+            logits = self._run(part, fixed)
+        return logits[:, -1]
+
+    def all_logits(self, ids: Array, fixed: Mapping[str, Array]) -> Array:
+        """Return the logits behind each of these tokens `[1, S]`, as `[S, vocabulary]`. Raises EngineError, InputError.
+
+        They go in at once if the archive gives all of their logits, and else one by one, from the initial state.
+        """
+        if not self.takes_one_token:
+            logits = self._run(ids, fixed)
+            if logits.shape[1] == ids.shape[1]:
+                return logits[0]
+            self.start()
+        return np.concatenate([self._run(one, fixed)[0] for one in np.split(ids, ids.shape[1], 1)])
+
+    def _run(self, ids: Array, fixed: Mapping[str, Array]) -> Array:
+        """Return the logits of one step, `[batch, 1 or S, vocabulary]`."""
+        if not ids.shape[1]:
             raise InputError("a prompt needs one token or more")
-        return logits if logits.ndim == 2 else logits[:, -1]
+        try:
+            others = [fixed[name] for name in self.session.inputs[1:]]
+        except KeyError as missing:
+            raise InputError(f"nothing is known for the input {missing} of the archive") from None
+        logits = self.session.run([ids, *others])[0]
+        return logits if logits.ndim == 3 else logits[:, None]
 
     def follow(
         self,

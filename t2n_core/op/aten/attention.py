@@ -75,7 +75,7 @@ def _powers(g: Emitter, scores: Value, allowed: Value) -> tuple[Value, Value]:
 
 
 def _finite(numbers: np.ndarray, forbidden: float) -> np.ndarray:
-    return np.where(np.isneginf(numbers), forbidden, numbers).astype(np.float32)
+    return np.where(np.isneginf(numbers), np.float32(forbidden), numbers.astype(np.float32))
 
 
 def _causal(g: Emitter, rows: Dim, columns: Dim) -> Value:

@@ -77,8 +77,8 @@ def example(model: nn.Module) -> tuple[dict[str, Any], Any, dict[str, Any]]:
         past = Past(torch.randn(2, 4, 6), torch.randn(2, 4, 6))
         return {"x": x, "past": past}, "past", {"x": {0: "B", 1: "S"}, "past": {0: "B"}}
     if isinstance(model, Recurrent):
-        return {"x": x, "hx": (torch.zeros(2, 2, 5), torch.zeros(2, 2, 5))}, {"hx": 1}, {"x": {1: "S"}}
-    call = {"x": x, "rows": torch.zeros(2, 2, 6), "count": torch.zeros(1, dtype=torch.int64)}
+        return {"x": x, "hx": (torch.randn(2, 2, 5), torch.randn(2, 2, 5))}, {"hx": 1}, {"x": {1: "S"}}
+    call = {"x": x, "rows": torch.randn(2, 2, 6), "count": torch.tensor([7])}
     return call, ["rows", "count"], {"x": {1: "S"}}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,41 @@ def test_an_encoder_gives_what_all_steps_look_at(tmp_path: Path) -> None:
     assert not any("cross" in name for name in result.decoder.output_names)
     assert str(result.decoder.range) == "E >= 1, P >= 0, S >= 1"
     assert result.assert_generation(steps=12).tokens == "36/36"
+
+
+@pytest.mark.parametrize("make", [llama, recurrent])
+def test_weights_in_float32_lose_nothing(make: Any, tmp_path: Path) -> None:
+    """Also one token a step; and what is lost is seen, against another model."""
+    model = make()
+    result = export_generative(model, None, TractNNEF("0.23.9", check_io=False), tmp_path / "out")
+    found = result.measure_loss()
+    assert found.agreement == 1
+    assert abs(found.divergence) < 1e-6
+    assert found.perplexity == pytest.approx(found.reference, rel=1e-4)
+    with torch.no_grad():
+        text = torch.tensor([[4, 9, 30, 2, 17, 5]])
+        loss = model(input_ids=text, labels=text).loss.item()
+    given = result.measure_loss(text=text[0].tolist())
+    assert given.reference == pytest.approx(math.exp(loss), rel=1e-4), "transformers' own loss"
+    assert given.tokens == 6
+    torch.manual_seed(7)
+    other = enlarged(type(model)(model.config))
+    lost = result.measure_loss(other)
+    assert lost.divergence > 0.05
+    assert lost.agreement < 0.5
+    config = type(model.config)(**{**model.config.to_dict(), "vocab_size": 67})
+    with pytest.raises(InputError, match="gives 67 logits, and the archive 61"):
+        result.measure_loss(type(model)(config).eval(), text[0])
+
+
+def test_an_encoders_model_loses_nothing_either(tmp_path: Path) -> None:
+    example = {"input_ids": torch.randint(1, 61, (1, 7))}
+    whole, target = with_encoder(), TractNNEF("0.23.9", check_io=False)
+    found = export_generative(whole, example, target, tmp_path / "whole").measure_loss()
+    assert (found.tokens, found.agreement) == (128, 1)
+    halves = export_generative(with_encoder().half(), example, target, tmp_path / "half").measure_loss(whole)
+    assert halves.reference == found.reference
+    assert found.divergence < 1e-6 < halves.divergence < 1e-2
 
 
 def test_the_model_stays_as_it_is(tmp_path: Path) -> None:

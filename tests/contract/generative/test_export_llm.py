@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from pytest_t2n.cli.command import main
 from tests.contract.generative.test_export_generative import SMALL, llama
@@ -46,9 +47,34 @@ def test_small_weights_are_proven_with_themselves(
     whole, small = tmp_path / "whole", tmp_path / "small"
     assert t2n(tmp_path / "in", "-o", whole, "--no-tokenizer", "--no-check") == 0
     assert t2n(tmp_path / "in", "-o", small, "--no-tokenizer", *more) == 0
-    assert "tokens 24/24" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "tokens 24/24" in said
+    assert "the weights, against float32: perplexity" in said
+    loss = json.loads((small / "manifest.json").read_text())["loss"]
+    assert loss["tokens"] == 96
+    assert abs(loss["perplexity"] / loss["reference"] - 1) < 0.1
+    assert (0.99 if more == ("--dtype=f16",) else 0.5) < loss["agreement"] <= 1
+    assert 0 < loss["divergence"] < (1e-5 if more == ("--dtype=f16",) else 0.1)
     sizes = [(one / "decoder.nnef.tgz").stat().st_size for one in (whole, small)]
     assert sizes[1] < 0.6 * sizes[0]
+
+
+def test_the_loss_is_that_on_a_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = transformers.LlamaConfig(**{**SMALL, "vocab_size": 256})
+    torch.manual_seed(0)
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "in")
+    alphabet = {letter: number for number, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    tokenizer = Tokenizer(models.BPE(vocab=alphabet, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(tmp_path / "in")
+    (tmp_path / "text.txt").write_text("What is measured here?")
+    more = ("--dtype=f16", f"--text={tmp_path / 'text.txt'}")
+    assert t2n(tmp_path / "in", "-o", tmp_path / "out", *more) == 0
+    assert "(22 tokens)" in capsys.readouterr().out
+    (tmp_path / "text.txt").write_text("too long " * 20)
+    assert t2n(tmp_path / "in", "-o", tmp_path / "more", *more) == 1
+    assert "the text has 180 tokens: it needs 2 to 96 tokens" in capsys.readouterr().err
+    assert not (tmp_path / "more").exists()
 
 
 def test_weights_are_drawn_on_request(folder: Path, tmp_path: Path) -> None:

@@ -1,0 +1,56 @@
+"""Steps of a sequence in an engine, with the cache outside of it or inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from t2n_core.engine.tract.driver import TractDriver, TractModel, TractRunnable
+
+Step: TypeAlias = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
+"""A function from tokens `[1, S]` to the logits of one step or more."""
+_DTYPES = {"F16": np.float16, "F32": np.float32, "I64": np.int64}
+
+
+def load(driver: TractDriver, archive: str, *transforms: str) -> TractRunnable:
+    """Return a loaded archive, with these transforms of the engine applied. Raises EngineError."""
+    model = driver.load(Path(archive))
+    for transform in transforms:
+        model.transform(transform)
+    model.declutter()
+    return model.into_runnable(optimise=True)
+
+
+def input_shapes(model: TractModel) -> list[tuple[tuple[int | str, ...], Any]]:
+    """Return extents and dtype of each input; a free extent is a text."""
+    found = []
+    for _, fact in model.facts()["input"]:
+        *extents, dtype = fact.split(",")
+        found.append((tuple(int(extent) if extent.isdigit() else extent for extent in extents), _DTYPES[dtype.upper()]))
+    return found
+
+
+def with_cache(driver: TractDriver, runnable: TractRunnable, empty: Sequence[np.ndarray[Any, Any]]) -> Step:
+    """Return a step of a new sequence whose caches are given again at each step, as tensors of the engine."""
+    caches = [driver.make_tensor(cache) for cache in empty]
+
+    def step(tokens: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        given = [driver.make_tensor(tokens), *caches]
+        logits, *caches[:] = runnable.run_tensors(given)
+        found = driver.read_tensor(logits)
+        driver.drop_tensors([*given, logits])
+        return found
+
+    return step
+
+
+def with_state(runnable: TractRunnable) -> Step:
+    """Return a step of a new sequence whose caches are the engine's own."""
+    state = runnable.spawn()
+    return lambda tokens: state.run([tokens])[0]
+
+
+__all__ = ["Step", "input_shapes", "load", "with_cache", "with_state"]

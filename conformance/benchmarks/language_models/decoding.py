@@ -1,0 +1,137 @@
+"""Greedy steps of one model in tract, by the archives of both exporters, beside PyTorch; in turns, in one process.
+
+`python -m conformance.benchmarks.language_models.decoding < job.json` is that process. Each turn runs the prompt with
+nothing in the cache, then a token a step; PyTorch's tokens are those of its own `generate`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import conformance.cases.models.libraries  # noqa: F401
+from conformance.benchmarks.engine.steps import Step, input_shapes, load, with_cache
+from t2n_core.engine.tract.driver import TractDriver
+
+Tokens = np.ndarray[Any, Any]
+
+
+def generated(model: Any, prompt: Tokens, steps: int) -> tuple[list[int], Tokens]:
+    """Return the tokens of the model's own `generate`, greedy and without an end, and their logits."""
+    given = torch.from_numpy(prompt)
+    answer = model.generate(
+        given,
+        attention_mask=torch.ones_like(given),
+        max_new_tokens=steps,
+        do_sample=False,
+        eos_token_id=None,
+        pad_token_id=0,
+        output_logits=True,
+        return_dict_in_generate=True,
+    )
+    return answer.sequences[0, prompt.shape[1] :].tolist(), torch.cat(answer.logits).numpy()
+
+
+def in_torch(model: Any) -> Step:
+    """Return a step of a new sequence in PyTorch."""
+    cache = None
+
+    def step(tokens: Tokens) -> Tokens:
+        nonlocal cache
+        found = model(torch.from_numpy(tokens), past_key_values=cache, use_cache=True, logits_to_keep=1)
+        cache = found.past_key_values
+        logits: Tokens = found.logits.numpy()
+        return logits
+
+    return step
+
+
+def one_by_one(step: Step, *, always: bool = True) -> Step:
+    """Return a step that takes any number of tokens, of one that takes one; or, unless `always`, the step itself."""
+
+    def parts(ids: Tokens) -> Tokens:
+        for one in np.split(ids, ids.shape[1], 1):
+            logits = step(one)
+        return logits
+
+    return parts if always else step
+
+
+def in_tract(driver: TractDriver, archive: str) -> Callable[[], Step]:
+    """Return what begins a new sequence of an archive: tokens and caches in, logits and caches out."""
+    (tokens, _), *caches = input_shapes(driver.load(Path(archive)))
+    empty = [np.zeros([0 if isinstance(extent, str) else extent for extent in shape], kind) for shape, kind in caches]
+    runnable = load(driver, archive)
+
+    return lambda: one_by_one(with_cache(driver, runnable, empty), always=tokens[1] == 1)
+
+
+def compared(chosen: list[int], logits: list[Tokens], tokens: list[int], wanted: Tokens) -> dict[str, Any]:
+    """Return how many tokens are right before one is wrong, and the largest error of logits up to there."""
+    pairs = enumerate(zip(chosen, tokens, strict=True))
+    right = next((step for step, (got, token) in pairs if got != token), len(tokens))
+    errors = [float(np.abs(logits[step] - wanted[step]).max()) for step in range(min(right + 1, len(tokens)))]
+    return {"right": right, "of": len(tokens), "largest_error": max(errors)}
+
+
+def run(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return, by exporter and for `torch`, milliseconds of the prompt and of a token, and tokens against PyTorch's."""
+    from transformers import AutoModelForCausalLM
+
+    driver = TractDriver(Path(job["library"]))
+    model = AutoModelForCausalLM.from_pretrained(job["folder"], dtype=torch.float32).eval()
+    vocabulary = model.config.get_text_config().vocab_size
+    prompt = np.random.default_rng(3).integers(0, vocabulary, (1, job["prompt"]))
+    tokens, wanted = generated(model, prompt, job["steps"])
+    sequences = {who: in_tract(driver, archive) for who, archive in job["archives"].items()}
+    sequences["torch"] = functools.partial(in_torch, model)
+    found: dict[str, dict[str, Any]] = {who: {"prompt_ms": [], "token_ms": []} for who in sequences}
+    for turn in range(job["rounds"]):
+        for who, begin in list(sequences.items())[:: 1 if turn % 2 == 0 else -1]:
+            times, chosen, rows = followed(begin(), prompt, job["steps"])
+            found[who]["prompt_ms"].append(times[0])
+            found[who]["token_ms"].append(statistics.median(times[1:]))
+            found[who] |= compared(chosen, rows, tokens, wanted)
+    for who, begin in sequences.items():
+        if not found[who]["right"]:  # is it the prompt at once that is wrong?
+            _, chosen, rows = followed(one_by_one(begin()), prompt, job["steps"])
+            found[who]["one_by_one"] = compared(chosen, rows, tokens, wanted)
+    return {**found, "different_tokens": len(set(tokens))}
+
+
+def followed(step: Step, prompt: Tokens, steps: int) -> tuple[list[float], list[int], list[Tokens]]:
+    """Return milliseconds, token and logits of each step."""
+    given, times, chosen, rows = prompt, list[float](), list[int](), list[Tokens]()
+    for _ in range(steps):
+        started = time.process_time()
+        logits = step(given)
+        times.append(1e3 * (time.process_time() - started))
+        rows.append(logits[0, -1].astype(np.float32))
+        chosen.append(int(rows[-1].argmax()))
+        given = np.array([[chosen[-1]]])
+    return times, chosen, rows
+
+
+def main() -> None:
+    job = json.load(sys.stdin)
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what libraries print does not get between
+    torch.set_num_threads(1)
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    with torch.inference_mode():
+        print(json.dumps(run(job)), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""One export in a process of its own: `python -m conformance.benchmarks.language_models.exporting WHO FOLDER OUT`.
+
+Prints seconds, peak memory and the archive as JSON. Imports at the beginning are in `process_seconds` alone, the
+loading of the folder in all figures. Neither exporter checks what it writes: that is done for both in the engine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+VERSION = "0.23.9"
+
+
+def ours() -> Callable[[Path, Path], Path]:
+    """Return what `t2n export-llm` does."""
+    from t2n_core import TractNNEF
+    from t2n_core.generative import export_generative
+    from t2n_core.generative.load import load_model, load_tokenizer
+
+    def export(folder: Path, out: Path) -> Path:
+        target = TractNNEF(VERSION, check_io=False)
+        model, tokenizer = load_model(folder), load_tokenizer(folder)
+        return export_generative(model, None, target, out, last_logits=True, tokenizer=tokenizer).decoder.archive
+
+    return export
+
+
+def peer() -> Callable[[Path, Path], Path]:
+    """Return the export of torch-to-nnef-llm, with its defaults but for the checks."""
+    from torch_to_nnef_llm.exporter import dump_llm
+
+    def export(folder: Path, out: Path) -> Path:
+        shim = out.with_name("tract")  # it insists on a binary that says its version
+        shim.write_text(f"#!/bin/sh\necho tract {VERSION}\n", encoding="utf-8")
+        shim.chmod(0o755)
+        dump_llm(
+            local_dir=folder,
+            export_dirpath=out,
+            tract_specific_path=shim,
+            no_verify=True,
+            check_inference_modes=False,
+            dump_with_tokenizer_and_conf=True,
+        )
+        return next(out.rglob("*.nnef*"))
+
+    return export
+
+
+def memory(entry: str) -> int:
+    """Return bytes of an entry of /proc/self/status: VmHWM is the peak, VmRSS what is held."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{entry}:"))
+
+
+def main(who: str, folder: str, out: str) -> None:
+    warnings.simplefilter("ignore")
+    answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what else is printed does not get between
+    if who == "ours":
+        import conformance.cases.models.libraries  # noqa: F401
+    import torch
+    import transformers  # noqa: F401
+
+    torch.set_num_threads(1)
+    export = {"ours": ours, "peer": peer}[who]()
+    held, wall, cpu = memory("VmRSS"), time.perf_counter(), time.process_time()
+    found: dict[str, Any]
+    try:
+        archive = export(Path(folder), Path(out))
+        found = {"archive": str(archive), "bytes": archive.stat().st_size}
+    except BaseException as cause:
+        found = {"error": f"{type(cause).__name__}: {cause}"[:400]}
+    found |= {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu}
+    found["process_seconds"] = time.process_time()
+    print(json.dumps({**found, "peak_bytes": memory("VmHWM") - held}), file=answer, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,94 @@
+"""The model in float32, that an archive with small weights is compared with."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import nn
+
+from t2n_core.check.generation.loss import WeightLoss, archive_logits, weight_loss
+from t2n_core.engine.pool import TractRunner
+from t2n_core.engine.protocol import Array
+from t2n_core.errors import InputError
+from t2n_core.generative.parts import most_tokens
+from t2n_core.generative.result import GenerativeResult
+
+LENGTH: Final = 128
+"""Tokens of a text that is drawn, if the model takes so many."""
+
+
+def measure_loss(
+    result: GenerativeResult, original: nn.Module | None = None, text: Any = None, *, timeout: float = 60.0
+) -> WeightLoss:
+    """Return what the weights of an archive lose, on a text.
+
+    The archive runs in its target's engine. `original` is the model in float32, with the weights that the small ones
+    were made from; without it the exported model, widened to float32. `text` are token numbers `[S]`; without it the
+    model in float32 draws up to 128 of them by itself, each with the probability that it gives to it. `timeout` is in
+    seconds for each step.
+
+    Raises:
+        InputError: a text of less than two tokens or of more than the model takes, a model of another vocabulary, or a
+            target that generates nothing.
+        EngineError: the archive did not run.
+    """
+    engine = result.decoder.target.engine()
+    if not isinstance(engine, TractRunner):
+        raise InputError(f"{engine.name} keeps no archive loaded, and generates nothing: tract does")
+    model = in_float32(result.model if original is None else original)
+    inputs = {} if result.plan.encoder is None else _widened(result.plan.encoder.arguments)
+    most = most_tokens(result.model)
+    given = None if text is None else torch.as_tensor(text, dtype=torch.int64).reshape(-1)
+    if given is not None and not 2 <= len(given) <= (most or len(given)):
+        bounds = "two tokens or more" if most is None else f"2 to {most} tokens"
+        raise InputError(f"the text has {len(given)} tokens: it needs {bounds}")
+    with torch.no_grad():
+        if given is None:
+            tokens, wanted = _drawn(model, result, inputs, min(LENGTH, most or LENGTH))
+        else:
+            tokens = given.numpy()
+            wanted = model(**inputs, **{result.plan.call.tokens: given[None], "use_cache": False}).logits[0].numpy()
+    fixed = result.encoded(timeout)
+    got = archive_logits(engine, result.decoder.archive, result.state, tokens[None], fixed, timeout=timeout)
+    if got.shape != wanted.shape:
+        raise InputError(f"the model in float32 gives {wanted.shape[1]} logits, and the archive {got.shape[1]}")
+    return weight_loss(tokens, got, wanted)
+
+
+def in_float32(model: nn.Module) -> nn.Module:
+    """Return a model whose weights are float32: itself, or a copy."""
+    if all(weight.dtype not in (torch.float16, torch.bfloat16) for weight in model.parameters()):
+        return model
+    return copy.deepcopy(model).float()
+
+
+def _widened(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in inputs.items()}
+
+
+def _drawn(model: Any, result: GenerativeResult, inputs: Mapping[str, torch.Tensor], count: int) -> tuple[Array, Array]:
+    """Return a text that a model draws, and the logits behind each of its tokens."""
+    call, random = result.plan.call, torch.Generator().manual_seed(0)
+    ids = torch.full((1, 1), _first_token(result))
+    cache, tokens, logits = None, list[int](), list[torch.Tensor]()
+    for _ in range(count):
+        tokens.append(int(ids))
+        found = model(**inputs, **{call.tokens: ids, call.cache: cache, "use_cache": True})
+        cache = getattr(found, call.cache)
+        logits.append(found.logits[0, -1])
+        ids = torch.multinomial(logits[-1].softmax(-1), 1, generator=random)[None]
+    return np.array(tokens), torch.stack(logits).numpy()
+
+
+def _first_token(result: GenerativeResult) -> int:
+    """Return the token that a text of this model begins with."""
+    names: Sequence[str] = ("decoder_start_token_id", "bos_token_id")
+    known = [getattr(getattr(result.model, "generation_config", None), name, None) for name in names]
+    return next((token for token in known if isinstance(token, int)), 1)
+
+
+__all__ = ["LENGTH", "in_float32", "measure_loss"]

@@ -1,0 +1,66 @@
+"""Large tensors in files without a name, which the system writes out where memory is short.
+
+The files are in the folder for temporary files (TMPDIR); a tensor takes its place there as long as it lives.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Any, Final
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+LARGE: Final = 8 << 20
+"""Bytes from which on a tensor is put into a file."""
+
+
+def scratch_tensor(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+    """Return a tensor of any numbers. It is in memory if it is small, or if there is no room on the disk."""
+    count = math.prod(shape)
+    size = count * dtype.itemsize
+    if size < LARGE or not hasattr(os, "posix_fallocate"):
+        return torch.empty(tuple(shape), dtype=dtype)
+    try:
+        with tempfile.NamedTemporaryFile(prefix="t2n-") as file:
+            os.posix_fallocate(file.fileno(), 0, size)  # else a full disk would kill the process at some later write
+            return torch.from_file(file.name, shared=True, size=count, dtype=dtype).view(tuple(shape))
+    except OSError:
+        return torch.empty(tuple(shape), dtype=dtype)
+
+
+class InScratch(TorchDispatchMode):
+    """While active, operators put the large tensors that they make on the CPU into files, one after the other."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.ops.aten._to_copy.default and _is_plain(args[0]) and _is_cpu(kwargs.get("device")):
+            return scratch_tensor(args[0].shape, kwargs.get("dtype") or args[0].dtype).copy_(args[0])
+        found = func(*args, **kwargs)
+        given = {_storage(one) for one in pytree.tree_leaves((args, kwargs)) if _is_plain(one)}
+        return pytree.tree_map(lambda one: _moved(one) if _is_plain(one) and _storage(one) not in given else one, found)
+
+
+def _is_plain(value: Any) -> bool:
+    return type(value) is torch.Tensor and value.device.type == "cpu" and value.layout is torch.strided
+
+
+def _is_cpu(device: torch.device | None) -> bool:
+    return device is None or torch.device(device).type == "cpu"
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def _moved(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.untyped_storage().nbytes() < LARGE:
+        return tensor
+    return scratch_tensor(tensor.shape, tensor.dtype).copy_(tensor)
+
+
+__all__ = ["LARGE", "InScratch", "scratch_tensor"]

@@ -1,0 +1,63 @@
+"""Large tensors in files: what is moved there, and what stays."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from t2n_core.torch_graph import scratch
+from t2n_core.torch_graph.scratch import InScratch, scratch_tensor
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scratch, "LARGE", 1024)
+
+
+def in_file(tensor: torch.Tensor) -> bool:
+    """Return whether the memory of a tensor is that of a file without a name."""
+    place = tensor.untyped_storage().data_ptr()
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        start, end = (int(part, 16) for part in line.split()[0].split("-"))
+        if start <= place < end:
+            return line.endswith("(deleted)")
+    return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs the maps of Linux")
+def test_large_results_are_in_files() -> None:
+    weights = torch.randn(40, 30)
+    with InScratch():
+        halves, part, doubled = weights.half(), weights[:20], torch.cat([weights, weights])
+        changed = weights.mul_(2)
+        drawn = torch.empty(40, 30).normal_()
+        little = torch.zeros(3)
+    assert [in_file(one) for one in (halves, doubled, drawn)] == [True] * 3
+    assert [in_file(one) for one in (weights, part, changed, little)] == [False] * 4
+    assert torch.equal(halves, (weights / 2).half())
+    assert torch.equal(doubled, torch.cat([weights, weights]) / 2)
+    assert changed is weights
+    assert part.data_ptr() == weights.data_ptr()
+    assert drawn.std() > 0.5
+    assert not in_file(weights.half()), "the mode has ended"
+
+
+def test_a_full_disk_leaves_tensors_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    tensor = scratch_tensor((40, 30), torch.bfloat16)
+    assert not in_file(tensor)
+    assert (tensor.shape, tensor.dtype) == ((40, 30), torch.bfloat16)
+
+
+def test_nothing_is_left_in_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    tensor = scratch_tensor((40, 30), torch.float64).fill_(3)
+    assert not list(tmp_path.iterdir())
+    assert (tensor == 3).all()

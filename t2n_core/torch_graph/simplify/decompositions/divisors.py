@@ -15,7 +15,8 @@ _STEPS = {torch.uint8: 12, torch.int8: 10, torch.int16: 22, torch.int32: 45, tor
 def gcd(self: Tensor, other: Tensor) -> Tensor:
     """Return the greatest common divisor, never negative; that of zero and a number is the number."""
     dtype = torch.promote_types(self.dtype, other.dtype)
-    a, b = torch.broadcast_tensors(self.to(dtype).abs(), other.to(dtype).abs())
+    a: Tensor = self.to(dtype).abs() + torch.zeros_like(other, dtype=dtype)
+    b: Tensor = other.to(dtype).abs() + torch.zeros_like(self, dtype=dtype)
     for _ in range(_STEPS[dtype]):
         done = b == 0
         a, b = torch.where(done, a, b), torch.where(done, b, a % torch.where(done, 1, b))

@@ -79,6 +79,8 @@ class GenerativeExport:
             raise InputError(f"{target} cannot hold a generating model: tract alone has sizes that are free")
         if target.dynamic_axes:
             raise InputError("give the dynamic axes of a generating model to its export, not to its target")
+        if kv == "engine" and not getattr(target.engine(), "holds_state", False):
+            raise InputError(f"{target} holds no cache by itself: releases from 0.23.0 on do", hint='kv="explicit"')
         folder = Path(directory)
         folder.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))

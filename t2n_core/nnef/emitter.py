@@ -327,7 +327,7 @@ class Emitter(ABC):
         """Return the variable of a tensor that is known at export. Equal ones share one variable."""
         plain = np.asarray(array, dtype=dtype)
         # no copy of the numbers: a constant may be as large as any weight, such as one that was transposed at export
-        key = (plain.dtype.str, plain.shape, sha256(np.ascontiguousarray(plain)).digest())
+        key = (plain.dtype.str, plain.shape, sha256(np.ascontiguousarray(plain).data).digest())
         if key not in self._constants:
             label = f"constant_{len(self._constants)}"
             self._constants[key] = self.variable(label, ArrayWeight(plain))

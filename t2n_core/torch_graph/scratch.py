@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import torch
@@ -33,9 +34,7 @@ def scratch_tensor(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
         return torch.empty(tuple(shape), dtype=dtype)
 
 
-class InScratch(TorchDispatchMode):
-    """While active, operators put the large tensors that they make on the CPU into files, one after the other."""
-
+class _InScratch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is torch.ops.aten._to_copy.default and _is_plain(args[0]) and _is_cpu(kwargs.get("device")):
@@ -45,8 +44,16 @@ class InScratch(TorchDispatchMode):
         return pytree.tree_map(lambda one: _moved(one) if _is_plain(one) and _storage(one) not in given else one, found)
 
 
+@contextmanager
+def in_scratch() -> Iterator[None]:
+    """While active, operators put the large tensors that they make on the CPU into files, one after the other."""
+    with _InScratch():  # type: ignore[no-untyped-call]
+        yield
+
+
 def _is_plain(value: Any) -> bool:
-    return type(value) is torch.Tensor and value.device.type == "cpu" and value.layout is torch.strided
+    is_tensor = type(value) in (torch.Tensor, torch.nn.Parameter)
+    return is_tensor and value.device.type == "cpu" and value.layout is torch.strided
 
 
 def _is_cpu(device: torch.device | None) -> bool:
@@ -63,4 +70,4 @@ def _moved(tensor: torch.Tensor) -> torch.Tensor:
     return scratch_tensor(tensor.shape, tensor.dtype).copy_(tensor)
 
 
-__all__ = ["LARGE", "InScratch", "scratch_tensor"]
+__all__ = ["LARGE", "in_scratch", "scratch_tensor"]

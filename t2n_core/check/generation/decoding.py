@@ -77,7 +77,7 @@ class Decoder:
         if not self.takes_one_token:
             logits = self._run(ids, fixed)
             if logits.shape[1] == ids.shape[1]:
-                return logits[0]
+                return np.asarray(logits[0])
             self.start()
         return np.concatenate([self._run(one, fixed)[0] for one in np.split(ids, ids.shape[1], 1)])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class WeightLoss:
 
 def archive_logits(
     engine: TractRunner,
-    archive: object,
+    archive: Path,
     state: Sequence[StatePair],
     text: Array,
     fixed: Mapping[str, Array],
@@ -65,12 +66,12 @@ def weight_loss(text: Array, got: Array, wanted: Array) -> WeightLoss:
         raise InputError("a text needs two tokens or more, for a perplexity")
     small, exact = _log_softmax(got), _log_softmax(wanted)
     places = np.arange(len(text) - 1)
-    perplexities = [float(np.exp(-one[places, text[1:]].mean())) for one in (small, exact)]
+    perplexity, reference = (float(np.exp(-one[places, text[1:]].mean())) for one in (small, exact))
     agreement = float((got.argmax(-1) == wanted.argmax(-1)).mean())
     known = np.exp(exact)
     with np.errstate(invalid="ignore"):  # both are -inf for a token that a model forbids
         terms = np.where(known > 0, known * (exact - small), 0.0)
-    return WeightLoss(len(text), *perplexities, agreement, float(terms.sum(-1).mean()))
+    return WeightLoss(len(text), perplexity, reference, agreement, float(terms.sum(-1).mean()))
 
 
 def _log_softmax(logits: Array) -> Array:

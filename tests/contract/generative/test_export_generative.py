@@ -209,6 +209,7 @@ def test_an_archive_of_another_model_is_not_right(tmp_path: Path) -> None:
         ({"example": {"inputs_embeds": torch.ones(1, 6, 24)}}, "has no input_ids of shape"),
         ({"target": KhronosNNEF()}, "tract alone has sizes that are free"),
         ({"dynamic_axes": {"input_ids": {1: "S"}}}, "this model has none"),
+        ({"target": TractNNEF("0.21.19", check_io=False), "kv": "engine"}, "0.21.19 holds no cache by itself"),
         ({"model": nn.Linear(3, 4).eval(), "example": torch.ones(1, 8, dtype=torch.int64)}, "takes no cache"),
         ({"model": nn.Linear(3, 4).eval()}, "has no config to draw an example from"),
         ({"model": nn.Linear(3, 4)}, "the model is in training mode"),

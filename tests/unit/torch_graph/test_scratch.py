@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from t2n_core.torch_graph import scratch
-from t2n_core.torch_graph.scratch import InScratch, scratch_tensor
+from t2n_core.torch_graph.scratch import in_scratch, scratch_tensor
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def in_file(tensor: torch.Tensor) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs the maps of Linux")
 def test_large_results_are_in_files() -> None:
     weights = torch.randn(40, 30)
-    with InScratch():
+    with in_scratch():
         halves, part, doubled = weights.half(), weights[:20], torch.cat([weights, weights])
         changed = weights.mul_(2)
         drawn = torch.empty(40, 30).normal_()
@@ -44,6 +44,17 @@ def test_large_results_are_in_files() -> None:
     assert part.data_ptr() == weights.data_ptr()
     assert drawn.std() > 0.5
     assert not in_file(weights.half()), "the mode has ended"
+
+
+def test_a_view_of_a_parameter_stays_one() -> None:
+    """As `nn.Embedding` clears the row of its padding."""
+    parameter = torch.nn.Parameter(torch.ones(40, 30))
+    with in_scratch(), torch.no_grad():
+        parameter[2].fill_(0)
+        embedding = torch.nn.Embedding(40, 30, padding_idx=2)
+    assert not parameter[2].any()
+    assert not embedding.weight[2].any()
+    assert embedding.weight[3].any()
 
 
 def test_a_full_disk_leaves_tensors_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,19 +29,25 @@ class StreamingCase(GenerativeCase):
     """The field of the result that the encoder gives."""
     time: int = 1
     """The axis of time of that."""
+    pads_first: bool = False
+    """True for an encoder that computes its first piece otherwise, with a padding of its own: steps begin behind it."""
+    looks_ahead: bool = False
+    """True for an encoder that hears a whole recording otherwise than its pieces: it looks ahead where it can."""
 
     def pieces(self, count: int) -> list[torch.Tensor]:
         """Return so many random pieces."""
         return list(torch.randn(count, *self.shape))
 
-    def call(self, model: Any, piece: torch.Tensor) -> dict[str, Any]:
-        """Return a call with the caches that the model keeps after one piece."""
+    def heard(self, model: Any, pieces: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], dict[str, Any]]:
+        """Return what the model itself gives for piece after piece, and a call with the caches that it leaves."""
         call: dict[str, Any] = dict(self.options or {})
-        for heard in self.pieces(1):
+        results = []
+        for piece in pieces:
             with torch.no_grad():
-                found = model(**{self.name: heard}, **call)
+                found = model(**{self.name: piece}, **call)
+            results.append(getattr(found, self.result))
             call |= {cache: plain_cache(getattr(found, cache)) for cache in self.caches}
-        return {**call, self.name: piece}
+        return results, call
 
 
 def plain_cache(cache: Any) -> Any:
@@ -91,11 +97,19 @@ CASES = {
         name="input_values",
         shape=(1, 1, 32),
         options={"use_streaming": True},
+        pads_first=True,
         result="latents",
         time=2,
     ),
     "nemotron-asr": StreamingCase(
-        _nemotron, spread=1.0, name="input_features", shape=(1, 16, 8), axis=1, options={"use_cache": True}
+        _nemotron,
+        spread=1.0,
+        name="input_features",
+        shape=(1, 16, 8),
+        axis=1,
+        options={"use_cache": True},
+        pads_first=True,
+        looks_ahead=True,
     ),
 }
 """By name."""

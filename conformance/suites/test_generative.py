@@ -42,6 +42,9 @@ SMALL_WEIGHTS = (
 )  # fmt: skip
 """Decoders that also run in halves, and with weights of 4 bits."""
 
+SPREAD_OF_HALVES = {"bloom-alibi": 2.0}
+"""Factors of matrices where weights as they are would hide the state behind the rounding of halves."""
+
 
 @pytest.mark.nnef_generate(target="tract", steps=32)
 @pytest.mark.parametrize("name", list(CASES))
@@ -52,7 +55,7 @@ def test_generation(name: str) -> Any:
 @pytest.mark.nnef_generate(target="tract", steps=32)
 @pytest.mark.parametrize("name", SMALL_WEIGHTS)
 def test_generation_in_halves(name: str) -> Any:
-    model, example = CASES[name].build(zlib.crc32(name.encode()), spread=2.0)
+    model, example = CASES[name].build(zlib.crc32(name.encode()), spread=SPREAD_OF_HALVES.get(name, 1.0))
     return model.half(), example
 
 

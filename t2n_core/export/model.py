@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -45,6 +46,7 @@ from t2n_core.torch_graph.sizes.declared_axes import DynamicAxes, normalise
 from t2n_core.torch_graph.sizes.output_axes import check_output_axes, of_inputs
 from t2n_core.torch_graph.sizes.state_axes import with_state_axes
 from t2n_core.torch_graph.ways_in.bfloat16 import without_bfloat16
+from t2n_core.torch_graph.ways_in.first_call import StateWarning, first_call_note
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.ways_in.results import DroppedResultWarning
 from t2n_core.torch_graph.ways_in.sources import Source, source_of, with_state
@@ -297,7 +299,9 @@ class ModelExport:
         told = option_notes(target, graph, captured.graph, self.source, self.options.capture)
         if told:
             warnings.warn(OptionWarning("; ".join(told)), stacklevel=_frames_of_this_package())
-        notes = (*captured.results.notes(), *rewriter_notes(report), *told)
+        if self._state_notes:
+            warnings.warn(StateWarning("; ".join(self._state_notes)), stacklevel=_frames_of_this_package())
+        notes = (*captured.results.notes(), *rewriter_notes(report), *told, *self._state_notes)
         reference = self._reference(captured)
         result = ExportResult(archive, target, self, graph, {**self.times, **times}, reference, report, notes)
         bundle = None if self.options.debug_bundle_path is None else Path(self.options.debug_bundle_path)
@@ -309,6 +313,14 @@ class ModelExport:
             remove_archive(archive)
             raise
         return result
+
+    @cached_property
+    def _state_notes(self) -> list[str]:
+        state = self.source.state
+        if state is None:
+            return []
+        note = first_call_note(state, self.source.signature(), self.source.called, self.args, self.kwargs or {})
+        return [note] if note else []
 
     def _take_axes_of(self, target: InferenceTarget) -> None:
         """Take the axes of a target. Raises InputError if this export has others, or was captured with others."""

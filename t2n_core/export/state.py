@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from t2n_core.check.state_pairs import StatePair
-from t2n_core.engine.protocol import Array
+from t2n_core.torch_graph.ways_in.first_call import zeros_of
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs
 from t2n_core.torch_graph.ways_in.results import Results
-from t2n_core.torch_graph.ways_in.state import ModelState, StateTensor
+from t2n_core.torch_graph.ways_in.state import ModelState
 from t2n_core.torch_graph.ways_in.structure import leaves_with_path
 
 
@@ -29,14 +29,9 @@ def state_pairs(
     for path, name in zip(paths, inputs.names, strict=True):
         one = tensors.get(path[-1]) if path[:1] == (1,) and path[1] in state.examples else None
         if one is not None and not one.is_kept and name in input_names:
-            found.append(StatePair(name, after[one.output], _initial(one), one.growing))
+            initial = np.asarray(zeros_of(one).numpy())  # the example's numbers are those of a state that has begun
+            found.append(StatePair(name, after[one.output], initial, one.growing))
     return tuple(found)
-
-
-def _initial(one: StateTensor) -> Array:
-    """Return zeros, empty along the axes that grow. The example's numbers are those of a state that has begun."""
-    shape = [0 if axis in one.growing else size for axis, size in enumerate(one.example.shape)]
-    return np.asarray(one.example.new_zeros(shape).numpy())
 
 
 __all__ = ["state_pairs"]

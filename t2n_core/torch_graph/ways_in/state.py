@@ -106,6 +106,11 @@ class ModelState:
             found |= {one.output: part for one, part in zip(expected, tensors, strict=True) if not one.is_kept}
         return found
 
+    def results_of(self, result: Any) -> dict[str, Any]:
+        """Return the parts of a result of the model that are no state, by the names that `run` gives them."""
+        keys = [key if key is not None else name for name, key in self.results.items()]
+        return _regular(result, keys, [])
+
     def _object(self, argument: str, tensors: Sequence[torch.Tensor]) -> Any:
         """Return a copy of the example with these tensors, copied too: a call may write into them."""
         own = {id(one.example): tensor.clone() for one, tensor in zip(self.of(argument), tensors, strict=True)}

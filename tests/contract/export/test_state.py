@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch import nn
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine.protocol import Engine
 from t2n_core.export.result import ExportResult
+from t2n_core.torch_graph.ways_in.first_call import StateWarning
 
 VERSIONS = ("0.19.15", "0.21.19", "0.23.9")
 
@@ -128,3 +130,30 @@ def test_what_grows_may_be_empty(tmp_path: Path) -> None:
     ]
     assert [pair.initial.shape for pair in result.state] == [(2, 0, 6)] * 2
     assert any(sample.sizes["P"] == 0 for sample in result.samples)
+
+
+class Begun(nn.Module):
+    """A causal sum whose first call begins with a learned number, or with the first element again."""
+
+    def __init__(self, start: float) -> None:
+        super().__init__()
+        self.start = nn.Parameter(torch.full((1, 3), start))
+
+    def forward(self, x: torch.Tensor, total: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+        if total is None:
+            total = self.start.expand(x.shape[0], 3)
+        sums = total[:, None] + x.cumsum(1)
+        return sums, sums[:, -1]
+
+
+@pytest.mark.parametrize(("start", "differs"), [(0.0, False), (2.5, True)])
+def test_a_first_call_that_is_no_step_from_zeros_is_told(start: float, differs: bool, tmp_path: Path) -> None:
+    given = {"x": torch.randn(2, 4, 3), "total": torch.randn(2, 3)}
+    export = ModelExport(Begun(start), given, state={"total": 1})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = export.to(TractNNEF("0.23.9"), tmp_path / "m.tar")
+    told = [str(one.message) for one in caught if one.category is StateWarning]
+    assert bool(told) == differs
+    assert list(result.notes) == told
+    result.assert_parity("approximate")

@@ -36,7 +36,7 @@ class GenerativeResult:
     proof: GenerationOutcome | None = None
     """The outcome of the check that came with the export."""
     loss: WeightLoss | None = None
-    """What the weights lose against float32, if the check measured it."""
+    """The loss by small weights against float32, if the check measured it."""
 
     @property
     def parts(self) -> dict[str, ExportResult]:

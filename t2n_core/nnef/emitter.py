@@ -16,7 +16,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -87,7 +86,7 @@ class Emitter(ABC):
         self._counts: dict[str, int] = {}
         """Name -> the last number that was appended to it; all smaller numbers are taken."""
         self._written: dict[Any, tuple[Value, ...]] = {}
-        self._constants: dict[tuple[str, tuple[int, ...], bytes], Value] = {}
+        self._constants: dict[bytes, Value] = {}
         self._variables: dict[str, Value] = {}
 
     # ---------------------------------------------------------------------------------------------- the torch operator
@@ -325,12 +324,10 @@ class Emitter(ABC):
 
     def constant(self, array: NDArray[Any] | Scalar, dtype: np.dtype[Any] | None = None) -> Value:
         """Return the variable of a tensor that is known at export. Equal ones share one variable."""
-        plain = np.asarray(array, dtype=dtype)
-        # no copy of the numbers: a constant may be as large as any weight, such as one that was transposed at export
-        key = (plain.dtype.str, plain.shape, sha256(np.ascontiguousarray(plain).data).digest())
+        weight = ArrayWeight(np.asarray(array, dtype=dtype))
+        key = weight.digest()
         if key not in self._constants:
-            label = f"constant_{len(self._constants)}"
-            self._constants[key] = self.variable(label, ArrayWeight(plain))
+            self._constants[key] = self.variable(f"constant_{len(self._constants)}", weight)
         return self._constants[key]
 
     def fragment(self, fragment: Fragment) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from hashlib import sha256
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -63,6 +64,13 @@ class ArrayWeight:
         plain = np.ascontiguousarray(self.array, dtype=little)
         if plain.size:
             yield plain.reshape(-1).view(np.uint8).data
+
+    def digest(self) -> bytes:
+        """Return a hash of dtype, shape and numbers. It copies no numbers: they may be many."""
+        found = sha256(f"{self.dtype.str}{self.shape}".encode())
+        for chunk in self.chunks():
+            found.update(chunk)
+        return found.digest()
 
 
 @dataclass(slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""What small weights lose: the archive's logits on a text, against those of the model in float32."""
+"""Loss by small weights: the archive's logits on a text, against those of the model in float32."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ class Controller:
         if self._engines and session.exitstatus in _SETTLED:
             self._judge_expectations()
         if self._settings.bundle is not None and self._engines:
-            self._finish_bundle(self._settings.bundle)
+            self._finish_bundle(self._settings.bundle, stopped)
         if not self._ledger.is_complete:
             self._ledger.recover(self._worker_records())
         why_missing = f"the session stopped before it: {stopped}" if stopped else "no report of it arrived"
@@ -178,12 +178,12 @@ class Controller:
         except (OSError, ExpectationError) as exc:
             ledger.problems.append(f"--t2n-accept: {exc}")
 
-    def _finish_bundle(self, bundle: Path) -> None:
-        """Write the manifest of `--t2n-bundle`."""
+    def _finish_bundle(self, bundle: Path, stopped: str) -> None:
+        """Write the manifest of `--t2n-bundle`; `stopped` says why the session stopped early."""
         from pytest_t2n.run.bundles import finish_bundle
 
         try:
-            count = finish_bundle(bundle, self._ledger.run)
+            count = finish_bundle(bundle, self._ledger.run, stopped)
             self._ledger.notes.append(f"bundle of {count} checks: t2n matrix run --bundle {bundle} --tract all")
         except OSError as exc:
             self._ledger.problems.append(f"--t2n-bundle: {exc}")

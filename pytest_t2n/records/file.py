@@ -11,8 +11,17 @@ from pathlib import Path
 import msgspec
 
 from pytest_t2n.records.outline import outline_of
-from pytest_t2n.records.schema import SCHEMA, CellLine, GraphLine, Record, RecordError
-from t2n_core.files import write_whole
+from pytest_t2n.records.schema import (
+    SCHEMA,
+    CellLine,
+    EndLine,
+    GraphLine,
+    PlanLine,
+    Record,
+    RecordError,
+    RunLine,
+)
+from t2n_core.files import replacing
 from t2n_core.text import all_storable, text_of
 
 MATRIX_FILE = "matrix.jsonl"
@@ -76,7 +85,9 @@ def each_record(path: Path, torn: Callable[[str], object] | None = None) -> Iter
 
 def write_records(path: Path, records: Iterable[Record]) -> None:
     """Write a file of records, complete or not at all. Raises OSError."""
-    write_whole(path, "".join(f"{encode(record)}\n" for record in records))
+    with replacing(path) as sink:
+        for record in records:
+            sink.write(f"{encode(record)}\n".encode())
 
 
 def remove_report(folder: Path) -> None:
@@ -185,6 +196,21 @@ class StoredRecords:
     def graphs(self) -> Mapping[str, str]:
         """Return the texts of the graphs by their keys, read from the file on access."""
         return _StoredGraphs(self._file, self._graphs)
+
+    def in_order(self, nodeids: Iterable[str]) -> Iterator[Record]:
+        """Yield all records with the cells in an order, each graph before the first cell that has it.
+
+        Raises msgspec.DecodeError, OSError.
+        """
+        yield from (record for record in self.records if isinstance(record, RunLine | PlanLine))
+        written: set[str] = set()
+        for nodeid in nodeids:
+            cell = self._file.read(self._places[nodeid])
+            if isinstance(cell, CellLine) and cell.graph in self._graphs and cell.graph not in written:
+                written.add(cell.graph)
+                yield self._file.read(self._graphs[cell.graph])
+            yield cell
+        yield from (record for record in self.records if isinstance(record, EndLine))
 
     def whole(self, cell: CellLine) -> CellLine:
         """Return the cell with its evidence."""

@@ -17,6 +17,7 @@ MOST_BYTES = 2 << 30
 """Most bytes of all arrays of a file, unpacked."""
 _MOST_ARRAYS = 10_000
 _NUMBERS = "biufc"
+_ONE_ARRAY = b"\x93NUMPY"
 _SUFFIX = ".npy"
 
 
@@ -26,6 +27,10 @@ def read_npz(path: Path, most: int = MOST_BYTES) -> dict[str, NDArray[Any]]:
     Raises ForeignFileError for a damaged file, and OSError.
     """
     with open_file(path) as file:
+        if file.read(len(_ONE_ARRAY)) == _ONE_ARRAY:
+            raise ForeignFileError(
+                f"{path.name} is one array without a name: save it with numpy.savez(path, name=array)"
+            )
         try:
             with zipfile.ZipFile(file) as archive:
                 entries = archive.infolist()

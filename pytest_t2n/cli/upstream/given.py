@@ -91,32 +91,30 @@ def _of_entry(folder: Path, entry: CheckEntry) -> Given:
 
 
 def _of_archive(name: str, path: Path, inputs: Path) -> Given:
-    import numpy as np
-
     from t2n_core.nnef.reading.archive import read_archive
+    from t2n_core.npz import read_npz
 
     document = read_archive(path).document
-    with np.load(inputs, allow_pickle=False) as arrays:
-        samples = _samples(arrays, document.inputs, document.outputs, inputs)
+    samples = _samples(read_npz(inputs), document.inputs, document.outputs, inputs)
     return Given(name, path, samples, list(document.outputs), origins=read_origins(inputs.parent))
 
 
-def _samples(arrays: Any, inputs: Sequence[str], outputs: Sequence[str], where: Path) -> list[Sample]:
+def _samples(arrays: Mapping[str, Any], inputs: Sequence[str], outputs: Sequence[str], where: Path) -> list[Sample]:
     from t2n_core.check.samples import Sample
 
     found: list[Sample] = []
-    while f"{len(found)}.input.0" in arrays.files:
+    while f"{len(found)}.input.0" in arrays:
         number = len(found)
         groups = {}
         for kind, names in (("input", inputs), ("expected", outputs)):
             keys = [f"{number}.{kind}.{index}" for index in range(len(names))]
-            groups[kind] = tuple(arrays[key] for key in keys if key in arrays.files)
+            groups[kind] = tuple(arrays[key] for key in keys if key in arrays)
         found.append(Sample(groups["input"], groups["expected"]))
     if not found:
-        missing = [name for name in inputs if name not in arrays.files]
+        missing = [name for name in inputs if name not in arrays]
         if missing:
             raise InputError(f"{where} has no array `{missing[0]}`, an input of the graph")
-        expected = tuple(arrays[name] for name in outputs if name in arrays.files)
+        expected = tuple(arrays[name] for name in outputs if name in arrays)
         found.append(Sample(tuple(arrays[name] for name in inputs), expected))
     return found
 

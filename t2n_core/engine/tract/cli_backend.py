@@ -14,7 +14,6 @@ import re
 import signal
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 import zipfile
@@ -36,6 +35,7 @@ from t2n_core.engine.tract.engine import MEMORY_LIMIT, GraphStage
 from t2n_core.engine.tract.out_of_range import explained, graph_text
 from t2n_core.engine.tract.signature import Signature
 from t2n_core.errors import EngineProvisionError, InputError
+from t2n_core.npz import read_npz
 
 _PASSES: Mapping[GraphStage, tuple[str, ...]] = {
     "raw": ("--pass", "load"),
@@ -128,7 +128,7 @@ class CliEngine:
         try:
             flags = [*self._accepted_registries(), *_PASSES[stage]]
             names = Signature.of(graph_text(archive)).inputs
-        except (EngineProvisionError, OSError, tarfile.TarError, ValueError) as error:
+        except (EngineProvisionError, OSError, ValueError) as error:
             return EngineReply("error", "load", f"{archive} cannot be read: {error}")
         for name, value in (symbols or {}).items():
             flags += ["--set", f"{name}={value}"]
@@ -181,9 +181,8 @@ class CliEngine:
             if panic := first_panic(stderr):  # whatever its status says
                 return EngineReply("crash", reached, f"it ended with status 0 after a panic: {panic}", stderr)
             try:
-                with np.load(got, allow_pickle=False) as bundle:
-                    outputs = tuple(bundle[name] for name in bundle.files)
-            except (OSError, ValueError, EOFError, zipfile.BadZipFile) as cause:
+                outputs = tuple(read_npz(got, memory).values())
+            except (OSError, ValueError) as cause:
                 return EngineReply("crash", "run", f"it ended well but left no outputs: {cause}", stderr)
             return EngineReply("ok", "run", outputs=(outputs,))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -143,7 +142,7 @@ class TractEngine(WorkerEngine):
             raise InputError(f"tract {self.version} holds no state by itself: releases from {_HOLDS_STATE} on do")
         try:
             signature = Signature.of(graph_text(archive))
-        except (OSError, ValueError, tarfile.TarError) as cause:
+        except (OSError, ValueError) as cause:
             raise EngineLoadError(f"{archive} cannot be read: {cause}") from cause
         signature.without(state)  # before a process starts
         session = EngineSession(self._new_worker(), archive, signature, state, timeout, held_by_engine=held_by_engine)

@@ -72,10 +72,10 @@ def open_file(path: Path) -> BinaryIO:
 def read_file(path: Path, most: int) -> bytes:
     """Return the content of a file of at most `most` bytes. Raises ForeignFileError, OSError."""
     with open_file(path) as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise ForeignFileError(f"{path.name} has more than {most} bytes")
-    return data
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise ForeignFileError(f"{path.name} has {size} bytes, more than {most}")
+        return file.read(size)
 
 
 def decode_json(data: bytes, kind: type[_Content], where: str) -> _Content:

@@ -32,7 +32,7 @@ def test_files_have_a_kind_and_a_size(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "file").write_bytes(b"12345")
     assert read_file(tmp_path / "file", 5) == b"12345"
-    with pytest.raises(ForeignFileError, match="more than 4 bytes"):
+    with pytest.raises(ForeignFileError, match="has 5 bytes, more than 4"):
         read_file(tmp_path / "file", 4)
     for path in (tmp_path / "pipe", Path("/dev/zero")):
         with pytest.raises(ForeignFileError, match="is no file"):

@@ -122,14 +122,14 @@ def test_a_worker_killed_in_a_job_is_that_jobs_end(engine: TractEngine, good: Pa
     reply = engine.run(endless, [[X]], timeout=30.0)
     assert time.monotonic() - start < 20.0
     killer.join()
-    assert (reply.status, reply.stage) == ("oom", "load")
+    assert (reply.status, reply.stage) == ("crash", "load")
     assert "SIGKILL from outside" in reply.message
     assert_good(engine, good)
 
 
 @pytest.mark.parametrize(
     ("number", "status", "message"),
-    [(signal.SIGKILL, "oom", "SIGKILL"), (signal.SIGSEGV, "crash", "SIGSEGV"), (signal.SIGTERM, "crash", "SIGTERM")],
+    [(signal.SIGKILL, "crash", "SIGKILL"), (signal.SIGSEGV, "crash", "SIGSEGV"), (signal.SIGTERM, "crash", "SIGTERM")],
 )
 def test_a_signal_to_the_job_is_named(
     number: signal.Signals, status: str, message: str, engine: TractEngine, good: Path, endless: Path

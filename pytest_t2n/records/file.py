@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -22,6 +25,7 @@ from pytest_t2n.records.schema import (
     RunLine,
 )
 from t2n_core.files import replacing
+from t2n_core.foreign import ForeignFileError, open_file
 from t2n_core.text import all_storable, text_of
 
 MATRIX_FILE = "matrix.jsonl"
@@ -30,6 +34,8 @@ _REPORT_FILES = ("index.html", "summary.md", "badge-*.json")
 
 _BLOCK = 1 << 18
 """Bytes read at a time."""
+_LONGEST_LINE = 512 << 20
+"""Bytes of a line, of which that of the plan is the longest: about 200 for each cell."""
 
 
 _encoder = msgspec.json.Encoder()
@@ -64,8 +70,10 @@ def each_record(path: Path, torn: Callable[[str], object] | None = None) -> Iter
         RecordError: a line that is no record, or of a newer schema; the message names file and line.
         OSError: the file cannot be read.
     """
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
+    with _foreign(path) as lines:
+        for number, line in enumerate(iter(partial(lines.readline, _LONGEST_LINE), b""), 1):
+            if len(line) == _LONGEST_LINE:
+                raise RecordError(f"{path}:{number}: the line has more than {_LONGEST_LINE} bytes")
             if not line.strip():
                 continue
             try:
@@ -81,6 +89,13 @@ def each_record(path: Path, torn: Callable[[str], object] | None = None) -> Iter
             if record.schema > SCHEMA:
                 raise RecordError(f"{path}:{number}: schema {record.schema}, and this version reads up to {SCHEMA}")
             yield record
+
+
+def _foreign(path: Path) -> BinaryIO:
+    try:
+        return open_file(path)
+    except ForeignFileError as exc:
+        raise RecordError(f"{path.parent}{os.sep}{exc}") from None
 
 
 def write_records(path: Path, records: Iterable[Record]) -> None:

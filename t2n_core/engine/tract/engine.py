@@ -39,8 +39,10 @@ class TractEngine(WorkerEngine):
 
         So do those of a runtime other than the processor's.
         """
-        options = [] if resolved.runtime == CPU else [f"--runtime={resolved.runtime}"]
-        fork = fork and not options  # a GPU's context does not survive a fork
+        options = [f"--sha256={resolved.sha256}"]
+        if resolved.runtime != CPU:
+            options.append(f"--runtime={resolved.runtime}")
+            fork = False  # a GPU's context does not survive a fork
         command = [_WORKER, str(resolved.library), *options, *([] if fork else ["--inline"])]
         super().__init__(*command, grace=_GRACE if fork else 0.0, environment=resolved.environment)
         self.resolved = resolved

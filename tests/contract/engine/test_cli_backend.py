@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from t2n_core.engine import engine_for, resolve_engines
+from t2n_core.engine.provision import store
 from t2n_core.engine.tract.cli_backend import CliEngine
 from t2n_core.errors import EngineProvisionError, InputError
 
@@ -258,7 +259,10 @@ def test_what_is_no_tract_is_refused(make: Make, tmp_path: Path) -> None:
             resolve_engines(f"path:{path}", cache_dir=tmp_path / "cache")
 
 
-def test_binaries_come_after_wheels_and_once(make: Make, quick_index: Any, tmp_path: Path) -> None:
+def test_binaries_come_after_wheels_and_once(
+    make: Make, quick_index: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "known_wheels", dict)  # its wheel is not the released one
     quick_index.add("0.23.9")
     binary = make().resolved.library
     engines = resolve_engines(f"path:{binary},latest,path:{binary}", cache_dir=tmp_path / "cache")

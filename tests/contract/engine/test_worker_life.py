@@ -195,10 +195,11 @@ def test_ctrl_c_in_the_terminal_does_not_reach_the_worker(engine: TractEngine, g
 
 
 PARENT = """
-    import os, sys, numpy as np
+    import hashlib, os, sys, numpy as np
     from pathlib import Path
     from t2n_core.engine import ResolvedEngine, engine_for
-    resolved = ResolvedEngine("wheel", "0.21.19", Path(sys.argv[1]), "0", "0.21.19")
+    sha256 = hashlib.sha256(Path(sys.argv[1]).read_bytes()).hexdigest()
+    resolved = ResolvedEngine("wheel", "0.21.19", Path(sys.argv[1]), sha256, "0.21.19")
     engine = engine_for(resolved)
     x = np.zeros((2, 3), "f4")
     assert engine.run(Path(sys.argv[2]), [[x]]).status == "ok"

@@ -31,6 +31,7 @@ from pytest_t2n.records.run_line import run_line
 from pytest_t2n.records.schema import CellLine, GraphLine, RecordError
 from pytest_t2n.run.bundle_reader import Bundle, read_bundles
 from t2n_core.check.stage import Stage, Status
+from t2n_core.engine.processes.memory import memory_limit
 from t2n_core.errors import T2NError
 from t2n_core.text import visible
 
@@ -147,7 +148,7 @@ def _units(options: argparse.Namespace, plan: Plan, journal: Journal) -> Iterato
             if one.cell.nodeid not in journal
         ]
         if left:
-            yield Unit(case, left, folder, options.timeout)
+            yield Unit(case, left, folder, options.timeout, memory_limit())
 
 
 @contextmanager

@@ -76,6 +76,10 @@ def _register_running(
     expectations: Expectations,
     worker: Worker | None = None,
 ) -> None:
+    from t2n_core.engine.processes.memory import limit_memory, share_of_memory
+
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    limit_memory(share_of_memory(workers) if settings.memory is None else settings.memory)
     runner = CellRunner(settings, collector)
     config.pluginmanager.register(runner, RUNNER)
     recorder = Recorder(

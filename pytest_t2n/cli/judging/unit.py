@@ -17,6 +17,7 @@ from pytest_t2n.records.schema import CellLine
 from pytest_t2n.run.bundle_reader import archive_of, read_samples
 from pytest_t2n.run.bundles import CheckEntry
 from pytest_t2n.run.export_summary import ExportSummary, clipped_graph
+from t2n_core.engine.processes.memory import limit_memory
 
 if TYPE_CHECKING:
     from t2n_core.check.outcome import Outcome
@@ -43,6 +44,8 @@ class Unit(msgspec.Struct, frozen=True):
     """Folder of the bundle."""
     timeout: float
     """Seconds that an engine may take for one check."""
+    memory: int
+    """Bytes that it may take."""
 
 
 class JudgedCell(msgspec.Struct, frozen=True):
@@ -70,6 +73,7 @@ def packed(unit: Unit) -> bytes:
 def judge(data: bytes) -> bytes:
     """Judge a unit, and return what was found; both are in msgpack."""
     unit = msgspec.msgpack.decode(data, type=Unit)
+    limit_memory(unit.memory)
     return msgspec.msgpack.encode(JudgedUnit([_judge_cell(unit, cell) for cell in unit.cells]))
 
 

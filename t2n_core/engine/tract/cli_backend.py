@@ -29,10 +29,11 @@ from packaging.version import InvalidVersion, Version
 from t2n_core.engine.processes.death import count_memory_kills, explain_death, first_panic
 from t2n_core.engine.processes.environment import single_threaded_environment
 from t2n_core.engine.processes.excerpt import Excerpt
+from t2n_core.engine.processes.memory import memory_limit as chosen_limit
 from t2n_core.engine.processes.wire import plain_array
 from t2n_core.engine.protocol import Array, EngineReply, EngineStage
 from t2n_core.engine.provision.resolved import ResolvedEngine
-from t2n_core.engine.tract.engine import MEMORY_LIMIT, GraphStage
+from t2n_core.engine.tract.engine import GraphStage
 from t2n_core.engine.tract.out_of_range import explained, graph_text
 from t2n_core.engine.tract.signature import Signature
 from t2n_core.errors import EngineProvisionError, InputError
@@ -139,7 +140,7 @@ class CliEngine:
         start = time.monotonic()
         outputs: list[tuple[Array, ...]] = []
         refused: dict[int, str] = {}
-        limit = MEMORY_LIMIT if memory_limit is None else memory_limit
+        limit = chosen_limit() if memory_limit is None else memory_limit
         for batch in batches:
             if len(batch) != len(names):
                 message = f"{len(batch)} inputs given, the model takes {len(names)}"

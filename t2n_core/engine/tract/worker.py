@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from t2n_core.engine.processes.excerpt import Excerpt
+from t2n_core.engine.processes.memory import limit_process
 from t2n_core.engine.processes.wire import PREFIX, Frame, frame_size, read_frame, widen_pipe, write_all, write_frame
 from t2n_core.engine.protocol import Array
 from t2n_core.engine.tract.driver import TractDriver
@@ -268,7 +269,7 @@ def _live_as_child(
         os.dup2(noise_end, 1)
         os.dup2(noise_end, 2)
         _bind_to(worker)
-        _limit(job.header["memory_limit"])
+        limit_process(job.header["memory_limit"])
         with os.fdopen(data_end, "wb", buffering=0) as pipe:
 
             def send(header: Mapping[str, Any], arrays: Sequence[Array] = (), /) -> None:
@@ -288,19 +289,6 @@ def _bind_to(worker: int) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != worker:
         raise ProcessLookupError("the worker ended while it forked this child")
-
-
-def _limit(memory: int) -> None:
-    import resource  # POSIX only, as forking is; loaded already by `serve_forking`
-
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a panic is expected, and must not litter the folder
-    with contextlib.suppress(OSError, ValueError):  # macOS refuses; the job then runs without a limit
-        own = 0
-        if sys.platform == "linux":
-            own = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        wanted = own + memory
-        resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 
 
 if __name__ == "__main__":

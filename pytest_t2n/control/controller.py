@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from pytest_t2n.expect.accept import accept_results
 from pytest_t2n.expect.entries import Expectation, ExpectationError, Expectations
 from pytest_t2n.expect.unused import unused_entries
 from pytest_t2n.records.cell import SelectedEngine, guess_plan
+from t2n_core.scratch import ScratchFolder
 
 _SETTLED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
@@ -40,7 +39,7 @@ class Controller:
         self._config, self._settings = config, settings
         self._engines, self._expectations = engines, expectations
         self._ledger, self._collector = ledger, collector
-        self._folder: Path | None = None
+        self._folder: ScratchFolder | None = None
         """The folder where workers write plans and records."""
         self._collected: list[str] | None = None
         """Node ids that the workers collected, each the same; None until one of them has."""
@@ -86,16 +85,16 @@ class Controller:
         """Remove the folder of the workers, and free that of the report where the session did not come to its end."""
         self._ledger.close()
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.remove()
             self._folder = None
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Give a worker of xdist the engines, the expectations, and a folder for its plan."""
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="t2n-plans-"))
+            self._folder = ScratchFolder()
         given = WorkerInput(
-            self._engines, self._expectations, self._ledger.resumed, self._collector.durations, self._folder
+            self._engines, self._expectations, self._ledger.resumed, self._collector.durations, self._folder.path
         )
         node.workerinput[WORKER_INPUT] = given.to_dict()
 
@@ -131,7 +130,7 @@ class Controller:
     def _read_plan(self, worker: str, nodeids: Sequence[str]) -> Selection:
         if self._folder is not None:
             try:
-                return read_plan(self._folder, worker, self._engines, nodeids)
+                return read_plan(self._folder.path, worker, self._engines, nodeids)
             except (OSError, ValueError, KeyError):
                 pass  # a full disk, a remote worker
         cells = guess_plan(nodeids, self._engines)
@@ -190,7 +189,7 @@ class Controller:
 
     def _worker_records(self) -> Iterator[str]:
         """Yield the lines that workers kept: after an interrupt some reports never arrive."""
-        for path in sorted(self._folder.glob(f"*{RECORDS}")) if self._folder is not None else ():
+        for path in sorted(self._folder.path.glob(f"*{RECORDS}")) if self._folder is not None else ():
             try:
                 with path.open(encoding="utf-8", newline="\n") as lines:
                     # A killed worker may have left a last line without its end.

@@ -125,6 +125,11 @@ class RecordFile:
         self._file: io.FileIO = _opened(path, append)
         self._size = self._file.seek(0, io.SEEK_END)
 
+    @property
+    def size(self) -> int:
+        """Return a number that grows with each line, also where the disk is full, but not with an interrupted one."""
+        return self._size + len(self._rest)
+
     def append(self, line: bytes) -> OSError | None:
         """Write one line, which reaches the system before this returns; return the error, if it is the first one."""
         if self._rest:

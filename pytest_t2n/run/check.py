@@ -160,23 +160,20 @@ def _with_releases(
     outcome: Outcome, settings: Settings, result: ExportResult, judged: Judgement, timeout: float
 ) -> Outcome:
     """Return the outcome with the releases between which the model's export ends differently among its details."""
-    import tempfile
-
     from t2n_core.errors import T2NError
     from t2n_core.inference_target import TractNNEF
     from t2n_core.releases.exports import export_judge
     from t2n_core.releases.judges import Releases
+    from t2n_core.scratch import scratch_folder
 
     if not isinstance(result.target, TractNNEF):
         return outcome
     try:
         with (
             Releases(offline=settings.offline, cache_dir=cache_folder(settings)) as releases,
-            tempfile.TemporaryDirectory(prefix="t2n-releases-") as folder,
+            scratch_folder() as folder,
         ):
-            judge = export_judge(
-                releases, result.export, result.target, Path(folder), tolerance=judged, timeout=timeout
-            )
+            judge = export_judge(releases, result.export, result.target, folder, tolerance=judged, timeout=timeout)
             words = releases.search(judge).describe()
     except T2NError as exc:
         words = f"the other releases were not tried: {exc}"

@@ -16,7 +16,6 @@ import re
 import signal
 import sys
 import tarfile
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,11 +28,13 @@ from t2n_core.engine.khronos import nnef_file
 from t2n_core.engine.processes.memory import limit_process
 from t2n_core.engine.processes.wire import Frame, read_frame, widen_pipe, write_frame
 from t2n_core.engine.protocol import Array
+from t2n_core.scratch import scratch_folder
 
 Send: TypeAlias = Callable[..., None]
 Run: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 DTYPES: Mapping[str, str] = {"scalar": "f", "integer": "iu", "logical": "b"}
 _NO_MEMORY = re.compile(r"can't allocate memory|not enough memory", re.IGNORECASE)
+_MOST_UNPACKED = 16 << 30
 LOWERED = (
     "add_n area_downsample avg_roi_align batch_normalization clamp copy_n l1_normalization l2_normalization "
     "linear_quantize local_contrast_normalization local_mean_normalization local_response_normalization "
@@ -118,10 +119,12 @@ def opened(archive: Path) -> Iterator[Path]:
     if archive.is_dir():
         yield archive
         return
-    with tempfile.TemporaryDirectory(prefix="t2n-") as folder:
+    with scratch_folder() as folder:
         with tarfile.open(archive) as tar:
+            if sum(member.size for member in tar) > _MOST_UNPACKED:
+                raise Refused(f"the archive has more than {_MOST_UNPACKED} bytes, unpacked")
             tar.extractall(folder, filter="data")
-        yield Path(folder)
+        yield folder
 
 
 def check_inputs(graph: Any, batch: Sequence[Array]) -> None:

@@ -14,7 +14,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import zipfile
@@ -38,6 +37,7 @@ from t2n_core.engine.tract.out_of_range import explained, graph_text
 from t2n_core.engine.tract.signature import Signature
 from t2n_core.errors import EngineProvisionError, InputError
 from t2n_core.npz import read_npz
+from t2n_core.scratch import scratch_folder
 
 _PASSES: Mapping[GraphStage, tuple[str, ...]] = {
     "raw": ("--pass", "load"),
@@ -169,8 +169,8 @@ class CliEngine:
     def _run_once(
         self, archive: Path, flags: Sequence[str], inputs: Mapping[str, Array], timeout: float, memory: int
     ) -> EngineReply:
-        with tempfile.TemporaryDirectory(prefix="t2n-cli-") as scratch:
-            given, got = Path(scratch, "in.npz"), Path(scratch, "out.npz")
+        with scratch_folder() as scratch:
+            given, got = scratch / "in.npz", scratch / "out.npz"
             float16 = any(array.dtype == np.float16 for array in inputs.values())
             _save_npz(given, inputs)
             command = [str(self.resolved.library), str(archive.absolute()), "-f", "nnef", *flags]

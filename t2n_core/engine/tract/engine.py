@@ -78,14 +78,14 @@ class TractEngine(WorkerEngine):
     ) -> EngineReply:
         """Load `archive` (directory, .tar or .tgz) once and run each batch, inputs in graph order.
 
-        `timeout` is in seconds for the whole job, `memory_limit` in bytes beyond the worker's own size (default
-        that of `processes.memory`; not enforced where jobs are not forked, nor on macOS). `symbols` gives symbolic sizes
-        a value before optimising. The stages `raw` and `declutter` run the graph before later steps, up to tract 0.22; newer
-        versions answer with an error. No batches: only load and optimise. `pulse` gives the symbol of the time axis and
-        how many steps the graph then takes at a time; batches are whole sequences of such pulses, and outputs what is
-        known of them at the end. With `keep_going` a batch that the engine answers with an error does not end the job:
-        the reply is `ok`, and says which ones were refused; a crash still ends it. `library` is that of another release
-        of the same tier, which then stays loaded beside the own one: one worker runs them all.
+        `timeout` is in seconds for the whole job, `memory_limit` in bytes beyond the worker's own size (default that
+        of `processes.memory`; not enforced where jobs are not forked, nor on macOS). `symbols` gives symbolic sizes a
+        value before optimising. The stages `raw` and `declutter` run the graph before later steps, up to tract 0.22;
+        newer versions answer with an error. No batches: only load and optimise. `pulse` gives the symbol of the time
+        axis and how many steps the graph then takes at a time; batches are whole sequences of such pulses, and outputs
+        what is known of them at the end. With `keep_going` a batch that the engine answers with an error does not end
+        the job: the reply is `ok`, and says which ones were refused; a crash still ends it. `library` is that of
+        another release of the same tier, which then stays loaded beside the own one: one worker runs them all.
 
         Whatever the engine does is in the reply. Raises InputError for arrays that cannot be sent to any engine.
         """

@@ -14,24 +14,27 @@ import pytest
 from rich.console import Console
 
 from pytest_t2n.cli.engine_choice import add_engine_options, engines_of
+from pytest_t2n.cli.judging.cluster import add_cluster_options, dask_workers
 from pytest_t2n.cli.judging.journal import Journal
 from pytest_t2n.cli.judging.plan import Plan, plan_run
 from pytest_t2n.cli.judging.processes import local_workers
 from pytest_t2n.cli.judging.progress import Progress
-from pytest_t2n.cli.judging.spread import Spread
+from pytest_t2n.cli.judging.spread import Spread, Workers
 from pytest_t2n.cli.judging.unit import JudgedUnit, Unit, UnitCell
-from pytest_t2n.cli.output import say, show_cells
+from pytest_t2n.cli.output import as_text, say, show_cells
 from pytest_t2n.config.shard import Shard
 from pytest_t2n.expect.entries import Expectation, ExpectationError, Expectations, read_expectations
+from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.durations import read_durations
 from pytest_t2n.records.file import decode_line
 from pytest_t2n.records.from_outcome import simple_record
 from pytest_t2n.records.lock import locked
+from pytest_t2n.records.platform import this_platform
 from pytest_t2n.records.run_line import run_line
-from pytest_t2n.records.schema import CellLine, GraphLine, RecordError
+from pytest_t2n.records.schema import CellLine, GraphLine, PlatformLine, RecordError
 from pytest_t2n.run.bundle_reader import Bundle, read_bundles
 from t2n_core.check.stage import Stage, Status
-from t2n_core.engine.processes.memory import memory_limit
+from t2n_core.engine.processes.memory import limit_memory, memory_limit
 from t2n_core.errors import T2NError
 from t2n_core.text import visible
 
@@ -52,6 +55,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--durations", type=Path, metavar="FILE", help="as --t2n-durations")
     add_engine_options(parser)
     parser.add_argument("-j", "--jobs", type=_count, default=1, metavar="N", help="cases that run at the same time")
+    add_cluster_options(parser)
     parser.set_defaults(run=_run)
 
 
@@ -71,17 +75,17 @@ def run_bundle(options: argparse.Namespace) -> int:
         raise T2NError("--resume: name the directory of the interrupted run with --report")
     bundle = read_bundles(options.bundle)
     console = Console(stderr=True)
-    engines = engines_of(options, console)
     expectations = read_expectations(options.expect, Path.cwd())
     durations = read_durations(options.durations) if options.durations is not None else {}
-    plan = plan_run(bundle.checks, engines, options.case, options.shard, durations)
     arguments = ["matrix", "run", *(f"--tract={spec}" for spec in options.tract)]
     arguments += [f"--{name}={value}" for name in ("cpu", "runtime") if (value := getattr(options, name))]
-    run = run_line(engines, arguments=arguments, exporters=[bundle.exporter])
     texts: dict[str, str] = {}
     with ExitStack() as stack:
         if options.report is not None:
             stack.enter_context(locked(options.report))
+        workers, engines, here = stack.enter_context(_workers(options, console))
+        plan = plan_run(bundle.checks, engines, options.case, options.shard, durations)
+        run = run_line(engines, arguments=arguments, exporters=[bundle.exporter], here=here)
         journal = Journal(options.report, run, plan, resume=options.resume)
         if options.resume:
             say(f"--resume: {journal.kept} cells kept")
@@ -105,9 +109,7 @@ def run_bundle(options: argparse.Namespace) -> int:
                     journal.add(simple_record(planned.cell, Status.NOT_RUN, Stage.SETUP, "WorkerDied", why))
                     progress.advance()
 
-        workers = stack.enter_context(local_workers(options.jobs))
         Spread(workers, _units(options, plan, journal), keep, lose).run(lambda: bool(interrupted))
-        workers.close()
         journal.finish("interrupted" if interrupted else "")
     if interrupted:
         raise KeyboardInterrupt
@@ -136,6 +138,21 @@ def _conclude(bundle: Bundle, cells: Sequence[CellLine], expectations: Expectati
     if len(problems) > _NAMED:
         say(f"… and {len(problems) - _NAMED} more")
     return 1 if surprises or problems or not cells else 0
+
+
+@contextmanager
+def _workers(
+    options: argparse.Namespace, console: Console
+) -> Iterator[tuple[Workers, Sequence[SelectedEngine], PlatformLine]]:
+    """Yield what judges, the engines, and the platform that these are on."""
+    if options.dask is None:
+        engines = engines_of(options, console)
+        with local_workers(options.jobs) as processes:
+            yield processes, engines, this_platform()
+        return
+    with dask_workers(options, lambda words: console.print(as_text(words), soft_wrap=True)) as cluster:
+        limit_memory(cluster.memory if options.memory is None else options.memory)
+        yield cluster, cluster.engines, cluster.platform
 
 
 def _units(options: argparse.Namespace, plan: Plan, journal: Journal) -> Iterator[Unit]:

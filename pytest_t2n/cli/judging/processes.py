@@ -23,6 +23,8 @@ class LocalWorkers:
 
     def __init__(self, width: int) -> None:
         self.width = width
+        self.hopeless: tuple[type[BaseException], ...] = ()
+        """Errors of a unit that need no other try."""
         # no fork: this process has threads
         self._context = multiprocessing.get_context("spawn" if sys.platform == "win32" else "forkserver")
         if sys.platform != "win32":
@@ -37,6 +39,9 @@ class LocalWorkers:
         self._leashes = [theirs, ours]
         self._pool = ProcessPoolExecutor(self.width, self._context, _begin, (theirs,))
         return self._pool
+
+    def check(self) -> None:
+        """Do nothing: a process can always be started."""
 
     def submit(self, executor: Executor, unit: Unit) -> Future[bytes]:
         """Give a unit to a process. Raises BrokenExecutor."""

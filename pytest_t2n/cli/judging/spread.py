@@ -26,8 +26,17 @@ class Workers(Protocol):
         """Return how many units are judged at a time."""
         ...
 
+    @property
+    def hopeless(self) -> tuple[type[BaseException], ...]:
+        """Return the errors of a unit that has been tried often enough."""
+        ...
+
     def executor(self) -> Executor:
         """Return what runs calls; a new one if the last one broke."""
+        ...
+
+    def check(self) -> None:
+        """Raise T2NError if there is nobody any more who could judge."""
         ...
 
     def submit(self, executor: Executor, unit: Unit) -> Future[bytes]:
@@ -98,7 +107,10 @@ class Spread:
                 self._failed(unit, "the process that judged it died", self._suspects)
             else:
                 self._suspects.append(unit)
+        except self._workers.hopeless as exc:
+            self._lose(unit, f"{type(exc).__name__}: {text_of(exc)}")
         except Exception as exc:
+            self._workers.check()
             self._failed(unit, f"{type(exc).__name__}: {text_of(exc)}", self._waiting)
         else:
             self._keep(unit, found)

@@ -31,7 +31,7 @@ def limit_memory(size: int) -> None:
 
 def share_of_memory(workers: int) -> int:
     """Return the bytes of a job where so many run at a time: an equal part of the machine's memory, at most MOST."""
-    total = _machine_memory()
+    total = machine_memory()
     return MOST if total is None else min(MOST, max(_LEAST, total // max(workers, 1)))
 
 
@@ -63,7 +63,7 @@ def _mapped(page: int) -> int:
     return int(Path("/proc/self/statm").read_text().split()[0]) * page if sys.platform == "linux" else 0
 
 
-def _machine_memory() -> int | None:
+def machine_memory() -> int | None:
     """Return the bytes of the machine, or of the container; None where the system does not say."""
     found = []
     for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
@@ -76,4 +76,4 @@ def _machine_memory() -> int | None:
     return min(found, default=None)
 
 
-__all__ = ["MOST", "limit_memory", "limit_process", "memory_limit", "parse_size", "share_of_memory"]
+__all__ = ["MOST", "limit_memory", "limit_process", "machine_memory", "memory_limit", "parse_size", "share_of_memory"]

@@ -24,9 +24,9 @@ def test_workers_share_the_memory_of_the_machine(monkeypatch: pytest.MonkeyPatch
         (4 << 30, 8, 1 << 30),
         (None, 9, 8 << 30),
     ):
-        monkeypatch.setattr(memory, "_machine_memory", lambda total=total: total)
+        monkeypatch.setattr(memory, "machine_memory", lambda total=total: total)
         assert memory.share_of_memory(workers) == share
 
 
 def test_the_machine_says_how_much_it_has() -> None:
-    assert 1 << 28 < (memory._machine_memory() or 1 << 40) < 1 << 50
+    assert 1 << 28 < (memory.machine_memory() or 1 << 40) < 1 << 50

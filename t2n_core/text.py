@@ -26,6 +26,11 @@ def storable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
+def clipped(text: str, most: int = 100_000) -> str:
+    """Return the text, of a longer one the first `most` characters and how many were left out."""
+    return text if len(text) <= most else f"{text[:most]} … ({len(text) - most} more characters)"
+
+
 def all_storable(value: Any) -> Any:
     """Return a value of built-in types with all texts in it storable."""
     return _each_text(value, storable)
@@ -59,4 +64,4 @@ def _escaped(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
-__all__ = ["all_storable", "all_visible", "storable", "text_of", "visible"]
+__all__ = ["all_storable", "all_visible", "clipped", "storable", "text_of", "visible"]

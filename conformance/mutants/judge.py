@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from conformance.mutants.tamper import Mutant, mutants_of
-from pytest_t2n.run.bundles import CheckEntry, read_samples
+from pytest_t2n.run.bundle_reader import read_samples
+from pytest_t2n.run.bundles import CheckEntry
 from t2n_core.check.parity import check_parity
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.draws import Array, Draws, Manner
@@ -49,7 +50,7 @@ class Verdict:
 
 def judge_entry(bundle: Path, entry: CheckEntry, engine: Engine, seed: int) -> list[Verdict]:
     """Return the verdict of each mutant of an archive in a bundle; none if the archive itself does not pass."""
-    samples = read_samples(bundle, entry)
+    samples, _ = read_samples(bundle, entry)
 
     def status(archive: Path) -> Status:
         return check_parity(

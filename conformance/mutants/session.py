@@ -14,7 +14,8 @@ from typing import Any
 
 from conformance.mutants.judge import Verdict, judge_entry, judge_sizes
 from conformance.suites.test_sizes import CELLS
-from pytest_t2n.run.bundles import CheckEntry, read_manifest
+from pytest_t2n.run.bundle_reader import read_bundle
+from pytest_t2n.run.bundles import CheckEntry
 from t2n_core.engine import ResolvedEngine, engine_for, resolve_engines
 
 SIZES = "sizes"
@@ -47,7 +48,7 @@ def verdicts_of(suites: Sequence[str], cases: int, seed: int, version: str, jobs
         futures = []
         if bundled:
             bundle = _bundle_of(bundled, cases, seed, version, jobs, Path(folder))
-            futures += [pool.submit(_judge, bundle, check, engine, seed) for check in read_manifest(bundle).checks]
+            futures += [pool.submit(_judge, bundle, check, engine, seed) for check in read_bundle(bundle).checks]
         if SIZES in suites:
             chosen = random.Random(seed).sample(CELLS, min(cases, len(CELLS)))
             futures += [pool.submit(_judge_sizes, str(one.id), *one.values, engine, seed) for one in chosen]

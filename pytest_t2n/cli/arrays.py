@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_t2n.run.export_summary import graph_text
 from t2n_core.errors import InputError
+from t2n_core.foreign import ForeignFileError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,15 +19,11 @@ _SIGNATURE = re.compile(rb"^\s*graph\s+\w+\s*\(([^)]*)\)\s*->\s*\(([^)]*)\)", re
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     """Return the arrays of a .npz by their names. Raises InputError."""
-    import numpy as np
+    from t2n_core import npz
 
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            raise InputError(f"{path} is one array without a name: save it with numpy.savez(path, name=array)")
-        with loaded as arrays:
-            return {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as wrong:
+        return npz.read_npz(path)
+    except (OSError, ForeignFileError) as wrong:
         raise InputError(f"{path} cannot be read as .npz: {wrong}") from None
 
 

@@ -15,7 +15,8 @@ from pytest_t2n.cli.output import as_text
 from pytest_t2n.config.engines import select_engines
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import SelectedEngine
-from t2n_core.errors import T2NError
+from t2n_core.engine.processes.memory import limit_memory, parse_size, share_of_memory
+from t2n_core.errors import InputError, T2NError
 
 if TYPE_CHECKING:
     from t2n_core.engine.protocol import Engine
@@ -28,6 +29,7 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runtime", default="", metavar="NAMES", help="as --t2n-runtime")
     parser.add_argument("--khronos", action="store_true", help="the reference tools of Khronos too")
     parser.add_argument("--timeout", type=_seconds, default=60.0, metavar="SECONDS", help="of one case in an engine")
+    parser.add_argument("--memory", type=_size, metavar="SIZE", help="of one case in an engine, as --t2n-memory")
     parser.add_argument("--offline", action="store_true", help="use engines of the cache only")
     parser.add_argument("--cache-dir", type=Path, help="where engines are kept")
 
@@ -42,6 +44,7 @@ def engines_of(options: argparse.Namespace, console: Console) -> list[SelectedEn
         offline=options.offline,
         cache_dir=options.cache_dir,
     )
+    limit_memory(share_of_memory(getattr(options, "jobs", 1)) if options.memory is None else options.memory)
     if not settings.selects_engines:
         raise T2NError("name engines with --tract or --khronos")
     try:
@@ -72,6 +75,13 @@ def engines_closed() -> Iterator[None]:
     finally:
         close_all()
         KhronosEngine.close_shared()
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_size(text)
+    except InputError as exc:
+        raise argparse.ArgumentTypeError(str(exc)) from None
 
 
 def _seconds(text: str) -> float:

@@ -13,12 +13,13 @@ from rich.console import Console
 from pytest_t2n.cli.output import SHOWN, load, refuse_incomplete, say, show_cells, show_table
 from pytest_t2n.records.file import MATRIX_FILE, write_records
 from pytest_t2n.records.lock import locked
-from pytest_t2n.records.schema import CellLine, RecordError, RunLine, cells_of
+from pytest_t2n.records.schema import CellLine, Record, RecordError, RunLine, cells_of
 from pytest_t2n.report.matrix import Matrix, is_surprise
 from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.stage import Stage, Status
 from t2n_core.errors import T2NError
 
+_MOST_COLUMNS = 500
 _FILE = "a file instead of the standard output"
 _ALLOW = "do not fail for a file that is not whole: its session was killed, or it does not say what was planned"
 
@@ -105,6 +106,7 @@ def _merge(options: argparse.Namespace) -> int:
     if options.output.suffix == ".jsonl":
         write_records(options.output, merged)
     else:
+        _for_page(merged)
         from pytest_t2n.report import write_report
 
         with locked(options.output), Console(stderr=True).status("writing the report"):
@@ -146,12 +148,20 @@ def _diff(options: argparse.Namespace) -> int:
 def _html(options: argparse.Namespace) -> int:
     from pytest_t2n.report import write_report
 
-    records = load(options, options.file)
+    records = _for_page(load(options, options.file))
     baseline = load(options, options.baseline) if options.baseline else None
     with Console(stderr=True).status("writing the report"):
         write_report(records, options.output, baseline)
     say(f"report: {options.output / 'index.html'}")
     return 0
+
+
+def _for_page(records: list[Record]) -> list[Record]:
+    """Return the records. Raises T2NError if they have more engines than a page can show."""
+    count = len({cell.engine for cell in cells_of(records)})
+    if count > _MOST_COLUMNS:
+        raise T2NError(f"{count} engines are too many for a page, which shows {_MOST_COLUMNS}")
+    return records
 
 
 def _write(options: argparse.Namespace, text: str) -> None:

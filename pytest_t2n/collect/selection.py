@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import statistics
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pytest_t2n.config.shard import Shard, cut
+from pytest_t2n.config.shard import Shard, cut, cut_cases
 from pytest_t2n.records.cell import Cell, SelectedEngine, decode_plan, encode_plan
 from pytest_t2n.records.completeness import plan_for
 from pytest_t2n.records.schema import PlanLine
@@ -63,22 +62,15 @@ def in_shard(
 ) -> tuple[set[pytest.Item], str]:
     """Return the items of a shard, and a digest that is equal for shards which fit together.
 
-    All cells of a case are in one shard. `durations` are seconds by case, and a case that is not among them counts as
-    the median; if they are empty, a case counts as its number of cells. Tests without an engine are divided evenly.
+    All cells of a case are in one shard. `durations` are seconds by case. Tests without an engine are divided evenly.
     """
-    sizes = Counter(cell.case for cell in cells.values())
-    usual = statistics.median(durations.values()) if durations else 0.0
-    costs = {case: durations.get(case, usual) if durations else size for case, size in sizes.items()}
-    shards = cut(costs, shard.count)
-    loads = [0.0] * shard.count
-    for case, index in shards.items():
-        loads[index - 1] += costs[case]
-    digest = hashlib.sha256("".join(f"{index}\t{case}\n" for case, index in sorted(shards.items())).encode())
-    shards |= cut({storable(item.nodeid): 1.0 for item in items if item not in cells}, shard.count, loads)
+    found = cut_cases(Counter(cell.case for cell in cells.values()), durations, shard.count)
+    others = {storable(item.nodeid): 1.0 for item in items if item not in cells}
+    shards = {**found.shards, **cut(others, shard.count, found.loads)}
     own = {
         item for item in items if shards[cells[item].case if item in cells else storable(item.nodeid)] == shard.index
     }
-    return own, digest.hexdigest()
+    return own, found.digest
 
 
 def plan_line(selection: Selection, shard: Shard | None, known: Container[str]) -> PlanLine:

@@ -76,6 +76,12 @@ def add_options(parser: pytest.Parser) -> None:
         help=f"Time an engine may take for one case; default {DEFAULT_TIMEOUT:g}",
     )
     group.addoption(
+        "--t2n-memory",
+        metavar="SIZE",
+        help="Memory that an engine may take for one case, as 4G; default: the machine's, divided by the workers of "
+        "xdist, at most 8G",
+    )
+    group.addoption(
         "--t2n-cache-dir",
         metavar="DIR",
         help="Where engines are kept; default: the cache directory of the platform",
@@ -174,6 +180,7 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("t2n_offline", "as --t2n-offline", type="bool", default=False)
     parser.addini("t2n_level", "as --t2n-level", default="")
     parser.addini("t2n_timeout", "as --t2n-timeout", default="")
+    parser.addini("t2n_memory", "as --t2n-memory", default="")
     parser.addini(
         "t2n_expect",
         "files as of --t2n-expect, one per line; relative to the root directory",

@@ -31,6 +31,8 @@ class Settings:
     offline: bool = False
     level: TractCheckTolerance = DEFAULT_LEVEL
     timeout: float = DEFAULT_TIMEOUT
+    memory: int | None = None
+    """Bytes of an engine's job; None for an equal part of the machine's."""
     cache_dir: Path | None = None
     expect: tuple[Path, ...] = ()
     """Files of expectations, in the order in which their entries count."""
@@ -76,6 +78,7 @@ def read_settings(config: pytest.Config) -> Settings:
         offline=_flag(config, "t2n_offline"),
         level=_level(_text(config, "t2n_level")),
         timeout=_seconds(_text(config, "t2n_timeout")),
+        memory=_memory(_text(config, "t2n_memory")),
         cache_dir=_path(config, "t2n_cache_dir"),
         expect=_expect(config),
         accept=_accept(config),
@@ -192,6 +195,18 @@ def _seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise pytest.UsageError(f"--t2n-timeout: {text!r} is not a positive number of seconds")
     return seconds
+
+
+def _memory(text: str) -> int | None:
+    if not text:
+        return None
+    from t2n_core.engine.processes.memory import parse_size
+    from t2n_core.errors import InputError
+
+    try:
+        return parse_size(text)
+    except InputError as exc:
+        raise pytest.UsageError(f"--t2n-memory: {exc}") from None
 
 
 __all__ = ["Settings", "read_settings"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import heapq
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -43,4 +45,31 @@ def cut(costs: Mapping[str, float], count: int, before: Sequence[float] = ()) ->
     return found
 
 
-__all__ = ["Shard", "cut"]
+@dataclass(frozen=True, slots=True)
+class CutCases:
+    """The shard of each case."""
+
+    shards: dict[str, int]
+    loads: list[float]
+    """The cost of each shard."""
+    digest: str
+    """Equal for shards that fit together."""
+
+
+def cut_cases(sizes: Mapping[str, int], durations: Mapping[str, float], count: int) -> CutCases:
+    """Return the shard of each case, of which `sizes` gives the number of cells.
+
+    `durations` are seconds by case, and a case that is not among them counts as the median; if they are empty, a case
+    counts as its number of cells.
+    """
+    usual = statistics.median(durations.values()) if durations else 0.0
+    costs = {case: durations.get(case, usual) if durations else size for case, size in sizes.items()}
+    shards = cut(costs, count)
+    loads = [0.0] * count
+    for case, index in shards.items():
+        loads[index - 1] += costs[case]
+    digest = hashlib.sha256("".join(f"{index}\t{case}\n" for case, index in sorted(shards.items())).encode())
+    return CutCases(shards, loads, digest.hexdigest())
+
+
+__all__ = ["CutCases", "Shard", "cut", "cut_cases"]

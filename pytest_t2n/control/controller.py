@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from pytest_t2n.expect.accept import accept_results
 from pytest_t2n.expect.entries import Expectation, ExpectationError, Expectations
 from pytest_t2n.expect.unused import unused_entries
 from pytest_t2n.records.cell import SelectedEngine, guess_plan
+from t2n_core.scratch import ScratchFolder
 
 _SETTLED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
@@ -40,7 +39,7 @@ class Controller:
         self._config, self._settings = config, settings
         self._engines, self._expectations = engines, expectations
         self._ledger, self._collector = ledger, collector
-        self._folder: Path | None = None
+        self._folder: ScratchFolder | None = None
         """The folder where workers write plans and records."""
         self._collected: list[str] | None = None
         """Node ids that the workers collected, each the same; None until one of them has."""
@@ -86,16 +85,16 @@ class Controller:
         """Remove the folder of the workers, and free that of the report where the session did not come to its end."""
         self._ledger.close()
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.remove()
             self._folder = None
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Give a worker of xdist the engines, the expectations, and a folder for its plan."""
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="t2n-plans-"))
+            self._folder = ScratchFolder()
         given = WorkerInput(
-            self._engines, self._expectations, self._ledger.resumed, self._collector.durations, self._folder
+            self._engines, self._expectations, self._ledger.resumed, self._collector.durations, self._folder.path
         )
         node.workerinput[WORKER_INPUT] = given.to_dict()
 
@@ -131,7 +130,7 @@ class Controller:
     def _read_plan(self, worker: str, nodeids: Sequence[str]) -> Selection:
         if self._folder is not None:
             try:
-                return read_plan(self._folder, worker, self._engines, nodeids)
+                return read_plan(self._folder.path, worker, self._engines, nodeids)
             except (OSError, ValueError, KeyError):
                 pass  # a full disk, a remote worker
         cells = guess_plan(nodeids, self._engines)
@@ -151,7 +150,7 @@ class Controller:
         if self._engines and session.exitstatus in _SETTLED:
             self._judge_expectations()
         if self._settings.bundle is not None and self._engines:
-            self._finish_bundle(self._settings.bundle)
+            self._finish_bundle(self._settings.bundle, stopped)
         if not self._ledger.is_complete:
             self._ledger.recover(self._worker_records())
         why_missing = f"the session stopped before it: {stopped}" if stopped else "no report of it arrived"
@@ -178,19 +177,19 @@ class Controller:
         except (OSError, ExpectationError) as exc:
             ledger.problems.append(f"--t2n-accept: {exc}")
 
-    def _finish_bundle(self, bundle: Path) -> None:
-        """Write the manifest of `--t2n-bundle`."""
+    def _finish_bundle(self, bundle: Path, stopped: str) -> None:
+        """Write the manifest of `--t2n-bundle`; `stopped` says why the session stopped early."""
         from pytest_t2n.run.bundles import finish_bundle
 
         try:
-            count = finish_bundle(bundle, self._ledger.run)
+            count = finish_bundle(bundle, self._ledger.run, stopped)
             self._ledger.notes.append(f"bundle of {count} checks: t2n matrix run --bundle {bundle} --tract all")
         except OSError as exc:
             self._ledger.problems.append(f"--t2n-bundle: {exc}")
 
     def _worker_records(self) -> Iterator[str]:
         """Yield the lines that workers kept: after an interrupt some reports never arrive."""
-        for path in sorted(self._folder.glob(f"*{RECORDS}")) if self._folder is not None else ():
+        for path in sorted(self._folder.path.glob(f"*{RECORDS}")) if self._folder is not None else ():
             try:
                 with path.open(encoding="utf-8", newline="\n") as lines:
                     # A killed worker may have left a last line without its end.

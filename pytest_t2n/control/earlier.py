@@ -105,7 +105,9 @@ def _check_same(before: RunLine, now: RunLine, path: Path) -> None:
     shas = {engine.title: engine.sha256 for engine in now.engines}
     changed = [engine.title for engine in before.engines if shas.get(engine.title, engine.sha256) != engine.sha256]
     here = now.platforms[0]
-    changed += [name for one in platforms_of(before) if one.key != here.key for name in differences(one, here)]
+    judged = {engine.platform for engine in before.engines}  # not those where a bundle was exported
+    places = [one for one in platforms_of(before) if one.key in judged or not judged - {""}]
+    changed += [name for one in places if one.key != here.key for name in differences(one, here)]
     if before.level != now.level:
         changed.append("--t2n-level")
     if changed:

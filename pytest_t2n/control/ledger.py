@@ -268,10 +268,15 @@ class Ledger:
         """Take the record of a cell if it is the first; `line` is its JSON if that is known."""
         if self._plan.get(record.nodeid, record) is None:
             return
-        self._count(record)
+        size = self._file.size if self._file is not None else 0
+        try:
+            self._append(record if line is None else line)
+        finally:  # Ctrl-C can come at any place: a record that counts must be in the file
+            if self._file is not None and self._file.size == size:
+                self._append(record if line is None else line)
+            self._count(record)
         if self.settings.junit_properties:
             self._properties[record.nodeid] = junit_properties(record)
-        self._append(record if line is None else line)
         self._tell(record=record)
 
     def _count(self, record: CellLine) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from threading import Lock
 
 import pytest
@@ -32,20 +33,25 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
         pytest.UsageError: an engine cannot be had, a directory cannot be written, an expectation is wrong, or the
             durations of shards cannot be read.
     """
+    if settings.selects_engines and config.getoption("dist", "no") == "each":
+        raise pytest.UsageError("--dist each: every worker would run each cell, which has one record: use --dist load")
     engines = select_engines(settings, _progress(config)) if settings.selects_engines else []
     if engines:
         config.hook.pytest_t2n_engines(config=config, engines=engines)
     expectations = _expectations(config, settings, engines)
     durations = _durations(settings)
-    if settings.bundle is not None and not settings.only_collects:
-        from pytest_t2n.run.bundles import start_bundle
+    bundle = settings.bundle if not settings.only_collects else None
+    if bundle is not None:
+        from pytest_t2n.run.bundles import check_bundle_folder
 
-        start_bundle(settings.bundle)
+        check_bundle_folder(bundle)
     # Relative to the project: a published report shall not show paths of one machine.
     arguments = [str(one).replace(f"{config.rootpath}{os.sep}", "") for one in config.invocation_params.args]
     ledger = Ledger(settings, engines, arguments, partial(config.hook.pytest_t2n_record, config=config))
     if not settings.only_collects:
         ledger.open()
+    if bundle is not None:
+        _start_bundle(bundle, frozenset(ledger.resumed))
     collector = CaseCollector(engines, settings.shard, durations, ledger.resumed, require=settings.require)
     config.pluginmanager.register(collector, COLLECTOR)
     if engines:
@@ -72,12 +78,28 @@ def _register_running(
     expectations: Expectations,
     worker: Worker | None = None,
 ) -> None:
+    from t2n_core.engine.processes.memory import limit_memory, share_of_memory
+
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    limit_memory(share_of_memory(workers) if settings.memory is None else settings.memory)
     runner = CellRunner(settings, collector)
     config.pluginmanager.register(runner, RUNNER)
     recorder = Recorder(
         collector, runner, expectations, config.rootpath, accept=settings.accept, strict=settings.strict, worker=worker
     )
     config.pluginmanager.register(recorder, RECORDER)
+
+
+def _start_bundle(directory: Path, resumed: Container[str]) -> None:
+    """Begin the bundle; the checks of resumed cells stay. Raises pytest.UsageError."""
+    from pytest_t2n.run.bundle_reader import read_bundle
+    from pytest_t2n.run.bundles import MANIFEST, start_bundle
+
+    try:
+        earlier = read_bundle(directory).checks if (directory / MANIFEST).exists() else ()
+    except RecordError as exc:
+        raise pytest.UsageError(f"--t2n-bundle: {exc}") from None
+    start_bundle(directory, [check for check in earlier if check.nodeid in resumed])
 
 
 def _expectations(config: pytest.Config, settings: Settings, engines: Sequence[SelectedEngine]) -> Expectations:

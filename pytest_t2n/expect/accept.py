@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_t2n.expect.engines import specifiers_of
-from pytest_t2n.expect.entries import BEFORE_EXPORTS, HEADER_LINE, Expectation, read_expectations
+from pytest_t2n.expect.entries import BEFORE_EXPORTS, HEADER_LINE, Expectation, literal_glob, read_expectations
 from pytest_t2n.expect.judge import ACCEPTED, acceptable
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.schema import CellLine
@@ -91,7 +91,7 @@ def _entries_of(
         groups.setdefault((cell.case, cell.stage, cell.status, reason, issue), []).append(cell)
     found = []
     for (case, stage, status, reason, issue), own in sorted(groups.items()):
-        found.append(Expectation(case, specifiers_of(own, engines), stage, status, reason, issue))
+        found.append(Expectation(literal_glob(case), specifiers_of(own, engines), stage, status, reason, issue))
     return found
 
 

@@ -1,7 +1,7 @@
 """Entries of expected failures, in TOML files of the user's project, and the cells that they fit.
 
     [[expect]]
-    case = "test_model.py::test_encoder[*]"   # or a list; * and ? stand for any letters; brackets are brackets
+    case = "test_model.py::test_encoder[*]"   # or a list; * and ? stand for any letters, `\\*` is a star
     engine = "tract>=0.20,<0.21"              # or "khronos", "tract==0.23.9 no-fma" for one kernel tier, or a list
     stage = "optimise"
     status = "crash"
@@ -32,6 +32,7 @@ _REQUIRED = ("case", "engine", "stage", "status", "reason")
 _KNOWN = (*_REQUIRED, "issue")
 _LISTS = ("case", "engine")
 _SPECIAL = frozenset("*?")
+_GLOB_PART = re.compile(r"\\[*?]|.", re.DOTALL)
 HEADER_LINE = re.compile(r"\s*\[\[\s*expect\s*\]\]")
 
 
@@ -169,6 +170,11 @@ def glob_fits(pattern: str, text: str) -> bool:
     return _glob(pattern).fullmatch(text) is not None
 
 
+def literal_glob(text: str) -> str:
+    """Return the pattern that only this text fits."""
+    return re.sub(r"[*?]", r"\\\g<0>", text)
+
+
 def speaks_of_suite(entry: Expectation, suites: Iterable[str]) -> bool:
     """Return True if the suite of an entry was collected."""
     suite = entry.case.partition("[")[0]
@@ -214,8 +220,13 @@ def _entry(fields: Mapping[str, Any], file: str, line: int) -> list[Expectation]
 
 @cache
 def _glob(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern. Not fnmatch: brackets stand in most node ids, and to it they are sets of letters."""
-    return re.compile("".join({"*": ".*", "?": "."}.get(letter, re.escape(letter)) for letter in pattern), re.DOTALL)
+    """Compile a pattern, in which a backslash takes a * or ? its meaning.
+
+    Not fnmatch: brackets stand in most node ids, and to it they are sets of letters.
+    """
+    kinds = {"*": ".*", "?": "."}
+    parts = [kinds.get(part) or re.escape(part[-1:]) for part in _GLOB_PART.findall(pattern)]
+    return re.compile("".join(parts), re.DOTALL)
 
 
 __all__ = [
@@ -226,6 +237,7 @@ __all__ = [
     "ExpectationError",
     "Expectations",
     "glob_fits",
+    "literal_glob",
     "parse_expectations",
     "read_expectations",
     "speaks_of_suite",

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import io
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
 from pytest_t2n.records.outline import outline_of
-from pytest_t2n.records.schema import SCHEMA, CellLine, GraphLine, Record, RecordError
-from t2n_core.files import write_whole
+from pytest_t2n.records.schema import (
+    SCHEMA,
+    CellLine,
+    EndLine,
+    GraphLine,
+    PlanLine,
+    Record,
+    RecordError,
+    RunLine,
+)
+from t2n_core.files import replacing
+from t2n_core.foreign import ForeignFileError, open_file
 from t2n_core.text import all_storable, text_of
 
 MATRIX_FILE = "matrix.jsonl"
@@ -21,6 +34,8 @@ _REPORT_FILES = ("index.html", "summary.md", "badge-*.json")
 
 _BLOCK = 1 << 18
 """Bytes read at a time."""
+_LONGEST_LINE = 512 << 20
+"""Bytes of a line, of which that of the plan is the longest: about 200 for each cell."""
 
 
 _encoder = msgspec.json.Encoder()
@@ -55,8 +70,10 @@ def each_record(path: Path, torn: Callable[[str], object] | None = None) -> Iter
         RecordError: a line that is no record, or of a newer schema; the message names file and line.
         OSError: the file cannot be read.
     """
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
+    with _foreign(path) as lines:
+        for number, line in enumerate(iter(partial(lines.readline, _LONGEST_LINE), b""), 1):
+            if len(line) == _LONGEST_LINE:
+                raise RecordError(f"{path}:{number}: the line has more than {_LONGEST_LINE} bytes")
             if not line.strip():
                 continue
             try:
@@ -74,9 +91,18 @@ def each_record(path: Path, torn: Callable[[str], object] | None = None) -> Iter
             yield record
 
 
+def _foreign(path: Path) -> BinaryIO:
+    try:
+        return open_file(path)
+    except ForeignFileError as exc:
+        raise RecordError(f"{path.parent}{os.sep}{exc}") from None
+
+
 def write_records(path: Path, records: Iterable[Record]) -> None:
     """Write a file of records, complete or not at all. Raises OSError."""
-    write_whole(path, "".join(f"{encode(record)}\n" for record in records))
+    with replacing(path) as sink:
+        for record in records:
+            sink.write(f"{encode(record)}\n".encode())
 
 
 def remove_report(folder: Path) -> None:
@@ -98,6 +124,11 @@ class RecordFile:
         self._rest: list[bytes] = []
         self._file: io.FileIO = _opened(path, append)
         self._size = self._file.seek(0, io.SEEK_END)
+
+    @property
+    def size(self) -> int:
+        """Return a number that grows with each line, also where the disk is full, but not with an interrupted one."""
+        return self._size + len(self._rest)
 
     def append(self, line: bytes) -> OSError | None:
         """Write one line, which reaches the system before this returns; return the error, if it is the first one."""
@@ -185,6 +216,21 @@ class StoredRecords:
     def graphs(self) -> Mapping[str, str]:
         """Return the texts of the graphs by their keys, read from the file on access."""
         return _StoredGraphs(self._file, self._graphs)
+
+    def in_order(self, nodeids: Iterable[str]) -> Iterator[Record]:
+        """Yield all records with the cells in an order, each graph before the first cell that has it.
+
+        Raises msgspec.DecodeError, OSError.
+        """
+        yield from (record for record in self.records if isinstance(record, RunLine | PlanLine))
+        written: set[str] = set()
+        for nodeid in nodeids:
+            cell = self._file.read(self._places[nodeid])
+            if isinstance(cell, CellLine) and cell.graph in self._graphs and cell.graph not in written:
+                written.add(cell.graph)
+                yield self._file.read(self._graphs[cell.graph])
+            yield cell
+        yield from (record for record in self.records if isinstance(record, EndLine))
 
     def whole(self, cell: CellLine) -> CellLine:
         """Return the cell with its evidence."""

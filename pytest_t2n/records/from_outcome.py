@@ -9,6 +9,7 @@ import msgspec
 from pytest_t2n.records.cell import Cell
 from pytest_t2n.records.schema import SCHEMA, CellLine, ErrorLine
 from t2n_core.check.stage import Stage, Status
+from t2n_core.text import clipped
 
 if TYPE_CHECKING:
     from t2n_core.check.outcome import Outcome
@@ -42,7 +43,7 @@ def simple_record(
     cell: Cell, status: Status, stage: Stage, error_class: str, message: str, *, expected: str = ""
 ) -> CellLine:
     """Return the line of a cell that has no outcome of its own: skipped, not run, or lost with its worker."""
-    error = ErrorLine(error_class, message)
+    error = ErrorLine(error_class, clipped(message))
     return CellLine(**_identity(cell), status=status, stage=stage, error=error, expected=expected)
 
 

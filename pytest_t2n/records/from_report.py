@@ -117,4 +117,4 @@ def _skip_reason(report: pytest.TestReport) -> str:
     return str(report.longrepr or "")
 
 
-__all__ = ["record_of", "with_relative_paths", "with_subject"]
+__all__ = ["DTYPE_PROPERTY", "OP_PROPERTY", "record_of", "with_relative_paths", "with_subject"]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
@@ -25,19 +22,20 @@ def run_line(
     arguments: Sequence[str] = (),
     *,
     exporters: Iterable[PlatformLine] = (),
+    here: PlatformLine | None = None,
 ) -> RunLine:
     """Return the line of a session that starts now in this process.
 
-    `exporters` are the platforms where a bundle was exported.
+    `exporters` are the platforms where a bundle was exported, `here` is that of the engines if they are elsewhere.
     """
-    here = this_platform()
+    here = here or this_platform()
     platforms = {line.key: line for line in (here, *exporters)}
     return RunLine(
         schema=SCHEMA,
         started=start_time(),
         engines=[engine_line(engine, here) for engine in engines],
         versions=here.versions,
-        platform=f"{sys.platform} {platform.machine()}, {os.cpu_count()} CPUs",
+        platform=f"{here.system} {here.machine}, {here.cores} CPUs",
         level=level,
         arguments=list(arguments),
         platforms=list(platforms.values()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -15,6 +15,8 @@ SCHEMA = 2
 """Raised when a field changes its meaning or goes; a new field with a default does not raise it."""
 Number = float | int | str
 """NaN and infinities are the words `nan`, `inf`, `-inf`."""
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+Time = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?$")]
 
 
 class RecordError(Exception):
@@ -169,10 +171,10 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     refused_sizes: list[dict[str, int]] = []
     """Sizes just outside of the range, which the engine refused as it has to."""
     error: ErrorLine | None = None
-    times: dict[str, float] = {}
+    times: dict[str, Seconds] = {}
     """Seconds by stage."""
     archive_sha256: str = ""
-    archive_bytes: int = 0
+    archive_bytes: Annotated[int, msgspec.Meta(ge=0)] = 0
     facts: dict[str, Any] = {}
     reused: bool = False
     """True for a result of an earlier session on the same platform, with the same archive, numbers, engine, kernels and
@@ -207,7 +209,7 @@ class RunLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type",
     """Facts that all cells of a run have in common."""
 
     schema: int
-    started: str
+    started: Time
     """UTC, ISO 8601."""
     engines: list[EngineLine] = []
     versions: dict[str, str] = {}

@@ -2,7 +2,9 @@
 
 manifest.json            which cells there are, and which files belong to each
 archives/<sha256>.tar    what the engine loads; cells with the same bytes share one
-samples/<sha256>.npz     inputs and expected outputs: `0.input.0`, `0.expected.0`, … by sample
+samples/<sha256>.npz     inputs and expected outputs: `0.input.0`, `0.expected.0`, … by sample; `0.outside.0`, … are
+                         inputs that the engine has to refuse
+entries/                 the checks of a session that has not ended, a file for each; the manifest names none then
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import hashlib
 import io
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +21,8 @@ import msgspec
 import pytest
 
 from pytest_t2n.records.cell import Cell
-from pytest_t2n.records.platform import with_key
-from pytest_t2n.records.schema import PlatformLine, RecordError, RunLine
+from pytest_t2n.records.platform import this_platform
+from pytest_t2n.records.schema import PlatformLine, RunLine
 from t2n_core.check.level import TractCheckTolerance
 from t2n_core.files import put_in_place, write_whole
 
@@ -30,8 +32,17 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 MANIFEST = "manifest.json"
-_ENTRIES = "entries"
+ENTRIES = "entries"
 """Folder of one file per check while the session runs: workers share nothing else."""
+
+
+class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The subject of a check, as its record names it."""
+
+    op: str = ""
+    ops: list[str] = []
+    dtype: str = ""
+    notes: list[str] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,13 @@ class CheckInputs:
     judged: Judgement
     constant_outputs: Sequence[str] = ()
     """Outputs that no number of an input reaches."""
+    held: str = ""
+    """The sizes that the archive holds for."""
+    outside: Sequence[Sample] = ()
+    """Inputs of sizes just outside of them, which the engine has to refuse."""
+    subject: Subject = field(default_factory=Subject)
+    place: int = 0
+    """The place of the check among those of its cell."""
 
 
 class CheckEntry(msgspec.Struct, frozen=True):
@@ -70,6 +88,13 @@ class CheckEntry(msgspec.Struct, frozen=True):
     """Names of metrics, which are functions of the test and not in the bundle."""
     elementwise: bool = True
     """False if the metrics alone decide."""
+    held: str = ""
+    """The sizes that the archive holds for."""
+    outside: list[dict[str, int]] = []
+    """Sizes just outside of them, which the engine has to refuse."""
+    subject: Subject = Subject()
+    place: int = 0
+    """The place of the check among those of its cell."""
 
     @property
     def judged(self) -> Judgement:
@@ -87,97 +112,70 @@ class Manifest(msgspec.Struct, frozen=True):
     checks: list[CheckEntry]
     platform: PlatformLine | None = None
     """The platform of the export; None in a bundle of an older version."""
-
-    @property
-    def exporter(self) -> PlatformLine:
-        """Return the platform of the export; of an older bundle only its packages are known."""
-        return self.platform or with_key(PlatformLine("", versions=self.versions))
+    unfinished: str = ""
+    """The reason why checks are missing."""
 
 
-def start_bundle(directory: Path) -> None:
-    """Make the directory ready.
+def check_bundle_folder(directory: Path) -> None:
+    """Make the directory if it is missing.
 
     Raises:
-        pytest.UsageError: it cannot be written, or holds something else.
+        pytest.UsageError: it cannot be made, or holds something else.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        if any(directory.iterdir()) and not (directory / MANIFEST).exists() and not (directory / _ENTRIES).exists():
+        if any(directory.iterdir()) and not (directory / MANIFEST).exists():
             raise pytest.UsageError(f"--t2n-bundle={directory}: the directory holds something that is no bundle")
-        for name in ("archives", "samples", _ENTRIES):
-            shutil.rmtree(directory / name, ignore_errors=True)
-            (directory / name).mkdir()
-        (directory / MANIFEST).unlink(missing_ok=True)
+    except OSError as exc:
+        raise pytest.UsageError(f"--t2n-bundle={directory}: {exc.strerror or exc}") from None
+
+
+def start_bundle(directory: Path, kept: Sequence[CheckEntry] = ()) -> None:
+    """Begin a bundle in place of the one that is there, of which the checks `kept` stay.
+
+    Raises:
+        pytest.UsageError: it cannot be written.
+    """
+    try:
+        shutil.rmtree(directory / ENTRIES, ignore_errors=True)
+        (directory / ENTRIES).mkdir()
+        for check in kept:
+            _write_entry(directory, check)
+        if not kept:
+            for name in ("archives", "samples"):
+                shutil.rmtree(directory / name, ignore_errors=True)
+        write_manifest(directory, (), this_platform(), "its session did not come to its end")
     except OSError as exc:
         raise pytest.UsageError(f"--t2n-bundle={directory}: {exc.strerror or exc}") from None
 
 
 def add_to_bundle(directory: Path, inputs: CheckInputs) -> None:
     """Write the files of one check; safe in many processes at once. Raises OSError."""
-    entry = write_check(directory, inputs)
+    _write_entry(directory, write_check(directory, inputs))
+
+
+def _write_entry(directory: Path, entry: CheckEntry) -> None:
     data = msgspec.json.encode(entry)
-    write_whole(directory / _ENTRIES / f"{hashlib.sha256(data).hexdigest()}.json", data)
+    write_whole(directory / ENTRIES / f"{hashlib.sha256(data).hexdigest()}.json", data)
 
 
-def finish_bundle(directory: Path, run: RunLine) -> int:
-    """Write the manifest; return the number of checks. Raises OSError."""
-    files = sorted((directory / _ENTRIES).glob("*.json"))
+def finish_bundle(directory: Path, run: RunLine, unfinished: str = "") -> int:
+    """Write the manifest; return the number of checks. `unfinished` says why some are missing. Raises OSError."""
+    files = sorted((directory / ENTRIES).glob("*.json"))
     entries = [msgspec.json.decode(path.read_bytes(), type=CheckEntry) for path in files]
-    write_manifest(directory, entries, run.platforms[0])
-    shutil.rmtree(directory / _ENTRIES, ignore_errors=True)
+    write_manifest(directory, entries, run.platforms[0], unfinished)
+    shutil.rmtree(directory / ENTRIES, ignore_errors=True)
     return len(entries)
 
 
-def write_manifest(directory: Path, entries: Iterable[CheckEntry], exporter: PlatformLine) -> None:
+def write_manifest(
+    directory: Path, entries: Iterable[CheckEntry], exporter: PlatformLine, unfinished: str = ""
+) -> None:
     """Write the manifest of these checks, exported on a platform. Raises OSError."""
-    checks = sorted(entries, key=lambda entry: (entry.nodeid, entry.archive, entry.samples))
-    data = msgspec.json.format(msgspec.json.encode(Manifest(SCHEMA, exporter.versions, checks, exporter)), indent=1)
+    checks = sorted(entries, key=lambda entry: (entry.nodeid, entry.place, entry.archive, entry.samples))
+    manifest = Manifest(SCHEMA, exporter.versions, checks, exporter, unfinished)
+    data = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
     write_whole(directory / MANIFEST, data + b"\n")
-
-
-def read_bundles(directory: Path) -> Manifest:
-    """Return the manifest of a bundle, or of all bundles in a folder, as `--t2n-bundle-failures` leaves them.
-
-    Raises RecordError.
-    """
-    inside = [] if (directory / MANIFEST).exists() else sorted(path.parent for path in directory.glob(f"*/{MANIFEST}"))
-    if not inside:
-        return read_manifest(directory)
-    manifests = {folder.name: read_manifest(folder) for folder in inside}
-    checks = [
-        msgspec.structs.replace(check, archive=f"{name}/{check.archive}", samples=f"{name}/{check.samples}")
-        for name, manifest in manifests.items()
-        for check in manifest.checks
-    ]
-    return msgspec.structs.replace(next(iter(manifests.values())), checks=checks)
-
-
-def read_manifest(directory: Path) -> Manifest:
-    """Return the manifest of a bundle. Raises RecordError."""
-    path = directory / MANIFEST
-    try:
-        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except OSError as exc:
-        raise RecordError(f"{directory} is no bundle: {exc.strerror}") from None
-    except msgspec.DecodeError as exc:
-        raise RecordError(f"{path}: {exc}") from None
-    if manifest.schema > SCHEMA:
-        raise RecordError(f"{path}: schema {manifest.schema}, and this version reads up to {SCHEMA}")
-    return manifest
-
-
-def read_samples(directory: Path, entry: CheckEntry) -> list[Sample]:
-    """Return the samples of a check. Raises OSError, ValueError for a damaged file."""
-    import numpy as np
-
-    from t2n_core.check.samples import Sample
-
-    found = []
-    with np.load(directory / entry.samples, allow_pickle=False) as arrays:
-        for number, sizes in enumerate(entry.sizes):
-            inputs = _numbered(arrays, f"{number}.input.")
-            found.append(Sample(inputs, _numbered(arrays, f"{number}.expected."), sizes))
-    return found
 
 
 def write_check(directory: Path, inputs: CheckInputs) -> CheckEntry:
@@ -187,7 +185,7 @@ def write_check(directory: Path, inputs: CheckInputs) -> CheckEntry:
     sha256, _ = archive_digest(inputs.archive)
     archive = Path("archives") / (sha256 + "".join(inputs.archive.suffixes[-1:]))
     _copy(inputs.archive, directory / archive)
-    data = npz_of(inputs.samples)
+    data = npz_of(inputs.samples, outside=inputs.outside)
     samples = Path("samples") / f"{hashlib.sha256(data).hexdigest()}.npz"
     write_whole(directory / samples, data)
     cell = inputs.cell
@@ -208,11 +206,15 @@ def write_check(directory: Path, inputs: CheckInputs) -> CheckEntry:
         dict(inputs.judged.limits),
         [metric.name for metric in inputs.judged.metrics],
         inputs.judged.elementwise,
+        inputs.held,
+        [dict(sample.sizes) for sample in inputs.outside],
+        inputs.subject,
+        inputs.place,
     )
 
 
-def npz_of(samples: Sequence[Sample], actual: Sequence[Sequence[Any]] = ()) -> bytes:
-    """Return the arrays of all samples, and an engine's outputs if given, as a .npz; the same bytes each time."""
+def npz_of(samples: Sequence[Sample], actual: Sequence[Sequence[Any]] = (), outside: Sequence[Sample] = ()) -> bytes:
+    """Return the arrays of samples, an engine's outputs and inputs to refuse as a .npz; the same bytes each time."""
     import numpy as np
 
     arrays: dict[str, Any] = {}
@@ -221,14 +223,11 @@ def npz_of(samples: Sequence[Sample], actual: Sequence[Sequence[Any]] = ()) -> b
             arrays |= {f"{number}.{kind}.{index}": array for index, array in enumerate(group)}
     for number, outputs in enumerate(actual):
         arrays |= {f"{number}.actual.{index}": array for index, array in enumerate(outputs)}
+    for number, sample in enumerate(outside):
+        arrays |= {f"{number}.outside.{index}": array for index, array in enumerate(sample.inputs)}
     stream = io.BytesIO()
     np.savez_compressed(stream, **arrays)
     return stream.getvalue()
-
-
-def _numbered(arrays: Any, prefix: str) -> tuple[Any, ...]:
-    count = sum(name.startswith(prefix) for name in arrays.files)
-    return tuple(arrays[f"{prefix}{index}"] for index in range(count))
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -253,12 +252,11 @@ __all__ = [
     "CheckEntry",
     "CheckInputs",
     "Manifest",
+    "Subject",
     "add_to_bundle",
+    "check_bundle_folder",
     "finish_bundle",
     "npz_of",
-    "read_bundles",
-    "read_manifest",
-    "read_samples",
     "start_bundle",
     "write_check",
     "write_manifest",

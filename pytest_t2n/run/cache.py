@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from t2n_core.scratch import ScratchFolder
 
 
 class ExportCache:
@@ -16,7 +18,7 @@ class ExportCache:
     def __init__(self) -> None:
         self._key: object = None
         self._export: Any = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: ScratchFolder | None = None
         self._archives = 0
 
     def find(self, key: object) -> Any:
@@ -39,15 +41,17 @@ class ExportCache:
     def new_archive(self) -> Path:
         """Return a new path for an archive, in one folder for all; the caller removes the file."""
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="t2n-", ignore_cleanup_errors=True)
+            from t2n_core.scratch import ScratchFolder
+
+            self._folder = ScratchFolder()
         self._archives += 1
-        return Path(self._folder.name) / f"model_{self._archives}.tar"
+        return self._folder.path / f"model_{self._archives}.tar"
 
     def close(self) -> None:
         """Remove the folder, at the end of the session."""
         self.clear()
         if self._folder is not None:
-            self._folder.cleanup()
+            self._folder.remove()
             self._folder = None
 
 

@@ -225,7 +225,10 @@ class CellRun:
             options = with_judgement(options, hooked, defaults=True)
         judged = judgement_of(options.judged_by, self.settings.level)
         seconds = self.settings.timeout if options.timeout is None else options.timeout
-        return check_result(self.cell, self.settings, result, judged, seconds).with_times(result.times)
+        properties = dict(self.item.user_properties)
+        place = len(self.outcomes)
+        outcome = check_result(self.cell, self.settings, result, judged, seconds, properties, place)
+        return outcome.with_times(result.times)
 
     def require_check(self) -> None:
         """Fail a test that checked nothing, unless its marker says that it is meant.

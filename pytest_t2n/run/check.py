@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 from pytest_t2n.config.engines import cache_folder
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import Cell
+from pytest_t2n.records.from_report import DTYPE_PROPERTY, OP_PROPERTY
+from pytest_t2n.run.export_summary import summarise
 
 if TYPE_CHECKING:
     from pytest_t2n.run.bundles import CheckInputs
@@ -19,14 +22,25 @@ if TYPE_CHECKING:
     from t2n_core.export.result import ExportResult
 
 
-def check_result(cell: Cell, settings: Settings, result: ExportResult, judged: Judgement, timeout: float) -> Outcome:
-    """Return the outcome of one check, from an earlier session if the user allows that; never raises for a failure."""
+def check_result(
+    cell: Cell,
+    settings: Settings,
+    result: ExportResult,
+    judged: Judgement,
+    timeout: float,
+    properties: Mapping[str, object],
+    place: int,
+) -> Outcome:
+    """Return the outcome of one check, from an earlier session if the user allows that; never raises for a failure.
+
+    `properties` are those that the test has recorded so far, `place` is the number of its checks before this one.
+    """
     from t2n_core.check.outcome import Outcome
 
     inputs = None
     try:
         if settings.bundle or settings.bundle_failures or settings.reuse or settings.reduce:
-            inputs = _inputs(cell, result, judged)
+            inputs = _inputs(cell, result, judged, properties, place)
         outcome = _checked(settings, result, inputs, judged, timeout)
     except Exception as exc:
         outcome = Outcome.from_error(exc, "compare")
@@ -103,16 +117,26 @@ def _explained(
     return outcome
 
 
-def _inputs(cell: Cell, result: ExportResult, judged: Judgement) -> CheckInputs | None:
+def _inputs(
+    cell: Cell, result: ExportResult, judged: Judgement, properties: Mapping[str, object], place: int
+) -> CheckInputs | None:
     """Return what the check needs; None if PyTorch cannot compute the samples, which the check then reports."""
-    from pytest_t2n.run.bundles import CheckInputs
+    from pytest_t2n.run.bundles import CheckInputs, Subject
 
     try:
-        samples = result.samples
+        samples, outside = result.samples, result.outside
     except Exception:
         return None
     constant = sorted(result.constant_outputs)
-    return CheckInputs(cell, result.archive, samples, list(result.output_names), judged, constant)
+    summary = summarise(result)
+    subject = Subject(
+        op=str(properties.get(OP_PROPERTY, "")),
+        ops=list(summary.ops),
+        dtype=str(properties.get(DTYPE_PROPERTY, summary.dtype)),
+        notes=list(summary.notes),
+    )
+    names, held = list(result.output_names), str(result.range)
+    return CheckInputs(cell, result.archive, samples, names, judged, constant, held, outside, subject, place)
 
 
 def _with_first_wrong_node(
@@ -136,23 +160,20 @@ def _with_releases(
     outcome: Outcome, settings: Settings, result: ExportResult, judged: Judgement, timeout: float
 ) -> Outcome:
     """Return the outcome with the releases between which the model's export ends differently among its details."""
-    import tempfile
-
     from t2n_core.errors import T2NError
     from t2n_core.inference_target import TractNNEF
     from t2n_core.releases.exports import export_judge
     from t2n_core.releases.judges import Releases
+    from t2n_core.scratch import scratch_folder
 
     if not isinstance(result.target, TractNNEF):
         return outcome
     try:
         with (
             Releases(offline=settings.offline, cache_dir=cache_folder(settings)) as releases,
-            tempfile.TemporaryDirectory(prefix="t2n-releases-") as folder,
+            scratch_folder() as folder,
         ):
-            judge = export_judge(
-                releases, result.export, result.target, Path(folder), tolerance=judged, timeout=timeout
-            )
+            judge = export_judge(releases, result.export, result.target, folder, tolerance=judged, timeout=timeout)
             words = releases.search(judge).describe()
     except T2NError as exc:
         words = f"the other releases were not tried: {exc}"

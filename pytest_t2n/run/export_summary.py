@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_t2n.records.schema import SCHEMA, GraphLine
+from t2n_core.foreign import ForeignFileError
 
-GRAPH_FILE = "graph.nnef"
 _KEPT = 20_000
 """Characters of a graph that a record keeps: unrolled nets have megabytes, which nobody reads."""
 _KEY = 16
@@ -61,17 +61,12 @@ def clipped_graph(archive: Path) -> str:
 
 
 def graph_text(archive: Path) -> bytes:
-    """Return the whole `graph.nnef` of an archive; empty if there is none."""
-    import tarfile  # and with it all of Python's compression, which a session without cells does not need
+    """Return the whole `graph.nnef` of an archive; empty if it cannot be read."""
+    from t2n_core.nnef.reading.graph_file import read_graph  # a session without cells does not need it
 
     try:
-        if archive.is_dir():
-            return (archive / GRAPH_FILE).read_bytes()
-        with tarfile.open(archive, "r:" if archive.suffix == ".tar" else "r") as tar:  # else it tries to unpack first
-            member = next((one for one in tar if one.name.rpartition("/")[2] == GRAPH_FILE), None)
-            stream = tar.extractfile(member) if member is not None else None
-            return stream.read() if stream is not None else b""
-    except (OSError, tarfile.TarError):
+        return read_graph(archive)
+    except (OSError, ForeignFileError):
         return b""
 
 

@@ -11,10 +11,8 @@ one tensor at a time, by halves, until the first cut that fails is known.
 from __future__ import annotations
 
 import functools
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +28,7 @@ from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import InputError, Origin, T2NError
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.writer import statement
+from t2n_core.scratch import scratch_folder
 from t2n_core.torch_graph.graph.evaluate import evaluate_graph
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph
 
@@ -255,9 +254,9 @@ class _Search:
         )
         cut.op_nodes = cut.used_ops()
         names = [f"shown_{i}" for i in range(len(shown))]
-        with tempfile.TemporaryDirectory(prefix="t2n-bisect-") as folder:
+        with scratch_folder() as folder:
             graph = export.write_graph(cut, names, target)
-            archive = write_archive(graph, Path(folder) / "cut", spec=target.spec)
+            archive = write_archive(graph, folder / "cut", spec=target.spec)
             return target.engine().run(archive, [self.sample.inputs], timeout=self.timeout, **options)
 
     def _stages(self, variable: TensorVariable) -> dict[str, bool]:

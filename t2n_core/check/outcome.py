@@ -20,7 +20,7 @@ from t2n_core.check.stage import Stage, Status
 from t2n_core.check.table import comparison_html, comparison_table, sizes_text
 from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.errors import T2NError
-from t2n_core.text import storable, text_of, visible
+from t2n_core.text import clipped, storable, text_of, visible
 
 _SHORT = 120
 """Most characters of a reason in one line."""
@@ -45,8 +45,8 @@ class ErrorInfo:
     @classmethod
     def of(cls, stage: str, error_class: str, message: str, **more: str) -> ErrorInfo:
         """Return an error with its fingerprint."""
-        message = storable(message)
-        told = {name: storable(text) for name, text in more.items()}
+        message = clipped(storable(message))
+        told = {name: clipped(storable(text)) for name, text in more.items()}
         return cls(error_class, message, fingerprint=fingerprint(stage, error_class, message), **told)
 
 
@@ -222,8 +222,14 @@ def _error_class_of(outcome: Outcome) -> type[T2NError]:
     return _CLASS_BY_STATUS.get(outcome.status) or _CLASS_BY_STAGE[outcome.stage]
 
 
+def _last_part(match: re.Match[str]) -> str:
+    """Return the last part of a path, and any other run of letters as it is."""
+    path = match[0].rstrip("/")
+    return path.rpartition("/")[2] + match[0][len(path) :] if "/" in path else match[0]
+
+
 _UNSTABLE = (
-    (re.compile(r"(?:[\w.+~-]*/)+([\w.+~-]+)"), r"\1"),  # a path is its last part
+    (re.compile(r"[\w.+~/-]+"), _last_part),
     (re.compile(r"\b0x[0-9a-fA-F]+\b"), "0x"),
     (re.compile(r"\d+(?:[.,x*]\s*\d+)*"), "N"),
     (re.compile(r"N(?:\s*[,x*]\s*(?:N|[A-Z]\b))+"), "N"),

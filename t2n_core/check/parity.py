@@ -47,7 +47,7 @@ def check_parity(
     tolerance: str | TractCheckTolerance | Judgement = DEFAULT_LEVEL,
     output_names: Sequence[str] = (),
     timeout: float = 60.0,
-    held: SizeRange | None = None,
+    held: SizeRange | str = "",
     outside: Sequence[Sample] = (),
     constant: Collection[str] = (),
     moved: Sequence[Movement] | None = None,
@@ -73,7 +73,7 @@ def check_parity(
         "engine": f"{engine.name} {engine.version}",
         "required": judged.required,
         "sizes": tuple(_unique(sample.sizes for sample in samples)),
-        "range": "" if held is None else str(held),
+        "range": str(held),
     }
     more: dict[str, Any] = {"keep_going": True} if outside else {}
     try:

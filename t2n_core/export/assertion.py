@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from t2n_core.check.judging.judgement import Judgement
@@ -15,6 +14,7 @@ from t2n_core.errors import InputError, ParityError
 from t2n_core.export.model import ModelExport
 from t2n_core.export.options import ExportOptions
 from t2n_core.inference_target import InferenceTarget, KhronosNNEF, TractNNEF
+from t2n_core.scratch import scratch_folder
 
 _JUDGING = ("atol", "rtol", "metric", "bound")
 
@@ -65,7 +65,7 @@ def assert_nnef_parity(
         raise InputError("there is no engine to compare with", hint='say tract="0.21,0.23" or khronos=True')
     outcomes: dict[str, Outcome] = {}
     exports: dict[bool, ModelExport] = {}
-    with TemporaryDirectory(prefix="t2n-") as folder:
+    with scratch_folder() as folder:
         for place, target in enumerate(targets):
             export = exports.get(target.has_dynamic_axes)
             if export is None:

@@ -24,6 +24,7 @@ from t2n_core.nnef.archive import GRAPH
 from t2n_core.nnef.reading.archive import read_archive
 from t2n_core.nnef.reading.origins import ORIGINS_FILE
 from t2n_core.nnef.releases import Releases
+from t2n_core.npz import read_npz
 from t2n_core.reduce.case import IO_FILE, npz_bytes
 
 MODEL_FILE: Final = "model.nnef.tgz"
@@ -154,8 +155,7 @@ def replay(folder: Path, engine: Engine, timeout: float = 60.0) -> Outcome:
     archive = folder / MODEL_FILE if (folder / MODEL_FILE).exists() else folder
     document = read_archive(archive).document
     try:
-        with np.load(folder / IO_FILE, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+        arrays = read_npz(folder / IO_FILE)
         script = (folder / SCRIPT).read_text("utf-8")
     except (OSError, ValueError) as wrong:
         raise InputError(f"{folder} is no case of tract's: {wrong}") from wrong

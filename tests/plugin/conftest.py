@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures.process  # noqa: F401  as numpy below: what is loaded twice cannot be pickled
 import json
 import os
 import sys
@@ -75,6 +76,8 @@ class Result:
     input_names: tuple = ("x",)
     output_names: tuple = ("y",)
     constant_outputs: tuple = ()
+    outside: tuple = ()
+    range: str = ""
 
     @property
     def samples(self):

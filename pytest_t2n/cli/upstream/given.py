@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_t2n.expect.entries import glob_fits
 from pytest_t2n.records.nodeids import names_of
 from pytest_t2n.records.schema import RecordError
-from pytest_t2n.run.bundles import MANIFEST, CheckEntry, read_manifest, read_samples
+from pytest_t2n.run.bundle_reader import archive_of, read_bundle, read_samples
+from pytest_t2n.run.bundles import MANIFEST, CheckEntry
 from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.errors import InputError
 from t2n_core.nnef.reading.origins import read_origins
@@ -74,7 +75,7 @@ def _of_bundles(path: Path, case: str | None) -> Iterable[Given]:
         raise InputError(f"{path} is neither a bundle nor a folder of bundles", hint="or name a .npz with --inputs")
     found: dict[tuple[str, str, str], Given] = {}
     for folder in folders:
-        for entry in read_manifest(folder).checks:
+        for entry in read_bundle(folder).checks:
             if not case or any(glob_fits(case, name) for name in names_of(entry.case)):
                 found.setdefault((entry.case, entry.archive, entry.samples), _of_entry(folder, entry))
     if not found:
@@ -83,39 +84,37 @@ def _of_bundles(path: Path, case: str | None) -> Iterable[Given]:
 
 
 def _of_entry(folder: Path, entry: CheckEntry) -> Given:
-    samples, archive = read_samples(folder, entry), folder / entry.archive
+    (samples, _), archive = read_samples(folder, entry), archive_of(folder, entry)
     target, version = entry.target, entry.version
     origins = read_origins(folder)
     return Given(entry.case, archive, samples, entry.output_names, entry.judged, target, origins, version)
 
 
 def _of_archive(name: str, path: Path, inputs: Path) -> Given:
-    import numpy as np
-
     from t2n_core.nnef.reading.archive import read_archive
+    from t2n_core.npz import read_npz
 
     document = read_archive(path).document
-    with np.load(inputs, allow_pickle=False) as arrays:
-        samples = _samples(arrays, document.inputs, document.outputs, inputs)
+    samples = _samples(read_npz(inputs), document.inputs, document.outputs, inputs)
     return Given(name, path, samples, list(document.outputs), origins=read_origins(inputs.parent))
 
 
-def _samples(arrays: Any, inputs: Sequence[str], outputs: Sequence[str], where: Path) -> list[Sample]:
+def _samples(arrays: Mapping[str, Any], inputs: Sequence[str], outputs: Sequence[str], where: Path) -> list[Sample]:
     from t2n_core.check.samples import Sample
 
     found: list[Sample] = []
-    while f"{len(found)}.input.0" in arrays.files:
+    while f"{len(found)}.input.0" in arrays:
         number = len(found)
         groups = {}
         for kind, names in (("input", inputs), ("expected", outputs)):
             keys = [f"{number}.{kind}.{index}" for index in range(len(names))]
-            groups[kind] = tuple(arrays[key] for key in keys if key in arrays.files)
+            groups[kind] = tuple(arrays[key] for key in keys if key in arrays)
         found.append(Sample(groups["input"], groups["expected"]))
     if not found:
-        missing = [name for name in inputs if name not in arrays.files]
+        missing = [name for name in inputs if name not in arrays]
         if missing:
             raise InputError(f"{where} has no array `{missing[0]}`, an input of the graph")
-        expected = tuple(arrays[name] for name in outputs if name in arrays.files)
+        expected = tuple(arrays[name] for name in outputs if name in arrays)
         found.append(Sample(tuple(arrays[name] for name in inputs), expected))
     return found
 

@@ -1,6 +1,6 @@
 """A process that runs strict NNEF in one of the two Khronos engines:
 
-    python -m t2n_core.engine.khronos.child interpreter|session
+    python -m t2n_core.engine.khronos.child interpreter|session --memory=BYTES
 
 `interpreter` is that of nnef_tools (PyTorch) with the operators of `khronos_ops.py`; `session` the C++ executor of the
 `nnef` wheel, which can abort and then takes this process along. Frames of `wire.py` come on descriptor 0 and go to what
@@ -12,10 +12,10 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import signal
 import sys
 import tarfile
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,12 +25,16 @@ import nnef
 import numpy as np
 
 from t2n_core.engine.khronos import nnef_file
+from t2n_core.engine.processes.memory import limit_process
 from t2n_core.engine.processes.wire import Frame, read_frame, widen_pipe, write_frame
 from t2n_core.engine.protocol import Array
+from t2n_core.scratch import scratch_folder
 
 Send: TypeAlias = Callable[..., None]
 Run: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 DTYPES: Mapping[str, str] = {"scalar": "f", "integer": "iu", "logical": "b"}
+_NO_MEMORY = re.compile(r"can't allocate memory|not enough memory", re.IGNORECASE)
+_MOST_UNPACKED = 16 << 30
 LOWERED = (
     "add_n area_downsample avg_roi_align batch_normalization clamp copy_n l1_normalization l2_normalization "
     "linear_quantize local_contrast_normalization local_mean_normalization local_response_normalization "
@@ -53,6 +57,7 @@ def main(arguments: Sequence[str]) -> int:
         from t2n_core.engine.khronos.ops import install
 
         install()
+    limit_process(int(arguments[1].removeprefix("--memory=")))
     write_frame(channel, {"event": "ready"})
     with contextlib.suppress(BrokenPipeError):
         while (job := read_frame(requests)) is not None:
@@ -96,6 +101,9 @@ def perform(prepare: Callable[[Path, Any, Mapping[str, Any], Send], Run], job: F
         send({"event": "oom", "message": f"MemoryError: {wrong}"})
     except BrokenPipeError:
         raise
+    except RuntimeError as wrong:
+        event = "oom" if _NO_MEMORY.search(str(wrong)) else "error"  # torch has no error of its own for it
+        send({"event": event, "message": f"RuntimeError: {wrong}", "times": times})
     except Exception as wrong:  # the engines raise everything from AssertionError to nnef.Error
         said = (
             str(wrong)
@@ -111,10 +119,12 @@ def opened(archive: Path) -> Iterator[Path]:
     if archive.is_dir():
         yield archive
         return
-    with tempfile.TemporaryDirectory(prefix="t2n-") as folder:
+    with scratch_folder() as folder:
         with tarfile.open(archive) as tar:
+            if sum(member.size for member in tar) > _MOST_UNPACKED:
+                raise Refused(f"the archive has more than {_MOST_UNPACKED} bytes, unpacked")
             tar.extractall(folder, filter="data")
-        yield Path(folder)
+        yield folder
 
 
 def check_inputs(graph: Any, batch: Sequence[Array]) -> None:

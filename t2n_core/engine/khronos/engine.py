@@ -17,6 +17,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from t2n_core.engine.processes.memory import memory_limit
 from t2n_core.engine.processes.worker_engine import WorkerEngine
 from t2n_core.engine.protocol import Array, EngineReply
 
@@ -38,7 +39,7 @@ class _Oracle(WorkerEngine):
     version = VERSION
 
     def __init__(self) -> None:
-        super().__init__(_CHILD, self.role)
+        super().__init__(_CHILD, self.role, f"--memory={memory_limit()}")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from t2n_core.engine.processes.death import explain_death
+from t2n_core.engine.processes.death import count_memory_kills, explain_death
 from t2n_core.engine.processes.wire import Frame
 from t2n_core.engine.protocol import Array, EngineReply, EngineStage, ReplyStatus
 
@@ -17,6 +17,7 @@ class Answer:
         self.lost = False
         """True if the worker ended by itself before it sent any event of the job."""
         self.started = False
+        self._memory_kills = count_memory_kills()
         self._status: ReplyStatus | None = None
         self._stage: EngineStage = "load"
         self._message = ""
@@ -50,7 +51,8 @@ class Answer:
             self.take_death(header["exit"], header["stderr"], killed_by_us=header["killed"])
 
     def take_death(self, exit_code: int | None, stderr: str, *, killed_by_us: bool) -> None:
-        death = explain_death(exit_code, stderr, killed_by_us=killed_by_us)
+        killed_for_memory = count_memory_kills() > self._memory_kills
+        death = explain_death(exit_code, stderr, killed_by_us=killed_by_us, killed_for_memory=killed_for_memory)
         self._status, self._message, self._stderr = death.status, death.message, stderr
 
     def reply(self) -> EngineReply:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 _NEW_PANIC = re.compile(
@@ -20,6 +21,7 @@ _NO_MEMORY = re.compile(
     r"|failed to allocate Layout \{[^\n]*"  # tract's, 0.21 and later
     r"|assertion failed: !(?:ptr|self\.data)\.is_null\(\)"  # tract's, where it forgot the message
 )
+_MEMORY_KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 _LONGEST = 2000
 
 
@@ -29,9 +31,10 @@ class Death:
     message: str
 
 
-def explain_death(exit_code: int | None, stderr: str, *, killed_by_us: bool) -> Death:
+def explain_death(exit_code: int | None, stderr: str, *, killed_by_us: bool, killed_for_memory: bool = False) -> Death:
     """Return status and reason of a death. `exit_code` is negative for a signal, as in subprocess; None if unknown.
 
+    `killed_for_memory` says that the system killed a process meanwhile since memory ran out: a kill says not why.
     A panic counts before a kill of ours: no panic is survived, but a process can hang while it dies of one.
     """
     if found := _NO_MEMORY.search(stderr):
@@ -43,9 +46,21 @@ def explain_death(exit_code: int | None, stderr: str, *, killed_by_us: bool) -> 
     if exit_code is not None and exit_code < 0:
         name = _signal_name(-exit_code)
         if name == "SIGKILL":
-            return Death("oom", "killed by SIGKILL from outside, which is what the system does when memory runs out")
+            if killed_for_memory:
+                return Death("oom", "killed by the system, which ran out of memory")
+            return Death("crash", "killed by SIGKILL from outside")
         return Death("crash", f"died of {name}{_last_line(stderr)}")
     return Death("crash", f"exited with status {exit_code} without an answer{_last_line(stderr)}")
+
+
+def count_memory_kills() -> int:
+    """Return how many processes the system has killed since memory ran out; 0 where it does not say."""
+    try:
+        text = Path("/proc/vmstat").read_text()
+    except OSError:
+        return 0
+    found = _MEMORY_KILLS.search(text)
+    return int(found[1]) if found else 0
 
 
 def first_panic(stderr: str) -> str:

@@ -16,6 +16,7 @@ import hashlib
 import os
 import platform
 import shutil
+import stat
 import sys
 import tempfile
 import zipfile
@@ -30,7 +31,9 @@ from packaging import tags
 from packaging.version import InvalidVersion, Version
 
 from t2n_core.engine.provision.index import download_wheel, wheel_record
+from t2n_core.engine.provision.known import known_wheels
 from t2n_core.errors import EngineProvisionError
+from t2n_core.foreign import ForeignFileError, decode_json, inside, read_file
 
 Progress = Callable[[str, str], None]
 """Called with a version and what happens to it: `downloading`, `ready` or `failed`; from several threads."""
@@ -38,6 +41,7 @@ Progress = Callable[[str, str], None]
 LOCK_TIMEOUT = 900.0
 """Seconds to wait for another process that provisions the same engine."""
 _PARALLEL_DOWNLOADS = 4
+_MOST_MANIFEST = 1 << 20
 _LIBRARY_SUFFIXES = (".so", ".pyd", ".dylib")
 _verified: set[Path] = set()
 
@@ -226,6 +230,12 @@ class EngineStore:
                     f"{wheel.name} has sha256 {found}, expected {record.filename} with {record.sha256}",
                     hint="nothing was kept; try again, and if it stays so, ask who runs your mirror or proxy",
                 )
+            known = known_wheels().get(str(version), {})
+            if known and found not in {one.sha256 for one in known.values()}:
+                raise EngineProvisionError(
+                    f"the download of tract {version} is none of its released wheels: {wheel.name} has sha256 {found}",
+                    hint="nothing was kept; a build of your own is an engine by its command line, path:/to/tract",
+                )
             _unpack(version, wheel, record.sha256, draft)
             if folder.exists():
                 os.replace(folder, old)  # a damaged one; a folder cannot be renamed onto another
@@ -284,10 +294,10 @@ def _is_wanted(name: str) -> bool:
 
 def _open_entry(folder: Path) -> StoredEngine:
     try:
-        manifest = msgspec.json.decode((folder / "manifest.json").read_bytes(), type=Manifest)
+        manifest = decode_json(read_file(folder / "manifest.json", _MOST_MANIFEST), Manifest, "manifest.json")
     except FileNotFoundError:
         raise _DamagedError("it has no manifest.json") from None
-    except (OSError, msgspec.DecodeError) as cause:
+    except (OSError, ForeignFileError) as cause:
         raise _DamagedError(f"its manifest.json cannot be read ({cause})") from cause
     if manifest.library not in {entry.path for entry in manifest.files}:
         raise _DamagedError("its manifest.json names no library")
@@ -299,17 +309,40 @@ def _verify(folder: Path) -> StoredEngine:
     stored = _open_entry(folder)
     if folder in _verified and stored.library.exists():
         return stored
+    if not _is_released(stored.manifest):
+        _refuse_shared(folder)
     for entry in stored.manifest.files:
-        path = folder / entry.path
         try:
+            path = inside(folder, entry.path)
             if path.stat().st_size != entry.size:
                 raise _DamagedError(f"{entry.path} has {path.stat().st_size} bytes, expected {entry.size}")
             if _sha256(path) != entry.sha256:
                 raise _DamagedError(f"{entry.path} does not have the sha256 of its manifest")
         except OSError as cause:
             raise _DamagedError(f"{entry.path} cannot be read ({cause.strerror})") from cause
+        except ForeignFileError as cause:
+            raise _DamagedError(str(cause)) from cause
     _verified.add(folder)
     return stored
+
+
+def _is_released(manifest: Manifest) -> bool:
+    """Return whether the library is known to be that of its release. Raises _DamagedError if it is known not to be."""
+    known = known_wheels().get(manifest.version, {})
+    wheel = known.get(manifest.wheel)
+    if known and (wheel is None or wheel.sha256 != manifest.wheel_sha256):
+        raise _DamagedError(f"{manifest.wheel} is none of the released wheels")
+    if wheel is None or not wheel.library:
+        return False
+    if manifest.library_sha256 != wheel.library:
+        raise _DamagedError(f"{manifest.library} is not the library of the released wheel")
+    return True
+
+
+def _refuse_shared(folder: Path) -> None:
+    """Raise _DamagedError if everybody may write into the folder of an engine whose digest is not known."""
+    if os.name == "posix" and folder.stat().st_mode & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH:
+        raise _DamagedError(f"everybody may write into {folder}: chmod o-w")
 
 
 def _sha256(path: Path) -> str:

@@ -14,8 +14,7 @@ import re
 import signal
 import subprocess
 import sys
-import tarfile
-import tempfile
+import threading
 import time
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -26,16 +25,19 @@ from typing import Any, NoReturn
 import numpy as np
 from packaging.version import InvalidVersion, Version
 
-from t2n_core.engine.processes.death import explain_death, first_panic
+from t2n_core.engine.processes.death import count_memory_kills, explain_death, first_panic
 from t2n_core.engine.processes.environment import single_threaded_environment
 from t2n_core.engine.processes.excerpt import Excerpt
+from t2n_core.engine.processes.memory import memory_limit as chosen_limit
 from t2n_core.engine.processes.wire import plain_array
 from t2n_core.engine.protocol import Array, EngineReply, EngineStage
 from t2n_core.engine.provision.resolved import ResolvedEngine
-from t2n_core.engine.tract.engine import MEMORY_LIMIT, GraphStage
+from t2n_core.engine.tract.engine import GraphStage
 from t2n_core.engine.tract.out_of_range import explained, graph_text
 from t2n_core.engine.tract.signature import Signature
 from t2n_core.errors import EngineProvisionError, InputError
+from t2n_core.npz import read_npz
+from t2n_core.scratch import scratch_folder
 
 _PASSES: Mapping[GraphStage, tuple[str, ...]] = {
     "raw": ("--pass", "load"),
@@ -45,6 +47,9 @@ _PASSES: Mapping[GraphStage, tuple[str, ...]] = {
 _REGISTRIES = ("--nnef-tract-core", "--nnef-tract-onnx", "--nnef-tract-pulse", "--nnef-extended-identifier")
 _LATER_REGISTRIES = ("--nnef-tract-extra", "--nnef-tract-transformers")
 _ASK_TIMEOUT = 30.0
+_LAST_WORDS = 2.0
+"""Seconds to wait for the rest of stderr of a command that has ended."""
+_CHUNK = 1 << 16
 
 
 def resolve_binary(path: Path, requested: str) -> ResolvedEngine:
@@ -128,14 +133,14 @@ class CliEngine:
         try:
             flags = [*self._accepted_registries(), *_PASSES[stage]]
             names = Signature.of(graph_text(archive)).inputs
-        except (EngineProvisionError, OSError, tarfile.TarError, ValueError) as error:
+        except (EngineProvisionError, OSError, ValueError) as error:
             return EngineReply("error", "load", f"{archive} cannot be read: {error}")
         for name, value in (symbols or {}).items():
             flags += ["--set", f"{name}={value}"]
         start = time.monotonic()
         outputs: list[tuple[Array, ...]] = []
         refused: dict[int, str] = {}
-        limit = MEMORY_LIMIT if memory_limit is None else memory_limit
+        limit = chosen_limit() if memory_limit is None else memory_limit
         for batch in batches:
             if len(batch) != len(names):
                 message = f"{len(batch)} inputs given, the model takes {len(names)}"
@@ -164,26 +169,27 @@ class CliEngine:
     def _run_once(
         self, archive: Path, flags: Sequence[str], inputs: Mapping[str, Array], timeout: float, memory: int
     ) -> EngineReply:
-        with tempfile.TemporaryDirectory(prefix="t2n-cli-") as scratch:
-            given, got = Path(scratch, "in.npz"), Path(scratch, "out.npz")
+        with scratch_folder() as scratch:
+            given, got = scratch / "in.npz", scratch / "out.npz"
             float16 = any(array.dtype == np.float16 for array in inputs.values())
             _save_npz(given, inputs)
             command = [str(self.resolved.library), str(archive.absolute()), "-f", "nnef", *flags]
             command += ["run", f"--input-from-bundle={given}", f"--save-outputs={got}"]
             command += ["--allow-float-casts"] if float16 else []
+            memory_kills = count_memory_kills()
             exit_code, stderr, killed = _execute(command, timeout, memory, self.resolved.environment)
             reached = _reached(stderr)
             if exit_code == 1:  # an error that the command line reports; a panic exits with 101
                 return EngineReply("error", reached, _error_text(stderr), stderr)
             if exit_code or killed:
-                death = explain_death(exit_code, stderr, killed_by_us=killed)
+                for_memory = count_memory_kills() > memory_kills
+                death = explain_death(exit_code, stderr, killed_by_us=killed, killed_for_memory=for_memory)
                 return EngineReply(death.status, reached, death.message, stderr)
             if panic := first_panic(stderr):  # whatever its status says
                 return EngineReply("crash", reached, f"it ended with status 0 after a panic: {panic}", stderr)
             try:
-                with np.load(got, allow_pickle=False) as bundle:
-                    outputs = tuple(bundle[name] for name in bundle.files)
-            except (OSError, ValueError, EOFError, zipfile.BadZipFile) as cause:
+                outputs = tuple(read_npz(got, memory).values())
+            except (OSError, ValueError) as cause:
                 return EngineReply("crash", "run", f"it ended well but left no outputs: {cause}", stderr)
             return EngineReply("ok", "run", outputs=(outputs,))
 
@@ -200,8 +206,10 @@ def _save_npz(path: Path, inputs: Mapping[str, Array]) -> None:
 def _execute(
     command: Sequence[str], timeout: float, memory: int, environment: Mapping[str, str]
 ) -> tuple[int, str, bool]:
-    """Run a command and return its exit code, its stderr, and True if it was killed here."""
-    killed = False
+    """Run a command and return its exit code, its stderr, and True if it was killed here.
+
+    What it leaves behind is killed, too, or not waited for: a process that holds its stderr may live on.
+    """
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -211,24 +219,46 @@ def _execute(
         env={**single_threaded_environment(), **environment, "TRACT_LOG": "cli=info,tract=info"},
         start_new_session=True,
     )
+    _limit(process.pid, memory)
+    stderr, killed = Excerpt(), False
+    drain = threading.Thread(target=_drain, args=(process, stderr), name="t2n command stderr", daemon=True)
+    drain.start()
+    try:
+        process.wait(max(timeout, 0.0))
+    except subprocess.TimeoutExpired:
+        killed = True
+    finally:
+        _kill_group(process)
+        process.wait()
+        drain.join(_LAST_WORDS)
+    return process.returncode, stderr.text(), killed
+
+
+def _limit(pid: int, memory: int) -> None:
+    """Limit the memory of a process on Linux, where a lower limit of the user's shell stays."""
     if sys.platform == "linux":
         import resource
 
-        with contextlib.suppress(ProcessLookupError, ValueError):
-            resource.prlimit(process.pid, resource.RLIMIT_AS, (memory, memory))
-            resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, 0))
-    try:
-        _, noise = process.communicate(timeout=max(timeout, 0.0))
-    except BaseException as reason:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL) if os.name == "posix" else process.kill()
-        _, noise = process.communicate()
-        if not isinstance(reason, subprocess.TimeoutExpired):
-            raise
-        killed = True
-    stderr = Excerpt()
-    stderr.add(noise)
-    return process.returncode, stderr.text(), killed
+        for kind, wanted in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CORE, 0)):
+            with contextlib.suppress(OSError, ValueError):
+                hard = resource.prlimit(pid, kind)[1]
+                limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+                resource.prlimit(pid, kind, (limit, limit))
+
+
+def _drain(process: subprocess.Popen[bytes], stderr: Excerpt) -> None:
+    if process.stderr is not None:
+        with process.stderr as stream, contextlib.suppress(OSError, ValueError):
+            while data := os.read(stream.fileno(), _CHUNK):
+                stderr.add(data)
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    if os.name == "posix":
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
 
 
 def _reached(stderr: str) -> EngineStage:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Literal
 
 from packaging.version import Version
 
+from t2n_core.engine.processes.memory import memory_limit as chosen_limit
 from t2n_core.engine.processes.worker_engine import WorkerEngine
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.engine.provision.resolved import CPU, ResolvedEngine
@@ -21,8 +21,6 @@ from t2n_core.errors import EngineLoadError, InputError
 
 GraphStage = Literal["raw", "declutter", "optimise"]
 
-MEMORY_LIMIT = 8 << 30
-"""Bytes that one job may map on top of its worker, unless told otherwise."""
 _OPTIMISED_ONLY = Version("0.23")
 _HOLDS_STATE = Version("0.23")
 _WORKER = "t2n_core.engine.tract.worker"
@@ -40,8 +38,10 @@ class TractEngine(WorkerEngine):
 
         So do those of a runtime other than the processor's.
         """
-        options = [] if resolved.runtime == CPU else [f"--runtime={resolved.runtime}"]
-        fork = fork and not options  # a GPU's context does not survive a fork
+        options = [f"--sha256={resolved.sha256}"]
+        if resolved.runtime != CPU:
+            options.append(f"--runtime={resolved.runtime}")
+            fork = False  # a GPU's context does not survive a fork
         command = [_WORKER, str(resolved.library), *options, *([] if fork else ["--inline"])]
         super().__init__(*command, grace=_GRACE if fork else 0.0, environment=resolved.environment)
         self.resolved = resolved
@@ -78,20 +78,20 @@ class TractEngine(WorkerEngine):
     ) -> EngineReply:
         """Load `archive` (directory, .tar or .tgz) once and run each batch, inputs in graph order.
 
-        `timeout` is in seconds for the whole job, `memory_limit` in bytes beyond the worker's own size (default
-        MEMORY_LIMIT; not enforced where jobs are not forked, nor on macOS). `symbols` gives symbolic sizes a value
-        before optimising. The stages `raw` and `declutter` run the graph before later steps, up to tract 0.22; newer
-        versions answer with an error. No batches: only load and optimise. `pulse` gives the symbol of the time axis and
-        how many steps the graph then takes at a time; batches are whole sequences of such pulses, and outputs what is
-        known of them at the end. With `keep_going` a batch that the engine answers with an error does not end the job:
-        the reply is `ok`, and says which ones were refused; a crash still ends it. `library` is that of another release
-        of the same tier, which then stays loaded beside the own one: one worker runs them all.
+        `timeout` is in seconds for the whole job, `memory_limit` in bytes beyond the worker's own size (default that
+        of `processes.memory`; not enforced where jobs are not forked, nor on macOS). `symbols` gives symbolic sizes a
+        value before optimising. The stages `raw` and `declutter` run the graph before later steps, up to tract 0.22;
+        newer versions answer with an error. No batches: only load and optimise. `pulse` gives the symbol of the time
+        axis and how many steps the graph then takes at a time; batches are whole sequences of such pulses, and outputs
+        what is known of them at the end. With `keep_going` a batch that the engine answers with an error does not end
+        the job: the reply is `ok`, and says which ones were refused; a crash still ends it. `library` is that of
+        another release of the same tier, which then stays loaded beside the own one: one worker runs them all.
 
         Whatever the engine does is in the reply. Raises InputError for arrays that cannot be sent to any engine.
         """
         options = {
             "timeout": timeout,
-            "memory_limit": MEMORY_LIMIT if memory_limit is None else memory_limit,
+            "memory_limit": chosen_limit() if memory_limit is None else memory_limit,
             "symbols": dict(symbols or {}),
             "stage": stage,
             "pulse": None if pulse is None else {"symbol": pulse[0], "size": pulse[1]},
@@ -110,7 +110,12 @@ class TractEngine(WorkerEngine):
         timeout: float = 60.0,
     ) -> EngineReply:
         """Run `archive` for `seconds`, then profile it, for 5 seconds more; the facts of the reply are the result."""
-        options = {"timeout": timeout, "memory_limit": MEMORY_LIMIT, "symbols": dict(symbols or {}), "profile": seconds}
+        options = {
+            "timeout": timeout,
+            "memory_limit": chosen_limit(),
+            "symbols": dict(symbols or {}),
+            "profile": seconds,
+        }
         return self._work(archive, [inputs], options, timeout)
 
     @contextmanager
@@ -143,12 +148,12 @@ class TractEngine(WorkerEngine):
             raise InputError(f"tract {self.version} holds no state by itself: releases from {_HOLDS_STATE} on do")
         try:
             signature = Signature.of(graph_text(archive))
-        except (OSError, ValueError, tarfile.TarError) as cause:
+        except (OSError, ValueError) as cause:
             raise EngineLoadError(f"{archive} cannot be read: {cause}") from cause
         signature.without(state)  # before a process starts
         session = EngineSession(self._new_worker(), archive, signature, state, timeout, held_by_engine=held_by_engine)
         try:
-            session.open(dict(symbols or {}), MEMORY_LIMIT if memory_limit is None else memory_limit, initial)
+            session.open(dict(symbols or {}), chosen_limit() if memory_limit is None else memory_limit, initial)
             yield session
         finally:
             session.close()

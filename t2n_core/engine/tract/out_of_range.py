@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from t2n_core.engine.protocol import Array, EngineReply
+from t2n_core.nnef.reading.graph_file import read_graph
 from t2n_core.nnef.sizes.range_names import NODE, PROPERTY
 
 _GUARD: Final = re.compile(rf"No possible scenario|\b{NODE}")
@@ -27,7 +27,7 @@ def explained(reply: EngineReply, archive: Path, batches: Sequence[Sequence[Arra
         return reply
     try:
         text = graph_text(archive)
-    except (OSError, ValueError, tarfile.TarError):
+    except (OSError, ValueError):
         return reply
     refused = {index: f"{_sentence(text, batches[index])}\n{message}" for index, message in found.items()}
     message = reply.message
@@ -60,15 +60,8 @@ def _sizes(text: str, batch: Sequence[Array]) -> Iterator[tuple[str, int]]:
 
 
 def graph_text(archive: Path) -> str:
-    """Return the content of `graph.nnef`. Raises OSError, ValueError or TarError."""
-    if archive.is_dir():
-        return (archive / "graph.nnef").read_text(encoding="utf-8")
-    with tarfile.open(archive) as tar:
-        member = next((m for m in tar if Path(m.name).name == "graph.nnef"), None)
-        file = tar.extractfile(member) if member else None
-        if file is None:
-            raise ValueError("it holds no graph.nnef")
-        return file.read().decode("utf-8")
+    """Return the content of `graph.nnef`. Raises OSError, ValueError."""
+    return read_graph(archive).decode("utf-8")
 
 
 __all__ = ["NODE", "PROPERTY", "explained", "graph_text", "range_of"]

@@ -1,4 +1,6 @@
-"""The process that holds one tract library:  python -m t2n_core.engine.tract.worker LIBRARY [--runtime=NAME] [--inline]
+"""The process that holds one tract library:
+
+    python -m t2n_core.engine.tract.worker LIBRARY --sha256=DIGEST [--runtime=NAME] [--inline]
 
 Frames of `wire.py` come on descriptor 0 and go to what was descriptor 1; nothing else can write there, since an
 engine's own prints are sent to descriptor 2. After a first `ready` (or `failed`), every job is answered by the events
@@ -14,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import hashlib
 import io
 import math
 import os
@@ -26,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from t2n_core.engine.processes.excerpt import Excerpt
+from t2n_core.engine.processes.memory import limit_process
 from t2n_core.engine.processes.wire import PREFIX, Frame, frame_size, read_frame, widen_pipe, write_all, write_frame
 from t2n_core.engine.protocol import Array
 from t2n_core.engine.tract.driver import TractDriver
@@ -46,8 +50,9 @@ def main(arguments: Sequence[str]) -> int:
     if hasattr(signal, "SIGINT"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes this process
     try:
-        runtime = next((one.partition("=")[2] for one in arguments if one.startswith("--runtime=")), None)
-        libraries = Libraries(arguments[0], runtime)
+        given = dict(one.removeprefix("--").split("=", 1) for one in arguments[1:] if "=" in one)
+        _check_digest(Path(arguments[0]), given["sha256"])
+        libraries = Libraries(arguments[0], given.get("runtime"))
     except EngineLoadError as error:
         write_frame(channel, {"event": "failed", "message": str(error)})
         return 1
@@ -56,6 +61,17 @@ def main(arguments: Sequence[str]) -> int:
     with contextlib.suppress(BrokenPipeError):  # the parent is gone, and nobody is left to tell
         serve(libraries, requests, channel)
     return 0
+
+
+def _check_digest(library: Path, sha256: str) -> None:
+    """Raise EngineLoadError if a library is not the one that was chosen: its file may have changed since then."""
+    try:
+        with library.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as cause:
+        raise EngineLoadError(f"{library} cannot be read: {cause.strerror}") from cause
+    if found != sha256:
+        raise EngineLoadError(f"{library} has changed: it has the sha256 {found}, and the engine is {sha256}")
 
 
 class Libraries:
@@ -253,7 +269,7 @@ def _live_as_child(
         os.dup2(noise_end, 1)
         os.dup2(noise_end, 2)
         _bind_to(worker)
-        _limit(job.header["memory_limit"])
+        limit_process(job.header["memory_limit"])
         with os.fdopen(data_end, "wb", buffering=0) as pipe:
 
             def send(header: Mapping[str, Any], arrays: Sequence[Array] = (), /) -> None:
@@ -273,19 +289,6 @@ def _bind_to(worker: int) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != worker:
         raise ProcessLookupError("the worker ended while it forked this child")
-
-
-def _limit(memory: int) -> None:
-    import resource  # POSIX only, as forking is; loaded already by `serve_forking`
-
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a panic is expected, and must not litter the folder
-    with contextlib.suppress(OSError, ValueError):  # macOS refuses; the job then runs without a limit
-        own = 0
-        if sys.platform == "linux":
-            own = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        wanted = own + memory
-        resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 
 
 if __name__ == "__main__":

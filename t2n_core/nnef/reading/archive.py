@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import tarfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,7 +105,7 @@ def _files(path: Path) -> dict[str, bytes]:
                 if stream is not None:
                     files[member.name.removeprefix("./")] = stream.read()
             return files
-    except (OSError, tarfile.TarError, EOFError) as wrong:
+    except (OSError, tarfile.TarError, EOFError, zlib.error) as wrong:
         raise InputError(f"{path} is no archive: {wrong}") from wrong
 
 

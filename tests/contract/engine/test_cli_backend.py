@@ -8,6 +8,8 @@ import stat
 import sys
 import tarfile
 import textwrap
+import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 
 from t2n_core.engine import engine_for, resolve_engines
+from t2n_core.engine.provision import store
 from t2n_core.engine.tract.cli_backend import CliEngine
 from t2n_core.errors import EngineProvisionError, InputError
 
@@ -147,7 +150,7 @@ PANIC = """
         (ERROR, "error", "optimise", "[2026-01-01 ERROR tract] Translating node\nCaused by:\n    no such thing"),
         (PANIC, "crash", "load", "thread 'main' panicked at core/src/a.rs:1:2: index out of bounds"),
         ("os.kill(os.getpid(), 11)", "crash", "load", "died of SIGSEGV"),
-        ("os.kill(os.getpid(), 9)", "oom", "load", "killed by SIGKILL from outside"),
+        ("os.kill(os.getpid(), 9)", "crash", "load", "killed by SIGKILL from outside"),
         ("log('memory allocation of 99 bytes failed'); os.abort()", "oom", "load", "memory allocation of 99 bytes"),
         ("sys.exit(0)", "crash", "run", "it ended well but left no outputs"),
         ("open(options['--save-outputs'], 'w').close(); sys.exit(0)", "crash", "run", "left no outputs"),
@@ -181,6 +184,60 @@ def test_memory_is_bounded(make: Make, archive: Path) -> None:
     assert reply.status == "oom"
 
 
+HELD = """\
+    import subprocess
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"], start_new_session=True)
+"""
+DOUBLE = "outputs = [inputs['x'] * 2, inputs['file']]"
+
+
+def test_a_process_that_holds_stderr_is_not_waited_for(make: Make, archive: Path) -> None:
+    started = time.monotonic()
+    reply = make(f"{HELD}    {DOUBLE}").run(archive, [[X, Y]], timeout=20.0)
+    assert (reply.status, time.monotonic() - started < 15.0) == ("ok", True)
+    started = time.monotonic()
+    reply = make(f"{HELD}    time.sleep(60)").run(archive, [[X, Y]], timeout=2.0)
+    assert (reply.status, time.monotonic() - started < 15.0) == ("timeout", True)
+
+
+def test_a_flood_of_stderr_takes_no_memory(make: Make, archive: Path) -> None:
+    behaviour = "for _ in range(4000): os.write(2, bytes(100_000))\nsys.exit(1)"
+    tracemalloc.start()
+    try:
+        reply = make(behaviour).run(archive, [[X, Y]])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (reply.status, peak) == ("error", pytest.approx(0, abs=20_000_000))
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        "os.mkfifo(options['--save-outputs']); sys.exit(0)",
+        "open(options['--save-outputs'], 'wb').write(b'hello'); sys.exit(0)",
+        "np.save(open(options['--save-outputs'], 'wb'), np.zeros((2, 3))); sys.exit(0)",
+        "np.savez(open(options['--save-outputs'], 'wb'), y=np.array([len], dtype=object)); sys.exit(0)",
+    ],
+)
+def test_outputs_that_are_none(behaviour: str, make: Make, archive: Path) -> None:
+    reply = make(behaviour).run(archive, [[X, Y]], timeout=10.0)
+    assert (reply.status, reply.stage) == ("crash", "run")
+    assert "left no outputs" in reply.message
+
+
+def test_a_lower_limit_of_the_shell_stays(make: Make, archive: Path) -> None:
+    import resource
+
+    engine = make(DOUBLE)
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, hard))
+    try:
+        assert engine.run(archive, [[X, Y]]).status == "ok"
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
 def test_wrong_use(make: Make, archive: Path, tmp_path: Path) -> None:
     engine = make()
     assert engine.run(archive, [[X]]).message == "1 inputs given, the model takes 2"
@@ -202,7 +259,10 @@ def test_what_is_no_tract_is_refused(make: Make, tmp_path: Path) -> None:
             resolve_engines(f"path:{path}", cache_dir=tmp_path / "cache")
 
 
-def test_binaries_come_after_wheels_and_once(make: Make, quick_index: Any, tmp_path: Path) -> None:
+def test_binaries_come_after_wheels_and_once(
+    make: Make, quick_index: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "known_wheels", dict)  # its wheel is not the released one
     quick_index.add("0.23.9")
     binary = make().resolved.library
     engines = resolve_engines(f"path:{binary},latest,path:{binary}", cache_dir=tmp_path / "cache")

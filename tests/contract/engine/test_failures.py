@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -261,7 +262,8 @@ def test_memory_is_bounded_unless_told_otherwise(version: str, tract_engine: Eng
 def test_a_library_that_cannot_be_loaded(tmp_path: Path, write_graph: Write) -> None:
     broken = tmp_path / "tract.so"
     broken.write_bytes(b"\x7fELF" + bytes(200))
-    engine = TractEngine(ResolvedEngine("wheel", "0.21.19", broken, "0" * 64, "0.21.19"))
+    digest = hashlib.sha256(broken.read_bytes()).hexdigest()
+    engine = TractEngine(ResolvedEngine("wheel", "0.21.19", broken, digest, "0.21.19"))
     for _ in range(2):
         reply: EngineReply = engine.run(write_graph(GOOD), [[X]])
         assert (reply.status, reply.stage) == ("error", "load")

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from t2n_core.engine.khronos.engine import (
     KhronosInterpreter,
     KhronosSession,
 )
+from t2n_core.engine.processes.memory import MOST, limit_memory
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.legality import check_graph
 from t2n_core.nnef.spec import spec_for
@@ -260,6 +262,18 @@ def test_double_tells_rounding_from_a_wrong_graph(engine: KhronosEngine, write: 
     assert double.outputs[0][0].dtype == np.float64
     assert np.abs(single.outputs[0][0] - X).max() > 1e-5
     assert np.abs(double.outputs[0][0] - X).max() < 1e-11
+
+
+def test_memory_is_bounded(write: Write) -> None:
+    limit_memory(500 << 20)
+    try:
+        with closing(KhronosEngine()) as small:
+            reply = small.run(write("y = tile(x, repeats = [1000, 1000, 100]);"), [[X]])
+            assert (reply.status, reply.stage) == ("oom", "run")
+            assert "allocate" in reply.message
+            assert small.run(write("y = neg(x);"), [[X]]).status == "ok"
+    finally:
+        limit_memory(MOST)
 
 
 def test_session_that_dies_is_a_crash_and_the_next_job_is_well(engine: KhronosEngine, write: Write) -> None:

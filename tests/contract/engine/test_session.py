@@ -239,12 +239,13 @@ def test_nothing_is_left_of_a_session(
     script = (
         "import sys; from pathlib import Path; from t2n_core.engine import ResolvedEngine;"
         "from t2n_core.engine.tract.engine import TractEngine;"
-        "engine = TractEngine(ResolvedEngine('wheel', '0.23.9', Path(sys.argv[1]), '0' * 64, '0.23.9'));"
+        "engine = TractEngine(ResolvedEngine('wheel', '0.23.9', Path(sys.argv[1]), sys.argv[3], '0.23.9'));"
         "session = engine.session(Path(sys.argv[2])); opened = session.__enter__();"
         "pid = opened._worker.pid;"
         "print(pid, *Path(f'/proc/{pid}/task/{pid}/children').read_text().split(), flush=True); sys.stdin.read()"
     )
-    command = [sys.executable, "-c", script, str(resolved_engine("0.23.9").library), str(archive)]
+    resolved = resolved_engine("0.23.9")
+    command = [sys.executable, "-c", script, str(resolved.library), str(archive), resolved.sha256]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         family = [int(pid) for pid in parent.stdout.readline().split()]

@@ -122,14 +122,14 @@ def test_a_worker_killed_in_a_job_is_that_jobs_end(engine: TractEngine, good: Pa
     reply = engine.run(endless, [[X]], timeout=30.0)
     assert time.monotonic() - start < 20.0
     killer.join()
-    assert (reply.status, reply.stage) == ("oom", "load")
+    assert (reply.status, reply.stage) == ("crash", "load")
     assert "SIGKILL from outside" in reply.message
     assert_good(engine, good)
 
 
 @pytest.mark.parametrize(
     ("number", "status", "message"),
-    [(signal.SIGKILL, "oom", "SIGKILL"), (signal.SIGSEGV, "crash", "SIGSEGV"), (signal.SIGTERM, "crash", "SIGTERM")],
+    [(signal.SIGKILL, "crash", "SIGKILL"), (signal.SIGSEGV, "crash", "SIGSEGV"), (signal.SIGTERM, "crash", "SIGTERM")],
 )
 def test_a_signal_to_the_job_is_named(
     number: signal.Signals, status: str, message: str, engine: TractEngine, good: Path, endless: Path
@@ -195,10 +195,11 @@ def test_ctrl_c_in_the_terminal_does_not_reach_the_worker(engine: TractEngine, g
 
 
 PARENT = """
-    import os, sys, numpy as np
+    import hashlib, os, sys, numpy as np
     from pathlib import Path
     from t2n_core.engine import ResolvedEngine, engine_for
-    resolved = ResolvedEngine("wheel", "0.21.19", Path(sys.argv[1]), "0", "0.21.19")
+    sha256 = hashlib.sha256(Path(sys.argv[1]).read_bytes()).hexdigest()
+    resolved = ResolvedEngine("wheel", "0.21.19", Path(sys.argv[1]), sha256, "0.21.19")
     engine = engine_for(resolved)
     x = np.zeros((2, 3), "f4")
     assert engine.run(Path(sys.argv[2]), [[x]]).status == "ok"

@@ -45,6 +45,7 @@ def run_pip(arguments, error, problem):
 
 
 index.run_pip = run_pip
+store.known_wheels = dict  # the wheel is not the released one
 
 if (HERE / "disk_is_full").exists():
     def copyfileobj(source, sink, length=0):

@@ -176,6 +176,50 @@ def test_ctrl_c_keeps_what_was_done(suite, where):
     assert (suite.path / "site" / "index.html").exists()
 
 
+def test_no_cell_is_run_by_each_worker(suite):
+    write(suite, "pass", "mismatch")
+    result = suite.run("--dist=each", "--tx=2*popen", "--t2n-report=site", alone=True)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --dist each: every worker would run each cell, which has one record*"])
+
+
+INTERRUPTED = """
+import pytest_t2n.records.file as file
+
+real, places = file.RecordFile.append, iter(range(1000))
+
+def append(self, line):
+    place = next(places)
+    if place == {before}:
+        raise KeyboardInterrupt
+    found = real(self, line)
+    if place == {behind}:
+        raise KeyboardInterrupt
+    return found
+
+file.RecordFile.append = append
+"""
+
+
+@pytest.mark.parametrize(("before", "behind"), [(5, -1), (-1, 5)])
+def test_ctrl_c_while_a_record_is_written_loses_and_doubles_none(suite, before, behind):
+    conftest = suite.path / "conftest.py"
+    conftest.write_text(conftest.read_text() + INTERRUPTED.format(before=before, behind=behind))
+    suite.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.nnef_export
+        @pytest.mark.parametrize("number", range(8))
+        def test_model(number):
+            return "pass", (1,)
+        """
+    )
+    result = suite.run("--t2n-report=site", engines="0.23", alone=True)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert list(suite.statuses.values()) == ["pass"] * 4 + ["not_run"] * 4
+
+
 @pytest.mark.parametrize("where", EVERYWHERE)
 def test_a_full_disk_costs_the_file_and_not_the_results(suite, where):
     write(suite, "pass", "pass")

@@ -45,6 +45,25 @@ def test_an_engine_that_hangs_or_eats_memory_is_one_cell(suite, where):
     assert "did not answer in time" in found["hangs"]["error"]["message"]
 
 
+@pytest.mark.parametrize("given", [("--t2n-memory=200M",), ("-o", "t2n_memory=0.2 GB")])
+def test_the_memory_of_a_case_is_an_option(suite, given):
+    suite.pytester.makeconftest(GRAPHS)
+    suite.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.nnef_export
+        @pytest.mark.parametrize("graph", ["x * 2.0", "sum_reduce(tile(x, repeats=[3000, 5000]), axes=[0])"])
+        def test_graph(graph):
+            return graph, (1,)
+        """
+    )
+    suite.run("--t2n-report=site", CACHE, *given, engines="0.23.9", alone=True)
+    assert list(suite.statuses.values()) == ["pass", "oom"]
+    result = suite.run("--t2n-memory=much", engines="0.23.9")
+    result.stderr.fnmatch_lines(["ERROR: --t2n-memory: 'much' is no size of memory, as 4G or 500M"])
+
+
 CELLS = """
     import os, random, signal, threading, time
     from pathlib import Path

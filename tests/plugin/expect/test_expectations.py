@@ -7,7 +7,14 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_t2n.expect.accept import reason_of
-from pytest_t2n.expect.entries import ExpectationError, Expectations, parse_expectations, speaks_of_suite
+from pytest_t2n.expect.entries import (
+    ExpectationError,
+    Expectations,
+    glob_fits,
+    literal_glob,
+    parse_expectations,
+    speaks_of_suite,
+)
 from pytest_t2n.records.nodeids import suite_names
 
 MODELS = """
@@ -330,3 +337,30 @@ def test_what_an_entry_fits(pattern, engine, cell, fits):
     assert entry.fits(*cell) == fits
     assert speaks_of_suite(entry, suite_names(cell[0])) == (pattern == "test_a[xy]" or entry.fits_case(cell[0]))
     assert Expectations.from_list(Expectations([entry]).to_list()).entries == (entry,)
+
+
+STARS = """
+    import pytest
+
+    @pytest.mark.nnef_export
+    @pytest.mark.parametrize("model", [pytest.param("mismatch", id="*"), pytest.param("pass", id="other")])
+    def test_model(model):
+        return model, (1,)
+"""
+
+
+def test_a_case_with_a_star_is_accepted_as_itself(suite):
+    suite.pytester.makepyfile(STARS)
+    run(suite, "", "--t2n-accept", engines="0.23")
+    written = (suite.path / "known.toml").read_text()
+    assert r"test_model[\\*]" in written
+    run(suite, written, engines="0.23").assert_outcomes(passed=1, xfailed=1)
+    suite.pytester.makepyfile(STARS.replace('"pass", id="other"', '"mismatch", id="other"'))
+    run(suite, written, engines="0.23").assert_outcomes(failed=1, xfailed=1)
+
+
+@pytest.mark.parametrize("name", ["*", "a?b", "\\", "\\*", "[*]", "a\\xe9", "??", "\n*"])
+def test_a_literal_pattern_fits_one_text(name):
+    assert glob_fits(literal_glob(name), name)
+    for other in ("x", "axb", f"{name}x", "\\\\", "[x]"):
+        assert not glob_fits(literal_glob(name), other)

@@ -11,13 +11,14 @@ import time
 import pytest
 
 from pytest_t2n.cli import main
-from pytest_t2n.cli.run import plan_checks
+from pytest_t2n.cli.judging.plan import plan_checks
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.completeness import completeness_of
 from pytest_t2n.records.file import MATRIX_FILE, read_records
 from pytest_t2n.records.platform import this_platform
 from pytest_t2n.records.schema import cells_of, graphs_of
-from pytest_t2n.run.bundles import MANIFEST, read_manifest
+from pytest_t2n.run.bundle_reader import read_bundle
+from pytest_t2n.run.bundles import MANIFEST
 from t2n_core.engine.provision import index
 from t2n_core.engine.provision.store import default_cache_dir
 from tests.plugin.run.test_real import GRAPHS
@@ -28,7 +29,7 @@ CACHE = str(default_cache_dir())
 WITH_SAMPLES = GRAPHS.replace(
     "    def check_parity(",
     """    output_names = ("y",)
-    constant_outputs = ()
+    constant_outputs, outside, range = (), (), ""
 
     @property
     def samples(self):
@@ -120,7 +121,7 @@ def test_the_archive_of_the_version_next_to_it_is_taken(tmp_path):
 
     entries = [entry("0.20.9"), entry("0.22.10"), entry("0.22.9"), entry("0.22.9", "b.py::test_b")]
     write_manifest(tmp_path, entries, this_platform())
-    checks = read_manifest(tmp_path).checks
+    checks = read_bundle(tmp_path).checks
 
     def chosen(version):
         return [plan[0].version for plan in plan_checks(checks, SelectedEngine("tract", version, version), "*test_a")]

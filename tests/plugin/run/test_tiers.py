@@ -11,7 +11,7 @@ from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.file import read_records
 from pytest_t2n.records.platform import this_platform
 from pytest_t2n.records.schema import RunLine, cells_of
-from pytest_t2n.run.bundles import read_manifest
+from pytest_t2n.run.bundle_reader import read_bundle
 from t2n_core.engine.processor import this_processor
 from t2n_core.engine.provision.store import default_cache_dir
 from tests.plugin.run.test_bundles import t2n
@@ -73,7 +73,7 @@ def test_a_level_is_a_fact_about_kernels(convolution):
     assert badge["message"] == "0/1 pass", "a release is as good as its worst tier"
 
     bundle = convolution.path / "bundle"
-    assert len(read_manifest(bundle).checks) == 4
+    assert len(read_bundle(bundle).checks) == 4
     cache = CACHE.partition("=")[2]
     select = ("--tract", "0.23.9", "--cpu", "native,no-fma", "--cache-dir", cache, "--report", "again")
     assert t2n("matrix", "run", "--bundle", "bundle", *select, cwd=convolution.path).returncode == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +107,22 @@ def test_fingerprints_tell_causes_apart():
         fingerprint("run", "EngineRunError", "bad rank"),
     }
     assert len(found) == 4
+
+
+def test_fingerprints_of_long_messages_take_no_time():
+    started = time.process_time()
+    for words in ("A", "A/", "1,", "N, ", "a.b+", "/", " "):
+        fingerprint("run", "E", words * 200_000)
+    assert time.process_time() - started < 5.0
+
+
+def test_messages_have_a_length():
+    info = ErrorInfo.of("run", "E", "A" * 10_000_000, details="b" * 10_000_000)
+    assert len(info.message) < 110_000
+    assert info.message.endswith("A … (9900000 more characters)")
+    assert len(info.details) < 110_000
+    outcome = Outcome.from_error(ValueError("x" * 10_000_000))
+    assert len(outcome.describe()) < 500_000
 
 
 class Colour(enum.Enum):

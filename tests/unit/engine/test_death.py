@@ -46,7 +46,7 @@ assertion `left == right` failed: shapes
         (-6, f"{RUST}\n", False, "oom", RUST),
         (-6, f"{BLOB}{NO_ROOM}\n", False, "oom", NO_ROOM),
         (-6, f"{BLOB}{NULL}\n", False, "oom", NULL),
-        (-9, "", False, "oom", "killed by SIGKILL from outside, which is what the system does when memory runs out"),
+        (-9, "", False, "crash", "killed by SIGKILL from outside"),
         (-9, "", True, "timeout", "killed, since it did not answer in time"),
         (-9, "some warning\n", True, "timeout", "killed, since it did not answer in time"),
         (-9, NEW, True, "crash", NEW_TOLD),
@@ -63,6 +63,13 @@ def test_every_death_has_a_status_and_a_reason(
 ) -> None:
     death = explain_death(exit_code, stderr, killed_by_us=killed)
     assert (death.status, death.message) == (status, message)
+
+
+def test_a_kill_is_for_want_of_memory_where_the_system_says_so() -> None:
+    death = explain_death(-9, "", killed_by_us=False, killed_for_memory=True)
+    assert (death.status, death.message) == ("oom", "killed by the system, which ran out of memory")
+    assert explain_death(-9, "", killed_by_us=True, killed_for_memory=True).status == "timeout"
+    assert explain_death(-11, "", killed_by_us=False, killed_for_memory=True).status == "crash"
 
 
 def test_an_endless_panic_message_is_cut() -> None:

@@ -17,3 +17,4 @@ def cache(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def fresh_session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "_verified", set())
+    monkeypatch.setattr(store, "known_wheels", dict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from packaging.version import Version
 from t2n_core.engine import resolve_engines
 from t2n_core.engine.provision import store as store_module
 from t2n_core.engine.provision.index import WheelRecord, forget_answers
+from t2n_core.engine.provision.known import KnownWheel, known_wheels
 from t2n_core.engine.provision.store import EngineStore, platform_tag
 from t2n_core.errors import EngineProvisionError
 
@@ -58,6 +60,37 @@ def empty_folder(library: Path) -> None:
     library.parents[1].mkdir()
 
 
+def name_what_is_outside(library: Path) -> None:
+    manifest = library.parents[1] / "manifest.json"
+    content = json.loads(manifest.read_text())
+    evil = library.parents[3] / "evil.so"
+    evil.write_bytes(library.read_bytes())
+    name = f"../../{evil.name}"
+    manifest.write_text(json.dumps(content).replace(content["library"], name))
+
+
+def deepen_manifest(library: Path) -> None:
+    (library.parents[1] / "manifest.json").write_bytes(b"[" * 200_000)
+
+
+def garble_manifest(library: Path) -> None:
+    (library.parents[1] / "manifest.json").write_bytes(b'{"version": "\xff\xfe"}')
+
+
+def pipe_manifest(library: Path) -> None:
+    (library.parents[1] / "manifest.json").unlink()
+    os.mkfifo(library.parents[1] / "manifest.json")
+
+
+def link_elsewhere(library: Path) -> None:
+    library.rename(library.parents[3] / "other.so")
+    library.symlink_to(library.parents[3] / "other.so")
+
+
+def open_to_all(library: Path) -> None:
+    library.parents[1].chmod(0o777)
+
+
 def lose_helper(library: Path) -> None:
     (library.parents[1] / "tract.libs" / "libhelper.so").unlink()
 
@@ -72,6 +105,12 @@ def lose_helper(library: Path) -> None:
         (lose_manifest, "it has no manifest.json"),
         (halve_manifest, "its manifest.json cannot be read"),
         (empty_folder, "it has no manifest.json"),
+        (name_what_is_outside, "is no name of a file inside of the folder"),
+        (deepen_manifest, "nested too deeply"),
+        (garble_manifest, "its manifest.json cannot be read"),
+        (pipe_manifest, "manifest.json is no file"),
+        (link_elsewhere, "is a link that leads out of the folder"),
+        (open_to_all, "everybody may write into"),
     ],
 )
 def test_a_damaged_engine_is_told_offline_and_mended_online(
@@ -222,3 +261,45 @@ def test_members_of_a_wheel_that_point_elsewhere_stay_there(quick_index: LocalIn
     (engine,) = resolve_engines("0.21", cache_dir=cache)
     assert not [name for name in files_below(cache) if "escaped" in name or "absolute" in name]
     assert engine.library.exists()
+
+
+def test_what_is_known_of_a_release_is_checked(
+    quick_index: LocalIndex, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = quick_index.add("0.21.3", b"0123456789" * 1000)
+    digests = [hashlib.sha256(content).hexdigest() for content in (wheel.read_bytes(), b"0123456789" * 1000)]
+    known = {"0.21.3": {wheel.name: KnownWheel(*digests), "tract-0.21.3-other.whl": KnownWheel("0" * 64)}}
+    monkeypatch.setattr(store_module, "known_wheels", lambda: known)
+    (engine,) = resolve_engines("0.21.3", cache_dir=cache)
+    engine.library.parents[1].chmod(0o777)
+    new_session()
+    resolve_engines("0.21.3", cache_dir=cache, offline=True)  # its digest is known, whoever may write there
+    manifest = engine.library.parents[1] / "manifest.json"
+    whole = manifest.read_text()
+    for replaced, told in ((digests[0], "is none of the released wheels"), (wheel.name, "is none of the released")):
+        manifest.write_text(whole.replace(replaced, "1" * 64))
+        new_session()
+        with pytest.raises(EngineProvisionError, match=told):
+            resolve_engines("0.21.3", cache_dir=cache, offline=True)
+    flip(engine.library)
+    changed = hashlib.sha256(engine.library.read_bytes()).hexdigest()
+    manifest.write_text(whole.replace(digests[1], changed))
+    new_session()
+    with pytest.raises(EngineProvisionError, match="is not the library of the released wheel"):
+        resolve_engines("0.21.3", cache_dir=cache, offline=True)
+    known["0.21.3"] = {wheel.name: KnownWheel("1" * 64)}
+    shutil.rmtree(cache)
+    new_session()
+    with pytest.raises(EngineProvisionError, match="none of its released wheels"):
+        resolve_engines("0.21.3", cache_dir=cache)
+    assert not list(cache.rglob("*.so")), "nothing is kept"
+
+
+def test_releases_of_the_package_are_known() -> None:
+    wheels = known_wheels()
+    assert len(wheels) >= 54
+    assert all(len(known.sha256) == 64 for found in wheels.values() for known in found.values())
+    for version in ("0.19.15", "0.21.19", "0.23.9"):
+        names = " ".join(wheels[version])
+        assert all(word in names for word in ("macosx", "win_amd64", "manylinux"))
+        assert sum(bool(known.library) for known in wheels[version].values()) == 1

@@ -1,0 +1,245 @@
+"""The workers of a Dask cluster, which judge units on other machines."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from pytest_t2n.cli.judging.remote import (
+    HostReport,
+    RemoteUnit,
+    WantedEngines,
+    code_digest,
+    judge_remote,
+    report_host,
+)
+from pytest_t2n.cli.judging.unit import Unit
+from pytest_t2n.records.cell import SelectedEngine
+from pytest_t2n.records.schema import PlatformLine
+from t2n_core.engine.processes.memory import MOST
+from t2n_core.errors import InputError, T2NError
+from t2n_core.foreign import ForeignFileError, inside, read_file, refuse_strange_files
+
+_MOST_INSIDE = 16 << 20
+"""Bytes of files that travel inside of a unit: they pass the scheduler, which keeps them in memory."""
+_SECONDS = 60
+"""Seconds to wait for the first worker."""
+_TLS_FILES = {"tls_ca_file": "ca.pem", "tls_client_cert": "cert.pem", "tls_client_key": "key.pem"}
+
+
+def add_cluster_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a run on other machines."""
+    parser.add_argument("--dask", metavar="ADDRESS", help="judge on a Dask cluster, as tls://host:8786")
+    parser.add_argument("--dask-tls", type=Path, metavar="DIR", help="folder with ca.pem, cert.pem and key.pem")
+    parser.add_argument("--dask-insecure", action="store_true", help="allow tcp:// to another machine: see the docs")
+    parser.add_argument("--dask-resources", type=_resources, default={}, metavar="NAME=N", help="only on such workers")
+    parser.add_argument("--source", default="", metavar="URL", help="where workers find large files of the bundle")
+
+
+class DaskWorkers:
+    """The workers of a cluster that are of one platform and have the engines."""
+
+    def __init__(self, client: Any, wanted: WantedEngines, options: argparse.Namespace, say: Callable[[str], None]):
+        """Ask all workers what they have. Raises T2NError if none can judge."""
+        from distributed.scheduler import KilledWorker
+
+        self.hopeless: tuple[type[BaseException], ...] = (KilledWorker,)
+        """Errors of a unit that the cluster has tried on several workers already."""
+        self._client, self._wanted, self._bundle, self._source = client, wanted, options.bundle, options.source
+        workers = _workers_with(client, options.dask_resources)
+        reports = _reports(client, wanted, list(workers))
+        chosen = _largest_group(reports, say)
+        report = reports[chosen[0]]
+        self.platform: PlatformLine = report.platform
+        self.engines = [SelectedEngine.from_dict(fields) for fields in report.engines]
+        self.width = sum(workers[address] for address in chosen)
+        on_host = Counter(_host_of(address) for address in chosen)
+        sizes = [memory // on_host[_host_of(one)] for one in chosen if (memory := reports[one].memory) is not None]
+        self.memory = min([MOST, *sizes])
+        """Bytes of an engine's job, so that each host can give them to all of its workers."""
+        limits: dict[str, Any] = {"resources": options.dask_resources} if options.dask_resources else {}
+        if len(chosen) < len(workers):
+            others = {_host_of(address) for address in workers if address not in chosen}
+            # hosts where that is possible: a worker that is started again has another port
+            limits["workers"] = chosen if others & set(on_host) else sorted(on_host)
+        self._executor = client.get_executor(pure=False, **limits)
+        say(f"{len(on_host)} hosts, {self.width} workers")
+
+    def executor(self) -> Executor:
+        """Return what runs calls. Raises T2NError if the scheduler is gone."""
+        self.check()
+        executor: Executor = self._executor
+        return executor
+
+    def check(self) -> None:
+        """Raise T2NError if the scheduler is gone."""
+        if self._client.status != "running":
+            raise T2NError(
+                "the scheduler of the cluster is gone", hint="the same command with --resume judges what is left"
+            )
+
+    def submit(self, executor: Executor, unit: Unit) -> Future[bytes]:
+        """Send a unit to a worker. Raises T2NError if its files are too large to travel."""
+        names = {name for cell in unit.cells for check in cell.checks for name in (check.archive, check.samples)}
+        files = {} if self._source else _contents(self._bundle, unit.case, names)
+        data = msgspec.msgpack.encode(RemoteUnit(unit, self._wanted, files, self._source))
+        return executor.submit(judge_remote, data)
+
+
+@contextmanager
+def dask_workers(options: argparse.Namespace, say: Callable[[str], None]) -> Iterator[DaskWorkers]:
+    """Yield the workers of the cluster that the options name.
+
+    Raises T2NError if there is no cluster, or none of its workers can judge.
+    """
+    try:
+        from distributed import Client, Security
+    except ImportError as exc:
+        raise T2NError(f"--dask needs {exc.name}: pip install 'pytest-t2n[dask]'") from None
+    _refuse_open_network(options)
+    for spec in options.tract:
+        if "path:" in spec:
+            raise InputError("--dask: a binary of this machine is no engine of others", hint="name versions of tract")
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    security = None
+    if options.dask_tls is not None:
+        files = {name: str(options.dask_tls / file) for name, file in _TLS_FILES.items()}
+        security = Security(require_encryption=True, **files)
+    try:
+        client = Client(options.dask, security=security, timeout=_SECONDS, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as exc:
+        raise T2NError(f"--dask={options.dask}: {exc}") from None
+    try:
+        try:
+            client.wait_for_workers(1, timeout=_SECONDS)
+        except TimeoutError:
+            raise T2NError(f"--dask={options.dask}: no worker came within {_SECONDS} seconds") from None
+        wanted = WantedEngines(tuple(options.tract), options.cpu, options.runtime, options.khronos, options.offline)
+        yield DaskWorkers(client, wanted, options, say)
+    finally:
+        client.close(timeout=1)
+
+
+def _refuse_open_network(options: argparse.Namespace) -> None:
+    """Raise InputError for a connection over which anybody can run code on the workers."""
+    address = urlsplit(options.dask)
+    if address.scheme == "tls" or options.dask_insecure or _is_own(address.hostname or ""):
+        return
+    raise InputError(
+        f"--dask={options.dask}: whoever reaches the port of such a cluster runs any code on its workers",
+        hint="use tls:// with --dask-tls, or say --dask-insecure in a network where all are trusted",
+    )
+
+
+def _is_own(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _workers_with(client: Any, resources: Mapping[str, float]) -> dict[str, int]:
+    """Return the number of threads of each worker that has these resources. Raises T2NError if there is none."""
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    found = {
+        address: int(worker["nthreads"])
+        for address, worker in workers.items()
+        if all(worker.get("resources", {}).get(name, 0) >= count for name, count in resources.items())
+    }
+    if not found:
+        raise T2NError(f"no worker of the cluster has {', '.join(f'{name}={n:g}' for name, n in resources.items())}")
+    return found
+
+
+def _reports(client: Any, wanted: WantedEngines, workers: list[str]) -> dict[str, HostReport]:
+    """Return the report of each worker, also of one that cannot even answer."""
+    data = msgspec.msgpack.encode(wanted)
+    answers = client.run(report_host, data, workers=workers, on_error="return")
+    return {address: _report_of(address, answer) for address, answer in answers.items()}
+
+
+def _report_of(address: str, answer: Any) -> HostReport:
+    if not isinstance(answer, bytes):
+        return HostReport(_host_of(address), "", PlatformLine(""), problem=f"{type(answer).__name__}: {answer}")
+    report = msgspec.msgpack.decode(answer, type=HostReport)
+    if not report.problem and report.code != code_digest():
+        problem = "it runs another version of pytest-t2n, or was started before that was changed"
+        return msgspec.structs.replace(report, problem=problem)
+    return report
+
+
+def _largest_group(reports: Mapping[str, HostReport], say: Callable[[str], None]) -> list[str]:
+    """Return the workers of the platform that most of them have, with equal engines; say why others are left out.
+
+    Raises T2NError if no worker can judge.
+    """
+    groups: dict[tuple[str, str], list[str]] = {}
+    for address, report in reports.items():
+        if report.problem:
+            say(f"{address} is left out: {report.problem}")
+        else:
+            engines = str(sorted((one["label"], (one["resolved"] or {}).get("sha256")) for one in report.engines))
+            groups.setdefault((report.platform.key, engines), []).append(address)
+    if not groups:
+        raise T2NError("no worker of the cluster can judge", hint="each says why above")
+    first, *others = sorted(groups.values(), key=len, reverse=True)
+    for address in (one for group in others for one in group):
+        say(f"{address} is left out: it is of another platform; give such hosts a resource, and a run of their own")
+    return first
+
+
+def _contents(bundle: Path, case: str, names: set[str]) -> dict[str, bytes]:
+    """Return the contents of files of the bundle. A file that cannot be read is left for the worker to name.
+
+    Raises T2NError if they are too large.
+    """
+    found: dict[str, bytes] = {}
+    for name in sorted(names):
+        try:
+            for file, path in _files(bundle, name):
+                if path.stat().st_size > _MOST_INSIDE - sum(map(len, found.values())):
+                    raise T2NError(
+                        f"the files of {case} have more than {_MOST_INSIDE >> 20} MB, too much for the scheduler",
+                        hint="put the bundle where all hosts can read it, and name that with --source URL",
+                    )
+                found[file] = read_file(path, _MOST_INSIDE)
+        except (OSError, ForeignFileError):
+            continue
+    return found
+
+
+def _files(bundle: Path, name: str) -> Iterator[tuple[str, Path]]:
+    """Yield a file of the bundle, or those of a folder, by their names in the bundle."""
+    path = inside(bundle, name)
+    if not path.is_dir():
+        yield name, path
+        return
+    refuse_strange_files(path)
+    for file in sorted(path.rglob("*")):
+        if file.is_file():
+            yield file.relative_to(bundle).as_posix(), file
+
+
+def _host_of(address: str) -> str:
+    return urlsplit(address).hostname or address
+
+
+def _resources(text: str) -> dict[str, float]:
+    try:
+        pairs = (one.split("=", 1) for one in text.split(","))
+        return {name.strip(): float(count) for name, count in pairs}
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=NUMBER, as arm=1") from None
+
+
+__all__ = ["DaskWorkers", "add_cluster_options", "dask_workers"]

@@ -1,0 +1,116 @@
+"""The plan of a run: which checks of a bundle judge which cell, and the part of it that is judged here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+import msgspec
+from packaging.version import InvalidVersion, Version
+
+from pytest_t2n.config.shard import Shard, cut_cases
+from pytest_t2n.expect.entries import glob_fits
+from pytest_t2n.records.cell import Cell, SelectedEngine
+from pytest_t2n.records.completeness import plan_for
+from pytest_t2n.records.nodeids import names_of
+from pytest_t2n.records.schema import PlanLine
+from pytest_t2n.run.bundles import CheckEntry
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCell:
+    """A cell with the checks that judge it."""
+
+    cell: Cell
+    checks: Sequence[CheckEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The cells of a run by case, those of each case on all engines one behind the other."""
+
+    cases: Mapping[str, Sequence[PlannedCell]]
+    line: PlanLine
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Return all cells in order."""
+        return [planned.cell for cells in self.cases.values() for planned in cells]
+
+
+def plan_run(
+    checks: Iterable[CheckEntry],
+    engines: Sequence[SelectedEngine],
+    case: str | None = None,
+    shard: Shard | None = None,
+    durations: Mapping[str, float] | None = None,
+) -> Plan:
+    """Return the cells of a bundle on these engines, of the cases that fit `case`, or the part of a shard.
+
+    `durations` are seconds by case, by which shards are cut.
+    """
+    checks = list(checks)
+    chosen = [(engine, plan_checks(checks, engine, case)) for engine in engines]
+    cases: dict[str, list[PlannedCell]] = {check.case: [] for check in checks}
+    for engine, groups in chosen:
+        for group in groups:
+            cases[group[0].case].append(PlannedCell(_cell_of(group[0], engine), group))
+    cases = {name: cells for name, cells in cases.items() if cells}
+    whole = [planned for cells in cases.values() for planned in cells]
+    line = msgspec.structs.replace(plan_for(one.cell for one in whole), sha256=_digest(whole))
+    if shard is None:
+        return Plan(cases, line)
+    sizes = Counter({name: len(cells) for name, cells in cases.items()})
+    cut = cut_cases(sizes, durations or {}, shard.count)
+    own = {name: cells for name, cells in cases.items() if cut.shards[name] == shard.index}
+    part = plan_for(one.cell for cells in own.values() for one in cells)
+    nodeids = [one.cell.nodeid for one in whole]
+    return Plan(
+        own, msgspec.structs.replace(part, sha256=line.sha256, shard=str(shard), nodeids=nodeids, cut=cut.digest)
+    )
+
+
+def plan_checks(
+    checks: Iterable[CheckEntry], engine: SelectedEngine, case: str | None = None
+) -> list[list[CheckEntry]]:
+    """Return the checks for one engine by case: of the archive exported for it, or for the version next to it.
+
+    An archive of an older version is the better choice, since releases add operators and drop none. The kernel tiers of
+    a version have the same archives, and any of them will do.
+    """
+    by_case: dict[str, dict[str, dict[str, list[CheckEntry]]]] = {}
+    for check in checks:
+        if check.target == engine.target and (not case or any(glob_fits(case, name) for name in names_of(check.case))):
+            of_version = by_case.setdefault(check.case, {}).setdefault(check.version, {})
+            of_version.setdefault(check.label, []).append(check)
+    chosen = [versions[_nearest(list(versions), engine.version)] for versions in by_case.values()]
+    return [labels.get(engine.label) or next(iter(labels.values())) for labels in chosen]
+
+
+def _nearest(versions: Sequence[str], wanted: str) -> str:
+    if wanted in versions:
+        return wanted
+    try:
+        known, goal = sorted(versions, key=Version), Version(wanted)
+    except InvalidVersion:
+        return versions[-1]
+    older = [version for version in known if Version(version) <= goal]
+    return older[-1] if older else known[0]
+
+
+def _cell_of(check: CheckEntry, engine: SelectedEngine) -> Cell:
+    """Return the cell of a check on an engine, which may be another one than its archive was exported for."""
+    return Cell(engine.id.join(check.nodeid.rsplit(check.engine_id, 1)), check.case, engine)
+
+
+def _digest(cells: Iterable[PlannedCell]) -> str:
+    """Return a digest that is equal for runs which judge the same cells by the same checks."""
+    digest = sha256()
+    for line in sorted(f"{one.cell.nodeid}\0".encode() + msgspec.json.encode(one.checks) for one in cells):
+        digest.update(line + b"\n")
+    return digest.hexdigest()
+
+
+__all__ = ["Plan", "PlannedCell", "plan_checks", "plan_run"]

@@ -1,0 +1,81 @@
+"""Processes of this machine that judge units."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
+
+from pytest_t2n.cli.judging.unit import Unit, judge, packed
+
+_LOADED = ("pytest_t2n.cli.judging.unit", "t2n_core.check.parity", "t2n_core.engine", "t2n_core.npz")
+"""Modules that processes have loaded before their first unit."""
+
+
+class LocalWorkers:
+    """Processes of this machine; each ends at once when this object is closed, or this process dies."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.hopeless: tuple[type[BaseException], ...] = ()
+        """Errors of a unit that need no other try."""
+        # no fork: this process has threads
+        self._context = multiprocessing.get_context("spawn" if sys.platform == "win32" else "forkserver")
+        if sys.platform != "win32":
+            self._context.set_forkserver_preload(list(_LOADED))
+        self._leashes: list[Connection] = []
+        self._pool: ProcessPoolExecutor | None = None
+
+    def executor(self) -> Executor:
+        """Return new processes, in place of those that there are."""
+        self.close()
+        theirs, ours = self._context.Pipe(duplex=False)
+        self._leashes = [theirs, ours]
+        self._pool = ProcessPoolExecutor(self.width, self._context, _begin, (theirs,))
+        return self._pool
+
+    def check(self) -> None:
+        """Do nothing: a process can always be started."""
+
+    def submit(self, executor: Executor, unit: Unit) -> Future[bytes]:
+        """Give a unit to a process. Raises BrokenExecutor."""
+        return executor.submit(judge, packed(unit))
+
+    def close(self) -> None:
+        """End all processes, also those that judge."""
+        for leash in self._leashes:
+            leash.close()
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+        self._leashes, self._pool = [], None
+
+
+def _begin(leash: Connection) -> None:
+    """Prepare a process: it ends when nobody holds the other end of `leash` any more. Ctrl-C is for its parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        with suppress(EOFError, OSError):
+            leash.recv_bytes()
+        os._exit(1)  # engines of this process end with their pipes
+
+    threading.Thread(target=watch, daemon=True, name="t2n leash").start()
+
+
+@contextmanager
+def local_workers(width: int) -> Iterator[LocalWorkers]:
+    """Yield processes of this machine, and end them behind the block."""
+    workers = LocalWorkers(width)
+    try:
+        yield workers
+    finally:
+        workers.close()
+
+
+__all__ = ["LocalWorkers", "local_workers"]

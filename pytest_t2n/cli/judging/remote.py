@@ -1,0 +1,164 @@
+"""The work on another machine: what its host has, and units whose files travel with them or come from a store.
+
+Long-lived workers keep the modules that they have loaded, so each says which code it runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import socket
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pytest_t2n.cli.judging.unit import Unit, judge, packed
+from pytest_t2n.config.engines import select_engines
+from pytest_t2n.config.settings import Settings
+from pytest_t2n.records.cell import SelectedEngine
+from pytest_t2n.records.platform import this_platform
+from pytest_t2n.records.schema import PlatformLine
+from t2n_core.engine.processes.memory import machine_memory
+from t2n_core.engine.provision.store import default_cache_dir
+from t2n_core.files import write_whole
+from t2n_core.scratch import scratch_folder
+from t2n_core.text import text_of
+
+_STORED = re.compile(r"[a-z]+/([0-9a-f]{64})(?:\.[a-z]+)?")
+"""Names of files that are made of their digests, as `--t2n-bundle` writes them."""
+
+
+class WantedEngines(msgspec.Struct, frozen=True):
+    """The engines of a run, as the options name them."""
+
+    tract: tuple[str, ...]
+    cpu: str = ""
+    runtime: str = ""
+    khronos: bool = False
+    offline: bool = False
+
+
+class HostReport(msgspec.Struct, frozen=True):
+    """The state of a worker."""
+
+    host: str
+    code: str
+    """Digest of the code of both packages."""
+    platform: PlatformLine
+    engines: list[dict[str, Any]] = []
+    """The engines, as `SelectedEngine.to_dict` returns them."""
+    memory: int | None = None
+    """Bytes of the machine, if it says."""
+    problem: str = ""
+    """The reason why it can judge nothing."""
+
+
+class RemoteUnit(msgspec.Struct, frozen=True):
+    """A unit with its files."""
+
+    unit: Unit
+    wanted: WantedEngines
+    files: dict[str, bytes]
+    """Contents by name in the bundle."""
+    source: str
+    """URL of the bundle for files that are not here."""
+
+
+def report_host(data: bytes) -> bytes:
+    """Return the report of this worker, in msgpack; it has the engines then."""
+    return msgspec.msgpack.encode(_report(msgspec.msgpack.decode(data, type=WantedEngines)))
+
+
+def _report(wanted: WantedEngines) -> HostReport:
+    host, here = socket.gethostname(), this_platform()
+    try:
+        engines = [engine.to_dict() for engine in _engines(wanted).values()]
+    except Exception as exc:  # a host without engines is left out, and says why
+        return HostReport(host, code_digest(), here, problem=text_of(exc))
+    return HostReport(host, code_digest(), here, engines, machine_memory())
+
+
+def judge_remote(data: bytes) -> bytes:
+    """Judge a unit with the engines of this host, and return what was found, in msgpack.
+
+    Raises RuntimeError if the host has other engines than were planned, and OSError if a file cannot be had.
+    """
+    remote = msgspec.msgpack.decode(data, type=RemoteUnit)
+    own = _engines(remote.wanted)
+    cells = [msgspec.structs.replace(cell, engine=_own_engine(cell.engine, own)) for cell in remote.unit.cells]
+    with scratch_folder() as folder:
+        for name, content in remote.files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        names = {name for cell in cells for check in cell.checks for name in (check.archive, check.samples)}
+        for name in sorted(names) if remote.source else ():
+            if found := _STORED.fullmatch(name):  # any other name is an error of its cell
+                _link(_fetched(remote.source, name, found[1]), folder / name)
+        return judge(packed(msgspec.structs.replace(remote.unit, cells=cells, bundle=str(folder))))
+
+
+@lru_cache(maxsize=4)
+def _engines(wanted: WantedEngines) -> dict[str, SelectedEngine]:
+    """Return the engines of this host by title, from its cache or the index: no library travels."""
+    settings = Settings(
+        tract=wanted.tract,
+        cpu=wanted.cpu,
+        runtime=wanted.runtime,
+        khronos=wanted.khronos,
+        offline=wanted.offline,
+    )
+    return {engine.title: engine for engine in select_engines(settings)}
+
+
+def _own_engine(planned: dict[str, Any], own: dict[str, SelectedEngine]) -> dict[str, Any]:
+    engine = SelectedEngine.from_dict(planned)
+    found = own.get(engine.title)
+    if found is None or found.platform != engine.platform or digest_of(found) != digest_of(engine):
+        raise RuntimeError(f"{engine.title} is another engine on {socket.gethostname()}")
+    return found.to_dict()
+
+
+def digest_of(engine: SelectedEngine) -> str:
+    """Return the SHA-256 of an engine's library; empty for the Khronos tools."""
+    return (engine.resolved or {}).get("sha256", "")
+
+
+def _fetched(source: str, name: str, sha256: str) -> Path:
+    """Return a file of the bundle in this host's cache, where it stays. Raises OSError if it is damaged."""
+    import fsspec
+
+    path = default_cache_dir() / "bundles" / name
+    if not path.exists():
+        with fsspec.open(f"{source.rstrip('/')}/{name}", "rb") as stream:
+            content = stream.read()
+        if hashlib.sha256(content).hexdigest() != sha256:
+            raise OSError(f"{name} at {source} does not have the SHA-256 of its name")
+        write_whole(path, content)
+    return path
+
+
+def _link(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+@cache
+def code_digest() -> str:
+    """Return a digest of the code of both packages as it was at the first call."""
+    digest = hashlib.sha256()
+    home = Path(__file__).parents[3]
+    for package in ("t2n_core", "pytest_t2n"):
+        for path in sorted((home / package).rglob("*.py")):
+            digest.update(f"{path.relative_to(home).as_posix()}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+__all__ = ["HostReport", "RemoteUnit", "WantedEngines", "code_digest", "digest_of", "judge_remote", "report_host"]

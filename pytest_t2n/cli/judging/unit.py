@@ -1,0 +1,154 @@
+"""The unit of work of a run: a case with all its engines. Units and their results travel between processes as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pytest_t2n.cli.engine_choice import runner_of
+from pytest_t2n.records.cell import Cell, SelectedEngine
+from pytest_t2n.records.file import encode
+from pytest_t2n.records.from_report import DTYPE_PROPERTY, OP_PROPERTY, with_relative_paths, with_subject
+from pytest_t2n.records.schema import CellLine
+from pytest_t2n.run.bundle_reader import archive_of, read_samples
+from pytest_t2n.run.bundles import CheckEntry
+from pytest_t2n.run.export_summary import ExportSummary, clipped_graph
+from t2n_core.engine.processes.memory import limit_memory
+
+if TYPE_CHECKING:
+    from t2n_core.check.outcome import Outcome
+
+_LONGEST = 20_000
+"""Most characters of the description of a failure that travel."""
+
+
+class UnitCell(msgspec.Struct, frozen=True):
+    """A cell with the checks that judge it."""
+
+    nodeid: str
+    engine: dict[str, Any]
+    """The engine, as `SelectedEngine.to_dict` returns it."""
+    checks: list[CheckEntry]
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """A case with its cells."""
+
+    case: str
+    cells: list[UnitCell]
+    bundle: str
+    """Folder of the bundle."""
+    timeout: float
+    """Seconds that an engine may take for one check."""
+    memory: int
+    """Bytes that it may take."""
+
+
+class JudgedCell(msgspec.Struct, frozen=True):
+    """The record of a cell."""
+
+    record: bytes
+    """The line of `matrix.jsonl`."""
+    graph: bytes
+    """The line of its graph; empty if it has none."""
+    text: str
+    """Description of a failure; empty for a pass."""
+
+
+class JudgedUnit(msgspec.Struct, frozen=True):
+    """The records of a unit, in the order of its cells."""
+
+    cells: list[JudgedCell]
+
+
+def packed(unit: Unit) -> bytes:
+    """Return a unit as it travels."""
+    return msgspec.msgpack.encode(unit)
+
+
+def judge(data: bytes) -> bytes:
+    """Judge a unit, and return what was found; both are in msgpack."""
+    unit = msgspec.msgpack.decode(data, type=Unit)
+    limit_memory(unit.memory)
+    return msgspec.msgpack.encode(JudgedUnit([_judge_cell(unit, cell) for cell in unit.cells]))
+
+
+def _judge_cell(unit: Unit, planned: UnitCell) -> JudgedCell:
+    """Return the record of a cell after all its checks; the graph and the description are of the decisive one."""
+    from pytest_t2n.records.from_outcome import outcome_record
+    from pytest_t2n.run.cell_run import decisive
+
+    bundle, checks = Path(unit.bundle), planned.checks
+    cell = Cell(planned.nodeid, unit.case, SelectedEngine.from_dict(planned.engine))
+    outcomes = [_check(bundle, cell.engine, check, unit.timeout) for check in checks]
+    outcome = decisive(outcomes)
+    assert outcome is not None
+    deciding = checks[outcomes.index(outcome)]
+    if deciding.version != cell.engine.version:
+        outcome = replace(outcome, facts={**outcome.facts, "exported_for": deciding.version})
+    graph = ExportSummary(graph=_graph_of(bundle, deciding)).graph_line
+    record = _with_subject(outcome_record(cell, outcome), deciding, checks, graph.key if graph is not None else "")
+    text = "" if record.status == "pass" else outcome.describe()[:_LONGEST]
+    return JudgedCell(
+        encode(with_relative_paths(record, bundle)).encode(),
+        encode(graph).encode() if graph is not None else b"",
+        text.replace(f"{bundle}/", ""),
+    )
+
+
+def _with_subject(record: CellLine, deciding: CheckEntry, checks: Sequence[CheckEntry], graph: str) -> CellLine:
+    """Return the record with what the export said; operators are those of all checks, as in a session."""
+    subject = deciding.subject
+    ops = dict.fromkeys(op for check in checks for op in check.subject.ops)
+    dtype = subject.dtype or next((check.subject.dtype for check in checks if check.subject.dtype), "")
+    properties = {OP_PROPERTY: subject.op, DTYPE_PROPERTY: dtype}
+    return with_subject(record, properties, ops=list(ops), dtype=dtype, graph=graph, notes=subject.notes)
+
+
+def _graph_of(bundle: Path, check: CheckEntry) -> str:
+    try:
+        return clipped_graph(archive_of(bundle, check))
+    except Exception:
+        return ""  # the outcome says what is wrong with the archive
+
+
+def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: float) -> Outcome:
+    """Return the outcome of one check; whatever is wrong with its files is one, too."""
+    from t2n_core.check.outcome import Outcome
+    from t2n_core.check.parity import check_parity
+
+    try:
+        archive = archive_of(bundle, check)
+        samples, outside = read_samples(bundle, check)
+        outcome = check_parity(
+            runner_of(engine),
+            archive,
+            samples,
+            tolerance=check.judged,
+            output_names=check.output_names,
+            timeout=timeout,
+            held=check.held,
+            outside=outside,
+            constant=check.constant_outputs,
+        )
+    except Exception as exc:
+        outcome = Outcome.from_error(exc, "load")
+    return replace(_without_metrics(outcome, check), engine=engine.title)
+
+
+def _without_metrics(outcome: Outcome, check: CheckEntry) -> Outcome:
+    """Return the outcome, a pass as a weak one where metrics were to judge, which no bundle holds."""
+    if not check.metrics or outcome.status.value != "pass":
+        return outcome
+    from t2n_core.check.outcome import ErrorInfo, Stage, Status
+
+    message = f"the metrics {', '.join(check.metrics)} are functions of the test, and no bundle holds them"
+    error = ErrorInfo.of(Stage.COMPARE, "WeakCheck", message, hint="run the test itself")
+    return replace(outcome, status=Status.WEAK, error=error)
+
+
+__all__ = ["JudgedCell", "JudgedUnit", "Unit", "UnitCell", "judge", "packed"]

@@ -1,0 +1,217 @@
+"""Bundles read back, as what somebody else wrote: a damaged file is told by its name, and costs only its own checks."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from pytest_t2n.records.nodeids import case_id
+from pytest_t2n.records.platform import with_key
+from pytest_t2n.records.schema import PlatformLine, RecordError
+from pytest_t2n.run.bundles import ENTRIES, MANIFEST, SCHEMA, CheckEntry
+from t2n_core.errors import T2NError
+from t2n_core.foreign import ForeignFileError, decode_json, inside, read_file, refuse_strange_files
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from t2n_core.check.samples import Sample
+
+_MOST_MANIFEST = 1 << 30
+_DIGEST = re.compile(r"([0-9a-f]{64})(\.\w+)?")
+_Kind = TypeVar("_Kind")
+
+
+class BundleError(T2NError):
+    """A file of a bundle that is damaged, or that is not of the bundle."""
+
+    stage = "load"
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """The checks of a bundle that can be read."""
+
+    checks: Sequence[CheckEntry]
+    exporter: PlatformLine
+    """The platform of the export; of an older bundle only its packages are known."""
+    problems: Sequence[str] = ()
+    """The checks that cannot be read, by file and place, and why."""
+    unfinished: str = ""
+    """The reason why checks are missing: its session was interrupted."""
+
+
+class _Manifest(msgspec.Struct):
+    schema: int
+    versions: dict[str, str]
+    checks: list[msgspec.Raw]
+    platform: PlatformLine | None = None
+    unfinished: str = ""
+
+
+def read_bundles(directory: Path) -> Bundle:
+    """Return the checks of a bundle, or of all bundles in a folder, as `--t2n-bundle-failures` leaves them.
+
+    Raises RecordError.
+    """
+    inside = [] if (directory / MANIFEST).exists() else sorted(path.parent for path in directory.glob(f"*/{MANIFEST}"))
+    if not inside:
+        return read_bundle(directory)
+    bundles: dict[str, Bundle] = {}
+    problems: list[str] = []
+    for folder in inside:
+        try:
+            bundles[folder.name] = read_bundle(folder)
+        except RecordError as exc:
+            problems.append(str(exc))
+    if not bundles:
+        raise RecordError("; ".join(problems))
+    checks = [
+        msgspec.structs.replace(check, archive=f"{name}/{check.archive}", samples=f"{name}/{check.samples}")
+        for name, bundle in bundles.items()
+        for check in bundle.checks
+    ]
+    problems += [problem for bundle in bundles.values() for problem in bundle.problems]
+    first = next(iter(bundles.values()))
+    unfinished = next((one.unfinished for one in bundles.values() if one.unfinished), "")
+    return replace(first, checks=checks, problems=problems, unfinished=unfinished)
+
+
+def read_bundle(directory: Path) -> Bundle:
+    """Return the checks of a bundle; of one whose session was interrupted those that were written. Raises RecordError.
+
+    A check that cannot be read is one of its problems.
+    """
+    path = directory / MANIFEST
+    try:
+        manifest = decode_json(read_file(path, _MOST_MANIFEST), _Manifest, str(path))
+    except OSError as exc:
+        raise RecordError(f"{directory} is no bundle: {exc.strerror}") from None
+    except ForeignFileError as exc:
+        raise RecordError(str(exc)) from None
+    if manifest.schema > SCHEMA:
+        raise RecordError(f"{path}: schema {manifest.schema}, and this version reads up to {SCHEMA}")
+    problems: list[str] = []
+    checks = [
+        check
+        for number, text in enumerate(manifest.checks, 1)
+        if (check := _check_of(bytes(text), f"{path}: check {number}", problems)) is not None
+    ]
+    if manifest.unfinished:
+        checks += [check for check in _unfinished(directory / ENTRIES, problems) if check not in checks]
+    exporter = manifest.platform or with_key(PlatformLine("", versions=manifest.versions))
+    return Bundle(checks, exporter, problems, manifest.unfinished)
+
+
+def read_samples(directory: Path, entry: CheckEntry) -> tuple[list[Sample], list[Sample]]:
+    """Return the samples of a check, and those that the engine has to refuse. Raises BundleError."""
+    from t2n_core.check.samples import Sample
+    from t2n_core.npz import read_npz
+
+    path = _own_file(directory, entry.samples)
+    try:
+        digest = _digest_in(entry.samples)
+        if digest and digest != _file_digest(path):
+            raise _damaged(entry.samples)
+        arrays = read_npz(path)
+    except (OSError, ForeignFileError) as exc:
+        raise BundleError(f"{entry.samples}: {exc}") from None
+    groups: dict[str, dict[int, NDArray[Any]]] = {}
+    for name, array in arrays.items():
+        group, _, index = name.rpartition(".")
+        if index.isdecimal():
+            groups.setdefault(group, {})[int(index)] = array
+    found = [
+        Sample(_group(groups, f"{number}.input", entry), _group(groups, f"{number}.expected", entry), sizes)
+        for number, sizes in enumerate(entry.sizes)
+    ]
+    outside = [
+        Sample(_group(groups, f"{number}.outside", entry), (), sizes, "outside")
+        for number, sizes in enumerate(entry.outside)
+    ]
+    return found, outside
+
+
+def archive_of(directory: Path, entry: CheckEntry) -> Path:
+    """Return the path of the archive of a check, after a look at its digest. Raises BundleError."""
+    from t2n_core.check.parity import archive_digest
+
+    path = _own_file(directory, entry.archive)
+    try:
+        if path.is_dir():
+            refuse_strange_files(path)
+        digest = _digest_in(entry.archive)
+        if digest and digest != archive_digest(path)[0]:
+            raise _damaged(entry.archive)
+    except (OSError, ForeignFileError) as exc:
+        raise BundleError(f"{entry.archive}: {exc}") from None
+    return path
+
+
+def _check_of(text: bytes, where: str, problems: list[str]) -> CheckEntry | None:
+    """Return the check; None, with the reason among the problems, if it is none."""
+    try:
+        check = decode_json(text, CheckEntry, where)
+    except ForeignFileError as exc:
+        problems.append(str(exc))
+        return None
+    if not check.engine_id or case_id(check.nodeid, check.engine_id) != check.case:
+        problems.append(f"{where}: {check.nodeid!r} is no node id of {check.case!r} on {check.engine_id!r}")
+        return None
+    return check
+
+
+def _unfinished(folder: Path, problems: list[str]) -> Iterable[CheckEntry]:
+    for path in sorted(folder.glob("*.json")):
+        try:
+            check = _check_of(read_file(path, _MOST_MANIFEST), str(path), problems)
+        except (OSError, ForeignFileError) as exc:
+            problems.append(f"{path}: {exc}")
+            continue
+        if check is not None:
+            yield check
+
+
+def _own_file(directory: Path, name: str) -> Path:
+    """Return the path of a file or folder of the bundle. Raises BundleError."""
+    try:
+        path = inside(directory, name)
+        if not path.is_file() and not path.is_dir():
+            raise ForeignFileError(f"{name!r} is neither a file nor a folder")
+    except (OSError, ForeignFileError) as exc:
+        raise BundleError(f"the bundle has no such file: {exc}") from None
+    return path
+
+
+def _digest_in(name: str) -> str:
+    """Return the SHA-256 that a name is made of; empty if it is another name."""
+    found = _DIGEST.fullmatch(name.rpartition("/")[2])
+    return found[1] if found else ""
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _damaged(name: str) -> BundleError:
+    return BundleError(
+        f"{name} is damaged: it does not have the SHA-256 of its name",
+        hint="copy the bundle again; the engine was not asked",
+    )
+
+
+def _group(groups: dict[str, dict[int, NDArray[Any]]], name: str, entry: CheckEntry) -> tuple[NDArray[Any], ...]:
+    found = groups.get(name, {})
+    if (not found and not name.endswith("input")) or any(index not in found for index in range(len(found))):
+        raise BundleError(f"{entry.samples} has no arrays {name}.0, …")
+    return tuple(found[index] for index in range(len(found)))
+
+
+__all__ = ["Bundle", "BundleError", "archive_of", "read_bundle", "read_bundles", "read_samples"]

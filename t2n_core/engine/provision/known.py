@@ -1,0 +1,38 @@
+"""Digests of the releases that were on the index when this version of the package was made.
+
+Beside the index's own word they say that a release is the one that everybody got. `python -m tools.known_wheels`
+writes the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Final
+
+FILE: Final = "known_wheels.tsv"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownWheel:
+    """One wheel of a release."""
+
+    sha256: str
+    library: str = ""
+    """SHA-256 of its library; empty where that is not known."""
+
+
+@cache
+def known_wheels() -> Mapping[str, Mapping[str, KnownWheel]]:
+    """Return the wheels by version and file name."""
+    text = resources.files(__package__).joinpath(FILE).read_text(encoding="utf-8")
+    found: dict[str, dict[str, KnownWheel]] = {}
+    for line in text.splitlines():
+        wheel, *digests = line.split("\t")
+        found.setdefault(wheel.split("-")[1], {})[wheel] = KnownWheel(*digests)
+    return found
+
+
+__all__ = ["FILE", "KnownWheel", "known_wheels"]

@@ -1,0 +1,94 @@
+"""Files that others wrote, read with limits of place, kind, size and depth: they are data, and may be damaged."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import BinaryIO, TypeVar
+
+import msgspec
+
+from t2n_core.text import text_of
+
+_Content = TypeVar("_Content")
+_MOST_FILES = 100_000
+_SHOWN = 200
+_BYTE = re.compile(r"\(byte (\d+)\)")
+
+
+class ForeignFileError(ValueError):
+    """A file that is not taken as it is; the message names it, and says why."""
+
+
+def inside(folder: Path, name: str) -> Path:
+    """Return the path of the file or folder that `name` names in a folder; neither `..` nor a link leads out of it.
+
+    Raises ForeignFileError, also if there is none.
+    """
+    shown = repr(name[:_SHOWN])
+    parts = PurePosixPath(name).parts
+    if "\0" in name or "\\" in name or not parts or ".." in parts or PureWindowsPath(name).anchor:
+        raise ForeignFileError(f"{shown} is no name of a file inside of the folder")
+    path = folder.joinpath(*parts)
+    try:
+        real = path.resolve(strict=True)
+        is_own = real.is_relative_to(folder.resolve())
+    except (OSError, RuntimeError) as exc:  # RuntimeError: links in a circle
+        raise ForeignFileError(f"{shown} cannot be read: {getattr(exc, 'strerror', None) or exc}") from None
+    if not is_own:
+        raise ForeignFileError(f"{shown} is a link that leads out of the folder")
+    return path
+
+
+def refuse_strange_files(folder: Path) -> None:
+    """Raise ForeignFileError if a folder holds links, pipes or devices, or very many files. Raises OSError."""
+    count = 0
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            count += 1
+            path = Path(parent, name)
+            mode = path.lstat().st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                raise ForeignFileError(f"{path.relative_to(folder).as_posix()} is neither a file nor a folder")
+        if count > _MOST_FILES:
+            raise ForeignFileError(f"{folder.name} holds more than {_MOST_FILES} files")
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file for reading; a pipe, which could make the caller wait, and a device are none.
+
+    Raises ForeignFileError, OSError.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    file = os.fdopen(descriptor, "rb")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.close()
+        raise ForeignFileError(f"{path.name} is no file")
+    return file
+
+
+def read_file(path: Path, most: int) -> bytes:
+    """Return the content of a file of at most `most` bytes. Raises ForeignFileError, OSError."""
+    with open_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise ForeignFileError(f"{path.name} has {size} bytes, more than {most}")
+        return file.read(size)
+
+
+def decode_json(data: bytes, kind: type[_Content], where: str) -> _Content:
+    """Return JSON as a value of a type. Raises ForeignFileError, which begins with `where` and the line."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except RecursionError:
+        raise ForeignFileError(f"{where}: it is nested too deeply") from None
+    except (msgspec.MsgspecError, ValueError) as exc:
+        text = text_of(exc)
+        place = _BYTE.search(text)
+        line = f":{data[: int(place[1])].count(10) + 1}" if place else ""
+        raise ForeignFileError(f"{where}{line}: {text}") from None
+
+
+__all__ = ["ForeignFileError", "decode_json", "inside", "open_file", "read_file", "refuse_strange_files"]

@@ -1,0 +1,73 @@
+"""Temporary folders that do not outlive their process for long: the next one removes what a killed one left."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+_NAME = re.compile(r"t2n-[0-9a-f]{16}")
+
+
+class ScratchFolder:
+    """A temporary folder; a lock beside it, which the system frees when the process ends, says that it is in use."""
+
+    def __init__(self) -> None:
+        """Make the folder. Raises OSError."""
+        home = Path(tempfile.gettempdir())
+        _sweep(home)
+        self.path = home / f"t2n-{secrets.token_hex(8)}"
+        self._lock = FileLock(_lock_of(self.path), thread_local=False)
+        self._lock.acquire(timeout=0)
+        self.path.mkdir(mode=0o700)
+
+    def remove(self) -> None:
+        """Remove the folder with all that is in it."""
+        _remove(self.path, self._lock)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Yield a temporary folder, and remove it behind the block. Raises OSError."""
+    scratch = ScratchFolder()
+    try:
+        yield scratch.path
+    finally:
+        scratch.remove()
+
+
+@cache
+def _sweep(home: Path) -> None:
+    """Remove the folders of this user's processes that are gone."""
+    user = os.getuid() if hasattr(os, "getuid") else None
+    for path in home.glob("t2n-*"):
+        if not _NAME.fullmatch(path.name):
+            continue
+        with suppress(OSError, Timeout):
+            found = path.lstat()
+            if user in (None, found.st_uid) and path.is_dir() and not path.is_symlink():
+                lock = FileLock(_lock_of(path), thread_local=False)
+                lock.acquire(timeout=0)
+                _remove(path, lock)
+
+
+def _remove(path: Path, lock: FileLock) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):
+        _lock_of(path).unlink()
+    lock.release()
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.lock")
+
+
+__all__ = ["ScratchFolder", "scratch_folder"]

@@ -1,0 +1,149 @@
+"""Bundles written by hand: small graphs, and the command that judges them on real engines."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from t2n_core.engine.provision.store import default_cache_dir
+
+CACHE = str(default_cache_dir())
+"""Looked up now: pytester gives each test a home without engines."""
+HANGS = "relu(" * 60 + "x * 2.0" + ")" * 60
+"""tract reads nested calls in time exponential in their depth."""
+GRAPH = """version 1.0;
+
+extension tract_registry tract_core;
+
+graph net(x) -> (y)
+{
+    x = external(shape=[2, 3]);
+    y = %s;
+}
+"""
+X = np.random.default_rng(3).standard_normal((2, 2, 3)).astype("f4")
+RIGHT = "x * 2.0"
+
+
+def tar_of(files: Mapping[str, bytes]) -> bytes:
+    """Return a tar with these files."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as tar:
+        for name, data in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(data))
+    return stream.getvalue()
+
+
+def archive(graph: str = RIGHT) -> bytes:
+    """Return the archive of a graph."""
+    return tar_of({"graph.nnef": (GRAPH % graph).encode()})
+
+
+def arrays(**others: np.ndarray) -> bytes:
+    """Return two samples of a graph that doubles."""
+    stream = io.BytesIO()
+    own = {f"{n}.{kind}.0": x for n in range(2) for kind, x in (("input", X[n]), ("expected", X[n] * 2))}
+    np.savez_compressed(stream, **{**own, **others})
+    return stream.getvalue()
+
+
+class BundleFolder:
+    """A bundle, to which checks are added one by one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.checks: list[dict[str, Any]] = []
+        for name in ("archives", "samples"):
+            (folder / name).mkdir(parents=True)
+
+    def add(self, name: str, graph: str = RIGHT, version: str = "0.23.9", **others: Any) -> dict[str, Any]:
+        """Add a check of a graph; `others` are further fields of it."""
+        check = {
+            "nodeid": f"test_g.py::test_g[{name}-tract-{version}]",
+            "case": f"test_g.py::test_g[{name}]",
+            "engine_id": f"tract-{version}",
+            "target": "tract",
+            "version": version,
+            "label": version,
+            "archive": self.file("archives", ".tar", archive(graph)),
+            "samples": self.file("samples", ".npz", arrays()),
+            "sizes": [{}, {}],
+            "output_names": ["y"],
+            "tolerance": "approximate",
+            **others,
+        }
+        self.checks.append(check)
+        return check
+
+    def file(self, folder: str, suffix: str, data: bytes) -> str:
+        """Write a file under the name made of its digest, and return that."""
+        name = f"{folder}/{hashlib.sha256(data).hexdigest()}{suffix}"
+        (self.folder / name).write_bytes(data)
+        return name
+
+    def close(self) -> None:
+        """Write the manifest."""
+        content = {"schema": 1, "versions": {}, "checks": self.checks}
+        (self.folder / "manifest.json").write_text(json.dumps(content))
+
+
+def words(bundle: Path, *given: str, engines: str = "0.23.9", timeout: float = 10) -> list[str]:
+    """Return the arguments of `t2n` that judge a bundle."""
+    select = ["--tract", engines, "--offline", "--cache-dir", CACHE, "--timeout", str(timeout)]
+    return ["matrix", "run", "--bundle", str(bundle), *select, *given]
+
+
+def start(*given: str, **more: Any) -> subprocess.Popen[str]:
+    """Start `t2n` as a process that heeds Ctrl-C, also under nohup."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "errors": "replace"}
+    command = [sys.executable, "-m", "pytest_t2n.cli", *given]
+    return subprocess.Popen(command, preexec_fn=_heed_ctrl_c, **{**pipes, **more})
+
+
+def _heed_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def records(report: Path) -> list[dict[str, Any]]:
+    """Return the lines of a report."""
+    return [json.loads(line) for line in (report / "matrix.jsonl").read_text().splitlines()]
+
+
+def cells(report: Path) -> dict[str, dict[str, Any]]:
+    """Return the cells of a report by their parameter."""
+    found = [line for line in records(report) if line["type"] == "cell"]
+    named = {cell["case"].partition("[")[2][:-1] + f"@{cell['version']}": cell for cell in found}
+    assert len(named) == len(found), "two records of one cell"
+    return named
+
+
+def evidence(report: Path) -> list[dict[str, Any]]:
+    """Return graphs and cells in the order of the file, without times."""
+    kept = [line for line in records(report) if line["type"] in ("graph", "cell")]
+    return [{name: value for name, value in line.items() if name != "times"} for line in kept]
+
+
+def processes_with(word: str) -> dict[int, str]:
+    """Return the command lines of all processes whose environment has a word."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        try:
+            is_other = entry.name.isdigit() and int(entry.name) != os.getpid()
+            if is_other and word.encode() in (entry / "environ").read_bytes():
+                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+    return found

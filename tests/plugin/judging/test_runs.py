@@ -1,0 +1,149 @@
+"""Runs of a bundle: spread over processes, in parts, cut off and taken up again, always with the same records."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import time
+
+import pytest
+
+from pytest_t2n.cli import main
+from pytest_t2n.records.completeness import completeness_of
+from pytest_t2n.records.file import read_records
+from tests.plugin.judging.bundles import HANGS, BundleFolder, cells, evidence, processes_with, records, start, words
+
+BOTH = "0.21.19,0.23.9"
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    made = BundleFolder(tmp_path / "bundle")
+    for number in range(12):
+        made.add(f"n{number}", ("x * 2.0", "x * 2.01", "x + x", "nothing(x)")[number % 4], "0.21.19")
+    made.close()
+    return made.folder
+
+
+def wait_for_cells(report, count):
+    path = report / "matrix.jsonl"
+    for _ in range(4000):
+        if path.exists() and path.read_text().count('"type":"cell"') >= count:
+            return
+        time.sleep(0.01)
+    raise TimeoutError(path)
+
+
+def test_any_number_of_processes_leaves_the_same_records(bundle, tmp_path, capsys):
+    for jobs in ("1", "3"):
+        assert main(words(bundle, "--report", str(tmp_path / jobs), "-j", jobs, engines=BOTH)) == 1
+    assert evidence(tmp_path / "1") == evidence(tmp_path / "3")
+    found = cells(tmp_path / "3")
+    assert list(found)[:4] == ["n0@0.21.19", "n0@0.23.9", "n1@0.21.19", "n1@0.23.9"]
+    assert [cell["status"] for cell in found.values()][:8:2] == ["pass", "mismatch", "pass", "error"]
+    assert completeness_of(read_records(tmp_path / "3" / "matrix.jsonl")).notice == ""
+    assert "12 of 24 cells are not as expected" in capsys.readouterr().out
+
+
+def test_shards_by_durations_are_one_run(bundle, tmp_path, capsys):
+    assert main(words(bundle, "--report", str(tmp_path / "whole"), engines=BOTH)) == 1
+    for part in ("1/3", "2/3", "3/3"):
+        given = ("--shard", part, "--durations", str(tmp_path / "whole"), "--report", str(tmp_path / part[0]))
+        main(words(bundle, *given, engines=BOTH))
+    parts = [len(cells(tmp_path / part)) for part in "123"]
+    assert sum(parts) == 24
+    assert min(parts) > 0
+    assert main(["matrix", "merge", *(str(tmp_path / part) for part in "123"), "-o", str(tmp_path / "merged")]) == 0
+    assert evidence(tmp_path / "merged") == evidence(tmp_path / "whole")
+    capsys.readouterr()
+    assert main(["matrix", "merge", *(str(tmp_path / part) for part in "12"), "-o", str(tmp_path / "no")]) == 1
+    assert "shards are missing: 3/3" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGINT"])
+def test_a_run_that_is_cut_goes_on_where_it_was(tmp_path, name, capsys):
+    made = BundleFolder(tmp_path / "bundle")
+    for number in range(8):
+        made.add(f"n{number}", HANGS if number == 5 else "x * 2.0" if number % 2 else "x * 2.01")
+    made.close()
+    report, mark = tmp_path / "site", f"MARK={tmp_path}"
+    given = words(made.folder, "--report", str(report), timeout=4)
+    process = start(*given, env={**os.environ, "MARK": str(tmp_path)})
+    wait_for_cells(report, 5)
+    assert len(processes_with(mark)) >= 3, "the command, a process that judges, an engine"
+    sent = time.monotonic()
+    process.send_signal(getattr(signal, name))
+    process.communicate(timeout=60)
+    assert time.monotonic() - sent < (3 if name == "SIGINT" else 1)
+    for _ in range(300):
+        if not processes_with(mark):
+            break
+        time.sleep(0.02)
+    assert processes_with(mark) == {}
+    before = cells(report)
+    assert sum(cell["status"] != "not_run" for cell in before.values()) == 5
+    if name == "SIGINT":
+        assert (process.returncode, len(before), records(report)[-1]["stopped"]) == (130, 8, "interrupted")
+    assert main([*given, "--resume"]) == 1
+    assert "--resume: 5 cells kept" in capsys.readouterr().out
+    after = cells(report)
+    assert list(after) == [f"n{number}@0.23.9" for number in range(8)]
+    assert after["n5@0.23.9"]["status"] == "timeout"
+    kept = [name for name, cell in before.items() if cell["status"] != "not_run"]
+    assert {name: after[name] for name in kept} == {name: before[name] for name in kept}, "with their times"
+    assert [line["type"] for line in records(report) if line["type"] in ("run", "plan", "end")] == [
+        "run",
+        "plan",
+        "end",
+    ]
+    assert main(words(made.folder, "--report", str(tmp_path / "whole"), timeout=4)) == 1
+    assert evidence(report) == evidence(tmp_path / "whole")
+
+
+def test_another_bundle_is_not_taken_up(bundle, tmp_path, capsys):
+    report = str(tmp_path / "site")
+    assert main(words(bundle, "--report", report, "--resume", engines=BOTH)) == 1, "there is nothing yet"
+    other = BundleFolder(tmp_path / "other")
+    for number in range(12):
+        other.add(f"n{number}", "x * 2.0", "0.21.19")
+    other.close()
+    capsys.readouterr()
+    assert main(words(other.folder, "--report", report, "--resume", engines=BOTH)) == 1
+    assert "is of another bundle, other cases or another shard; start afresh" in capsys.readouterr().err
+    assert main(words(bundle, "--report", report, "--resume", "--shard", "1/2", engines=BOTH)) == 1
+    assert "start afresh" in capsys.readouterr().err
+    assert main(words(bundle, "--resume")) == 1
+    assert "--resume: name the directory" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it looks for processes in /proc")
+def test_a_process_that_is_killed_costs_no_cell(tmp_path):
+    made = BundleFolder(tmp_path / "bundle")
+    for number in range(40):
+        made.add(f"n{number}", HANGS if number % 10 == 5 else "x * 2.0")
+    made.close()
+    report = tmp_path / "site"
+    process = start(
+        *words(made.folder, "--report", str(report), "-j", "2", timeout=1), env={**os.environ, "MARK": str(tmp_path)}
+    )
+    killed = 0
+    while process.poll() is None and killed < 3:
+        wait_for_cells(report, 4 + 8 * killed)
+        found = processes_with(f"MARK={tmp_path}")
+        judges = [pid for pid, command in found.items() if "forkserver" in command and _is_judge(pid, found)]
+        for pid in judges[:1]:
+            os.kill(pid, signal.SIGKILL)
+            killed += 1
+    assert process.wait(60) == 1
+    assert killed == 3
+    statuses = [cell["status"] for cell in cells(report).values()]
+    assert statuses == ["timeout" if number % 10 == 5 else "pass" for number in range(40)]
+
+
+def _is_judge(pid, found):
+    """Whether a process was forked by the server of forks."""
+    with open(f"/proc/{pid}/status") as lines:
+        parent = int(re.search(r"PPid:\s+(\d+)", lines.read())[1])
+    return "forkserver" in found.get(parent, "")

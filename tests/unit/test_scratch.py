@@ -1,0 +1,66 @@
+"""Temporary folders: removed by whoever made them, and those of killed processes by the next one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from t2n_core import scratch
+from t2n_core.scratch import ScratchFolder, scratch_folder
+
+MAKE = """
+import sys, time
+from t2n_core.scratch import ScratchFolder
+folder = ScratchFolder()
+(folder.path / "model.tar").write_bytes(b"x")
+print(folder.path, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    scratch._sweep.cache_clear()
+    return tmp_path
+
+
+def test_a_folder_leaves_nothing(home: Path) -> None:
+    with scratch_folder() as folder:
+        assert folder.parent == home
+        assert folder.stat().st_mode & 0o077 == 0
+        (folder / "a").mkdir()
+    assert list(home.iterdir()) == []
+
+
+def test_what_a_killed_process_left_is_swept_and_what_is_in_use_stays(home: Path) -> None:
+    started = [
+        subprocess.Popen([sys.executable, "-c", MAKE], stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+        for _ in range(2)
+    ]
+    folders = [Path(process.stdout.readline().strip()) for process in started if process.stdout]
+    try:
+        started[0].send_signal(signal.SIGKILL)
+        started[0].wait()
+        assert all(folder.exists() for folder in folders)
+        (home / "t2n-mine").mkdir()
+        (home / "t2n-0123456789abcdef").symlink_to(home / "t2n-mine")
+        own = ScratchFolder()
+        assert [folder.exists() for folder in folders] == [False, True]
+        assert (home / "t2n-mine").exists()
+        own.remove()
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    scratch._sweep.cache_clear()
+    with scratch_folder():
+        pass
+    assert sorted(path.name for path in home.iterdir()) == ["t2n-0123456789abcdef", "t2n-mine"]

@@ -177,7 +177,11 @@ def _interrupts() -> Iterator[list[int]]:
         found.append(number)
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    before = signal.signal(signal.SIGINT, note)
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:  # as under nohup
+        yield found
+        return
+    signal.signal(signal.SIGINT, note)
     try:
         yield found
     finally:

@@ -156,6 +156,8 @@ def evidence(report: Path) -> list[str]:
     for line in (report / "matrix.jsonl").read_text().splitlines():
         record: dict[str, Any] = json.loads(line)
         if record["type"] in ("cell", "graph"):
+            if record.get("facts", {}).pop("host", None) and not record["facts"]:
+                del record["facts"]
             found.append(json.dumps({k: v for k, v in record.items() if k not in ("times", "platform", "exported")}))
     return found
 

@@ -98,6 +98,8 @@ def run_bundle(options: argparse.Namespace) -> int:
                 assert isinstance(record, CellLine)
                 assert isinstance(graph, GraphLine | None)
                 record = _expected(_exported_by(bundle.exporter.key, record), expectations)
+                if found.host:
+                    record = msgspec.structs.replace(record, facts={**record.facts, "host": found.host})
                 journal.add(record, graph)
                 if cell.text and not record.expected and len(texts) < _DESCRIBED:
                     texts[record.nodeid] = cell.text

@@ -98,6 +98,8 @@ def run_bundle(options: argparse.Namespace) -> int:
                 assert isinstance(record, CellLine)
                 assert isinstance(graph, GraphLine | None)
                 record = _expected(_exported_by(bundle.exporter.key, record), expectations)
+                if found.host:
+                    record = msgspec.structs.replace(record, facts={**record.facts, "host": found.host})
                 journal.add(record, graph)
                 if cell.text and not record.expected and len(texts) < _DESCRIBED:
                     texts[record.nodeid] = cell.text
@@ -177,7 +179,11 @@ def _interrupts() -> Iterator[list[int]]:
         found.append(number)
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    before = signal.signal(signal.SIGINT, note)
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:  # as under nohup
+        yield found
+        return
+    signal.signal(signal.SIGINT, note)
     try:
         yield found
     finally:

@@ -19,10 +19,12 @@ from pytest_t2n.cli.judging.remote import (
     HostReport,
     RemoteUnit,
     WantedEngines,
+    WrongHostError,
     code_digest,
     judge_remote,
     report_host,
 )
+from pytest_t2n.cli.judging.spread import MOST_TRIES
 from pytest_t2n.cli.judging.unit import Unit
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.schema import PlatformLine
@@ -32,6 +34,8 @@ from t2n_core.foreign import ForeignFileError, inside, read_file, refuse_strange
 
 _MOST_INSIDE = 16 << 20
 """Bytes of files that travel inside of a unit: they pass the scheduler, which keeps them in memory."""
+_MOST_HOSTS = 20
+"""Times that a unit may come to a host that cannot judge it: one that joined the cluster later, and was not asked."""
 _SECONDS = 60
 """Seconds to wait for the first worker."""
 _TLS_FILES = {"tls_ca_file": "ca.pem", "tls_client_cert": "cert.pem", "tls_client_key": "key.pem"}
@@ -51,10 +55,6 @@ class DaskWorkers:
 
     def __init__(self, client: Any, wanted: WantedEngines, options: argparse.Namespace, say: Callable[[str], None]):
         """Ask all workers what they have. Raises T2NError if none can judge."""
-        from distributed.scheduler import KilledWorker
-
-        self.hopeless: tuple[type[BaseException], ...] = (KilledWorker,)
-        """Errors of a unit that the cluster has tried on several workers already."""
         self._client, self._wanted, self._bundle, self._source = client, wanted, options.bundle, options.source
         workers = _workers_with(client, options.dask_resources)
         reports = _reports(client, wanted, list(workers))
@@ -80,6 +80,14 @@ class DaskWorkers:
         self.check()
         executor: Executor = self._executor
         return executor
+
+    def most_tries(self, error: Exception) -> int:
+        """Return how often a unit may be tried that ended so."""
+        from distributed.scheduler import KilledWorker
+
+        if isinstance(error, KilledWorker):  # the cluster has tried it on several workers already
+            return 1
+        return _MOST_HOSTS if isinstance(error, WrongHostError) else MOST_TRIES
 
     def check(self) -> None:
         """Raise T2NError if the scheduler is gone."""

@@ -12,6 +12,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 
+from pytest_t2n.cli.judging.spread import MOST_TRIES
 from pytest_t2n.cli.judging.unit import Unit, judge, packed
 
 _LOADED = ("pytest_t2n.cli.judging.unit", "t2n_core.check.parity", "t2n_core.engine", "t2n_core.npz")
@@ -23,8 +24,6 @@ class LocalWorkers:
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self.hopeless: tuple[type[BaseException], ...] = ()
-        """Errors of a unit that need no other try."""
         # no fork: this process has threads
         self._context = multiprocessing.get_context("spawn" if sys.platform == "win32" else "forkserver")
         if sys.platform != "win32":
@@ -39,6 +38,10 @@ class LocalWorkers:
         self._leashes = [theirs, ours]
         self._pool = ProcessPoolExecutor(self.width, self._context, _begin, (theirs,))
         return self._pool
+
+    def most_tries(self, error: Exception) -> int:
+        """Return how often a unit may be tried that ended so."""
+        return MOST_TRIES
 
     def check(self) -> None:
         """Do nothing: a process can always be started."""

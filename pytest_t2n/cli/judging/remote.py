@@ -10,13 +10,14 @@ import os
 import re
 import shutil
 import socket
+import time
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from pytest_t2n.cli.judging.unit import Unit, judge, packed
+from pytest_t2n.cli.judging.unit import JudgedUnit, Unit, judge, packed
 from pytest_t2n.config.engines import select_engines
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import SelectedEngine
@@ -30,6 +31,11 @@ from t2n_core.text import text_of
 
 _STORED = re.compile(r"[a-z]+/([0-9a-f]{64})(?:\.[a-z]+)?")
 """Names of files that are made of their digests, as `--t2n-bundle` writes them."""
+_PAUSE = 5.0
+
+
+class WrongHostError(Exception):
+    """A host that cannot judge; another one may."""
 
 
 class WantedEngines(msgspec.Struct, frozen=True):
@@ -85,11 +91,15 @@ def _report(wanted: WantedEngines) -> HostReport:
 def judge_remote(data: bytes) -> bytes:
     """Judge a unit with the engines of this host, and return what was found, in msgpack.
 
-    Raises RuntimeError if the host has other engines than were planned, and OSError if a file cannot be had.
+    Raises WrongHostError if the host has other engines than were planned, and OSError if a file cannot be had.
     """
     remote = msgspec.msgpack.decode(data, type=RemoteUnit)
-    own = _engines(remote.wanted)
-    cells = [msgspec.structs.replace(cell, engine=_own_engine(cell.engine, own)) for cell in remote.unit.cells]
+    try:
+        own = _engines(remote.wanted)
+        cells = [msgspec.structs.replace(cell, engine=_own_engine(cell.engine, own)) for cell in remote.unit.cells]
+    except Exception as exc:
+        time.sleep(_PAUSE)  # or this host, always idle, would be given all units
+        raise WrongHostError(f"{socket.gethostname()}: {text_of(exc)}") from None
     with scratch_folder() as folder:
         for name, content in remote.files.items():
             path = folder / name
@@ -99,7 +109,9 @@ def judge_remote(data: bytes) -> bytes:
         for name in sorted(names) if remote.source else ():
             if found := _STORED.fullmatch(name):  # any other name is an error of its cell
                 _link(_fetched(remote.source, name, found[1]), folder / name)
-        return judge(packed(msgspec.structs.replace(remote.unit, cells=cells, bundle=str(folder))))
+        found = judge(packed(msgspec.structs.replace(remote.unit, cells=cells, bundle=str(folder))))
+    judged = msgspec.msgpack.decode(found, type=JudgedUnit)
+    return msgspec.msgpack.encode(msgspec.structs.replace(judged, host=_host_name()))
 
 
 @lru_cache(maxsize=4)
@@ -113,6 +125,17 @@ def _engines(wanted: WantedEngines) -> dict[str, SelectedEngine]:
         offline=wanted.offline,
     )
     return {engine.title: engine for engine in select_engines(settings)}
+
+
+def _host_name() -> str:
+    """Return the name of the worker if it was given one, as `dask worker --name`, else that of the machine."""
+    from distributed import get_worker
+
+    try:
+        name = get_worker().name
+    except ValueError:
+        return socket.gethostname()
+    return name if isinstance(name, str) and "://" not in name else socket.gethostname()
 
 
 def _own_engine(planned: dict[str, Any], own: dict[str, SelectedEngine]) -> dict[str, Any]:
@@ -161,4 +184,13 @@ def code_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-__all__ = ["HostReport", "RemoteUnit", "WantedEngines", "code_digest", "digest_of", "judge_remote", "report_host"]
+__all__ = [
+    "HostReport",
+    "RemoteUnit",
+    "WantedEngines",
+    "WrongHostError",
+    "code_digest",
+    "digest_of",
+    "judge_remote",
+    "report_host",
+]

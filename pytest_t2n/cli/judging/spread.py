@@ -15,7 +15,7 @@ from t2n_core.text import text_of
 _LOOK = 0.2
 """Seconds between two looks at whether to stop."""
 MOST_TRIES = 3
-"""Times that a unit is given to a worker."""
+"""Times that a unit is given to a worker, unless its error says more."""
 
 
 class Workers(Protocol):
@@ -26,9 +26,8 @@ class Workers(Protocol):
         """Return how many units are judged at a time."""
         ...
 
-    @property
-    def hopeless(self) -> tuple[type[BaseException], ...]:
-        """Return the errors of a unit that has been tried often enough."""
+    def most_tries(self, error: Exception) -> int:
+        """Return how often a unit may be tried that ended so."""
         ...
 
     def executor(self) -> Executor:
@@ -48,7 +47,7 @@ class Spread:
     """Gives units to workers, and takes what they find.
 
     A unit whose worker failed is given to another one. Of the units that were out when an executor broke nobody knows
-    which one broke it, so each of them is tried again alone. After MOST_TRIES the unit is given up.
+    which one broke it, so each of them is tried again alone. After some tries the unit is given up.
     """
 
     def __init__(
@@ -104,23 +103,22 @@ class Spread:
         except BrokenExecutor:
             self._broken = True
             if self._alone:
-                self._failed(unit, "the process that judged it died", self._suspects)
+                self._failed(unit, "the process that judged it died", self._suspects, MOST_TRIES)
             else:
                 self._suspects.append(unit)
-        except self._workers.hopeless as exc:
-            self._lose(unit, f"{type(exc).__name__}: {text_of(exc)}")
         except Exception as exc:
             self._workers.check()
-            self._failed(unit, f"{type(exc).__name__}: {text_of(exc)}", self._waiting)
+            why = f"{type(exc).__name__}: {text_of(exc)}"
+            self._failed(unit, why, self._waiting, self._workers.most_tries(exc))
         else:
             self._keep(unit, found)
 
-    def _failed(self, unit: Unit, why: str, queue: deque[Unit]) -> None:
+    def _failed(self, unit: Unit, why: str, queue: deque[Unit], most: int) -> None:
         self._tries[unit.case] += 1
-        if self._tries[unit.case] < MOST_TRIES:
+        if self._tries[unit.case] < most:
             queue.append(unit)
         else:
-            self._lose(unit, f"{why}, {MOST_TRIES} times")
+            self._lose(unit, f"tried {self._tries[unit.case]} times: {why}")
 
 
 __all__ = ["MOST_TRIES", "Spread", "Workers"]

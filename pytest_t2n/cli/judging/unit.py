@@ -63,6 +63,8 @@ class JudgedUnit(msgspec.Struct, frozen=True):
     """The records of a unit, in the order of its cells."""
 
     cells: list[JudgedCell]
+    host: str = ""
+    """Name of the machine that judged it; empty for this one."""
 
 
 def packed(unit: Unit) -> bytes:

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from tests.plugin.judging.bundles import (
     evidence,
     processes_with,
     records,
+    start,
     words,
 )
 from tests.plugin.judging.test_runs import wait_for_cells
@@ -53,6 +53,7 @@ class Cluster:
     def add_worker(self, *given, **environment):
         name = f"worker-{len(self.workers)}"
         limits = ["--nthreads", "1", "--no-dashboard", "--memory-limit", "0", "--local-directory", str(self.folder)]
+        limits += ["--name", name]
         self.workers.append(self._start("worker", self.address, *limits, *given, name=name, **environment))
 
     def _start(self, *given, name, **environment):
@@ -66,6 +67,13 @@ class Cluster:
             given = [sys.executable, "-m", "dask", *given]
             more = {"cwd": self.folder, "start_new_session": True, "env": {**os.environ, **own, **environment}}
             return subprocess.Popen(given, stdout=log, stderr=log, **more)
+
+    def wait(self):
+        """Wait until all workers are there."""
+        from distributed import Client
+
+        with Client(self.address, set_as_default=False) as client:
+            client.wait_for_workers(len(self.workers), timeout=60)
 
     def close(self):
         for process in (*self.workers, self.scheduler):
@@ -105,16 +113,22 @@ def on_cluster(folder, cluster, *given, **more):
 
 def without_place(report):
     lines = evidence(report)
+    for line in lines:
+        if line.get("facts", {}).pop("host", None) and not line["facts"]:
+            del line["facts"]
     return [{key: value for key, value in line.items() if key not in ("platform", "exported")} for line in lines]
 
 
 def test_a_cluster_leaves_the_records_of_a_local_run(bundle, cluster, tmp_path, capsys):
     for _ in range(2):
         cluster.add_worker()
+    cluster.wait()
     both = "0.21.19,0.23.9"
     assert main(on_cluster(bundle, cluster, "--report", str(tmp_path / "far"), engines=both)) == 1
     assert main(words(bundle, "--report", str(tmp_path / "near"), engines=both)) == 1
     assert without_place(tmp_path / "far") == without_place(tmp_path / "near")
+    hosts = {cell["facts"]["host"] for cell in cells(tmp_path / "far").values()}
+    assert hosts == {"worker-0", "worker-1"}, "each record says who judged"
     run = records(tmp_path / "far")[0]
     keys = {platform["key"] for platform in run["platforms"]}
     assert {cell["platform"] for cell in cells(tmp_path / "far").values()} <= keys
@@ -137,7 +151,7 @@ def test_files_come_from_a_store_where_one_is_named(bundle, cluster, tmp_path, c
 def test_a_host_that_cannot_judge_is_left_out(bundle, cluster, tmp_path, capsys):
     cluster.add_worker()
     cluster.add_worker(T2N_CACHE_DIR=str(tmp_path / "empty"))
-    time.sleep(6)
+    cluster.wait()
     given = ("--report", str(tmp_path / "far"), "--case", "*n1*")
     assert main(on_cluster(bundle, cluster, *given, engines="0.21.19")) == 1
     said = capsys.readouterr().err
@@ -153,6 +167,7 @@ def test_a_worker_that_is_killed_costs_no_cell(cluster, tmp_path):
     made.close()
     for _ in range(2):
         cluster.add_worker()
+    cluster.wait()
     report = tmp_path / "site"
     command = on_cluster(made.folder, cluster, "--report", str(report), timeout=1)
     process = subprocess.Popen(
@@ -201,6 +216,24 @@ def test_a_run_goes_on_with_a_new_cluster(cluster, tmp_path, capsys):
     assert {name: found[name] for name in kept} == kept
 
 
+def test_a_host_that_comes_later_and_cannot_judge_loses_nothing(cluster, tmp_path):
+    made = BundleFolder(tmp_path / "bundle")
+    for number in range(12):
+        made.add(f"n{number}", HANGS if number % 2 else "x * 2.0")
+    made.close()
+    cluster.add_worker()
+    cluster.wait()
+    report = tmp_path / "site"
+    given = on_cluster(made.folder, cluster, "--report", str(report), timeout=2)
+    process = start(*given, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=None, stderr=None)
+    wait_for_cells(report, 1)
+    cluster.add_worker(T2N_CACHE_DIR=str(tmp_path / "empty"))
+    assert process.wait(100) == 1
+    found = cells(report)
+    assert [cell["status"] for cell in found.values()] == ["timeout" if n % 2 else "pass" for n in range(12)]
+    assert {cell["facts"]["host"] for cell in found.values()} == {"worker-0"}
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [
@@ -228,7 +261,7 @@ def test_large_files_do_not_pass_the_scheduler(cluster, tmp_path, capsys):
 def test_workers_with_a_resource_judge(bundle, cluster, tmp_path, capsys):
     cluster.add_worker()
     cluster.add_worker("--resources", "arm=1")
-    time.sleep(6)
+    cluster.wait()
     given = ("--dask-resources", "arm=1", "--case", "*n1*")
     assert main(on_cluster(bundle, cluster, *given, engines="0.21.19")) == 1
     assert "1 hosts, 1 workers" in capsys.readouterr().err

@@ -1,0 +1,215 @@
+"""Judge a bundle on hosts of this machine while they are killed and cut off, and compare with a local run.
+
+    python -m conformance.cluster --hosts 4 --cases 200          # as root, on Linux
+
+Prints a line for each fault: cells that are lost, records that are double, and whether the others are the same bytes as
+those of the local run, times and platforms aside. Exits with 1 if anything is lost, double or different.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import sys
+import tarfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from conformance.cluster.hosts import CLIENT, SCHEDULER, Hosts, why_not
+from pytest_t2n.cli import main as t2n
+from pytest_t2n.records.cell import Cell, SelectedEngine
+from pytest_t2n.records.platform import this_platform
+from pytest_t2n.run.bundles import CheckInputs, write_check, write_manifest
+from t2n_core.check.judging.judgement import Judgement
+from t2n_core.check.samples import Sample
+from t2n_core.engine.provision.store import default_cache_dir
+
+_GRAPH = """version 1.0;
+
+extension tract_registry tract_core;
+
+graph net(x) -> (y)
+{
+    x = external(shape=[2, 3]);
+    y = %s;
+}
+"""
+_STATEMENTS = ("x * 2.0", "x * 2.01", "x + x", "nothing(x)", "x + relu(x) - relu(neg(x))")
+"""Right, wrong, right, refused, right."""
+Fault = Callable[[Hosts, "Run"], None]
+
+
+class Run:
+    """One run on the hosts, which can be begun again."""
+
+    def __init__(self, hosts: Hosts, bundle: Path, report: Path, engines: str) -> None:
+        self._hosts, self._report = hosts, report
+        select = ["--tract", engines, "--offline", "--cache-dir", str(default_cache_dir())]
+        far = ["--dask", hosts.address, "--dask-insecure", "--report", str(report)]
+        self._words = ["matrix", "run", "--bundle", str(bundle), *select, *far]
+
+    def start(self, *more: str) -> None:
+        """Start the client."""
+        self._process = self._hosts.client([*self._words, *more])
+
+    def after(self, cells: int) -> None:
+        """Wait until so many cells are recorded, or the run has ended."""
+        path = self._report / "matrix.jsonl"
+        while self._process.poll() is None:
+            if path.exists() and path.read_bytes().count(b'"type":"cell"') >= cells:
+                return
+            time.sleep(0.05)
+
+    def end(self, seconds: float = 600.0) -> int:
+        """Wait for the end, and return the exit status."""
+        return self._process.wait(seconds)
+
+
+def no_fault(hosts: Hosts, run: Run) -> None:
+    """Let it run."""
+
+
+def host_killed(hosts: Hosts, run: Run) -> None:
+    """Kill a host for good."""
+    run.after(20)
+    hosts.kill(1)
+
+
+def cut(seconds: float) -> Fault:
+    """Return the fault of a host that has no network for a while."""
+
+    def fault(hosts: Hosts, run: Run) -> None:
+        run.after(20)
+        hosts.cut(0)
+        time.sleep(seconds)
+        hosts.mend(0)
+
+    return fault
+
+
+def workers_killed(hosts: Hosts, run: Run) -> None:
+    """Kill the worker under each nanny, one after the other."""
+    for number in range(hosts.count):
+        run.after(20 * (number + 1))
+        hosts.kill_nanny_child(number)
+
+
+def client_killed(hosts: Hosts, run: Run) -> None:
+    """Kill the client, and go on."""
+    run.after(20)
+    hosts.kill(CLIENT)
+    run.start("--resume")
+
+
+def scheduler_killed(hosts: Hosts, run: Run) -> None:
+    """Kill the scheduler, and go on with a new cluster."""
+    run.after(20)
+    hosts.kill(SCHEDULER)
+    run.end()
+    for number in range(hosts.count):
+        hosts.kill(number)
+    hosts.start()
+    hosts.wait()
+    run.start("--resume")
+
+
+FAULTS: dict[str, Fault] = {
+    "none": no_fault,
+    "a host killed": host_killed,
+    "cut for 10 s": cut(10),
+    "cut for 60 s": cut(60),
+    "workers killed": workers_killed,
+    "the client killed": client_killed,
+    "the scheduler killed": scheduler_killed,
+}
+
+
+def write_bundle(folder: Path, cases: int) -> None:
+    """Write a bundle of small graphs."""
+    engine = SelectedEngine("tract", "0.21.19", "0.21.19")
+    drawn = np.random.default_rng(3).standard_normal((2, 2, 3)).astype(np.float32)
+    samples = [Sample((x,), (x * 2,), {}) for x in drawn]
+    entries = []
+    with TemporaryDirectory() as scratch:
+        for number in range(cases):
+            text = (_GRAPH % _STATEMENTS[number % len(_STATEMENTS)] + f"# {number}\n").encode()
+            archive = Path(scratch, f"{number}.tar")
+            with tarfile.open(archive, "w") as tar:
+                entry = tarfile.TarInfo("graph.nnef")
+                entry.size = len(text)
+                tar.addfile(entry, io.BytesIO(text))
+            cell = Cell(f"t.py::t[{number}-{engine.id}]", f"t.py::t[{number}]", engine)
+            entries.append(write_check(folder, CheckInputs(cell, archive, samples, ["y"], Judgement.parse("close"))))
+    write_manifest(folder, entries, this_platform())
+
+
+def evidence(report: Path) -> list[str]:
+    """Return the cells and graphs of a report in order, without what depends on time and place."""
+    found = []
+    for line in (report / "matrix.jsonl").read_text().splitlines():
+        record: dict[str, Any] = json.loads(line)
+        if record["type"] in ("cell", "graph"):
+            if record.get("facts", {}).pop("host", None) and not record["facts"]:
+                del record["facts"]
+            found.append(json.dumps({k: v for k, v in record.items() if k not in ("times", "platform", "exported")}))
+    return found
+
+
+def judged(near: list[str], far: list[str]) -> tuple[str, bool]:
+    """Return how a run on hosts compares with the local one, in words, and whether it is as it has to be."""
+    counts = Counter(json.loads(line).get("nodeid", line) for line in far)
+    planned = {json.loads(line).get("nodeid", line) for line in near}
+    lost, double = len(planned - set(counts)), sum(count > 1 for count in counts.values())
+    lost += sum(json.loads(line).get("status") == "not_run" for line in far)
+    same = near == far
+    for one, other in zip(near, far, strict=False):
+        if one != other:
+            print(one, other, sep="\n")
+            break
+    return f"{lost} lost, {double} double, {'the same bytes' if same else 'OTHER BYTES'}", same and not lost + double
+
+
+def main() -> int:
+    """Try each fault, and return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m conformance.cluster", description=__doc__)
+    parser.add_argument("--hosts", type=int, default=4)
+    parser.add_argument("--cases", type=int, default=200)
+    parser.add_argument("--tract", default="0.21.19,0.23.9")
+    parser.add_argument("--fault", action="append", choices=list(FAULTS))
+    options = parser.parse_args()
+    if reason := why_not():
+        print(f"skipped: {reason}")
+        return 0
+    good = True
+    with TemporaryDirectory(prefix="t2n-hosts-") as scratch:
+        folder = Path(scratch)
+        bundle = folder / "bundle"
+        write_bundle(bundle, options.cases)
+        select = ["--tract", options.tract, "--offline", "--cache-dir", str(default_cache_dir())]
+        t2n(["matrix", "run", "--bundle", str(bundle), *select, "--report", str(folder / "near")])
+        near = evidence(folder / "near")
+        with Hosts(folder, bundle, options.hosts) as hosts:
+            for place, name in enumerate(options.fault or FAULTS):
+                hosts.start()
+                hosts.wait()
+                started = time.monotonic()
+                run = Run(hosts, bundle, folder / f"far-{place}", options.tract)
+                run.start()
+                FAULTS[name](hosts, run)
+                run.end()
+                words, right = judged(near, evidence(folder / f"far-{place}"))
+                print(f"{name}: {words}, {time.monotonic() - started:.0f} s", flush=True)
+                good = good and right
+                hosts.stop()
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -104,6 +104,7 @@ CASES = [
     case("_cdist_forward", torch.ops.aten._cdist_forward, randn(3, 5), randn(4, 5), 2.0, None),
     case("groups of rows", _grouped, randn(7, 4), weight(randn(3, 4, 5))),
     case("groups of rows of varying number", _grouped, randn(7, 4), weight(randn(3, 4, 5))).dynamic({0: {0: "T"}}),
+    case("many groups of rows", _grouped, randn(17, 4), weight(randn(9, 4, 5))).dynamic({0: {0: "T"}}),
     case("linear of a repeated row", _of_repeated, randn(2, 5), weight(randn(3, 10))).dynamic({0: {0: "B"}}),
     case("matmul of a middle", _of_middle, randn(2, 24, 6)).dynamic({0: {1: "T"}}),
     case("matmul over halves", _of_halves, randn(2, 3, 9)).dynamic({0: {2: "T"}}),

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Final
+
 import torch
 from torch import Tensor
 
 from t2n_core.torch_graph.simplify.decompositions import decomposition
+
+MOST_PRODUCTS: Final = 8
+"""Groups up to which each has a product of its own.
+
+Against gathering, in tract 0.23.9: of 8 groups, 2 for each token, a token takes 0.6 (width 1024) to 1.1 (width 256)
+of the time, and a prompt of 48 tokens 0.01 to 0.03; of 32 groups, 4 for each token, 2.3 and 0.1.
+"""
 
 
 @decomposition("transformers::grouped_mm_fallback")
 def grouped_mm_fallback(input: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
     """Rows of [n, k] up to offs[0] times weight[0] of [groups, k, m], those up to offs[1] times weight[1], and so on.
 
-    Every row gets its matrix by gathering, which costs memory for one matrix per row.
+    Few groups are products of all rows with each matrix, with zeros for the rows of other groups. Of many groups every
+    row gets its matrix by gathering, which costs memory for one matrix per row.
     """
     rows = torch.arange(input.shape[0])
     group = (rows.unsqueeze(1) >= offs.unsqueeze(0)).to(torch.int64).sum(1).clamp(max=weight.shape[0] - 1)
-    return torch.bmm(input.unsqueeze(1), weight.index_select(0, group)).squeeze(1)
+    if weight.shape[0] > MOST_PRODUCTS:
+        return torch.bmm(input.unsqueeze(1), weight.index_select(0, group)).squeeze(1)
+    own = [torch.where((group == index).unsqueeze(1), input, 0.0) for index in range(weight.shape[0])]
+    return functools.reduce(torch.add, map(torch.matmul, own, weight.unbind(0)))

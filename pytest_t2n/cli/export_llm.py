@@ -36,6 +36,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=int, default=16, help="tokens to generate in the check")
     parser.add_argument("--text", type=Path, metavar="FILE", help="measure what --dtype and --compression lose on it")
     parser.add_argument("--tolerance", metavar="LEVEL", help="a level of parity; approximate if not given")
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds to load the archive, and for each step")
     parser.add_argument("--no-check", action="store_true", help="write the archives and prove nothing")
     parser.add_argument("--offline", action="store_true", help="use engines of the cache only")
     parser.set_defaults(run=run)
@@ -69,6 +70,7 @@ def run(options: argparse.Namespace) -> int:
         tokenizer=tokenizer,
         steps=options.steps,
         original=original,
+        timeout=options.timeout,
         text=None if options.text is None else tokens_of(options.text, options.folder),
     )
     for name, part in result.parts.items():

@@ -73,6 +73,7 @@ class GenerativeExport:
         steps: int = 16,
         original: nn.Module | None = None,
         text: Any = None,
+        timeout: float = 60.0,
     ) -> GenerativeResult:
         """Write the folder for one target; see `export_generative`. Raises T2NError; nothing is left there then."""
         if not isinstance(target, TractNNEF):
@@ -88,13 +89,13 @@ class GenerativeExport:
             result = self._written(target, scratch)
             if target.check_io:
                 for part in result.parts.values():
-                    part.assert_parity()
-                proof = result.assert_generation(steps=steps)
+                    part.assert_parity(timeout=timeout)
+                proof = result.assert_generation(steps=steps, timeout=timeout)
                 if kv == "engine":
                     _assert_held(proof)
                 result = replace(result, proof=proof)
                 if original is not None or result.decoder.compressed:
-                    result = replace(result, loss=result.measure_loss(original, text))
+                    result = replace(result, loss=result.measure_loss(original, text, timeout=timeout))
             write_beside(result, tokenizer, kv)
             folder.mkdir(exist_ok=True)
             for file in scratch.iterdir():
@@ -136,6 +137,7 @@ def export_generative(
     steps: int = 16,
     original: nn.Module | None = None,
     text: Any = None,
+    timeout: float = 60.0,
     **options: Any,
 ) -> GenerativeResult:
     """Write the archives of a model of transformers that generates tokens, with its cache as inputs and outputs.
@@ -156,6 +158,7 @@ def export_generative(
         original: the model in float32, for weights that are not: the check measures what they lose. Compressed weights
             are compared with the model itself without it.
         text: the tokens of a text to measure that on; without it the model in float32 draws one.
+        timeout: seconds that the engine has to load the archive, for each step, and for each check of parity.
         options: those of `GenerativeExport`, by name.
 
     Raises:
@@ -164,6 +167,7 @@ def export_generative(
     """
     export = GenerativeExport(model, example, **options)
     of_folder: dict[str, Any] = {"kv": kv, "tokenizer": tokenizer, "steps": steps, "original": original, "text": text}
+    of_folder["timeout"] = timeout
     return export.to(TractNNEF() if target is None else target, directory, **of_folder)
 
 

@@ -35,7 +35,7 @@ from t2n_core.foreign import ForeignFileError, inside, read_file, refuse_strange
 _MOST_INSIDE = 16 << 20
 """Bytes of files that travel inside of a unit: they pass the scheduler, which keeps them in memory."""
 _MOST_HOSTS = 20
-"""Times that a unit may come to a host that cannot judge it: one that joined the cluster later, and was not asked."""
+"""Times that a unit may come to a worker that cannot judge it."""
 _SECONDS = 60
 """Seconds to wait for the first worker."""
 _TLS_FILES = {"tls_ca_file": "ca.pem", "tls_client_cert": "cert.pem", "tls_client_key": "key.pem"}
@@ -68,10 +68,8 @@ class DaskWorkers:
         self.memory = min([MOST, *sizes])
         """Bytes of an engine's job, so that each host can give them to all of its workers."""
         limits: dict[str, Any] = {"resources": options.dask_resources} if options.dask_resources else {}
-        if len(chosen) < len(workers):
-            others = {_host_of(address) for address in workers if address not in chosen}
-            # hosts where that is possible: a worker that is started again has another port
-            limits["workers"] = chosen if others & set(on_host) else sorted(on_host)
+        self._bad = set(workers) - set(chosen)
+        """Workers that cannot judge."""
         self._executor = client.get_executor(pure=False, **limits)
         say(f"{len(on_host)} hosts, {self.width} workers")
 
@@ -81,13 +79,16 @@ class DaskWorkers:
         executor: Executor = self._executor
         return executor
 
-    def most_tries(self, error: Exception) -> int:
-        """Return how often a unit may be tried that ended so."""
+    def tries_after(self, error: Exception) -> int:
+        """Take note of an error, and return how often a unit may be tried that ended so."""
         from distributed.scheduler import KilledWorker
 
         if isinstance(error, KilledWorker):  # the cluster has tried it on several workers already
             return 1
-        return _MOST_HOSTS if isinstance(error, WrongHostError) else MOST_TRIES
+        if not isinstance(error, WrongHostError):
+            return MOST_TRIES
+        self._bad.add(error.worker)  # it joined the cluster later, and was not asked
+        return _MOST_HOSTS
 
     def check(self) -> None:
         """Raise T2NError if the scheduler is gone."""
@@ -101,7 +102,22 @@ class DaskWorkers:
         names = {name for cell in unit.cells for check in cell.checks for name in (check.archive, check.samples)}
         files = {} if self._source else _contents(self._bundle, unit.case, names)
         data = msgspec.msgpack.encode(RemoteUnit(unit, self._wanted, files, self._source))
-        return executor.submit(judge_remote, data)
+        return executor.submit(judge_remote, data, **self._places())
+
+    def _places(self) -> dict[str, list[str]]:
+        """Return where units may go, if not everywhere. Raises T2NError if no worker is left that can judge.
+
+        They are hosts, since a worker that is started again has another port; on a host that has both kinds, workers.
+        """
+        if not self._bad:
+            return {}
+        good = [address for address in self._client.scheduler_info(n_workers=-1)["workers"] if address not in self._bad]
+        if not good:  # an empty list would mean all
+            raise T2NError(
+                "no worker is left that can judge", hint="the same command with --resume judges what is left"
+            )
+        hosts = {_host_of(address) for address in good}
+        return {"workers": good if hosts & {_host_of(address) for address in self._bad} else sorted(hosts)}
 
 
 @contextmanager

@@ -39,8 +39,8 @@ class LocalWorkers:
         self._pool = ProcessPoolExecutor(self.width, self._context, _begin, (theirs,))
         return self._pool
 
-    def most_tries(self, error: Exception) -> int:
-        """Return how often a unit may be tried that ended so."""
+    def tries_after(self, error: Exception) -> int:
+        """Take note of an error, and return how often a unit may be tried that ended so."""
         return MOST_TRIES
 
     def check(self) -> None:

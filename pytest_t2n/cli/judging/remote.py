@@ -31,11 +31,16 @@ from t2n_core.text import text_of
 
 _STORED = re.compile(r"[a-z]+/([0-9a-f]{64})(?:\.[a-z]+)?")
 """Names of files that are made of their digests, as `--t2n-bundle` writes them."""
-_PAUSE = 5.0
+_PAUSE = 2.0
 
 
 class WrongHostError(Exception):
-    """A host that cannot judge; another one may."""
+    """A worker that cannot judge; another one may."""
+
+    @property
+    def worker(self) -> str:
+        """Return the address of the worker."""
+        return str(self.args[1])
 
 
 class WantedEngines(msgspec.Struct, frozen=True):
@@ -98,8 +103,8 @@ def judge_remote(data: bytes) -> bytes:
         own = _engines(remote.wanted)
         cells = [msgspec.structs.replace(cell, engine=_own_engine(cell.engine, own)) for cell in remote.unit.cells]
     except Exception as exc:
-        time.sleep(_PAUSE)  # or this host, always idle, would be given all units
-        raise WrongHostError(f"{socket.gethostname()}: {text_of(exc)}") from None
+        time.sleep(_PAUSE)  # or this worker, always idle, would be given all units before it is known
+        raise WrongHostError(text_of(exc), _this_worker()) from None
     with scratch_folder() as folder:
         for name, content in remote.files.items():
             path = folder / name
@@ -109,8 +114,8 @@ def judge_remote(data: bytes) -> bytes:
         for name in sorted(names) if remote.source else ():
             if found := _STORED.fullmatch(name):  # any other name is an error of its cell
                 _link(_fetched(remote.source, name, found[1]), folder / name)
-        found = judge(packed(msgspec.structs.replace(remote.unit, cells=cells, bundle=str(folder))))
-    judged = msgspec.msgpack.decode(found, type=JudgedUnit)
+        answer = judge(packed(msgspec.structs.replace(remote.unit, cells=cells, bundle=str(folder))))
+    judged = msgspec.msgpack.decode(answer, type=JudgedUnit)
     return msgspec.msgpack.encode(msgspec.structs.replace(judged, host=_host_name()))
 
 
@@ -125,6 +130,12 @@ def _engines(wanted: WantedEngines) -> dict[str, SelectedEngine]:
         offline=wanted.offline,
     )
     return {engine.title: engine for engine in select_engines(settings)}
+
+
+def _this_worker() -> str:
+    from distributed import get_worker
+
+    return str(get_worker().address)
 
 
 def _host_name() -> str:

@@ -26,8 +26,8 @@ class Workers(Protocol):
         """Return how many units are judged at a time."""
         ...
 
-    def most_tries(self, error: Exception) -> int:
-        """Return how often a unit may be tried that ended so."""
+    def tries_after(self, error: Exception) -> int:
+        """Take note of an error, and return how often a unit may be tried that ended so."""
         ...
 
     def executor(self) -> Executor:
@@ -109,7 +109,7 @@ class Spread:
         except Exception as exc:
             self._workers.check()
             why = f"{type(exc).__name__}: {text_of(exc)}"
-            self._failed(unit, why, self._waiting, self._workers.most_tries(exc))
+            self._failed(unit, why, self._waiting, self._workers.tries_after(exc))
         else:
             self._keep(unit, found)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import textwrap
 
 import pytest
 
@@ -43,6 +45,52 @@ def test_an_engine_that_hangs_or_eats_memory_is_one_cell(suite, where):
         "too": ("pass", "compare"),
     }
     assert "did not answer in time" in found["hangs"]["error"]["message"]
+
+
+COMMAND = """
+    #!{python} -P
+    import os, pathlib, sys, time
+    if sys.argv[1:] == ["--version"]:
+        print("tract 0.23.9")
+        sys.exit()
+    if sys.argv[1:] == ["--help"]:
+        sys.exit()
+    import numpy as np
+    options = dict(one.split("=", 1) for one in sys.argv if one.startswith("--") and "=" in one)
+    graph = pathlib.Path(sys.argv[1], "graph.nnef").read_text()
+    if "relu" in graph:
+        time.sleep(100)
+    if "neg" in graph:
+        os.kill(os.getpid(), 11)
+    if "tile" in graph:
+        np.ones(1 << 33)
+    x = np.load(options["--input-from-bundle"])["x"]
+    np.savez(options["--save-outputs"], y=x * 2)
+"""
+
+
+@pytest.mark.parametrize("where", ["plain", "n2"])
+def test_a_command_that_hangs_dies_or_eats_memory_is_one_cell(suite, where):
+    binary = suite.path / "tract"
+    binary.write_text(textwrap.dedent(COMMAND).strip().format(python=sys.executable))
+    binary.chmod(0o755)
+    suite.pytester.makeconftest(GRAPHS)
+    suite.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.nnef_export
+        @pytest.mark.parametrize("graph", ["x * 2.0", "relu(x)", "neg(x)", "tile(x, repeats=[9, 9])", "x + x"])
+        def test_graph(graph):
+            return graph, (1,)
+        """
+    )
+    given = ("--t2n-report=site", "--t2n-timeout=4", "--t2n-memory=2G", CACHE)
+    suite.run(*given, engines=f"path:{binary}", mode=where, alone=True)
+    found = {name.partition("[")[2].partition("(")[0][:5]: status for name, status in suite.statuses.items()}
+    ends = {"x * 2": "pass", "relu": "timeout", "neg": "crash", "tile": "error", "x + x": "pass"}
+    assert found == ends, "Python ends with status 1 where there is no memory, which a command line calls an error"
+    assert all(cell["error"]["message"] for cell in suite.cells.values() if cell["status"] != "pass")
 
 
 @pytest.mark.parametrize("given", [("--t2n-memory=200M",), ("-o", "t2n_memory=0.2 GB")])

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from t2n_core.engine.provision.store import default_cache_dir
 
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="it looks for processes in /proc")
 CACHE = str(default_cache_dir())
 """Looked up now: pytester gives each test a home without engines."""
 HANGS = "relu(" * 60 + "x * 2.0" + ")" * 60

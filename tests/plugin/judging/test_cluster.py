@@ -19,6 +19,7 @@ from tests.plugin.judging.bundles import (
     CACHE,
     GRAPH,
     HANGS,
+    ON_LINUX,
     BundleFolder,
     cells,
     evidence,
@@ -29,6 +30,7 @@ from tests.plugin.judging.bundles import (
 )
 from tests.plugin.judging.test_runs import wait_for_cells
 
+pytestmark = ON_LINUX
 ROOT = Path(__file__).parents[3]
 
 

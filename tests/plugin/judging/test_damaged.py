@@ -19,6 +19,7 @@ import pytest
 from pytest_t2n.cli import main
 from tests.plugin.judging.bundles import (
     GRAPH,
+    ON_LINUX,
     RIGHT,
     X,
     arrays,
@@ -246,6 +247,7 @@ def test_names_that_lead_elsewhere(bundle, tmp_path):
     assert "TOP SECRET" not in (tmp_path / "site" / "matrix.jsonl").read_text()
 
 
+@ON_LINUX
 def test_bombs_take_little_memory_and_time(bundle, tmp_path):
     bundle.add("numbers", samples=bundle.file("samples", ".npz", npz_bomb()))
     bundle.add("graph", archive=bundle.file("archives", ".tgz", graph_bomb()))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import sys
 import time
 
 import pytest
@@ -13,7 +12,17 @@ import pytest
 from pytest_t2n.cli import main
 from pytest_t2n.records.completeness import completeness_of
 from pytest_t2n.records.file import read_records
-from tests.plugin.judging.bundles import HANGS, BundleFolder, cells, evidence, processes_with, records, start, words
+from tests.plugin.judging.bundles import (
+    HANGS,
+    ON_LINUX,
+    BundleFolder,
+    cells,
+    evidence,
+    processes_with,
+    records,
+    start,
+    words,
+)
 
 BOTH = "0.21.19,0.23.9"
 
@@ -62,6 +71,7 @@ def test_shards_by_durations_are_one_run(bundle, tmp_path, capsys):
     assert "shards are missing: 3/3" in capsys.readouterr().err
 
 
+@ON_LINUX
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGINT"])
 def test_a_run_that_is_cut_goes_on_where_it_was(tmp_path, name, capsys):
     made = BundleFolder(tmp_path / "bundle")
@@ -118,7 +128,7 @@ def test_another_bundle_is_not_taken_up(bundle, tmp_path, capsys):
     assert "--resume: name the directory" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it looks for processes in /proc")
+@ON_LINUX
 def test_a_process_that_is_killed_costs_no_cell(tmp_path):
     made = BundleFolder(tmp_path / "bundle")
     for number in range(40):

@@ -36,6 +36,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / "manifest.json").write_bytes(msgspec.json.encode(manifest))
     monkeypatch.setenv("T2N_CACHE_DIR", str(cache))
     monkeypatch.setattr(store_module, "_verified", set())
+    monkeypatch.setattr(store_module, "known_wheels", dict)  # these engines are none of the released ones
     monkeypatch.setattr(index_module, "_answers", {})
 
     def run_pip(arguments: Any, error: type[Exception], problem: str) -> str:

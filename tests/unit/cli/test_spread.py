@@ -72,7 +72,7 @@ class Desks:
         self._desk = Desk(self._behave, self.tries, self.log)
         return self._desk
 
-    def most_tries(self, error: Exception) -> int:
+    def tries_after(self, error: Exception) -> int:
         return 1 if isinstance(error, Hopeless) else 3
 
     def check(self) -> None:

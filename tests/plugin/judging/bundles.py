@@ -10,13 +10,16 @@ import signal
 import subprocess
 import sys
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from pytest_t2n.cli.judging.unit import Unit, judge, packed
 from t2n_core.engine.provision.store import default_cache_dir
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="it looks for processes in /proc")
@@ -149,3 +152,29 @@ def processes_with(word: str) -> dict[int, str]:
         except OSError:
             continue
     return found
+
+
+class Threads:
+    """Workers of this process, whose engines a test has replaced."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._pool = ThreadPoolExecutor(width)
+
+    def executor(self) -> ThreadPoolExecutor:
+        return self._pool
+
+    def check(self) -> None:
+        return
+
+    def tries_after(self, error: Exception) -> int:
+        return 1
+
+    def submit(self, executor: Executor, unit: Unit) -> Future[bytes]:
+        return executor.submit(judge, packed(unit))
+
+
+@contextmanager
+def in_this_process(width: int) -> Iterator[Threads]:
+    """Yield workers in place of `local_workers`."""
+    yield Threads(width)

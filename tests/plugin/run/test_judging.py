@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.plugin.judging.bundles import in_this_process
+
 MARKED = """
     import pytest
 
@@ -136,6 +138,7 @@ def test_a_bundle_knows_numbers_and_says_that_it_lacks_metrics(suite, monkeypatc
             return EngineReply("ok", "run", outputs=tuple((batch[0] * 2 + 1,) for batch in batches))
 
     monkeypatch.setattr(t2n_core.engine, "engine_for", lambda resolved: Fake(), raising=False)
+    monkeypatch.setattr("pytest_t2n.cli.run.local_workers", in_this_process)
     monkeypatch.chdir(suite.path)
     words = ["matrix", "run", "--bundle", "bundle", "--tract", "0.23.9", "--report", "judged"]
     assert main(words) == 1

@@ -200,6 +200,7 @@ def download(version, folder):
         file.write("one\\n")
     return real(version, folder)
 store.download_wheel = download
+store.known_wheels = dict
 print(resolve_engines("0.21", cache_dir=store.Path({str(cache)!r}))[0].sha256)
 """
     environment = {**os.environ, "PYTHONPATH": str(Path(store_module.__file__).parents[3])}

@@ -58,6 +58,8 @@ class LocalIndex:
         if arguments[0] == "index":
             if not wheels:
                 raise error(problem)
+            if "--json" not in arguments:  # a pip before 25.1
+                return f"tract ({next(iter(wheels))})\nAvailable versions: {', '.join(wheels)}\n"
             return json.dumps({"name": "tract", "versions": list(wheels)})
         if wanted not in wheels:
             raise error(problem)

@@ -32,6 +32,8 @@ def run_pip(arguments, error, problem):
     with (HERE / "pip.txt").open("a") as log:
         log.write(arguments[0] + "\\n")
     if arguments[0] == "index":
+        if "--json" not in arguments:  # a pip before 25.1
+            return "Available versions: " + {version!r}
         return json.dumps({{"name": "tract", "versions": [{version!r}]}})
     if arguments[0] == "download":
         if (HERE / "two_sessions").exists():

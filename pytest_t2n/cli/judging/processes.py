@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
+from types import ModuleType
 
 from pytest_t2n.cli.judging.spread import MOST_TRIES
 from pytest_t2n.cli.judging.unit import Unit, judge, packed
@@ -48,7 +49,8 @@ class LocalWorkers:
 
     def submit(self, executor: Executor, unit: Unit) -> Future[bytes]:
         """Give a unit to a process. Raises BrokenExecutor."""
-        return executor.submit(judge, packed(unit))
+        with _without_main():
+            return executor.submit(judge, packed(unit))
 
     def close(self) -> None:
         """End all processes, also those that judge."""
@@ -57,6 +59,17 @@ class LocalWorkers:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
         self._leashes, self._pool = [], None
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Let processes start that know nothing of the program that is run: they would run its file again."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _begin(leash: Connection) -> None:

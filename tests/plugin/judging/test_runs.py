@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -54,6 +57,20 @@ def test_any_number_of_processes_leaves_the_same_records(bundle, tmp_path, capsy
     assert [cell["status"] for cell in found.values()][:8:2] == ["pass", "mismatch", "pass", "error"]
     assert completeness_of(read_records(tmp_path / "3" / "matrix.jsonl")).notice == ""
     assert "12 of 24 cells are not as expected" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("given", [("-",), ("script.py",)])
+def test_the_program_that_calls_is_not_run_again_by_each_process(bundle, tmp_path, given):
+    arguments = words(bundle, "-j", "2", "--case", "*n*")
+    call = f"print('called')\nfrom pytest_t2n.cli import main\nmain({arguments!r})\n"
+    (tmp_path / "script.py").write_text(call)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    command = [sys.executable, *given]
+    more = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 100, "check": True}
+    done = subprocess.run(command, input=call, env=environment, **more)
+    assert done.stdout.count("called") == 1
+    assert "6 of 12 cells are not as expected" in done.stdout
+    assert "Traceback" not in done.stderr
 
 
 def test_shards_by_durations_are_one_run(bundle, tmp_path, capsys):

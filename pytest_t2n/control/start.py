@@ -33,8 +33,6 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
         pytest.UsageError: an engine cannot be had, a directory cannot be written, an expectation is wrong, or the
             durations of shards cannot be read.
     """
-    if settings.selects_engines and config.getoption("dist", "no") == "each":
-        raise pytest.UsageError("--dist each: every worker would run each cell, which has one record: use --dist load")
     engines = select_engines(settings, _progress(config)) if settings.selects_engines else []
     if engines:
         config.hook.pytest_t2n_engines(config=config, engines=engines)

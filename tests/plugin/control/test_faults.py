@@ -176,13 +176,6 @@ def test_ctrl_c_keeps_what_was_done(suite, where):
     assert (suite.path / "site" / "index.html").exists()
 
 
-def test_no_cell_is_run_by_each_worker(suite):
-    write(suite, "pass", "mismatch")
-    result = suite.run("--dist=each", "--tx=2*popen", "--t2n-report=site", alone=True)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --dist each: every worker would run each cell, which has one record*"])
-
-
 INTERRUPTED = """
 import pytest_t2n.records.file as file
 

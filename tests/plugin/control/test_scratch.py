@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 
 import pytest
 
@@ -21,5 +22,6 @@ def test_the_next_session_removes_what_a_killed_one_left(suite, where, monkeypat
     suite.pytester.makepyfile(MODELS.format(stop=KILL_ALL))
     suite.run("--t2n-report=site", mode=where, engines="0.23", alone=True)
     assert [name for name in os.listdir(temporary) if name.startswith("t2n-")], "it was killed"
+    time.sleep(4)  # workers notice that their controller is gone
     suite.run("--t2n-report=site", "--t2n-resume", mode=where, engines="0.23", alone=True)
     assert [name for name in os.listdir(temporary) if name.startswith("t2n-")] == []

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import torch
 
 from t2n_core.errors import InputError
-from t2n_core.torch_graph.scratch import in_scratch
+from t2n_core.torch_graph.tensors_on_disk import tensors_on_disk
 
 DTYPES: Final = {"f32": torch.float32, "f16": torch.float16}
 _ONE_THREAD = {"HF_DEACTIVATE_ASYNC_LOAD": "1"}
@@ -42,7 +42,7 @@ def load_model(folder: Path, *, dtype: str | None = None, random: bool = False) 
     kind = _kind(transformers, config)
     wanted = DTYPES[dtype] if dtype else _own_dtype(config)
     try:
-        with patch.dict(os.environ, _ONE_THREAD), in_scratch():
+        with patch.dict(os.environ, _ONE_THREAD), tensors_on_disk():
             if random:
                 torch.manual_seed(0)
                 model = kind.from_config(config, dtype=wanted)

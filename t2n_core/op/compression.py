@@ -17,7 +17,7 @@ from t2n_core.errors import InputError
 from t2n_core.nnef.graph import BLOCK_ELEMENTS, FLOAT32, BlockLayout
 from t2n_core.nnef.writing_options import WritingOptions
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, tensors_in
-from t2n_core.torch_graph.scratch import scratch_tensor
+from t2n_core.torch_graph.tensors_on_disk import tensor_on_disk
 from t2n_core.torch_graph.ways_in.sources import Source
 
 _ROWS_AT_A_TIME = 1 << 20
@@ -68,7 +68,7 @@ def _blocks(rows: torch.Tensor) -> tuple[NDArray[np.uint8], NDArray[np.float16]]
 
 def dequantised(tensor: torch.Tensor) -> torch.Tensor:
     """Return the values that the engine reads out of the blocks, in the dtype of the tensor."""
-    found = scratch_tensor(tensor.shape, tensor.dtype)
+    found = tensor_on_disk(tensor.shape, tensor.dtype)
     for start, rows in _parts(tensor):
         numbers, scales = _blocks(rows)
         values = (numbers.astype(np.float32) - 8) * scales.astype(np.float32)[:, None]

@@ -20,7 +20,7 @@ LARGE: Final = 8 << 20
 """Bytes from which on a tensor is put into a file."""
 
 
-def scratch_tensor(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+def tensor_on_disk(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     """Return a tensor of any numbers. It is in memory if it is small, or if there is no room on the disk."""
     count = math.prod(shape)
     size = count * dtype.itemsize
@@ -34,20 +34,20 @@ def scratch_tensor(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
         return torch.empty(tuple(shape), dtype=dtype)
 
 
-class _InScratch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _OnDisk(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is torch.ops.aten._to_copy.default and _is_plain(args[0]) and _is_cpu(kwargs.get("device")):
-            return scratch_tensor(args[0].shape, kwargs.get("dtype") or args[0].dtype).copy_(args[0])
+            return tensor_on_disk(args[0].shape, kwargs.get("dtype") or args[0].dtype).copy_(args[0])
         found = func(*args, **kwargs)
         given = {_storage(one) for one in pytree.tree_leaves((args, kwargs)) if _is_plain(one)}
         return pytree.tree_map(lambda one: _moved(one) if _is_plain(one) and _storage(one) not in given else one, found)
 
 
 @contextmanager
-def in_scratch() -> Iterator[None]:
+def tensors_on_disk() -> Iterator[None]:
     """While active, operators put the large tensors that they make on the CPU into files, one after the other."""
-    with _InScratch():  # type: ignore[no-untyped-call]
+    with _OnDisk():  # type: ignore[no-untyped-call]
         yield
 
 
@@ -67,7 +67,7 @@ def _storage(tensor: torch.Tensor) -> int:
 def _moved(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.untyped_storage().nbytes() < LARGE:
         return tensor
-    return scratch_tensor(tensor.shape, tensor.dtype).copy_(tensor)
+    return tensor_on_disk(tensor.shape, tensor.dtype).copy_(tensor)
 
 
-__all__ = ["LARGE", "in_scratch", "scratch_tensor"]
+__all__ = ["LARGE", "tensor_on_disk", "tensors_on_disk"]

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from t2n_core.torch_graph import scratch
-from t2n_core.torch_graph.scratch import in_scratch, scratch_tensor
+from t2n_core.torch_graph.tensors_on_disk import tensor_on_disk, tensors_on_disk
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def in_file(tensor: torch.Tensor) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs the maps of Linux")
 def test_large_results_are_in_files() -> None:
     weights = torch.randn(40, 30)
-    with in_scratch():
+    with tensors_on_disk():
         halves, part, doubled = weights.half(), weights[:20], torch.cat([weights, weights])
         changed = weights.mul_(2)
         drawn = torch.empty(40, 30).normal_()
@@ -49,7 +49,7 @@ def test_large_results_are_in_files() -> None:
 def test_a_view_of_a_parameter_stays_one() -> None:
     """As `nn.Embedding` clears the row of its padding."""
     parameter = torch.nn.Parameter(torch.ones(40, 30))
-    with in_scratch(), torch.no_grad():
+    with tensors_on_disk(), torch.no_grad():
         parameter[2].fill_(0)
         embedding = torch.nn.Embedding(40, 30, padding_idx=2)
     assert not parameter[2].any()
@@ -62,13 +62,13 @@ def test_a_full_disk_leaves_tensors_in_memory(monkeypatch: pytest.MonkeyPatch) -
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
-    tensor = scratch_tensor((40, 30), torch.bfloat16)
+    tensor = tensor_on_disk((40, 30), torch.bfloat16)
     assert not in_file(tensor)
     assert (tensor.shape, tensor.dtype) == ((40, 30), torch.bfloat16)
 
 
 def test_nothing_is_left_in_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    tensor = scratch_tensor((40, 30), torch.float64).fill_(3)
+    tensor = tensor_on_disk((40, 30), torch.float64).fill_(3)
     assert not list(tmp_path.iterdir())
     assert (tensor == 3).all()

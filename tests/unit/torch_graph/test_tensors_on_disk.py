@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from t2n_core.torch_graph import scratch
+from t2n_core.torch_graph import tensors_on_disk as on_disk
 from t2n_core.torch_graph.tensors_on_disk import tensor_on_disk, tensors_on_disk
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scratch, "LARGE", 1024)
+    monkeypatch.setattr(on_disk, "LARGE", 1024)
 
 
 def in_file(tensor: torch.Tensor) -> bool:

@@ -82,13 +82,20 @@ def planted_in(result: ExportResult, seed: int, plant: Plant) -> Program | None:
 
 
 def _place(result: ExportResult, program: Program, seed: int) -> tuple[str, Shape, int] | None:
-    """Return a large value of the middle of the graph, its shape, and the place behind its statement."""
+    """Return a large value of the middle of the graph, its shape, and the place behind its statement.
+
+    It depends on an input: an engine computes what depends on constants alone while it loads the graph.
+    """
+    computed = {str(name) for name in program.inputs}
+    for one in program.assignments:
+        if not computed.isdisjoint(one.names()):
+            computed.update(one.results)
     shapes = {v.name: v.shape for op in result.graph.operations for v in op.outputs if v.dtype == np.float32}
     usable = [
         (name, tuple(map(int, shapes[name])), place + 1)
         for place, one in enumerate(program.assignments)
         for name in one.results
-        if name in shapes and math.prod(map(int, shapes[name])) >= math.prod(_PLACE)
+        if name in computed and name in shapes and math.prod(map(int, shapes[name])) >= math.prod(_PLACE)
     ]
     third = len(program.assignments) // 3
     middle = [one for one in usable if third <= one[2] <= 2 * third] or usable

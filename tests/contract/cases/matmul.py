@@ -12,7 +12,7 @@ from tests.contract.cases import build, case, randint, randn, weight
 
 @torch.library.custom_op("transformers::grouped_mm_fallback", mutates_args=())
 def grouped_mm(input: torch.Tensor, weight: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
-    """As the library of that name defines it, which is not among the packages of these tests."""
+    """As the library of that name defines it, which takes its place where it is imported later."""
     ends = [0, *offs.tolist()]
     return torch.cat([input[a:b] @ w for a, b, w in zip(ends, ends[1:], weight, strict=False)])
 
@@ -23,9 +23,10 @@ def _(input: torch.Tensor, weight: torch.Tensor, offs: torch.Tensor) -> torch.Te
 
 
 def _grouped(x: torch.Tensor, matrices: torch.Tensor) -> torch.Tensor:
-    """One row with the first matrix, none with the second, the others with the third."""
+    """One row with the first matrix, none with the second, and so on; the others with the last one."""
     count = torch.ones_like(x[:, :1], dtype=torch.int64).sum(0)
-    return grouped_mm(x, matrices, torch.cat([torch.ones(2, dtype=torch.int64), count]))
+    ends = torch.minimum((torch.arange(1, matrices.shape[0]) + 1) // 2, count)
+    return grouped_mm(x, matrices, torch.cat([ends, count]))
 
 
 def _of_repeated(x: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from pytest_t2n.records.platform import with_key
 from pytest_t2n.records.schema import PlatformLine, RecordError
 from pytest_t2n.run.bundles import ENTRIES, MANIFEST, SCHEMA, CheckEntry
 from t2n_core.errors import T2NError
+from t2n_core.files import file_sha256
 from t2n_core.foreign import ForeignFileError, decode_json, inside, read_file, refuse_strange_files
 
 if TYPE_CHECKING:
@@ -55,17 +55,24 @@ class _Manifest(msgspec.Struct):
     unfinished: str = ""
 
 
+def bundle_folders(directory: Path) -> list[Path]:
+    """Return the folder itself if it is a bundle, else the bundles right inside of it."""
+    if (directory / MANIFEST).exists():
+        return [directory]
+    return sorted(path.parent for path in directory.glob(f"*/{MANIFEST}"))
+
+
 def read_bundles(directory: Path) -> Bundle:
     """Return the checks of a bundle, or of all bundles in a folder, as `--t2n-bundle-failures` leaves them.
 
     Raises RecordError.
     """
-    inside = [] if (directory / MANIFEST).exists() else sorted(path.parent for path in directory.glob(f"*/{MANIFEST}"))
-    if not inside:
+    folders = bundle_folders(directory)
+    if folders in ([], [directory]):
         return read_bundle(directory)
     bundles: dict[str, Bundle] = {}
     problems: list[str] = []
-    for folder in inside:
+    for folder in folders:
         try:
             bundles[folder.name] = read_bundle(folder)
         except RecordError as exc:
@@ -117,7 +124,7 @@ def read_samples(directory: Path, entry: CheckEntry) -> tuple[list[Sample], list
     path = _own_file(directory, entry.samples)
     try:
         digest = _digest_in(entry.samples)
-        if digest and digest != _file_digest(path):
+        if digest and digest != file_sha256(path):
             raise _damaged(entry.samples)
         arrays = read_npz(path)
     except (OSError, ForeignFileError) as exc:
@@ -195,11 +202,6 @@ def _digest_in(name: str) -> str:
     return found[1] if found else ""
 
 
-def _file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _damaged(name: str) -> BundleError:
     return BundleError(
         f"{name} is damaged: it does not have the SHA-256 of its name",
@@ -214,4 +216,4 @@ def _group(groups: dict[str, dict[int, NDArray[Any]]], name: str, entry: CheckEn
     return tuple(found[index] for index in range(len(found)))
 
 
-__all__ = ["Bundle", "BundleError", "archive_of", "read_bundle", "read_bundles", "read_samples"]
+__all__ = ["Bundle", "BundleError", "archive_of", "bundle_folders", "read_bundle", "read_bundles", "read_samples"]

@@ -99,8 +99,7 @@ class DaskWorkers:
 
     def submit(self, executor: Executor, unit: Unit) -> Future[bytes]:
         """Send a unit to a worker. Raises T2NError if its files are too large to travel."""
-        names = {name for cell in unit.cells for check in cell.checks for name in (check.archive, check.samples)}
-        files = {} if self._source else _contents(self._bundle, unit.case, names)
+        files = {} if self._source else _contents(self._bundle, unit.case, unit.files)
         data = msgspec.msgpack.encode(RemoteUnit(unit, self._wanted, files, self._source))
         return executor.submit(judge_remote, data, **self._places())
 

@@ -110,8 +110,7 @@ def judge_remote(data: bytes) -> bytes:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        names = {name for cell in cells for check in cell.checks for name in (check.archive, check.samples)}
-        for name in sorted(names) if remote.source else ():
+        for name in sorted(remote.unit.files) if remote.source else ():
             if found := _STORED.fullmatch(name):  # any other name is an error of its cell
                 _link(_fetched(remote.source, name, found[1]), folder / name)
         answer = judge(packed(msgspec.structs.replace(remote.unit, cells=cells, bundle=str(folder))))

@@ -47,6 +47,11 @@ class Unit(msgspec.Struct, frozen=True):
     memory: int
     """Bytes that it may take."""
 
+    @property
+    def files(self) -> set[str]:
+        """Return the names of the archives and samples of all its checks."""
+        return {name for cell in self.cells for check in cell.checks for name in (check.archive, check.samples)}
+
 
 class JudgedCell(msgspec.Struct, frozen=True):
     """The record of a cell."""

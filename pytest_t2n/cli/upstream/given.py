@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_t2n.expect.entries import glob_fits
 from pytest_t2n.records.nodeids import names_of
 from pytest_t2n.records.schema import RecordError
-from pytest_t2n.run.bundle_reader import archive_of, read_bundle, read_samples
-from pytest_t2n.run.bundles import MANIFEST, CheckEntry
+from pytest_t2n.run.bundle_reader import archive_of, bundle_folders, read_bundle, read_samples
+from pytest_t2n.run.bundles import CheckEntry
 from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.errors import InputError
 from t2n_core.nnef.reading.origins import read_origins
@@ -70,7 +70,7 @@ def read_given(path: Path, inputs: Path | None = None, case: str | None = None) 
 
 def _of_bundles(path: Path, case: str | None) -> Iterable[Given]:
     """Return the archives of a bundle, or of the bundles in the folders of `path`."""
-    folders = [path] if (path / MANIFEST).exists() else sorted(file.parent for file in path.glob(f"*/{MANIFEST}"))
+    folders = bundle_folders(path)
     if not folders:
         raise InputError(f"{path} is neither a bundle nor a folder of bundles", hint="or name a .npz with --inputs")
     found: dict[tuple[str, str, str], Given] = {}

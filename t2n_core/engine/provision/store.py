@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import os
 import platform
 import shutil
@@ -33,6 +32,7 @@ from packaging.version import InvalidVersion, Version
 from t2n_core.engine.provision.index import download_wheel, wheel_record
 from t2n_core.engine.provision.known import known_wheels
 from t2n_core.errors import EngineProvisionError
+from t2n_core.files import file_sha256
 from t2n_core.foreign import ForeignFileError, decode_json, inside, read_file
 
 Progress = Callable[[str, str], None]
@@ -223,7 +223,7 @@ class EngineStore:
             downloads.mkdir()
             record = wheel_record(version, scratch / "target")
             wheel = download_wheel(version, downloads)
-            found = _sha256(wheel)
+            found = file_sha256(wheel)
             if found != record.sha256 or wheel.name != record.filename:
                 raise EngineProvisionError(
                     f"the download of tract {version} is not what the index promised: "
@@ -269,7 +269,7 @@ def _unpack(version: Version, wheel: Path, wheel_sha256: str, draft: Path) -> No
                     shutil.copyfileobj(source, sink)
                     sink.flush()
                     os.fsync(sink.fileno())
-                entries.append(FileEntry(name, _sha256(target), target.stat().st_size))
+                entries.append(FileEntry(name, file_sha256(target), target.stat().st_size))
     except (zipfile.BadZipFile, EOFError) as cause:
         raise EngineProvisionError(f"the wheel of tract {version} cannot be unpacked: {cause}") from cause
     libraries = [entry.path for entry in entries if entry.path.startswith("tract/")]
@@ -316,7 +316,7 @@ def _verify(folder: Path) -> StoredEngine:
             path = inside(folder, entry.path)
             if path.stat().st_size != entry.size:
                 raise _DamagedError(f"{entry.path} has {path.stat().st_size} bytes, expected {entry.size}")
-            if _sha256(path) != entry.sha256:
+            if file_sha256(path) != entry.sha256:
                 raise _DamagedError(f"{entry.path} does not have the sha256 of its manifest")
         except OSError as cause:
             raise _DamagedError(f"{entry.path} cannot be read ({cause.strerror})") from cause
@@ -343,11 +343,6 @@ def _refuse_shared(folder: Path) -> None:
     """Raise _DamagedError if everybody may write into the folder of an engine whose digest is not known."""
     if os.name == "posix" and folder.stat().st_mode & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH:
         raise _DamagedError(f"everybody may write into {folder}: chmod o-w")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sync_folder(folder: Path) -> None:

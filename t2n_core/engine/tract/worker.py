@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-import hashlib
 import io
 import math
 import os
@@ -36,6 +35,7 @@ from t2n_core.engine.tract.driver import TractDriver
 from t2n_core.engine.tract.job import Send, perform
 from t2n_core.engine.tract.session_job import perform_session
 from t2n_core.errors import EngineLoadError
+from t2n_core.files import file_sha256
 
 _CHUNK = 1 << 20
 _PR_SET_PDEATHSIG = 1
@@ -66,8 +66,7 @@ def main(arguments: Sequence[str]) -> int:
 def _check_digest(library: Path, sha256: str) -> None:
     """Raise EngineLoadError if a library is not the one that was chosen: its file may have changed since then."""
     try:
-        with library.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        found = file_sha256(library)
     except OSError as cause:
         raise EngineLoadError(f"{library} cannot be read: {cause.strerror}") from cause
     if found != sha256:

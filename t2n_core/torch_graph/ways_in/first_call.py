@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from t2n_core.torch_graph.ways_in.state import ModelState, StateTensor
+from t2n_core.torch_graph.ways_in.state import ModelState, StateTensor, as_call
 
 _CLOSE = 1e-3
 """Share of the largest number by which two results may differ and be the same."""
@@ -25,12 +25,9 @@ def first_call_note(
 
     Such a model pads its first piece in another way, or begins with numbers that it has learned.
     """
-    if isinstance(args, Mapping):
-        args, kwargs = (), {**args, **kwargs}
-    args = (args,) if isinstance(args, torch.Tensor) else tuple(args or ())
     if any(signature.parameters[name].default is not None for name in state.examples):
         return ""
-    before, after = state.flat_arguments(signature, args, kwargs)
+    before, after = state.flat_arguments(signature, *as_call(args, kwargs))
     zeros = {name: {one.input: zeros_of(one) for one in state.of(name)} for name in state.examples}
     try:
         with torch.no_grad():

@@ -13,7 +13,7 @@ import torch
 from torch.func import functional_call
 
 from t2n_core.errors import InputError
-from t2n_core.torch_graph.ways_in.state import ModelState, StateOption, state_of
+from t2n_core.torch_graph.ways_in.state import ModelState, StateOption, as_call, state_of
 
 Model: TypeAlias = torch.nn.Module | torch.export.ExportedProgram | str | Path
 
@@ -97,9 +97,7 @@ def with_state(source: Source, args: Any, kwargs: Mapping[str, Any], option: Sta
     """
     if source.program is not None or source.is_script:
         raise InputError(f"state: {source.name} is no module of Python", hint="its state is inputs and outputs already")
-    if isinstance(args, Mapping):
-        args, kwargs = (), {**args, **kwargs}
-    args = (args,) if isinstance(args, torch.Tensor) else tuple(args or ())
+    args, kwargs = as_call(args, kwargs)
     return replace(source, state=state_of(source.name, source.signature(), source.called, args, kwargs, option))
 
 

@@ -204,6 +204,13 @@ def _measured(
     return ModelState(state.examples, state.results, tuple(seen))
 
 
+def as_call(args: Any, kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """Return a tensor, a dict of named arguments, or several arguments as those of one call."""
+    if isinstance(args, Mapping):
+        return (), {**args, **kwargs}
+    return (args,) if isinstance(args, torch.Tensor) else tuple(args or ()), kwargs
+
+
 def split_at_state(
     signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any], names: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -282,4 +289,4 @@ def _without(result: Any, states: set[int], keys: Sequence[str | int | None]) ->
     return result
 
 
-__all__ = ["ModelState", "StateOption", "StateTensor", "split_at_state", "state_of"]
+__all__ = ["ModelState", "StateOption", "StateTensor", "as_call", "split_at_state", "state_of"]

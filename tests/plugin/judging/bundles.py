@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import io
 import json
 import os
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -178,3 +180,21 @@ class Threads:
 def in_this_process(width: int) -> Iterator[Threads]:
     """Yield workers in place of `local_workers`."""
     yield Threads(width)
+
+
+def judge_here(monkeypatch: pytest.MonkeyPatch, engine: Any) -> None:
+    """Let `t2n matrix run` judge in this process, with one engine in place of all."""
+    # not by attributes of the packages: sessions in this process leave those of modules that are gone again
+    engines, command = (importlib.import_module(name) for name in ("t2n_core.engine", "pytest_t2n.cli.run"))
+    monkeypatch.setattr(engines, "engine_for", lambda resolved: engine, raising=False)
+    monkeypatch.setattr(command, "local_workers", in_this_process)
+
+
+def wait_for_cells(report, count):
+    """Return when `matrix.jsonl` has so many cells. Raises TimeoutError after 40 seconds."""
+    path = report / "matrix.jsonl"
+    for _ in range(4000):
+        if path.exists() and path.read_text().count('"type":"cell"') >= count:
+            return
+        time.sleep(0.01)
+    raise TimeoutError(path)

@@ -26,9 +26,9 @@ from tests.plugin.judging.bundles import (
     processes_with,
     records,
     start,
+    wait_for_cells,
     words,
 )
-from tests.plugin.judging.test_runs import wait_for_cells
 
 pytestmark = ON_LINUX
 ROOT = Path(__file__).parents[3]

@@ -24,6 +24,7 @@ from tests.plugin.judging.bundles import (
     processes_with,
     records,
     start,
+    wait_for_cells,
     words,
 )
 
@@ -37,15 +38,6 @@ def bundle(tmp_path):
         made.add(f"n{number}", ("x * 2.0", "x * 2.01", "x + x", "nothing(x)")[number % 4], "0.21.19")
     made.close()
     return made.folder
-
-
-def wait_for_cells(report, count):
-    path = report / "matrix.jsonl"
-    for _ in range(4000):
-        if path.exists() and path.read_text().count('"type":"cell"') >= count:
-            return
-        time.sleep(0.01)
-    raise TimeoutError(path)
 
 
 def test_any_number_of_processes_leaves_the_same_records(bundle, tmp_path, capsys):

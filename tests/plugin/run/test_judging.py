@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.plugin.judging.bundles import in_this_process
+from tests.plugin.judging.bundles import judge_here
 
 MARKED = """
     import pytest
@@ -121,7 +121,6 @@ def test_the_time_limit_is_that_of_the_test(suite):
 
 
 def test_a_bundle_knows_numbers_and_says_that_it_lacks_metrics(suite, monkeypatch):
-    import t2n_core.engine
     from pytest_t2n.cli import main
     from t2n_core.engine.protocol import EngineReply
 
@@ -137,8 +136,7 @@ def test_a_bundle_knows_numbers_and_says_that_it_lacks_metrics(suite, monkeypatc
         def run(self, archive, batches, *, timeout=60.0):
             return EngineReply("ok", "run", outputs=tuple((batch[0] * 2 + 1,) for batch in batches))
 
-    monkeypatch.setattr(t2n_core.engine, "engine_for", lambda resolved: Fake(), raising=False)
-    monkeypatch.setattr("pytest_t2n.cli.run.local_workers", in_this_process)
+    judge_here(monkeypatch, Fake())
     monkeypatch.chdir(suite.path)
     words = ["matrix", "run", "--bundle", "bundle", "--tract", "0.23.9", "--report", "judged"]
     assert main(words) == 1

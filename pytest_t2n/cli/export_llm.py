@@ -31,6 +31,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--batch", metavar="NAME", help="the symbol of a free number of sequences")
     parser.add_argument("--last-logits", action="store_true", help="logits of the last token of a step alone")
+    parser.add_argument("--step-archive", action="store_true", help="also write the decoder for a single token")
     parser.add_argument("--random", action="store_true", help="draw the weights; config.json is enough then")
     parser.add_argument("--no-tokenizer", action="store_true", help="write no tokenizer")
     parser.add_argument("--steps", type=int, default=16, help="tokens to generate in the check")
@@ -66,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
         options.output,
         batch=options.batch,
         last_logits=options.last_logits,
+        step_archive=options.step_archive,
         kv=options.kv,
         tokenizer=tokenizer,
         steps=options.steps,

@@ -24,6 +24,7 @@ from t2n_core.inference_target import TractNNEF
 
 DECODER: Final = "decoder.nnef.tgz"
 ENCODER: Final = "encoder.nnef.tgz"
+STEP: Final = "step.nnef.tgz"
 
 
 class GenerativeExport:
@@ -36,6 +37,8 @@ class GenerativeExport:
         batch: the symbol of a free number of sequences; without one the number is that of the example.
         last_logits: compute the logits of the last token of a step alone.
         dynamic_axes: those of an encoder's inputs.
+        step_archive: also export the decoder for a single token, as `step.nnef.tgz` with weights of its own: engines
+            choose faster products where they know that there is one row.
         options: the others of `ExportOptions`, by name.
 
     Raises:
@@ -50,11 +53,13 @@ class GenerativeExport:
         batch: str | None = None,
         last_logits: bool = False,
         dynamic_axes: Mapping[str, Mapping[int, Any]] | None = None,
+        step_archive: bool = False,
         **options: Any,
     ) -> None:
         if model.training:
             raise InputError("the model is in training mode", hint="call model.eval() before exporting")
         self.model, self._example, self._options = model, example, options
+        self._step_archive = step_archive
         self._wanted: dict[str, Any] = {"batch": batch, "last_logits": last_logits, "dynamic_axes": dynamic_axes}
         self.plan = plan_of(model, example, **self._wanted)
         self._exports: dict[int, ModelExport] = {}
@@ -118,7 +123,10 @@ class GenerativeExport:
             decoder = self._export(plan.decoder, target, folder / DECODER)
             decoder.notes += (f"a step has one token: several are refused ({refused.message})",)
         encoder = None if plan.encoder is None else self._export(plan.encoder, target, folder / ENCODER)
-        return GenerativeResult(folder, self.model, plan, decoder, encoder)
+        step = None
+        if self._step_archive and plan.call.takes_many:
+            step = self._export(self._plan_of_one_token.decoder, target, folder / STEP)
+        return GenerativeResult(folder, self.model, plan, decoder, encoder, step)
 
     def _export(self, part: Part, target: TractNNEF, path: Path) -> ExportResult:
         if id(part) not in self._exports:
@@ -144,7 +152,8 @@ def export_generative(
 
     A decoder is one archive, `decoder.nnef.tgz`, for a prompt (nothing in the cache) and for each later step. What is
     said of an encoder and a decoder is said of the decoder; `encoder.nnef.tgz` computes from the input what all steps
-    look at. Beside them lie `manifest.json`, the configuration, test vectors, and the tokenizer if one is given.
+    look at, and `step.nnef.tgz`, if it is asked for, a step of one token. Beside them lie `manifest.json`, the
+    configuration, test vectors, and the tokenizer if one is given.
 
     Args:
         model, example: see `GenerativeExport`.

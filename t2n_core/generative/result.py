@@ -33,6 +33,8 @@ class GenerativeResult:
     plan: Plan
     decoder: ExportResult
     encoder: ExportResult | None = None
+    step: ExportResult | None = None
+    """The decoder for a single token; its inputs and outputs have the names of the decoder's."""
     proof: GenerationOutcome | None = None
     """The outcome of the check that came with the export."""
     loss: WeightLoss | None = None
@@ -41,7 +43,8 @@ class GenerativeResult:
     @property
     def parts(self) -> dict[str, ExportResult]:
         """Return the archives by name, in the order in which they run."""
-        return {**({} if self.encoder is None else {"encoder": self.encoder}), "decoder": self.decoder}
+        known = {"encoder": self.encoder, "decoder": self.decoder, "step": self.step}
+        return {name: part for name, part in known.items() if part is not None}
 
     @property
     def state(self) -> tuple[StatePair, ...]:
@@ -59,7 +62,8 @@ class GenerativeResult:
         """Run prompts and greedy steps in the target's engine, and compare each step with the model's own `generate`.
 
         `prompts` is a number of random ones, or token numbers. Per step the token must be PyTorch's, and the logits
-        within the level. Raises InputError for prompts that the model cannot take.
+        within the level. An archive for single tokens has to do the same alone. Raises InputError for prompts that the
+        model cannot take.
         """
         model, fixed = self.model, None
         if self.plan.encoder is not None:
@@ -69,9 +73,12 @@ class GenerativeResult:
             except EngineError as failed:
                 engine = self.decoder.target.engine()
                 return GenerationOutcome(Outcome.from_error(failed, engine=f"{engine.name} {engine.version}"))
-        return check_result(
-            self.decoder, prompts, steps, tolerance, model=model, state=self.state, fixed=fixed, timeout=timeout
-        )
+        known: dict[str, Any] = {"model": model, "fixed": fixed, "timeout": timeout}
+        found = check_result(self.decoder, prompts, steps, tolerance, state=self.state, **known)
+        if self.step is None or not found.passed:
+            return found
+        of_step = check_result(self.step, prompts, steps, tolerance, state=self.step.state, **known)
+        return found if of_step.passed else of_step
 
     def encoded(self, timeout: float = 60.0) -> dict[str, Array]:
         """Return what the encoder's archive gives for the example, by the names of the decoder's inputs.

@@ -41,6 +41,7 @@ def test_the_tables_show_what_is_wrong_and_what_failed() -> None:
             "tokens": {
                 "ours": {**figures, "right": 8},
                 "peer": {**figures, "token_ms": [4.0, 8.0], "right": 0, "one_by_one": {"right": 5}},
+                "steps": {**figures, "token_ms": [1.0, 2.0], "right": 8},
                 "torch": {**figures, "right": 8},
                 "different_tokens": 7,
             },
@@ -55,6 +56,6 @@ def test_the_tables_show_what_is_wrong_and_what_failed() -> None:
     assert "| 8 of 8 | 1.0e-06 | 0 of 8, first wrong at step 0; 5 with the prompt token by token |" in one
     assert "| it died |  | no a/b |  |" in two
     one, two = speed_table(models).splitlines()[2:]
-    assert one == "| one | 500 | 250 | 500 | 0.50 x | 10.0 | 10.0 | 10.0 | 1.00 x |"
-    assert two == "| two | - | - | - | - | - | - | - | - |"
+    assert one == "| one | 500 | 250 | 500 | 0.50 x | 0.25 x | 0.50 x | 10.0 | 10.0 | 10.0 | 1.00 x |"
+    assert two == "| two | - | - | - | - | - | - | - | - | - | - |"
     assert export_table(models).splitlines()[3] == "| two | 4 | 2.0 | - | 5.0 | - | 3 | - |"

@@ -33,13 +33,22 @@ def input_shapes(model: TractModel) -> list[tuple[tuple[int | str, ...], Any]]:
     return found
 
 
-def with_cache(driver: TractDriver, runnable: TractRunnable, empty: Sequence[np.ndarray[Any, Any]]) -> Step:
-    """Return a step of a new sequence whose caches are given again at each step, as tensors of the engine."""
+def with_cache(
+    driver: TractDriver,
+    runnable: TractRunnable,
+    empty: Sequence[np.ndarray[Any, Any]],
+    of_one_token: TractRunnable | None = None,
+) -> Step:
+    """Return a step of a new sequence whose caches are given again at each step, as tensors of the engine.
+
+    Steps of a single token run in `of_one_token`, if it is given.
+    """
     caches = [driver.make_tensor(cache) for cache in empty]
 
     def step(tokens: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         given = [driver.make_tensor(tokens), *caches]
-        logits, *caches[:] = runnable.run_tensors(given)
+        chosen = runnable if of_one_token is None or tokens.shape[1] > 1 else of_one_token
+        logits, *caches[:] = chosen.run_tensors(given)
         found = driver.read_tensor(logits)
         driver.drop_tensors([*given, logits])
         return found

@@ -93,6 +93,7 @@ def main() -> None:
             case.save(folder)
             weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
             written = exports(folder, python, Path(scratch))
+            written["steps"] = run(python["ours"], "exporting", "steps", str(folder), str(Path(scratch) / "steps"))
             archives = {who: one["archive"] for who, one in written.items() if "archive" in one}
             found = {"prompt": case.prompt, "weights_bytes": weights, "exports": written}
             results["models"][name] = {**found, "tokens": decoded(engine, folder, case, archives, arguments.rounds)}

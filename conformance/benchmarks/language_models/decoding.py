@@ -22,6 +22,7 @@ import torch
 import conformance.cases.models.libraries  # noqa: F401
 from conformance.benchmarks.engine.steps import Step, input_shapes, load, with_cache
 from t2n_core.engine.tract.driver import TractDriver
+from t2n_core.generative.export import STEP
 
 Tokens = np.ndarray[Any, Any]
 
@@ -68,12 +69,16 @@ def one_by_one(step: Step, *, always: bool = True) -> Step:
 
 
 def in_tract(driver: TractDriver, archive: str) -> Callable[[], Step]:
-    """Return what begins a new sequence of an archive: tokens and caches in, logits and caches out."""
+    """Return what begins a new sequence of an archive: tokens and caches in, logits and caches out.
+
+    Single tokens run in the archive for them, if one lies beside it.
+    """
     (tokens, _), *caches = input_shapes(driver.load(Path(archive)))
     empty = [np.zeros([0 if isinstance(extent, str) else extent for extent in shape], kind) for shape, kind in caches]
-    runnable = load(driver, archive)
+    runnable, beside = load(driver, archive), Path(archive).with_name(STEP)
+    single = load(driver, str(beside)) if beside.exists() else None
 
-    return lambda: one_by_one(with_cache(driver, runnable, empty), always=tokens[1] == 1)
+    return lambda: one_by_one(with_cache(driver, runnable, empty, single), always=tokens[1] == 1)
 
 
 def compared(chosen: list[int], logits: list[Tokens], tokens: list[int], wanted: Tokens) -> dict[str, Any]:

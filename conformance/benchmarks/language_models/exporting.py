@@ -1,5 +1,7 @@
 """One export in a process of its own: `python -m conformance.benchmarks.language_models.exporting WHO FOLDER OUT`.
 
+WHO is `ours`, `steps` (ours with an archive for single tokens beside it) or `peer`.
+
 Prints seconds, peak memory and the archive as JSON. Imports at the beginning are in `process_seconds` alone, the
 loading of the folder in all figures. Neither exporter checks what it writes: that is done for both in the engine.
 """
@@ -18,8 +20,8 @@ from typing import Any
 VERSION = "0.23.9"
 
 
-def ours() -> Callable[[Path, Path], Path]:
-    """Return what `t2n export-llm` does."""
+def ours(steps: bool = False) -> Callable[[Path, Path], Path]:
+    """Return what `t2n export-llm` does, with an archive for single tokens or without."""
     from t2n_core import TractNNEF
     from t2n_core.generative import export_generative
     from t2n_core.generative.load import load_model, load_tokenizer
@@ -27,7 +29,8 @@ def ours() -> Callable[[Path, Path], Path]:
     def export(folder: Path, out: Path) -> Path:
         target = TractNNEF(VERSION, check_io=False)
         model, tokenizer = load_model(folder), load_tokenizer(folder)
-        return export_generative(model, None, target, out, last_logits=True, tokenizer=tokenizer).decoder.archive
+        options: dict[str, Any] = {"last_logits": True, "tokenizer": tokenizer, "step_archive": steps}
+        return export_generative(model, None, target, out, **options).decoder.archive
 
     return export
 
@@ -63,13 +66,13 @@ def main(who: str, folder: str, out: str) -> None:
     warnings.simplefilter("ignore")
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what else is printed does not get between
-    if who == "ours":
+    if who != "peer":
         import conformance.cases.models.libraries  # noqa: F401
     import torch
     import transformers  # noqa: F401
 
     torch.set_num_threads(1)
-    export = {"ours": ours, "peer": peer}[who]()
+    export = peer() if who == "peer" else ours(who == "steps")
     held, wall, cpu = memory("VmRSS"), time.perf_counter(), time.process_time()
     found: dict[str, Any]
     try:

@@ -55,13 +55,22 @@ def speed_table(models: Mapping[str, Any]) -> str:
     """Return tokens per second, and ratios of neighbouring turns."""
     rows = []
     for name, model in models.items():
-        figures = {who: _figures(model, who) for who in (*WHO, "torch")}
+        figures = {who: _figures(model, who) for who in (*WHO, "steps", "torch")}
         rates = [_shown(figures[who], "token_ms", lambda ms: f"{1e3 / ms:.0f}") for who in (*WHO, "torch")]
         prompts = [_shown(figures[who], "prompt_ms", lambda ms: f"{ms:.1f}") for who in (*WHO, "torch")]
         ratios = [_ratio(figures["peer"], figures["ours"], figure) for figure in ("token_ms", "prompt_ms")]
-        rows.append([name, *rates, ratios[0], *prompts, ratios[1]])
-    head = ["model", "ours, tokens/s", "peer", "PyTorch", "ours / peer", "ours, prompt in ms", "peer", "PyTorch"]
-    return table([*head, "ours / peer"], rows)
+        single = [_ratio(figures[other], figures["steps"], "token_ms") for other in ("peer", "torch")]
+        rows.append([name, *rates, ratios[0], *single, *prompts, ratios[1]])
+    head = [
+        "model",
+        "ours, tokens/s",
+        "peer",
+        "PyTorch",
+        "ours / peer",
+        "step archive / peer",
+        "step archive / PyTorch",
+    ]
+    return table([*head, "ours, prompt in ms", "peer", "PyTorch", "ours / peer"], rows)
 
 
 def _shown(figures: Mapping[str, Any], name: str, text: Any) -> str:

@@ -96,6 +96,23 @@ class Decoder(nn.Module):
         return [torch.zeros(shape, dtype=self.head.weight.dtype) for _ in range(2 * self.size.layers)]
 
 
+class Products(nn.Module):
+    """The linear layers of a decoder and nothing else: tokens [1, S] -> numbers of the shape of the logits."""
+
+    def __init__(self, model: Decoder) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x: Tensor = self.model.words(tokens)
+        for layer in self.model.layers:
+            mixed = layer.out(layer.query(x))
+            few = layer.key(x) + layer.value(x)
+            x = layer.down(layer.gate(mixed) + layer.up(mixed)) + few.mean(-1, keepdim=True)
+        logits: Tensor = self.model.head(x)
+        return logits
+
+
 def build(size: Size, dtype: torch.dtype = torch.float32) -> Decoder:
     torch.manual_seed(0)
     return Decoder(size).eval().to(dtype)
@@ -115,4 +132,4 @@ def example(model: Decoder, tokens: int = 3, past: int = 5) -> tuple[tuple[Tenso
     return (torch.randint(0, size.words, (1, tokens)), *caches), options
 
 
-__all__ = ["Decoder", "Size", "build", "example"]
+__all__ = ["Decoder", "Products", "Size", "build", "example"]

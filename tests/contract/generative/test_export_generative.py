@@ -76,6 +76,29 @@ def test_a_decoder_is_one_archive_for_prompts_and_steps(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*")), "scratch is left"
 
 
+def test_an_archive_for_single_tokens(tmp_path: Path) -> None:
+    """It takes the caches that the decoder gives, and its own tokens are checked."""
+    result = export_generative(llama(), None, TARGET, tmp_path / "llama", step_archive=True)
+    assert result.step is not None
+    assert list(result.parts) == ["decoder", "step"]
+    assert str(result.step.range) == "0 <= P <= 95"
+    assert result.step.input_names == result.decoder.input_names
+    assert result.step.output_names == result.decoder.output_names
+    found = result.assert_generation(steps=8)
+    assert found.tokens == "24/24"
+    manifest = json.loads((tmp_path / "llama" / "manifest.json").read_text())
+    assert manifest["parts"]["step"]["archive"] == "step.nnef.tgz"
+
+    torch.manual_seed(1)
+    other = enlarged(transformers.LlamaForCausalLM(transformers.LlamaConfig(**SMALL)))
+    unchecked = TractNNEF("0.23.9", check_io=False)
+    wrong = export_generative(other, None, unchecked, tmp_path / "other", step_archive=True)
+    assert wrong.step is not None
+    result.step.archive = wrong.step.archive
+    with pytest.raises(ParityError):
+        result.assert_generation(steps=8)
+
+
 @pytest.mark.parametrize("make", [llama, windowed])
 def test_archives_have_the_form_that_tracts_runner_takes(make: Any, tmp_path: Path) -> None:
     """`causal_llm` of tract: tokens, then caches, each with one free axis that the tokens lack; logits, then caches."""

@@ -19,8 +19,9 @@ def test_tokens_of_a_decoder(version: str, tmp_path: Path) -> None:
     (engine,) = resolve_engines(version)
     found = decoding.run_turns(engine, decoding.export_forms(tmp_path, engine, SMALL), SMALL, 7, 12, 1)
     assert ("float32, own cache" in found) == version.startswith("0.23")
-    for form in {"float32", "float32, own cache"} & found.keys():
+    for form in {"float32", "float32, one token", "float32, own cache"} & found.keys():
         assert found[form]["tokens"] == found["torch"]["tokens"]
     assert len(set(found["torch"]["tokens"])) > 4
+    assert {"float32, one token", decoding.PRODUCTS} <= found.keys()
     measured = {"export": {"ours": 1.0, "torch.export": 2.0}, "engines": {version: found}}
     assert "| all | export, against torch.export alone | 0.50 x | at most 1.3 x | met |" in decoding.tables(measured)[0]

@@ -16,7 +16,7 @@ import ctypes as c
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -264,21 +264,25 @@ class TractModel:
         finally:
             driver.drop_tensors([tensor])
 
-    def profile(self, arrays: Sequence[Array]) -> str:
-        """Optimise the model, and return the engine's profile of 5 seconds of runs, as JSON; consumes the model.
+    def profiler(self) -> Callable[[Sequence[Array]], str]:
+        """Optimise the model, and return what profiles 5 seconds of its runs, as JSON; consumes the model.
 
-        Raises EngineError.
+        Raises EngineError, and so does what it returns.
         """
         driver = self._driver
         profile = driver.find("tract_model_profile_json")
         if not profile:
-            return self.into_runnable(optimise=True).profile(arrays)
+            return self.into_runnable(optimise=True).profile
         driver.check(driver.function("tract_model_optimize")(self._pointer), EngineOptimiseError)
         takes_states = driver.find("tract_state_initializable_states_count")  # 0.22 alone, which then runs with none
         states = (None, c.c_size_t(0)) if takes_states else ()
-        with driver.tensors(arrays) as given:
-            values = (c.c_void_p * len(given))(*[one.value for one in given])
-            return driver.text(profile, self._pointer, values, *states)
+
+        def run(arrays: Sequence[Array]) -> str:
+            with driver.tensors(arrays) as given:
+                values = (c.c_void_p * len(given))(*[one.value for one in given])
+                return driver.text(profile, self._pointer, values, *states)
+
+        return run
 
     def into_runnable(self, *, optimise: bool) -> TractRunnable:
         """Return a runnable, which consumes the model.

@@ -38,8 +38,9 @@ def run_profile(driver: TractDriver, job: Frame, send: Send, stage: Callable[[st
             runnable.run(arrays)
             seconds.append(time.perf_counter() - start)
         cpu = (time.process_time() - started) / len(seconds)
+        profile = _loaded(driver, header).profiler()
         started = time.process_time()
-        text = _loaded(driver, header).profile(arrays)
+        text = profile(arrays)
         cpu_profiled = time.process_time() - started
     send({"event": "facts", "facts": {"profile": text, "seconds": seconds, "cpu": cpu, "cpu_profiled": cpu_profiled}})
 

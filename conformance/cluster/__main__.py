@@ -9,10 +9,8 @@ those of the local run, times and platforms aside. Exits with 1 if anything is l
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import sys
-import tarfile
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -20,56 +18,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-
+from conformance.cluster.bundle import write_bundle
 from conformance.cluster.hosts import CLIENT, SCHEDULER, Hosts, why_not
+from conformance.cluster.run import Run
 from pytest_t2n.cli import main as t2n
-from pytest_t2n.records.cell import Cell, SelectedEngine
-from pytest_t2n.records.platform import this_platform
-from pytest_t2n.run.bundles import CheckInputs, write_check, write_manifest
-from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.samples import Sample
 from t2n_core.engine.provision.store import default_cache_dir
 
-_GRAPH = """version 1.0;
-
-extension tract_registry tract_core;
-
-graph net(x) -> (y)
-{
-    x = external(shape=[2, 3]);
-    y = %s;
-}
-"""
-_STATEMENTS = ("x * 2.0", "x * 2.01", "x + x", "nothing(x)", "x + relu(x) - relu(neg(x))")
-"""Right, wrong, right, refused, right."""
 Fault = Callable[[Hosts, "Run"], None]
-
-
-class Run:
-    """One run on the hosts, which can be begun again."""
-
-    def __init__(self, hosts: Hosts, bundle: Path, report: Path, engines: str) -> None:
-        self._hosts, self._report = hosts, report
-        select = ["--tract", engines, "--offline", "--cache-dir", str(default_cache_dir())]
-        far = ["--dask", hosts.address, "--dask-insecure", "--report", str(report)]
-        self._words = ["matrix", "run", "--bundle", str(bundle), *select, *far]
-
-    def start(self, *more: str) -> None:
-        """Start the client."""
-        self._process = self._hosts.client([*self._words, *more])
-
-    def after(self, cells: int) -> None:
-        """Wait until so many cells are recorded, or the run has ended."""
-        path = self._report / "matrix.jsonl"
-        while self._process.poll() is None:
-            if path.exists() and path.read_bytes().count(b'"type":"cell"') >= cells:
-                return
-            time.sleep(0.05)
-
-    def end(self, seconds: float = 600.0) -> int:
-        """Wait for the end, and return the exit status."""
-        return self._process.wait(seconds)
 
 
 def no_fault(hosts: Hosts, run: Run) -> None:
@@ -129,25 +84,6 @@ FAULTS: dict[str, Fault] = {
     "the client killed": client_killed,
     "the scheduler killed": scheduler_killed,
 }
-
-
-def write_bundle(folder: Path, cases: int) -> None:
-    """Write a bundle of small graphs."""
-    engine = SelectedEngine("tract", "0.21.19", "0.21.19")
-    drawn = np.random.default_rng(3).standard_normal((2, 2, 3)).astype(np.float32)
-    samples = [Sample((x,), (x * 2,), {}) for x in drawn]
-    entries = []
-    with TemporaryDirectory() as scratch:
-        for number in range(cases):
-            text = (_GRAPH % _STATEMENTS[number % len(_STATEMENTS)] + f"# {number}\n").encode()
-            archive = Path(scratch, f"{number}.tar")
-            with tarfile.open(archive, "w") as tar:
-                entry = tarfile.TarInfo("graph.nnef")
-                entry.size = len(text)
-                tar.addfile(entry, io.BytesIO(text))
-            cell = Cell(f"t.py::t[{number}-{engine.id}]", f"t.py::t[{number}]", engine)
-            entries.append(write_check(folder, CheckInputs(cell, archive, samples, ["y"], Judgement.parse("close"))))
-    write_manifest(folder, entries, this_platform())
 
 
 def evidence(report: Path) -> list[str]:

@@ -3,6 +3,7 @@
 pytest loads this in every session of a user who has the plugin installed: each hook loads only the modules that it
 needs, and nothing imports torch or numpy before the first cell runs. The role objects are plugins of their own:
 
+    Reports         here                     every session
     CaseCollector   collect/collection.py    every session
     CellRunner      run/runner.py            processes that run tests, in a session with engines
     Recorder        control/recorder.py      the same
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, GENERATE, MARKER, RECORDER, RUNNER
+from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, GENERATE, MARKER, RECORDER, REPORTS, RUNNER
 from pytest_t2n.config.options import add_options
 
 if TYPE_CHECKING:
@@ -48,7 +49,15 @@ def _marker_lines(config: pytest.Config) -> tuple[str, ...]:
     return marker_help(), generate_help()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Come to the reports after plugins such as pytest-retry, which change them, and before the user's conftest.py."""
+    early_config.pluginmanager.register(Reports(), REPORTS)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if not config.pluginmanager.has_plugin(REPORTS):  # a conftest.py has loaded this module
+        config.pluginmanager.register(Reports(), REPORTS)
     for line in _marker_lines(config):
         config.addinivalue_line("markers", line)
     if config.getoption("help", False):
@@ -63,28 +72,30 @@ def pytest_unconfigure() -> None:
         sys.modules["t2n_core.engine.pool"].close_all()
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[Any]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Hand a report to the recorder.
-
-    This module is registered before the user's conftest.py, and the recorder after it: with a hook of its own it would
-    come after the wrappers there, which would see the report before it is judged.
-    """
-    report = yield
-    recorder = item.config.pluginmanager.get_plugin(RECORDER)
-    if recorder is not None:
-        recorder.take(item, call, report)
-    return report
-
-
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Say how to select engines, in a session that skipped tests because it has none."""
     if terminalreporter.stats.get("skipped") and not config.pluginmanager.has_plugin(CONTROLLER):
         from pytest_t2n.control.summary import write_summary
 
         write_summary(terminalreporter, None)
+
+
+class Reports:
+    """Hands each report to the recorder, when every other plugin has made of it what it wants.
+
+    The recorder itself is registered after the user's conftest.py: its hook would come after the wrappers there, which
+    would see the report before it is judged.
+    """
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[Any]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        recorder = item.config.pluginmanager.get_plugin(RECORDER)
+        if recorder is not None:
+            recorder.take(item, call, report)
+        return report
 
 
 class SessionStart:

@@ -10,7 +10,7 @@ MARKER = FIXTURE = "nnef_export"
 GENERATE = "nnef_generate"
 """The marker of a model that generates tokens."""
 COLLECTOR, RUNNER, RECORDER = "t2n-collector", "t2n-runner", "t2n-recorder"
-WORKER, CONTROLLER = "t2n-worker", "t2n-controller"
+WORKER, CONTROLLER, REPORTS = "t2n-worker", "t2n-controller", "t2n-reports"
 """Names by which pytest's plugin manager knows the role objects."""
 
 
@@ -31,6 +31,7 @@ __all__ = [
     "GENERATE",
     "MARKER",
     "RECORDER",
+    "REPORTS",
     "RUNNER",
     "WORKER",
     "is_case",

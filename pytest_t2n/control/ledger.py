@@ -43,6 +43,7 @@ from pytest_t2n.records.schema import (
 from t2n_core.check.stage import Stage, Status
 from t2n_core.text import storable
 
+_GOOD = ("pass", "skip")
 _NAMED = 20
 """Number of earlier failures that are named; the rest is counted."""
 
@@ -59,9 +60,15 @@ class Ledger:
         engines: Sequence[SelectedEngine],
         arguments: Sequence[str],
         tell: Callable[..., object] = lambda record: None,
+        *,
+        repeats: bool = False,
     ) -> None:
-        """`tell` is called with each record of this session, as `record=`."""
+        """`tell` is called with each record of this session, as `record=`.
+
+        With `repeats` cells are run several times, as by `--dist each`: the worst record of each counts, at the end.
+        """
         self.settings, self._tell = settings, tell
+        self._held: dict[str, CellLine] | None = {} if repeats else None
         self.run = run_line(engines, settings.level, arguments)
         self.counts = CellCounts()
         self.missing: list[str] = []
@@ -159,7 +166,7 @@ class Ledger:
             return
         self._kept_plan = earlier.plan
         self._graphs = rewrite(path, self.run, earlier)
-        harmless = ("pass", "skip") if self.settings.strict else ("pass", "skip", "weak")
+        harmless = _GOOD if self.settings.strict else (*_GOOD, "weak")
         surprises = [line for line in earlier.cells if line.status not in harmless and not line.expected]
         self.notes.append(f"--t2n-resume: {len(earlier.cells)} cells kept, {len(surprises)} of them failed")
         self.problems += [f"kept failure: {line.nodeid}: {line.status} at {line.stage}" for line in surprises[:_NAMED]]
@@ -190,8 +197,8 @@ class Ledger:
             report.user_properties = [pair for pair in report.user_properties if pair[0] != PROPERTY]
         if report.when == "teardown":
             report.user_properties += self._properties.pop(storable(report.nodeid), [])
-        # pytest-rerunfailures: the next report of this test has its record, and not its graph again
-        again = report.outcome == "rerun"  # type: ignore[comparison-overlap]
+        # "rerun" of pytest-rerunfailures: the next report of this test has its record, and not its graph again
+        again = report.outcome not in ("passed", "failed", "skipped")
         if texts:
             try:
                 self._take(str(texts[-1]).split("\n"), only_graphs=again)
@@ -234,6 +241,9 @@ class Ledger:
         `stopped` says why the session stopped early, if it did.
         """
         self.why_missing = why_missing
+        held, self._held = self._held or {}, None
+        for record in held.values():
+            self._note(record)
         if not self.run.engines and not self.planned:
             self._append(PlanLine(SCHEMA))  # nobody else plans in a session without engines
         for nodeid, engine in self._plan.items():
@@ -267,6 +277,11 @@ class Ledger:
     def _note(self, record: CellLine, line: str | None = None) -> None:
         """Take the record of a cell if it is the first; `line` is its JSON if that is known."""
         if self._plan.get(record.nodeid, record) is None:
+            return
+        if self._held is not None:
+            known = self._held.get(record.nodeid)
+            if known is None or (known.status in _GOOD and record.status not in _GOOD):
+                self._held[record.nodeid] = record
             return
         size = self._file.size if self._file is not None else 0
         try:

@@ -45,7 +45,8 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
         check_bundle_folder(bundle)
     # Relative to the project: a published report shall not show paths of one machine.
     arguments = [str(one).replace(f"{config.rootpath}{os.sep}", "") for one in config.invocation_params.args]
-    ledger = Ledger(settings, engines, arguments, partial(config.hook.pytest_t2n_record, config=config))
+    tell = partial(config.hook.pytest_t2n_record, config=config)
+    ledger = Ledger(settings, engines, arguments, tell, repeats=config.getoption("dist", "no") == "each")
     if not settings.only_collects:
         ledger.open()
     if bundle is not None:

@@ -45,7 +45,8 @@ def record_of(
         return None
     if call.when != "call":
         return None
-    error = call.excinfo.value if call.excinfo is not None else None
+    # A test that pytest-retry has run again and that passed bears the error of its first attempt.
+    error = call.excinfo.value if call.excinfo is not None and not report.passed else None
     if outcome is not None and (error is None or not outcome.passed):
         expected = _expectation(report)
         if error is None and not outcome.passed and not expected:

@@ -320,6 +320,33 @@ def test_other_ways_to_distribute_stay_the_users(suite):
         assert sorted(suite.statuses.values()) == ["mismatch"] * 3 + ["pass"] * 3
 
 
+WHERE = """
+    import os
+    import time
+    import pytest
+
+    def wait(name, slow):
+        if name == slow:
+            time.sleep(1.5)
+        return "pass" if name == "gw0" else "mismatch"
+
+    @pytest.mark.nnef_export
+    def test_right_first():
+        return wait(os.environ["PYTEST_XDIST_WORKER"], "gw1"), (1,)
+
+    @pytest.mark.nnef_export
+    def test_wrong_first():
+        return wait(os.environ["PYTEST_XDIST_WORKER"], "gw0"), (1,)
+"""
+
+
+def test_of_the_results_of_each_worker_the_worst_counts(suite):
+    suite.pytester.makepyfile(test_it=WHERE)
+    result = suite.run("--t2n-report=site", "--dist=each", mode="n2", engines="0.23")
+    result.assert_outcomes(passed=2, failed=2)
+    assert set(suite.statuses.values()) == {"mismatch"}
+
+
 def test_a_test_whose_own_id_looks_like_an_engine_is_no_cell(suite):
     suite.pytester.makepyfile(
         """

@@ -12,13 +12,13 @@ from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.input_function import InputFunction
 from t2n_core.check.sampling.sampler import Sampler
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.op.compression import DequantisedSource
+from t2n_core.op.stored import StoredSource, StoredWeights
 from t2n_core.rewriter.context import without_rewrites
 from t2n_core.torch_graph.capture.tracer import CapturedModel
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.ways_in.sources import Source
 
-_NONE: frozenset[str] = frozenset()
+_NONE: StoredWeights = frozenset()
 
 
 @dataclass(slots=True)
@@ -37,44 +37,44 @@ class Reference:
     """Makes inputs for given sizes, in place of random ones."""
     sizes: Sequence[Any] = (...,)
     """Sizes to check at besides the example's; an ellipsis stands for the chosen ones."""
-    _samples: dict[tuple[str, frozenset[str]], list[Sample]] = field(default_factory=dict, repr=False)
-    _samplers: dict[frozenset[str], Sampler] = field(default_factory=dict, repr=False)
+    _samples: dict[tuple[str, StoredWeights], list[Sample]] = field(default_factory=dict, repr=False)
+    _samplers: dict[StoredWeights, Sampler] = field(default_factory=dict, repr=False)
 
-    def samples(self, held: SizeRange | None = None, compressed: frozenset[str] = _NONE) -> list[Sample]:
+    def samples(self, held: SizeRange | None = None, stored: StoredWeights = _NONE) -> list[Sample]:
         """Return samples at sizes within a range, that of the capture if none is given.
 
-        `compressed` are labels of the weights that are taken as they come out of their blocks. Raises InputError.
+        `stored` are the weights that are taken as they come out of the archive. Raises InputError.
         """
         held = self.captured.range if held is None else held
-        key = (str(held), compressed)
+        key = (str(held), stored)
         if key not in self._samples:
             graph = self.captured.graph
             extra = [self._bound(more) for more in self.extra_inputs()]
             dims = [*(d for value in graph.data_nodes for d in value.shape), *graph.bounds()]
             with without_rewrites(), timed(self.times, "reference"):
-                self._samples[key] = self._sampler(compressed).samples(extra, held, dims, self.sizes)
+                self._samples[key] = self._sampler(stored).samples(extra, held, dims, self.sizes)
         return self._samples[key]
 
-    def sample_at(self, sizes: Mapping[str, int], compressed: frozenset[str] = _NONE) -> Sample:
+    def sample_at(self, sizes: Mapping[str, int], stored: StoredWeights = _NONE) -> Sample:
         """Return random inputs with these sizes of all dynamic axes, and what PyTorch computes of them.
 
         Raises InputError if the model cannot run at these sizes.
         """
         with without_rewrites():
-            return self._sampler(compressed).at(sizes)
+            return self._sampler(stored).at(sizes)
 
     def inputs_at(self, sizes: Mapping[str, int]) -> tuple[Any, ...] | None:
         """Return random inputs with these sizes of all dynamic axes; None where there are none, or they are huge."""
         with without_rewrites():
             return self._sampler(_NONE).inputs_at(sizes)
 
-    def _sampler(self, compressed: frozenset[str]) -> Sampler:
-        if compressed not in self._samplers:
-            model = DequantisedSource(self.source, compressed) if compressed else self.source
+    def _sampler(self, stored: StoredWeights) -> Sampler:
+        if stored not in self._samplers:
+            model = StoredSource(self.source, stored) if stored else self.source
             shapes = [value.shape for value in self.captured.graph.inputs]
             function = None if self.function is None else InputFunction(self.function, self._bound)
-            self._samplers[compressed] = Sampler(model, self.inputs, shapes, self.captured.symbols, function)
-        return self._samplers[compressed]
+            self._samplers[stored] = Sampler(model, self.inputs, shapes, self.captured.symbols, function)
+        return self._samplers[stored]
 
     def _bound(self, given: Any) -> ModelInputs:
         return bind_inputs(self.source, given, self.kwargs, self.inputs.names)

@@ -26,6 +26,7 @@ from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.legality import check_graph
 from t2n_core.op.compression import compressible
 from t2n_core.op.custom_extractors import ModuleInfoExtractor
+from t2n_core.op.halves import with_rounded
 from t2n_core.op.lower import has_rule, lower
 from t2n_core.op.registry import Registry, load_default
 from t2n_core.rewriter.activation import rewriting
@@ -223,6 +224,8 @@ class ModelExport:
         traced = self._capture(target, selection).model.graph.copy()  # a hook's changes must not reach other targets
         target.post_capture(traced)
         traced.compressible = compressible(traced, target.writing)
+        if target.writing.weights:
+            traced = with_rounded(traced, target.writing, self.source.weights)
         rules, ours = self._rules(selection, session), load_default()
         has_form = has_rule(rules, target.spec, target.writing)
         with CAPTURE_LOCK:  # decompositions are traced like models

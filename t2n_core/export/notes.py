@@ -21,6 +21,7 @@ _REASONS = {
     "linear_accumulation_in_f32": ("force_linear_accumulation_in_f32", "the graph has no products of float16"),
     "norm_in_f32": ("force_norm_in_f32", "the graph has no batch norm of float16"),
     "upsample_with_debox": ("upsample_with_debox", "the model does no nearest upsampling by whole factors"),
+    "weights": ("weights", "no float32 weight of two axes or more fits"),
     "weight_compression": ("weight_compression", "no linear layer alone reads a matrix with rows of a multiple of 32"),
     "compresses_embeddings": ("the compression of embeddings", "none has rows of a multiple of 32 and is read alone"),
 }

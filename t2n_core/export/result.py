@@ -24,6 +24,7 @@ from t2n_core.nnef.dependence import constant_outputs
 from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.op.compression import Q40Weight
+from t2n_core.op.stored import StoredWeights
 from t2n_core.rewriter.report import RewriteReport
 from t2n_core.torch_graph.capture.tracer import CapturedModel
 
@@ -90,7 +91,7 @@ class ExportResult:
     @property
     def samples(self) -> list[Sample]:
         """Return inputs and the outputs of PyTorch with the weights that the archive holds. Raises InputError."""
-        return self.reference.samples(self.graph.sizes if self.graph.sizes.bounds else None, self.compressed)
+        return self.reference.samples(self.graph.sizes if self.graph.sizes.bounds else None, self.stored)
 
     @property
     def range(self) -> SizeRange:
@@ -111,13 +112,14 @@ class ExportResult:
 
     def sample_at(self, sizes: Mapping[str, int]) -> Sample:
         """Return a sample at these sizes of all dynamic axes. Raises InputError if the model cannot run there."""
-        return self.reference.sample_at(sizes, self.compressed)
+        return self.reference.sample_at(sizes, self.stored)
 
     @property
-    def compressed(self) -> frozenset[str]:
-        """Return the labels of the weights that the archive holds in blocks."""
+    def stored(self) -> StoredWeights:
+        """Return the labels of the weights that the archive holds in another form than the model, with the form."""
         variables = self.graph.variables()
-        return frozenset(op.arguments["label"] for op, v in variables if isinstance(v.weight, Q40Weight))
+        blocks = {op.arguments["label"] for op, v in variables if isinstance(v.weight, Q40Weight)}
+        return frozenset({*((b, "q4_0") for b in blocks), *((h, "float16") for h in self.graph.rounded)})
 
     def check_parity(self, tolerance: Tolerance = None, *, timeout: float = 60.0, **judged_by: Any) -> Outcome:
         """Run the archive in the target's engine on all samples. What fails is in the outcome, never raised.

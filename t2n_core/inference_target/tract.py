@@ -71,6 +71,11 @@ class TractNNEF(InferenceTarget):
             `q4_0_with_embeddings` those of embeddings too (from 0.21.11 on). Only matrices whose rows are a multiple of
             32 long, and that nothing else reads. The check is against the model with these weights dequantised: it
             proves that the engine computes what the archive holds, not that 4 bits are enough for your model.
+        weights: `float16` stores float32 weights of two axes or more as float16, which halves the archive; the engine
+            computes with them in float32, as fast as before. By layer: `{"head": "float32", "*": "float16"}`, patterns
+            of names of weights or modules, of which the first that fits decides; what none fits stays float32. Weights
+            that float16 cannot stand for (numbers beyond 65504, rows too small for it) stay float32, and the result's
+            notes name them. The check is against the model with the rounded weights.
         pulse: the check also runs the archive as a stream (tract's `pulse`), this many steps of its one dynamic axis at
             a time, and compares with PyTorch on the whole sequence, without the engine's delay. A node that the engine
             cannot stream fails at stage `optimise` and is named.
@@ -106,6 +111,7 @@ class TractNNEF(InferenceTarget):
         reify_sdpa_operator: bool = False,
         upsample_with_debox: bool = False,
         weight_compression: WeightCompression | None = None,
+        weights: str | Mapping[str, str] | None = None,
         pulse: int | None = None,
         custom_extensions: Sequence[str] = (),
         custom_fragments: Sequence[str | Fragment] = (),
@@ -134,6 +140,7 @@ class TractNNEF(InferenceTarget):
             reify_sdpa=reify_sdpa_operator,
             upsample_with_debox=upsample_with_debox,
             weight_compression=weight_compression,
+            weights=_patterns(weights),
             streaming=pulse is not None,
         )
         self.custom_extensions = tuple(_extension(line) for line in custom_extensions)
@@ -224,6 +231,15 @@ class TractNNEF(InferenceTarget):
             return
         if found[: len(wanted)] != wanted:
             raise InputError(f"{self._binary} is tract {said}, not the version {self.requested_version} asked for")
+
+
+def _patterns(weights: str | Mapping[str, str] | None) -> tuple[tuple[str, bool], ...]:
+    """Return patterns of weights with whether they are stored as float16. Raises InputError."""
+    by_pattern = {} if weights is None else {"*": weights} if isinstance(weights, str) else weights
+    for dtype in by_pattern.values():
+        if dtype not in ("float16", "float32"):
+            raise InputError(f"weights={weights!r}: {dtype!r} is none of float16, float32")
+    return tuple((pattern, dtype == "float16") for pattern, dtype in by_pattern.items())
 
 
 def _flags(given: Iterable[str] | str | None) -> frozenset[TractFeatureFlag] | None:

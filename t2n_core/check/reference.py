@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.input_function import InputFunction
-from t2n_core.check.sampling.sampler import Sampler
+from t2n_core.check.sampling.sampler import Sampler, double_outputs
+from t2n_core.errors import InputError
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.op.stored import StoredSource, StoredWeights
 from t2n_core.rewriter.context import without_rewrites
@@ -54,6 +55,22 @@ class Reference:
             with without_rewrites(), timed(self.times, "reference"):
                 self._samples[key] = self._sampler(stored).samples(extra, held, dims, self.sizes)
         return self._samples[key]
+
+    def in_float64(self, samples: Sequence[Sample]) -> list[Sample]:
+        """Return samples with the outputs of the model computed in float64, with its own weights.
+
+        What is expected of the engine is these, rounded once. Raises InputError if the model cannot run so.
+        """
+        found = []
+        for sample in samples:
+            try:
+                with without_rewrites():
+                    double = tuple(double_outputs(self.source.run_in_float64, self.inputs, sample))
+            except Exception as cause:
+                raise InputError(f"{self.source.name} does not run in float64: {cause}") from cause
+            rounded = tuple(a.astype(b.dtype) for a, b in zip(double, sample.expected, strict=True))
+            found.append(replace(sample, expected=rounded, double=double))
+        return found
 
     def sample_at(self, sizes: Mapping[str, int], stored: StoredWeights = _NONE) -> Sample:
         """Return random inputs with these sizes of all dynamic axes, and what PyTorch computes of them.

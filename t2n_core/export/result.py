@@ -138,6 +138,8 @@ class ExportResult:
             raise InputError(f"there is no output {', '.join(unknown)} to judge", hint=f"it has {self.output_names}")
         try:
             samples, outside, engine = self.samples, self.outside, self.target.engine()
+            if judged.in_float64:
+                samples = self.reference.in_float64(samples)
         except Exception as cause:
             return Outcome.from_error(cause, Stage.SETUP)
         found = check_parity(

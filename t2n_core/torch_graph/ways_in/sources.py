@@ -50,6 +50,11 @@ class Source:
         """Run the model with other weights for this one call; the module stays as it is."""
         return functional_call(_Called(self), {f"inner.{n}": w for n, w in weights.items()}, args, dict(kwargs))
 
+    def run_in_float64(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run the model with its weights in float64; floats among the arguments should be so too."""
+        own = ((name, weight.detach()) for name, weight in self.weights.items())
+        return self.run_with({n: w.double() if w.is_floating_point() else w for n, w in own}, args, kwargs)
+
     @property
     def weights(self) -> dict[str, torch.Tensor]:
         """Return the parameters and buffers under all their names."""

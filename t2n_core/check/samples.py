@@ -26,7 +26,7 @@ class Sample:
     """Size of each dynamic axis here; empty where nothing varies."""
     label: str = ""
     double: tuple[Array, ...] | None = None
-    """What the model computes in float64, where outputs are judged by that."""
+    """Outputs of the model computed in float64, where outputs are judged by those."""
 
     @property
     def reference(self) -> tuple[Array, ...]:

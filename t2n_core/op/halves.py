@@ -6,6 +6,7 @@ computed of them. At the end every tensor that float16 holds without loss is sto
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,8 @@ import torch
 from numpy.typing import NDArray
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import FLOAT16, FLOAT32, Value, WeightSource
+from t2n_core.nnef.graph import FLOAT16, FLOAT32, ArrayWeight, Fragment, Operation, Value, WeightSource
+from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.nnef.writing_options import WritingOptions
 from t2n_core.op.weights import TensorWeight, derived
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph
@@ -122,12 +124,17 @@ def store_halves(g: Emitter) -> None:
     A weight that was scaled by a norm is stored unscaled, and scaled by the engine before the first run.
     """
     pending, g.graph.operations = g.graph.operations, []
+    computed = 0
     wider: dict[int, Value] = {}
+    halves: dict[int, Value] = {}
     for operation in pending:
         value = operation.outputs[0]
+        if operation.name == "tract_core_scan" and traits_of(g.spec.version).forgets_computed_weights:
+            _cast_in_body(g, operation, halves)
         operation.arguments = {name: _swapped(argument, wider) for name, argument in operation.arguments.items()}
         if operation.name != "variable" or value.dtype != FLOAT32 or value.rank < 2 or not _is_worth_it(value):
             g.graph.operations.append(operation)
+            computed += _is_computed(value)
             continue
         assert value.weight is not None
         g.begin(value.name, None, ())
@@ -136,9 +143,32 @@ def store_halves(g: Emitter) -> None:
         source = value.weight if scaled is None else TensorWeight(scaled.tensor)
         half = g.variable(label, HalfWeight(source), form="float16")
         wide = g.cast(half, FLOAT32)
+        halves[id(value)] = half
         if scaled is not None:
             wide = g.mul(wide, derived(g, half, "scale", scaled.factor.numpy()))
         wider[id(value)] = wide
+    if computed:
+        words = f"what is computed at export stays float32: {computed} tensors"
+        g.graph.declined.setdefault("weights", []).append(words)
+
+
+def _cast_in_body(g: Emitter, scan: Operation, halves: Mapping[int, Value]) -> None:
+    """Let the body of a scan take the stored halves, and begin with their casts."""
+    given = scan.arguments["full"]
+    names = [name for name, value in given if id(value) in halves]
+    if not names:
+        return
+    body = g.graph.fragments[scan.arguments["body"]]
+    head, _, rest = body.text.partition("{")
+    for name in names:
+        head = re.sub(rf"\b{name}:", f"{name}_half:", head)
+    casts = "".join(f'\n  {name} = tract_core_cast({name}_half, to = "f32");' for name in names)
+    own = "_".join([body.name, "casts", *names])
+    text = f"{head.replace(body.name, own, 1)}{{{casts}{rest}"
+    scan.arguments["body"] = g.fragment(Fragment(own, text, body.uses | {"tract_core_cast"}))
+    scan.arguments["full"] = [
+        (f"{name}_half", halves[id(value)]) if name in names else (name, value) for name, value in given
+    ]
 
 
 def _swapped(argument: Any, wider: Mapping[int, Value]) -> Any:
@@ -146,6 +176,14 @@ def _swapped(argument: Any, wider: Mapping[int, Value]) -> Any:
     if isinstance(argument, list | tuple):
         return type(argument)(_swapped(one, wider) for one in argument)
     return wider.get(id(argument), argument)
+
+
+def _is_computed(value: Value) -> bool:
+    """Return whether this is a tensor of float32 that was made at export, and is no vector."""
+    weight = value.weight
+    if not isinstance(weight, ArrayWeight) or weight.dtype != FLOAT32:
+        return False
+    return sum(extent != 1 for extent in weight.shape) > 1 and bool(np.prod(weight.shape) >= _LEAST)
 
 
 def _is_worth_it(value: Value) -> bool:

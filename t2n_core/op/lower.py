@@ -81,11 +81,12 @@ class _Lowering:
             raise UnsupportedOpsError(self.problems, target=str(self.spec))
         self._outputs(output_names)
         _prune(self.g.graph)
+        if self.graph.unrounded:
+            self.g.graph.declined["weights"] = list(self.graph.unrounded)
         if self.graph.rounded:
-            store_halves(self.g)
             self.g.graph.rounded = self.graph.rounded
             self.g.graph.effects.add("weights")
-        self.g.graph.declined.update({"weights": list(self.graph.unrounded)} if self.graph.unrounded else {})
+            store_halves(self.g)
         if self.scheme == "numeric":
             _number(self.g.graph, {*symbols, *output_names})
         self.g.guard_sizes()

@@ -89,6 +89,9 @@ class TractTraits:
     """A tensor computed of weights alone is computed at every run if it is larger than 4 MiB, and than the weights."""
     repeats_middle_constants: bool = _since("0.23.0", "0.23.5")
     """A tensor computed of weights alone is computed at every run if it is larger than 1 MiB, and than the weights."""
+    forgets_computed_weights: bool = _since("0.21", "0.23.0")
+    """The body of a scan takes a variable for a constant, and what is computed of one outside not: that is packed again
+    in every step."""
     fuses_norms: bool = _since("0.23.1")
     """The norm over the last axis is recognised, and faster than its parts."""
 

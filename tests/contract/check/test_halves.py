@@ -72,7 +72,10 @@ def test_a_model_that_needs_its_dtype_is_refused(tmp_path: Path) -> None:
     outcome = halves(Own(), tmp_path).check_parity("halves")
     assert outcome.error is not None
     assert "does not run in float64" in outcome.error.message
+
+
+def test_a_stream_has_no_such_level(tmp_path: Path) -> None:
+    target = TractNNEF("0.23.9", check_io=False, dynamic_axes={"x": {0: "T"}})
+    result = ModelExport(nn.Tanh().eval(), torch.randn(8, 4), input_names=["x"]).to(target, tmp_path / "s.tar")
     with pytest.raises(InputError, match="another level than `halves`"):
-        streamed = TractNNEF("0.23.9", check_io=False, dynamic_axes={"x": {0: "T"}})
-        result = ModelExport(nn.Tanh().eval(), torch.randn(8, 4), input_names=["x"]).to(streamed, tmp_path / "s.tar")
         result.check_streaming(2, "halves")

@@ -96,6 +96,23 @@ def test_a_capture_serves_both_forms() -> None:
         assert {*numbers(weights="float16")} == {*(2 * weight.half().float()).numpy().ravel()}
 
 
+def test_what_is_computed_at_export_is_told() -> None:
+    model = nn.utils.parametrizations.weight_norm(nn.Conv1d(16, 16, 3))
+    graph = lowered(model, torch.randn(1, 16, 9), weights="float16")
+    assert graph.declined["weights"] == ["what is computed at export stays float32: 1 tensors"]
+
+
+@pytest.mark.parametrize(
+    ("version", "inside"), [("0.20.22", False), ("0.21.19", True), ("0.22.4", True), ("0.23.5", False)]
+)
+def test_weights_of_a_scan_are_cast_where_they_are_constants(version: str, inside: bool) -> None:
+    graph = lowered(nn.GRU(16, 16), torch.randn(5, 1, 16), version, weights="float16")
+    (scan,) = (op for op in graph.operations if op.name == "tract_core_scan")
+    dtypes = {value.dtype for _, value in scan.arguments["full"] if value.shape == (48, 16)}
+    assert (FLOAT16 in dtypes) == inside
+    assert ("tract_core_cast(" in graph.fragments[scan.arguments["body"]].text) == inside
+
+
 PATTERNS = {
     "all": ("float16", {"body.0.weight", "body.1.weight", "head.weight"}),
     "module": ({"body": "float16"}, {"body.0.weight", "body.1.weight"}),

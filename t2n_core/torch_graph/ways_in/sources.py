@@ -52,8 +52,9 @@ class Source:
 
     def run_in_float64(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run the model with its weights in float64; floats among the arguments should be so too."""
-        own = ((name, weight.detach()) for name, weight in self.weights.items())
-        return self.run_with({n: w.double() if w.is_floating_point() else w for n, w in own}, args, kwargs)
+        own = {id(weight): (name, weight.detach()) for name, weight in self.weights.items()}  # a tied one once
+        wide = {name: weight.double() for name, weight in own.values() if weight.is_floating_point()}
+        return self.run_with(wide, args, kwargs)
 
     @property
     def weights(self) -> dict[str, torch.Tensor]:

@@ -40,6 +40,20 @@ def test_halves_pass(tmp_path: Path) -> None:
     assert not rms.required
 
 
+def test_a_tied_weight_is_one_in_float64_too(tmp_path: Path) -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(16, 16), nn.Linear(16, 16)
+            self.second.weight = self.first.weight
+
+        def forward(self, x: Tensor) -> Tensor:
+            out: Tensor = self.second(torch.tanh(self.first(x)))
+            return out
+
+    halves(Tied(), tmp_path).assert_parity("halves")
+
+
 def test_zeros_for_small_numbers_do_not_pass(tmp_path: Path) -> None:
     """PyTorch's halves are zeros as well, so that every element is equal."""
     result = halves(Shrinking(1e-9), tmp_path)

@@ -80,6 +80,11 @@ class Reference:
         with without_rewrites():
             return self._sampler(stored).at(sizes)
 
+    def others(self, count: int, turn: int) -> list[Sample]:
+        """Return samples of the example's sizes that are none of `samples`; each `turn` draws others."""
+        with without_rewrites():
+            return self._sampler(_NONE).others(count, 100 * (1 + turn))
+
     def inputs_at(self, sizes: Mapping[str, int]) -> tuple[Any, ...] | None:
         """Return random inputs with these sizes of all dynamic axes; None where there are none, or they are huge."""
         with without_rewrites():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from t2n_core.check.causes import with_causes
 from t2n_core.check.float64_recheck import recheck_in_float64
-from t2n_core.check.judging.judgement import Judgement
+from t2n_core.check.judging.judgement import HALVES, Judgement
 from t2n_core.check.outcome import Outcome, Stage, Status
 from t2n_core.check.parity import check_parity
 from t2n_core.check.reference import Reference
@@ -84,6 +84,11 @@ class ExportResult:
         return state_pairs(known, self.export.inputs, self.captured.results, self.input_names, self.output_names)
 
     @property
+    def own_level(self) -> str:
+        """Return the level of a check that asks for none: the target's, or `halves` if a plan is followed."""
+        return self.target.check_io_tolerance.value if self.target.writing.precision is None else HALVES
+
+    @property
     def constant_outputs(self) -> frozenset[str]:
         """Return the names of the outputs that no number of an input reaches."""
         return constant_outputs(self.graph)
@@ -131,7 +136,8 @@ class ExportResult:
         """
         __tracebackhide__ = True
         try:
-            judged = Judgement.of(tolerance, **judged_by, default=self.target.check_io_tolerance)
+            given = self.own_level if tolerance is None and not judged_by else tolerance
+            judged = Judgement.of(given, **judged_by, default=self.target.check_io_tolerance)
         except InputError as wrong:
             raise wrong.with_traceback(None) from None  # the user's call is what is wrong
         if unknown := judged.unknown(self.output_names):

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
 
+from t2n_core.nnef.tract.precision import PrecisionPlan
+
 WeightCompression: TypeAlias = Literal["q4_0", "q4_0_with_embeddings"]
 
 
@@ -27,6 +29,8 @@ class WritingOptions:
     """Weights of linear layers in blocks of 4 bits."""
     weights: tuple[tuple[str, bool], ...] = ()
     """Patterns of weights in the order in which they are asked, each with whether these are stored as float16."""
+    precision: PrecisionPlan | None = None
+    """Operators that are computed in float16, of a model in float32."""
     streaming: bool = False
     """Leave out forms that the engine cannot run as a stream."""
 

@@ -25,7 +25,11 @@ TURN = 0.02
 
 
 def time_archives(
-    engine: ResolvedEngine, archives: Mapping[str, Path], inputs: Sequence[np.ndarray[Any, Any]], folder: Path
+    engine: ResolvedEngine,
+    archives: Mapping[str, Path],
+    inputs: Sequence[np.ndarray[Any, Any]],
+    folder: Path,
+    rounds: int = ROUNDS,
 ) -> dict[str, float]:
     """Return CPU milliseconds of a run, by archive, and under `NAME ratio` the ratio to the first one.
 
@@ -33,7 +37,7 @@ def time_archives(
     """
     np.savez(folder / "inputs.npz", *inputs)
     given = {name: str(path) for name, path in archives.items()}
-    job = {"library": str(engine.library), "archives": given, "inputs": str(folder / "inputs.npz")}
+    job = {"library": str(engine.library), "archives": given, "inputs": str(folder / "inputs.npz"), "rounds": rounds}
     child = subprocess.run(
         [sys.executable, "-m", "conformance.halves.timing"],
         cwd=ROOT, input=json.dumps(job), text=True, capture_output=True, check=False, timeout=300,
@@ -51,7 +55,7 @@ def main() -> None:
     with np.load(job["inputs"]) as arrays:
         inputs = [arrays[f"arr_{place}"] for place in range(len(arrays.files))]
     ready = {name: TimedArchive(driver, Path(path), inputs) for name, path in job["archives"].items()}
-    for turn in range(ROUNDS):
+    for turn in range(job["rounds"]):
         for timed in list(ready.values())[:: 1 if turn % 2 == 0 else -1]:
             timed.run_for(TURN)
     first = next(iter(ready.values()))

@@ -98,7 +98,7 @@ def _proof(result: Any) -> str:
     except Exception:
         remove_archive(result.archive)
         raise
-    where = f"{result.target} at `{result.target.check_io_tolerance}`"
+    where = f"{result.target} at `{result.own_level}`"
     return f"proven in {where}" if outcome.error is None else f"passes in {where}, and {outcome.error.message}"
 
 

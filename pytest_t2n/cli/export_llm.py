@@ -23,6 +23,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tract", default="latest", metavar="VERSION", help="one version: 0.23, 0.23.9, latest")
     parser.add_argument("--dtype", choices=_DTYPES, help="that of the folder if not given")
     parser.add_argument("--compression", choices=_COMPRESSIONS, help="weights in blocks of 4 bits")
+    parser.add_argument("--weights", choices=("float16",), help="float32 weights stored as halves, computed as float32")
     parser.add_argument(
         "--kv",
         choices=("explicit", "engine"),
@@ -35,7 +36,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--random", action="store_true", help="draw the weights; config.json is enough then")
     parser.add_argument("--no-tokenizer", action="store_true", help="write no tokenizer")
     parser.add_argument("--steps", type=int, default=16, help="tokens to generate in the check")
-    parser.add_argument("--text", type=Path, metavar="FILE", help="measure what --dtype and --compression lose on it")
+    parser.add_argument(
+        "--text", type=Path, metavar="FILE", help="measure what --dtype, --weights and --compression lose"
+    )
     parser.add_argument("--tolerance", metavar="LEVEL", help="a level of parity; approximate if not given")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds to load the archive, and for each step")
     parser.add_argument("--no-check", action="store_true", help="write the archives and prove nothing")
@@ -54,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     of_target: dict[str, Any] = {"check_io": not options.no_check, "offline": options.offline}
     if options.tolerance is not None:
         of_target["check_io_tolerance"] = options.tolerance
-    target = TractNNEF(options.tract, weight_compression=options.compression, **of_target)
+    target = TractNNEF(options.tract, weight_compression=options.compression, weights=options.weights, **of_target)
     tokenizer = None if options.no_tokenizer else load_tokenizer(options.folder)
     model = load_model(options.folder, dtype=options.dtype, random=options.random)
     original = None

@@ -24,14 +24,8 @@ def recheck_in_float64(
     outcome: Outcome, archive: Path, samples: Sequence[Sample], source: Source, example: ModelInputs
 ) -> Outcome:
     """Return the outcome of a mismatch with the answer as its hint, and as the fact `float64`."""
-    weights = {name: weight.detach().double() if weight.is_floating_point() else weight.detach()
-               for name, weight in source.weights.items()}  # fmt: skip
-
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return source.run_with(weights, args, kwargs)
-
     try:
-        expected = [output for sample in samples for output in double_outputs(run, example, sample)]
+        expected = [output for sample in samples for output in double_outputs(source.run_in_float64, example, sample)]
         replies = KhronosEngine.shared().interpreter.run_double(archive, [sample.inputs for sample in samples]).outputs
         found = [output for reply in replies for output in reply]
         errors = [_relative_error(a, b) for a, b in zip(expected, found, strict=True) if a.dtype.kind == "f"]

@@ -237,7 +237,8 @@ def _beyond(
     common: Mapping[str, Any],
 ) -> Outcome:
     """Return the mismatch of metrics that are beyond their bounds."""
-    message = "; ".join(map(str, metrics))
+    told = [metric for metric in common["metrics"] if not metric.required]
+    message = "; ".join(map(str, [*metrics, *told]))
     error = ErrorInfo.of(Stage.COMPARE, "ParityError", message)
     sizes = tuple(_unique(metric.sizes for metric in metrics))
     return Outcome(

@@ -5,20 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.input_function import InputFunction
-from t2n_core.check.sampling.sampler import Sampler
+from t2n_core.check.sampling.sampler import Sampler, double_outputs
+from t2n_core.errors import InputError
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.op.compression import DequantisedSource
+from t2n_core.op.stored import StoredSource, StoredWeights
 from t2n_core.rewriter.context import without_rewrites
 from t2n_core.torch_graph.capture.tracer import CapturedModel
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.ways_in.sources import Source
 
-_NONE: frozenset[str] = frozenset()
+_NONE: StoredWeights = frozenset()
 
 
 @dataclass(slots=True)
@@ -37,44 +38,65 @@ class Reference:
     """Makes inputs for given sizes, in place of random ones."""
     sizes: Sequence[Any] = (...,)
     """Sizes to check at besides the example's; an ellipsis stands for the chosen ones."""
-    _samples: dict[tuple[str, frozenset[str]], list[Sample]] = field(default_factory=dict, repr=False)
-    _samplers: dict[frozenset[str], Sampler] = field(default_factory=dict, repr=False)
+    _samples: dict[tuple[str, StoredWeights], list[Sample]] = field(default_factory=dict, repr=False)
+    _samplers: dict[StoredWeights, Sampler] = field(default_factory=dict, repr=False)
 
-    def samples(self, held: SizeRange | None = None, compressed: frozenset[str] = _NONE) -> list[Sample]:
+    def samples(self, held: SizeRange | None = None, stored: StoredWeights = _NONE) -> list[Sample]:
         """Return samples at sizes within a range, that of the capture if none is given.
 
-        `compressed` are labels of the weights that are taken as they come out of their blocks. Raises InputError.
+        `stored` are the weights that are taken as they come out of the archive. Raises InputError.
         """
         held = self.captured.range if held is None else held
-        key = (str(held), compressed)
+        key = (str(held), stored)
         if key not in self._samples:
             graph = self.captured.graph
             extra = [self._bound(more) for more in self.extra_inputs()]
             dims = [*(d for value in graph.data_nodes for d in value.shape), *graph.bounds()]
             with without_rewrites(), timed(self.times, "reference"):
-                self._samples[key] = self._sampler(compressed).samples(extra, held, dims, self.sizes)
+                self._samples[key] = self._sampler(stored).samples(extra, held, dims, self.sizes)
         return self._samples[key]
 
-    def sample_at(self, sizes: Mapping[str, int], compressed: frozenset[str] = _NONE) -> Sample:
+    def in_float64(self, samples: Sequence[Sample]) -> list[Sample]:
+        """Return samples with the outputs of the model computed in float64, with its own weights.
+
+        What is expected of the engine is these, rounded once. Raises InputError if the model cannot run so.
+        """
+        found = []
+        for sample in samples:
+            try:
+                with without_rewrites():
+                    double = tuple(double_outputs(self.source.run_in_float64, self.inputs, sample))
+            except Exception as cause:
+                raise InputError(f"{self.source.name} does not run in float64: {cause}") from cause
+            rounded = tuple(a.astype(b.dtype) for a, b in zip(double, sample.expected, strict=True))
+            found.append(replace(sample, expected=rounded, double=double))
+        return found
+
+    def sample_at(self, sizes: Mapping[str, int], stored: StoredWeights = _NONE) -> Sample:
         """Return random inputs with these sizes of all dynamic axes, and what PyTorch computes of them.
 
         Raises InputError if the model cannot run at these sizes.
         """
         with without_rewrites():
-            return self._sampler(compressed).at(sizes)
+            return self._sampler(stored).at(sizes)
+
+    def others(self, count: int, turn: int) -> list[Sample]:
+        """Return samples of the example's sizes that are none of `samples`; each `turn` draws others."""
+        with without_rewrites():
+            return self._sampler(_NONE).others(count, 100 * (1 + turn))
 
     def inputs_at(self, sizes: Mapping[str, int]) -> tuple[Any, ...] | None:
         """Return random inputs with these sizes of all dynamic axes; None where there are none, or they are huge."""
         with without_rewrites():
             return self._sampler(_NONE).inputs_at(sizes)
 
-    def _sampler(self, compressed: frozenset[str]) -> Sampler:
-        if compressed not in self._samplers:
-            model = DequantisedSource(self.source, compressed) if compressed else self.source
+    def _sampler(self, stored: StoredWeights) -> Sampler:
+        if stored not in self._samplers:
+            model = StoredSource(self.source, stored) if stored else self.source
             shapes = [value.shape for value in self.captured.graph.inputs]
             function = None if self.function is None else InputFunction(self.function, self._bound)
-            self._samplers[compressed] = Sampler(model, self.inputs, shapes, self.captured.symbols, function)
-        return self._samplers[compressed]
+            self._samplers[stored] = Sampler(model, self.inputs, shapes, self.captured.symbols, function)
+        return self._samplers[stored]
 
     def _bound(self, given: Any) -> ModelInputs:
         return bind_inputs(self.source, given, self.kwargs, self.inputs.names)

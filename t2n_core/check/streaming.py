@@ -52,6 +52,8 @@ def check_streaming(
         raise InputError(f"{engine.name} {engine.version} runs no streams here", hint="pulse= is for releases of tract")
     if pulse < 1:
         raise InputError(f"pulse={pulse}: a pulse has one step or more")
+    if judged.in_float64:
+        raise InputError("a stream is compared with PyTorch's own numbers: ask for another level than `halves`")
     name = symbol or (next(iter(symbols)) if len(symbols) == 1 else None)
     if name not in symbols:
         known = ", ".join(symbols) or "none"

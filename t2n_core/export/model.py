@@ -19,13 +19,15 @@ from t2n_core.errors import CaptureError, InputError, LowerError, RewriteError, 
 from t2n_core.export.debug_bundle import write_debug_bundle
 from t2n_core.export.notes import OptionWarning, option_notes, rewriter_notes
 from t2n_core.export.options import ExportOptions
+from t2n_core.export.precision_search import FoundPlan, find_plan
 from t2n_core.export.result import ExportResult
-from t2n_core.inference_target import InferenceTarget, require_target
+from t2n_core.inference_target import InferenceTarget, TractNNEF, require_target
 from t2n_core.nnef.archive import remove_archive, write_archive
 from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.legality import check_graph
 from t2n_core.op.compression import compressible
 from t2n_core.op.custom_extractors import ModuleInfoExtractor
+from t2n_core.op.halves import with_rounded
 from t2n_core.op.lower import has_rule, lower
 from t2n_core.op.registry import Registry, load_default
 from t2n_core.rewriter.activation import rewriting
@@ -39,6 +41,7 @@ from t2n_core.rewriter.selection import Selection, select
 from t2n_core.torch_graph.capture.own_run import refusal_of_example
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph, TorchOp
+from t2n_core.torch_graph.precision.apply import in_precision
 from t2n_core.torch_graph.simplify.norms import fold_norms
 from t2n_core.torch_graph.simplify.open_masks import open_masks
 from t2n_core.torch_graph.simplify.passes import simplify
@@ -129,6 +132,10 @@ class ModelExport:
     def samples(self) -> list[Sample]:
         """Return PyTorch's samples for the latest capture, at the traced sizes and at others. Raises InputError."""
         return self._reference(self.captured).samples()
+
+    def reference_for(self, target: InferenceTarget) -> Reference:
+        """Return what PyTorch computes for the capture for a target. Raises like `captured`."""
+        return self._reference(self.captured_for(target))
 
     def _reference(self, captured: CapturedModel) -> Reference:
         """Return what PyTorch computes for a capture, one value for each."""
@@ -223,6 +230,8 @@ class ModelExport:
         traced = self._capture(target, selection).model.graph.copy()  # a hook's changes must not reach other targets
         target.post_capture(traced)
         traced.compressible = compressible(traced, target.writing)
+        if target.writing.weights:
+            traced = with_rounded(traced, target.writing, self.source.weights)
         rules, ours = self._rules(selection, session), load_default()
         has_form = has_rule(rules, target.spec, target.writing)
         with CAPTURE_LOCK:  # decompositions are traced like models
@@ -233,6 +242,9 @@ class ModelExport:
             return rules.find(*wanted) is ours.find(*wanted)
 
         simple = fold_norms(simple, is_plain)
+        plan = target.writing.precision
+        if plan is not None:
+            simple = in_precision(simple, lambda unit: plan.of(*unit) == "float16")
         return replace(simple, open_masks=open_masks(simple))
 
     def _lower(self, target: InferenceTarget) -> tuple[Graph, RewriteReport]:
@@ -289,6 +301,10 @@ class ModelExport:
         """Write the archive for one target. Raises T2NError; nothing is left under `path` then."""
         require_target(target)
         self._take_axes_of(target)
+        found: FoundPlan | None = None
+        if isinstance(target, TractNNEF) and target.searches_precision:
+            found = find_plan(self, target)
+            target = target.with_precision(found.plan)
         times: dict[str, float] = {}
         target.pre_trace(self.model, self.inputs.names, tuple(self.options.output_names or ()))
         captured = self.captured_for(target)  # timed by itself
@@ -301,7 +317,8 @@ class ModelExport:
             warnings.warn(OptionWarning("; ".join(told)), stacklevel=_frames_of_this_package())
         if self._state_notes:
             warnings.warn(StateWarning("; ".join(self._state_notes)), stacklevel=_frames_of_this_package())
-        notes = (*captured.results.notes(), *rewriter_notes(report), *told, *self._state_notes)
+        of_plan = () if found is None else (f"precision='auto': {found.describe()}",)
+        notes = (*captured.results.notes(), *rewriter_notes(report), *told, *self._state_notes, *of_plan)
         reference = self._reference(captured)
         result = ExportResult(archive, target, self, graph, {**self.times, **times}, reference, report, notes)
         bundle = None if self.options.debug_bundle_path is None else Path(self.options.debug_bundle_path)
@@ -312,6 +329,9 @@ class ModelExport:
         except BaseException:
             remove_archive(archive)
             raise
+        if found is not None:
+            beside = archive.with_name(f"{archive.name}.precision.toml")
+            beside.write_text(found.plan.toml([found.describe()]), encoding="utf-8")
         return result
 
     @cached_property

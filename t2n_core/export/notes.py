@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import platform
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from t2n_core.inference_target import InferenceTarget
-from t2n_core.nnef.graph import Fragment, Graph
+from t2n_core.nnef.emitter import PRODUCTS
+from t2n_core.nnef.graph import FLOAT16, Fragment, Graph
 from t2n_core.nnef.spec import Spec
 from t2n_core.op.compression import Q40Weight
 from t2n_core.rewriter.report import RewriteReport
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph, tensors_in
+from t2n_core.torch_graph.precision.kernels import lacks_kernels
 from t2n_core.torch_graph.ways_in.sources import Source
 
 _SHOWN = 3
@@ -21,6 +24,7 @@ _REASONS = {
     "linear_accumulation_in_f32": ("force_linear_accumulation_in_f32", "the graph has no products of float16"),
     "norm_in_f32": ("force_norm_in_f32", "the graph has no batch norm of float16"),
     "upsample_with_debox": ("upsample_with_debox", "the model does no nearest upsampling by whole factors"),
+    "weights": ("weights", "no float32 weight of two axes or more fits"),
     "weight_compression": ("weight_compression", "no linear layer alone reads a matrix with rows of a multiple of 32"),
     "compresses_embeddings": ("the compression of embeddings", "none has rows of a multiple of 32 and is read alone"),
 }
@@ -44,6 +48,7 @@ def option_notes(
         *_choices(target, graph),
         *_uncompressed(target, graph, captured),
         *_uncalled(target.custom_fragments, graph),
+        *_slow(target, graph),
     ]
     if capture != "export" and (source.is_script or source.program is not None):
         notes.append(f"capture={capture!r} had no effect: {source.name} is a graph already")
@@ -94,6 +99,20 @@ def _uncompressed(target: InferenceTarget, graph: Graph, captured: TorchModuleIR
     if names:
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         yield f"weight_compression={options.weight_compression!r} left as they are: {', '.join(names[:_SHOWN])}{more}"
+
+
+def _slow(target: InferenceTarget, graph: Graph) -> Iterator[str]:
+    """Yield a line if products of halves that a plan asks for take longer than those of float32 on this machine."""
+    if target.writing.precision is None or not lacks_kernels():
+        return
+    of_halves = Counter(op.name for op in graph.operations if op.name in PRODUCTS and op.outputs[0].dtype == FLOAT16)
+    if of_halves:
+        convolutions = sum(count for name, count in of_halves.items() if "conv" in name)
+        others = of_halves.total() - convolutions
+        slower = [f"{convolutions} convolutions 10 to 400 times"] if convolutions else []
+        slower += [f"{others} other products about twice"] if others else []
+        words = " and ".join(slower)
+        yield f"tract has no kernels of float16 on {platform.machine()}: {words} as slow as in float32"
 
 
 def _uncalled(fragments: Iterable[Fragment], graph: Graph) -> Iterator[str]:

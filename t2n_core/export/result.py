@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from t2n_core.check.causes import with_causes
 from t2n_core.check.float64_recheck import recheck_in_float64
-from t2n_core.check.judging.judgement import Judgement
+from t2n_core.check.judging.judgement import HALVES, Judgement
 from t2n_core.check.outcome import Outcome, Stage, Status
 from t2n_core.check.parity import check_parity
 from t2n_core.check.reference import Reference
@@ -24,6 +24,7 @@ from t2n_core.nnef.dependence import constant_outputs
 from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.op.compression import Q40Weight
+from t2n_core.op.stored import StoredWeights
 from t2n_core.rewriter.report import RewriteReport
 from t2n_core.torch_graph.capture.tracer import CapturedModel
 
@@ -83,6 +84,11 @@ class ExportResult:
         return state_pairs(known, self.export.inputs, self.captured.results, self.input_names, self.output_names)
 
     @property
+    def own_level(self) -> str:
+        """Return the level of a check that asks for none: the target's, or `halves` if a plan is followed."""
+        return self.target.check_io_tolerance.value if self.target.writing.precision is None else HALVES
+
+    @property
     def constant_outputs(self) -> frozenset[str]:
         """Return the names of the outputs that no number of an input reaches."""
         return constant_outputs(self.graph)
@@ -90,7 +96,7 @@ class ExportResult:
     @property
     def samples(self) -> list[Sample]:
         """Return inputs and the outputs of PyTorch with the weights that the archive holds. Raises InputError."""
-        return self.reference.samples(self.graph.sizes if self.graph.sizes.bounds else None, self.compressed)
+        return self.reference.samples(self.graph.sizes if self.graph.sizes.bounds else None, self.stored)
 
     @property
     def range(self) -> SizeRange:
@@ -111,13 +117,14 @@ class ExportResult:
 
     def sample_at(self, sizes: Mapping[str, int]) -> Sample:
         """Return a sample at these sizes of all dynamic axes. Raises InputError if the model cannot run there."""
-        return self.reference.sample_at(sizes, self.compressed)
+        return self.reference.sample_at(sizes, self.stored)
 
     @property
-    def compressed(self) -> frozenset[str]:
-        """Return the labels of the weights that the archive holds in blocks."""
+    def stored(self) -> StoredWeights:
+        """Return the labels of the weights that the archive holds in another form than the model, with the form."""
         variables = self.graph.variables()
-        return frozenset(op.arguments["label"] for op, v in variables if isinstance(v.weight, Q40Weight))
+        blocks = {op.arguments["label"] for op, v in variables if isinstance(v.weight, Q40Weight)}
+        return frozenset({*((b, "q4_0") for b in blocks), *((h, "float16") for h in self.graph.rounded)})
 
     def check_parity(self, tolerance: Tolerance = None, *, timeout: float = 60.0, **judged_by: Any) -> Outcome:
         """Run the archive in the target's engine on all samples. What fails is in the outcome, never raised.
@@ -129,13 +136,16 @@ class ExportResult:
         """
         __tracebackhide__ = True
         try:
-            judged = Judgement.of(tolerance, **judged_by, default=self.target.check_io_tolerance)
+            given = self.own_level if tolerance is None and not judged_by else tolerance
+            judged = Judgement.of(given, **judged_by, default=self.target.check_io_tolerance)
         except InputError as wrong:
             raise wrong.with_traceback(None) from None  # the user's call is what is wrong
         if unknown := judged.unknown(self.output_names):
             raise InputError(f"there is no output {', '.join(unknown)} to judge", hint=f"it has {self.output_names}")
         try:
             samples, outside, engine = self.samples, self.outside, self.target.engine()
+            if judged.in_float64:
+                samples = self.reference.in_float64(samples)
         except Exception as cause:
             return Outcome.from_error(cause, Stage.SETUP)
         found = check_parity(

@@ -99,7 +99,7 @@ class GenerativeExport:
                 if kv == "engine":
                     _assert_held(proof)
                 result = replace(result, proof=proof)
-                if original is not None or result.decoder.compressed:
+                if original is not None or result.decoder.stored:
                     result = replace(result, loss=result.measure_loss(original, text, timeout=timeout))
             write_beside(result, tokenizer, kv)
             folder.mkdir(exist_ok=True)

@@ -7,6 +7,7 @@ import getpass
 import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar, get_args
@@ -22,6 +23,7 @@ from t2n_core.nnef.graph import Fragment, Graph
 from t2n_core.nnef.signatures import fragment_of
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec, spec_for
+from t2n_core.nnef.tract.precision import PrecisionPlan
 from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.nnef.tract.user_extensions import to_write, with_assertions
 from t2n_core.nnef.writing_options import WeightCompression, WritingOptions
@@ -71,6 +73,14 @@ class TractNNEF(InferenceTarget):
             `q4_0_with_embeddings` those of embeddings too (from 0.21.11 on). Only matrices whose rows are a multiple of
             32 long, and that nothing else reads. The check is against the model with these weights dequantised: it
             proves that the engine computes what the archive holds, not that 4 bits are enough for your model.
+        weights: `float16` stores float32 weights of two axes or more as float16, which halves the archive; the engine
+            computes with them in float32, as fast as before. By layer: `{"head": "float32", "*": "float16"}`, patterns
+            of names of weights or modules, of which the first that fits decides; what none fits stays float32. Weights
+            that float16 cannot stand for (numbers beyond 65504, rows too small for it) stay float32, and the result's
+            notes name them. The check is against the model with the rounded weights.
+        precision: a plan, or the path of one as TOML, of operators that are computed in float16 where the model is in
+            float32; inputs and outputs stay float32. With `auto` a plan is searched in the engine, and written beside
+            the archive. The check is then at the level `halves`, unless another one is asked for.
         pulse: the check also runs the archive as a stream (tract's `pulse`), this many steps of its one dynamic axis at
             a time, and compares with PyTorch on the whole sequence, without the engine's delay. A node that the engine
             cannot stream fails at stage `optimise` and is named.
@@ -106,6 +116,8 @@ class TractNNEF(InferenceTarget):
         reify_sdpa_operator: bool = False,
         upsample_with_debox: bool = False,
         weight_compression: WeightCompression | None = None,
+        weights: str | Mapping[str, str] | None = None,
+        precision: str | Path | PrecisionPlan | None = None,
         pulse: int | None = None,
         custom_extensions: Sequence[str] = (),
         custom_fragments: Sequence[str | Fragment] = (),
@@ -121,6 +133,7 @@ class TractNNEF(InferenceTarget):
         if pulse is not None and pulse < 1:
             raise InputError(f"pulse={pulse}: a pulse has one step or more")
         self.pulse = pulse
+        self.searches_precision = precision == "auto"
         self._resolved = engine
         self._binary = None if specific_tract_binary_path is None else Path(specific_tract_binary_path)
         self._offline = offline
@@ -134,6 +147,8 @@ class TractNNEF(InferenceTarget):
             reify_sdpa=reify_sdpa_operator,
             upsample_with_debox=upsample_with_debox,
             weight_compression=weight_compression,
+            weights=_patterns(weights),
+            precision=_plan(precision),
             streaming=pulse is not None,
         )
         self.custom_extensions = tuple(_extension(line) for line in custom_extensions)
@@ -193,6 +208,12 @@ class TractNNEF(InferenceTarget):
         twin.custom_extensions = (*self.custom_extensions, *(_extension(line) for line in lines))
         return twin
 
+    def with_precision(self, plan: PrecisionPlan | None) -> TractNNEF:
+        """Return the same target with a plan of precision, and no search of one."""
+        twin = copy.copy(self)
+        twin.searches_precision, twin._writing = False, replace(self._writing, precision=plan)
+        return twin
+
     def engine(self) -> TractRunner:
         return engine_for(self.resolved)
 
@@ -224,6 +245,22 @@ class TractNNEF(InferenceTarget):
             return
         if found[: len(wanted)] != wanted:
             raise InputError(f"{self._binary} is tract {said}, not the version {self.requested_version} asked for")
+
+
+def _patterns(weights: str | Mapping[str, str] | None) -> tuple[tuple[str, bool], ...]:
+    """Return patterns of weights with whether they are stored as float16. Raises InputError."""
+    by_pattern = {} if weights is None else {"*": weights} if isinstance(weights, str) else weights
+    for dtype in by_pattern.values():
+        if dtype not in ("float16", "float32"):
+            raise InputError(f"weights={weights!r}: {dtype!r} is none of float16, float32")
+    return tuple((pattern, dtype == "float16") for pattern, dtype in by_pattern.items())
+
+
+def _plan(given: str | Path | PrecisionPlan | None) -> PrecisionPlan | None:
+    """Return the plan that is given; None for none, and where one is searched. Raises InputError."""
+    if given is None or isinstance(given, PrecisionPlan):
+        return given
+    return None if given == "auto" else PrecisionPlan.read(Path(given))
 
 
 def _flags(given: Iterable[str] | str | None) -> frozenset[TractFeatureFlag] | None:

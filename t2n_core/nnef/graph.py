@@ -135,6 +135,8 @@ class Graph:
     """True where an engine refuses all other sizes."""
     properties: dict[str, str] = field(default_factory=dict)
     """Written only when a user asks for them (tract's `properties` fragment)."""
+    rounded: frozenset[str] = frozenset()
+    """Labels of the weights whose numbers were rounded to those of float16, to be stored so."""
     effects: set[str] = field(default_factory=set)
     """The fields of WritingOptions that decided the form of a statement."""
     declined: dict[str, list[str]] = field(default_factory=dict)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
+
+from t2n_core.nnef.tract.precision import PrecisionPlan
 
 WeightCompression: TypeAlias = Literal["q4_0", "q4_0_with_embeddings"]
 
@@ -24,8 +27,19 @@ class WritingOptions:
     """Nearest upsampling by whole factors as `debox`, where the version has it."""
     weight_compression: WeightCompression | None = None
     """Weights of linear layers in blocks of 4 bits."""
+    weights: tuple[tuple[str, bool], ...] = ()
+    """Patterns of weights in the order in which they are asked, each with whether these are stored as float16."""
+    precision: PrecisionPlan | None = None
+    """Operators that are computed in float16, of a model in float32."""
     streaming: bool = False
     """Leave out forms that the engine cannot run as a stream."""
+
+    def stores_as_half(self, label: str) -> bool:
+        """Return whether the first pattern that fits a weight's name, or a module that it is in, wants float16."""
+        fits = (
+            half for pattern, half in self.weights if fnmatchcase(label, pattern) or fnmatchcase(label, f"{pattern}.*")
+        )
+        return next(fits, False)
 
     @property
     def compresses_embeddings(self) -> bool:

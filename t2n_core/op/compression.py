@@ -5,7 +5,7 @@ The scale is that of llama.cpp's format: the number of largest magnitude becomes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from t2n_core.errors import InputError
 from t2n_core.nnef.graph import BLOCK_ELEMENTS, FLOAT32, BlockLayout
 from t2n_core.nnef.writing_options import WritingOptions
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, tensors_in
 from t2n_core.torch_graph.tensors_on_disk import tensor_on_disk
-from t2n_core.torch_graph.ways_in.sources import Source
 
 _ROWS_AT_A_TIME = 1 << 20
 """Elements that are compressed at a time, to bound the memory."""
@@ -83,23 +81,6 @@ def _parts(tensor: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
         yield start, tensor[start : start + size]
 
 
-class DequantisedSource:
-    """A model that runs with the dequantised values of some of its weights; the model itself stays unchanged."""
-
-    def __init__(self, source: Source, labels: frozenset[str]) -> None:
-        """Take the labels of the dequantised weights. Raises InputError for a label that is no weight of the model."""
-        known = source.weights
-        missing = sorted(labels - known.keys())
-        if missing:
-            raise InputError(f"compressed weights that are not the model's own: {', '.join(missing)}")
-        self.name = f"{source.name} with dequantised weights"
-        self._source = source
-        self._weights = {label: dequantised(known[label]) for label in labels}
-
-    def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        return self._source.run_with(self._weights, args, kwargs)
-
-
 def compressible(graph: TorchModuleIRGraph, options: WritingOptions) -> frozenset[str]:
     """Return the labels of the matrices of whole blocks that only linear layers (and embeddings, if wanted) read."""
     if options.weight_compression is None:
@@ -127,4 +108,4 @@ def _is_matrix_of_blocks(variable: TensorVariable) -> bool:
     )
 
 
-__all__ = ["DequantisedSource", "Q40Weight", "compressible", "dequantised"]
+__all__ = ["Q40Weight", "compressible", "dequantised"]

@@ -19,6 +19,7 @@ from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 from t2n_core.op.dtypes import numpy_dtype
+from t2n_core.op.halves import store_halves
 from t2n_core.op.registry import Registry
 from t2n_core.op.size_numbers import float_of_sizes
 from t2n_core.op.weights import TensorWeight
@@ -80,6 +81,12 @@ class _Lowering:
             raise UnsupportedOpsError(self.problems, target=str(self.spec))
         self._outputs(output_names)
         _prune(self.g.graph)
+        if self.graph.unrounded:
+            self.g.graph.declined["weights"] = list(self.graph.unrounded)
+        if self.graph.rounded:
+            self.g.graph.rounded = self.graph.rounded
+            self.g.graph.effects.add("weights")
+            store_halves(self.g)
         if self.scheme == "numeric":
             _number(self.g.graph, {*symbols, *output_names})
         self.g.guard_sizes()
@@ -184,7 +191,7 @@ class _Lowering:
 
     def _weight(self, variable: TensorVariable) -> Value:
         assert variable.data is not None
-        weight = TensorWeight(variable.data)
+        weight = TensorWeight(variable.data, variable.scaled)
         if variable.label:
             return self.g.variable(variable.label, weight)
         return self.g.constant(weight.array())

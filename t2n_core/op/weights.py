@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import ArrayWeight, Value
 from t2n_core.op.dtypes import numpy_dtype
+from t2n_core.torch_graph.graph.ir import Scaled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorWeight:
-    """A torch tensor as the source of a variable. Shares its memory."""
+    """A torch tensor as the source of a variable, of which it shares the memory."""
 
     tensor: torch.Tensor
+    scaled: Scaled | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:

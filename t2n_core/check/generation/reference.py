@@ -21,7 +21,7 @@ from t2n_core.check.state_pairs import StatePair
 from t2n_core.engine.protocol import Array
 from t2n_core.errors import InputError
 from t2n_core.nnef.sizes.dims import Shape, is_static
-from t2n_core.op.compression import dequantised
+from t2n_core.op.stored import numbers_of
 from t2n_core.rewriter.context import without_rewrites
 from t2n_core.torch_graph.ways_in.bfloat16 import without_bfloat16
 from t2n_core.torch_graph.ways_in.sources import Source
@@ -114,9 +114,9 @@ class Stepper:
         Raises InputError if there are no tokens among the inputs, or for fixed batches of several rows.
         """
         self._result, self._inputs = result, result.reference.inputs
-        compressed = _weights(result)
+        stored = _weights(result)
         source = result.reference.source
-        self._run = partial(source.run_with, compressed) if compressed else source.run
+        self._run = partial(source.run_with, stored) if stored else source.run
         shapes = {value.name: value.shape for value in result.graph.inputs}
         pairs = {pair.input: pair for pair in (result.state if state is None else state)}
         regular = [name for name in result.input_names if name not in pairs]
@@ -241,7 +241,7 @@ def _by_steps(stepper: Stepper, steps: int) -> Generate:
 
 def _weights(result: ExportResult) -> dict[str, torch.Tensor]:
     """Return the weights that the archive holds in blocks, as they come out of these."""
-    return {label: dequantised(result.reference.source.weights[label]) for label in result.compressed}
+    return numbers_of(result.stored, result.reference.source)
 
 
 def _number(config: Any, name: str) -> int | None:

@@ -9,12 +9,15 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from t2n_core.check.judging.halves import LARGEST, peak, rms
 from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
 
 MetricFunction: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], float]
 """Takes the expected and the actual outputs of one sample, as lists of arrays, and returns a number."""
+HALVES: Final = "halves"
+"""The level that compares with the model in float64."""
 _ANY = ""
 """The name that stands for all outputs without a number of their own."""
 _BOUND = re.compile(r"\s*(<=|>=)\s*(\S+)\s*")
@@ -30,13 +33,20 @@ class Metric:
     at_least: bool = False
     """True where more is better, as for an accuracy."""
 
+    @property
+    def decides_nothing(self) -> bool:
+        """Return whether every number is within the bound."""
+        return math.isinf(self.bound)
+
     def holds(self, value: float) -> bool:
         """Return whether a value is within the bound; NaN never is."""
         return value >= self.bound if self.at_least else value <= self.bound
 
     @property
     def required(self) -> str:
-        """Return the bound in words: `<= 0.01`."""
+        """Return the bound in words: `<= 0.01`; empty for a metric that is told and decides nothing."""
+        if self.decides_nothing:
+            return ""
         return f"{'>=' if self.at_least else '<='} {self.bound:g}"
 
 
@@ -56,11 +66,13 @@ class Judgement:
     """atol and rtol by the name of the output; those under `` are of all others."""
     metrics: tuple[Metric, ...] = ()
     elementwise: bool = True
+    in_float64: bool = False
+    """True where the expected numbers are those of the model computed in float64."""
 
     @classmethod
     def parse(cls, tolerance: str | TractCheckTolerance | Judgement) -> Judgement:
         """Return a judgement by a level alone, or the judgement itself. Raises InputError for an unknown level."""
-        return tolerance if isinstance(tolerance, Judgement) else cls(TractCheckTolerance.parse(tolerance))
+        return tolerance if isinstance(tolerance, Judgement) else cls._of_levels(tolerance, DEFAULT_LEVEL)
 
     @classmethod
     def of(
@@ -77,6 +89,7 @@ class Judgement:
 
         Args:
             tolerance: a level, or a mapping of names of outputs to levels; or a judgement, which the others add to.
+                `halves` compares with the model in float64: no error above 0.5 % of the largest number of its output.
             atol, rtol: a number for all outputs, or a mapping of names of outputs to numbers; the other one is 0.
             metric: a function of the expected and the actual outputs, or a mapping of names to such functions.
             bound: the largest value that passes, or a text such as `">= 0.99"`; by name for several metrics.
@@ -88,15 +101,18 @@ class Judgement:
         known = tolerance if isinstance(tolerance, Judgement) else cls._of_levels(tolerance, default)
         limits = {**known.limits, **_limits(atol, rtol)}
         metrics = (*known.metrics, *_metrics(metric, bound))
-        said = not isinstance(tolerance, Judgement) and tolerance is not None
+        said = not isinstance(tolerance, Judgement) and tolerance is not None and not known.in_float64
         elementwise = said or bool(limits) or not metrics or (isinstance(tolerance, Judgement) and known.elementwise)
-        return cls(known.level, known.levels, limits, metrics, elementwise)
+        return cls(known.level, known.levels, limits, metrics, elementwise, known.in_float64)
 
     @classmethod
     def _of_levels(cls, tolerance: Any, default: TractCheckTolerance) -> Judgement:
         if isinstance(tolerance, Mapping):
             levels = {str(name): TractCheckTolerance.parse(level) for name, level in tolerance.items()}
             return cls(levels.pop(_ANY, default), levels)
+        if isinstance(tolerance, str) and tolerance.strip().lower() == HALVES:
+            of_halves = (Metric("peak", peak, LARGEST), Metric("rms", rms, math.inf))
+            return cls(default, metrics=of_halves, elementwise=False, in_float64=True)
         return cls(default if tolerance is None else TractCheckTolerance.parse(tolerance))
 
     @property
@@ -181,4 +197,4 @@ def _wrong(message: str) -> Exception:
     return InputError(message)
 
 
-__all__ = ["Judgement", "Metric", "MetricFunction"]
+__all__ = ["HALVES", "Judgement", "Metric", "MetricFunction"]

@@ -16,7 +16,7 @@ class MetricResult:
 
     name: str
     required: str
-    """The bound: `<= 0.01`."""
+    """The bound: `<= 0.01`; empty for a metric that is told and decides nothing."""
     value: float
     passed: bool
     sizes: Mapping[str, int]
@@ -26,7 +26,8 @@ class MetricResult:
 
     def __str__(self) -> str:
         at = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
-        return f"metric {self.name}: {self.value:.6g}, required {self.required}{f', worst at {at}' if at else ''}"
+        required = f", required {self.required}" if self.required else ""
+        return f"metric {self.name}: {self.value:.6g}{required}{f', worst at {at}' if at else ''}"
 
 
 def measure(
@@ -41,7 +42,7 @@ def measure(
     """
     found = []
     for metric in metrics:
-        values = [_value(metric, s.expected, got) for s, got in zip(samples, outputs, strict=True)]
+        values = [_value(metric, s.reference, got) for s, got in zip(samples, outputs, strict=True)]
         worst = max(range(len(values)), key=lambda place: _badness(metric, values[place]))
         value, weak = values[worst], indifferent.get(metric.name, "")
         found.append(
@@ -58,6 +59,8 @@ def indifferences(metrics: Sequence[Metric], samples: Sequence[Sample]) -> dict[
     pairs = [(group[0], other) for group in groups.values() for other in group[1:]]
     found = {}
     for metric in metrics:
+        if metric.decides_nothing:
+            continue
         if not pairs:
             found[metric.name] = "was measured for one set of inputs only"
         elif all(_accepts(metric, *pair) for pair in pairs):
@@ -67,7 +70,7 @@ def indifferences(metrics: Sequence[Metric], samples: Sequence[Sample]) -> dict[
 
 def _accepts(metric: Metric, one: Sample, other: Sample) -> bool:
     try:
-        return metric.holds(_value(metric, one.expected, other.expected))
+        return metric.holds(_value(metric, one.reference, other.expected))
     except Exception:  # it refuses them, so it tells them apart
         return False
 

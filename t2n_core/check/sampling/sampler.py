@@ -105,6 +105,14 @@ class Sampler:
             raise sample
         return sample
 
+    def others(self, count: int, turn: int = 100) -> list[Sample]:
+        """Return samples of the example's sizes, each drawn apart; fewer than `count` where the model refuses them.
+
+        Another `turn` draws others.
+        """
+        drawn = (self._drawn(self._symbols, _MANNERS, place) for place in range(turn, turn + count))
+        return [one for one in drawn if not isinstance(one, InputError)]
+
     def inputs_at(self, sizes: Mapping[str, int]) -> tuple[Array, ...] | None:
         """Return random inputs without a run of the model; None for impossible or huge sizes."""
         extents = [[evaluate(d, sizes) for d in shape] for shape in self._shapes]

@@ -19,6 +19,16 @@ from t2n_core.nnef.sizes.dims import Shape, is_static, shape_text
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Scaled:
+    """A weight of the state_dict, and a factor for each of its rows."""
+
+    label: str
+    tensor: torch.Tensor
+    factor: torch.Tensor
+    """Factors in the shape that broadcasts along axis 0: [rows, 1, …]."""
+
+
 @dataclass(slots=True, eq=False)
 class TensorVariable:
     """One tensor. `data` is set for weights and for what was folded at export; the others are computed."""
@@ -32,6 +42,8 @@ class TensorVariable:
     fake: torch.Tensor | None = field(default=None, repr=False)
     """The fake tensor of capture: shapes and strides for PyTorch's own decompositions."""
     producer: TorchOp | None = field(default=None, repr=False)
+    scaled: Scaled | None = field(default=None, repr=False)
+    """The stored weight that `data` is a multiple of, row by row, where a norm was folded into one."""
 
     @property
     def rank(self) -> int:
@@ -102,6 +114,10 @@ class TorchModuleIRGraph:
     """Size expressions of PyTorch and ours, both ways."""
     compressible: frozenset[str] = frozenset()
     """Labels of the weights that may be stored in blocks; said of the whole model, before constants are folded."""
+    rounded: frozenset[str] = frozenset()
+    """Labels of the weights whose numbers were rounded to those of float16, to be stored so."""
+    unrounded: tuple[str, ...] = ()
+    """A line for each weight that was to be rounded, and for which float16 cannot stand."""
     open_masks: frozenset[int] = frozenset()
     """Identities of the masks of attention that are shown to leave every query a key."""
 

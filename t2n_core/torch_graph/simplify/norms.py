@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import torch
 
-from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, TorchOp
+from t2n_core.torch_graph.graph.ir import Scaled, TensorVariable, TorchModuleIRGraph, TorchOp
 from t2n_core.torch_graph.simplify.passes import swapped
 
 NORMS = frozenset({"aten::batch_norm", "aten::_native_batch_norm_legit_no_training"})
@@ -34,7 +34,7 @@ def fold_norms(graph: TorchModuleIRGraph, is_plain: Callable[[TorchOp], bool]) -
         if any(id(v) in swaps for v in op.inputs):
             op = replace(op, arguments={k: swapped(v, swaps) for k, v in op.arguments.items()})
         place = products.get(id(op.arguments.get("input"))) if _is_norm(op, readers) and is_plain(op) else None
-        if place is not None and (weights := _normed_weights(done[place], op, made)) is not None:
+        if place is not None and (weights := _normed_weights(done[place], op, made, graph.rounded)) is not None:
             done[place] = _with_weights(done[place], op, *weights, swaps)
             continue
         if _is_product(op) and is_plain(op) and readers[id(op.outputs[0])] == 1 and not _is_stored(op, graph):
@@ -77,7 +77,7 @@ def _is_stored(op: TorchOp, graph: TorchModuleIRGraph) -> bool:
 
 
 def _normed_weights(
-    product: TorchOp, norm: TorchOp, made: dict[str, TensorVariable]
+    product: TorchOp, norm: TorchOp, made: dict[str, TensorVariable], rounded: frozenset[str]
 ) -> tuple[TensorVariable, TensorVariable] | None:
     """Return filter and bias with the norm in them, or None if that cannot be; computed in float64 and rounded once."""
     weight, bias = product.arguments["weight"], product.arguments["bias"]
@@ -101,7 +101,11 @@ def _normed_weights(
     if not all(n.isfinite().all() for n in numbers):
         return None
     of_bias = mean if bias is None else bias
-    return _kept(made, weight, numbers[0]), _kept(made, of_bias, numbers[1])
+    normed = _kept(made, weight, numbers[0])
+    if weight.label in rounded:
+        rows = factor.reshape(-1, *(1 for _ in weight.shape[1:])).to(weight.dtype)
+        normed.scaled = Scaled(weight.label, weight.data, rows)
+    return normed, _kept(made, of_bias, numbers[1])
 
 
 def _doubled(variable: TensorVariable | None) -> torch.Tensor | None:

@@ -50,6 +50,12 @@ class Source:
         """Run the model with other weights for this one call; the module stays as it is."""
         return functional_call(_Called(self), {f"inner.{n}": w for n, w in weights.items()}, args, dict(kwargs))
 
+    def run_in_float64(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run the model with its weights in float64; floats among the arguments should be so too."""
+        own = {id(weight): (name, weight.detach()) for name, weight in self.weights.items()}  # a tied one once
+        wide = {name: weight.double() for name, weight in own.values() if weight.is_floating_point()}
+        return self.run_with(wide, args, kwargs)
+
     @property
     def weights(self) -> dict[str, torch.Tensor]:
         """Return the parameters and buffers under all their names."""

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from t2n_core.errors import InputError, WriteError
+from t2n_core.errors import WriteError
 from t2n_core.nnef.dat import block_header, pieces, stored_size
 from t2n_core.nnef.graph import BlockLayout
-from t2n_core.op.compression import DequantisedSource, Q40Weight, dequantised
-from t2n_core.torch_graph.ways_in.sources import source_of
+from t2n_core.op.compression import Q40Weight, dequantised
 
 
 def unpacked(content: bytes, layout: BlockLayout, shape: tuple[int, int]) -> np.ndarray:
@@ -54,13 +53,3 @@ def test_rows_are_packed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [bytes(part) for part in Q40Weight(weight, BlockLayout.HALVES).chunks()]
     assert len(parts) == 3
     assert b"".join(parts) == whole
-
-
-def test_a_model_is_called_with_other_weights_and_stays_as_it_is() -> None:
-    model = torch.nn.Linear(32, 4)
-    before, x = model.weight.clone(), torch.randn(2, 32)
-    found = DequantisedSource(source_of(model), frozenset({"weight"})).run((x,), {})
-    assert torch.equal(found, torch.nn.functional.linear(x, dequantised(before), model.bias))
-    assert torch.equal(model.weight, before)
-    with pytest.raises(InputError, match="not the model's own: nothing"):
-        DequantisedSource(source_of(model), frozenset({"nothing"}))

@@ -77,6 +77,22 @@ def _halves(g: TractEmitter, value: Value) -> Value:
     return source if source.dtype == FLOAT16 and not g.facts.is_known(source) else value
 
 
+def widened(g: TractEmitter, weight: Value) -> Value:
+    """Return a weight of halves as float32, in pieces that the engine computes before the first run."""
+    limit = 1 << 18 if g.traits.repeats_middle_constants else 1 << 20
+    numbers = int(product(weight.shape))
+    if not g.traits.repeats_large_constants or numbers <= limit:
+        return g.tract_core_cast(weight, to="f32", out=Expected(weight.shape, FLOAT32))
+    extents = [int(extent) for extent in weight.shape]
+    axis = extents.index(max(extents))
+    step = max(1, limit * extents[axis] // numbers)
+    pieces = []
+    for begin in range(0, extents[axis], step):
+        piece = g.take(weight, axis, begin, min(begin + step, extents[axis]))
+        pieces.append(g.tract_core_cast(piece, to="f32", out=Expected(piece.shape, FLOAT32)))
+    return g.concat(pieces, axis=axis)
+
+
 def attention(g: TractEmitter, q: Value, k: Value, v: Value, **given: Any) -> Value:
     """Write the engine's attention, in which heads of queries share keys and values that are not repeated."""
     both = _repeats(k), _repeats(v)

@@ -1,0 +1,77 @@
+"""Measure halves on the architectures of the suite `models`, and write the page of the documentation.
+
+python -m conformance.halves stored --tract 0.19,0.20,0.21,0.22,0.23 -o stored.jsonl
+python -m conformance.halves auto --tract 0.23 -o auto.jsonl
+python -m conformance.halves page stored.jsonl auto.jsonl -o docs/reference/halves.md
+
+A file of results is continued: what it has is not measured again. Needs the libraries of the suite `models`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from conformance.halves.page import page
+from t2n_core.engine import resolve_engines
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command."""
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="python -m conformance.halves", description=__doc__, formatter_class=form)
+    parser.add_argument("kind", choices=["stored", "auto", "page"])
+    parser.add_argument("results", type=Path, nargs="*", help="of the page: files of results")
+    parser.add_argument("--tract", default="0.19,0.20,0.21,0.22,0.23", metavar="SPEC", help="engines")
+    parser.add_argument("--models", default="", metavar="TEXT", help="only architectures with one of these, by commas")
+    parser.add_argument("--until", default="99:99", metavar="HH:MM", help="begin no architecture after this time")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="results, a line for each, or the page")
+    options = parser.parse_args(arguments)
+    if options.kind == "page":
+        options.output.write_text(_page(options.results), encoding="utf-8")
+        return 0
+    _measure(options)
+    return 0
+
+
+def _page(files: Sequence[Path]) -> str:
+    from conformance.benchmarks.machine import describe_machine
+
+    rows = [row for file in files for row in _rows(file)]
+    searched = [row for row in rows if "plan" in row or "searched" in row]
+    return page([row for row in rows if row not in searched], searched, str(describe_machine()["cpu"]))
+
+
+def _measure(options: argparse.Namespace) -> None:
+    from conformance.halves import auto, stored
+    from conformance.suites.test_models import CASES
+
+    measure = stored.measure if options.kind == "stored" else auto.measure
+    engines = resolve_engines(options.tract, offline=True)
+    done = {(row["name"], row["version"]) for row in _rows(options.output)}
+    words = options.models.split(",")
+    wanted = [name for name in CASES if any(word in name for word in words)]
+    for name in [name for start in range(8) for name in wanted[start::8]]:
+        left = [engine for engine in engines if (name, engine.version) not in done]
+        if not left or time.strftime("%H:%M") >= options.until:
+            continue
+        with tempfile.TemporaryDirectory() as folder, options.output.open("a", encoding="utf-8") as out:
+            for row in measure(name, CASES[name], left, Path(folder)):
+                out.write(json.dumps(row) + "\n")
+                out.flush()
+                print(row["name"], row["version"], row.get("ratio"), row.get("failed", row.get("level")), flush=True)
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    """Return the results of a file; none if there is no such file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""The page of the documentation with the tables of halves."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from packaging.version import Version
+
+Row = Mapping[str, Any]
+CLOSE = 1.05
+"""Ratio of times up to which two archives are as fast."""
+
+
+def page(stored: Sequence[Row], auto: Sequence[Row], machine: str) -> str:
+    """Return the page for results of `python -m conformance.halves`; of what was not measured there is no table."""
+    parts = [
+        f"""# Halves on architectures
+
+[How to](../how-to/halves.md) use them is a page of its own. The architectures are those of the suite `models`: small,
+with random weights of real spread. Times are those of the processor, in turns with the archive in float32, as the
+median of the ratios of neighbours; on {machine}. Written by
+`python -m conformance.halves page`, from the results of its other commands."""
+    ]
+    if stored:
+        parts += ["## Stored halves", _stored_words(stored), _by_release(stored), _stored_table(stored)]
+    if auto:
+        parts += ["## Computed halves that `auto` finds", _auto_words(auto), _auto_table(auto)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _releases(rows: Sequence[Row]) -> list[str]:
+    return sorted({row["version"] for row in rows}, key=Version)
+
+
+def _stored_words(rows: Sequence[Row]) -> str:
+    names = {row["name"] for row in rows}
+    held = sum(row.get("status") == "pass" for row in rows)
+    counts = f"{len(names)} architectures, {len(rows)} archives"
+    return f"""`weights="float16"`: {counts}, of which {held} compute what the model with the rounded
+weights does, at `approximate`. Vectors stay float32, and in nets as small as these they are more of the weights than in
+others; so does what is computed of weights at export, such as weight norms and tables that are resized."""
+
+
+def _by_release(rows: Sequence[Row]) -> str:
+    lines = []
+    for version in _releases(rows):
+        mine = [row for row in rows if row["version"] == version and "ratio" in row]
+        ratios = sorted(row["ratio"] for row in mine)
+        slow = ", ".join(f"{row['name']} {row['ratio']:.2f}" for row in mine if row["ratio"] > CLOSE)
+        shares = statistics.median(row["weights"][1] / row["weights"][0] for row in mine)
+        figures = [f"{statistics.median(ratios):.3f}", f"{ratios[0]:.2f}", f"{ratios[-1]:.2f}"]
+        lines.append([version, str(len(mine)), f"{shares:.3f}", *figures, slow or "none"])
+    head = ["tract", "architectures", "weights, median", "time, median", "least", "most", "more than 5 % slower"]
+    return _table(head, lines)
+
+
+def _stored_table(rows: Sequence[Row]) -> str:
+    releases = _releases(rows)
+    lines = []
+    for name in sorted({row["name"] for row in rows}):
+        mine = {row["version"]: row for row in rows if row["name"] == name and "ratio" in row}
+        if not mine:
+            continue
+        newest = mine[max(mine, key=Version)]
+        before, after = newest["weights"]
+        ratios = [f"{mine[version]['ratio']:.2f}" if version in mine else "" for version in releases]
+        lines.append([name, f"{before / 1e3:.0f}", f"{after / before:.2f}", *ratios])
+    head = ["architecture", "weights, kB", "as halves", *(f"time, {version}" for version in releases)]
+    return _table(head, lines)
+
+
+def _auto_words(rows: Sequence[Row]) -> str:
+    found = [row for row in rows if "plan" in row]
+    held = sum(bool(row["holds"]) for row in found)
+    releases = ", ".join(_releases(rows))
+    counts = f"{len(rows)} architectures, {len(found)} plans"
+    return f"""`precision="auto"` on tract {releases}: {counts}, of which {held} hold the level with four inputs of
+no search as well. The error is the largest with those, as a share of the largest number of its output; the level is
+0.005. The time of a run is a multiple of the time in float32."""
+
+
+def _auto_table(rows: Sequence[Row]) -> str:
+    lines = []
+    for row in sorted(rows, key=lambda row: row["name"]):
+        if "plan" not in row:
+            lines.append([row["name"], "", "", "", "", "", row["failed"].partition("\n")[0][:100]])
+            continue
+        units = re.search(r"(\d+) of (\d+) operators.* after (\d+) runs", row["told"])
+        assert units is not None
+        wide = sorted({name for one in row["plan"].get("float32", []) for name in one["operators"]})
+        ratio = f"{row['ratio']:.1f}" if "ratio" in row else ""
+        shown = [f"{max(row['peaks'], default=0):.4f}", ratio, units[3], f"{row['seconds']:.0f}", ", ".join(wide)]
+        lines.append([row["name"], f"{units[1]} of {units[2]}", *shown])
+    head = ["architecture", "operators in halves", "error", "time", "runs", "seconds of search", "in float32"]
+    return _table(head, lines)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+__all__ = ["page"]

@@ -1,0 +1,1 @@
+"""Operators of a captured graph in halves, by plan."""

@@ -1,0 +1,46 @@
+"""Units of a plan: what one torch operator of one module computes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+
+from t2n_core.torch_graph.capture.module_calls import MODULE_CALL
+from t2n_core.torch_graph.graph.ir import TorchOp
+
+Unit = tuple[str, str]
+"""Module path and name of the torch operator."""
+MOVERS: Final = frozenset(
+    "view reshape permute transpose expand expand_as unsqueeze squeeze slice select clone contiguous flatten unflatten "
+    "chunk split split_with_sizes unbind t cat stack repeat view_as detach alias dropout roll flip gather index_select "
+    "unfold narrow movedim pad constant_pad_nd pixel_shuffle pixel_unshuffle reshape_as index repeat_interleave "
+    "swapaxes channel_shuffle lift_fresh_copy relu max_pool1d max_pool2d max_pool3d embedding tile diagonal where "
+    "masked_fill hstack vstack concat as_strided neg abs copy scatter index_put tril triu".split()
+)
+"""Operators that give numbers that they got: they follow what they are given."""
+_PRODUCTS: Final = ("linear", "conv", "matmul", "mm", "bmm", "addmm", "baddbmm", "scaled_dot_product", "einsum")
+_RECURRENT: Final = ("lstm", "gru", "rnn_")
+
+
+def name_of(kind: str) -> str:
+    """Return the name of an operator without namespace and overload: `conv2d`."""
+    return kind.rpartition("::")[2].partition(".")[0]
+
+
+def unit_of(op: TorchOp) -> Unit | None:
+    """Return the unit that an operator is a part of; None for one that computes no float32, or only moves numbers."""
+    if op.kind == MODULE_CALL or name_of(op.kind) in MOVERS:
+        return None
+    reads = any(v.dtype is torch.float32 for v in op.inputs)
+    if not reads or not any(o is not None and o.dtype is torch.float32 for o in op.outputs):
+        return None
+    return op.module_path, name_of(op.origin.op if op.origin else op.kind)
+
+
+def is_product(unit: Unit) -> bool:
+    """Return whether a unit multiplies matrices or kernels, which is what time and weights go to."""
+    return unit[1].startswith((*_PRODUCTS, *_RECURRENT))
+
+
+__all__ = ["MOVERS", "Unit", "is_product", "name_of", "unit_of"]

@@ -1,0 +1,95 @@
+"""The level of halves, on a real engine: what PyTorch's own halves hide does not pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from t2n_core import ExportResult, ModelExport, TractNNEF
+from t2n_core.check.outcome import Status
+from t2n_core.errors import InputError
+
+
+class Shrinking(nn.Module):
+    """Numbers of order one, times a scale."""
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.scale = scale
+        self.layers = nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.layers(x)
+        return out * self.scale
+
+
+def halves(model: nn.Module, path: Path, **options: object) -> ExportResult:
+    target = TractNNEF("0.23.9", check_io=False, **options)  # type: ignore[arg-type]
+    return ModelExport(model.eval().half(), torch.randn(3, 16).half()).to(target, path / "m.tar")
+
+
+def test_halves_pass(tmp_path: Path) -> None:
+    outcome = halves(Shrinking(1.0), tmp_path).assert_parity("halves")
+    assert outcome.status is Status.PASS
+    peak, rms = outcome.metrics
+    assert 1e-5 < peak.value < 5e-3
+    assert 1e-5 < rms.value < 5e-3
+    assert not rms.required
+
+
+def test_a_tied_weight_is_one_in_float64_too(tmp_path: Path) -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(16, 16), nn.Linear(16, 16)
+            self.second.weight = self.first.weight
+
+        def forward(self, x: Tensor) -> Tensor:
+            out: Tensor = self.second(torch.tanh(self.first(x)))
+            return out
+
+    halves(Tied(), tmp_path).assert_parity("halves")
+
+
+def test_zeros_for_small_numbers_do_not_pass(tmp_path: Path) -> None:
+    """PyTorch's halves are zeros as well, so that every element is equal."""
+    result = halves(Shrinking(1e-9), tmp_path)
+    found = result.check_parity("approximate")
+    assert found.level == "exact"
+    outcome = result.check_parity("halves")
+    assert outcome.status is Status.MISMATCH
+    assert outcome.error is not None
+    assert "metric peak: 1, required <= 0.005; metric rms: " in outcome.error.message
+
+
+def test_stored_halves_are_judged_by_the_weights_of_the_model(tmp_path: Path) -> None:
+    model = Shrinking(1.0)
+    target = TractNNEF("0.23.9", weights="float16", check_io=False)
+    result = ModelExport(model.eval(), torch.randn(3, 16)).to(target, tmp_path / "m.tar")
+    peak = result.assert_parity("halves").metrics[0].value
+    assert 1e-5 < peak < 5e-3
+
+
+def test_a_model_that_needs_its_dtype_is_refused(tmp_path: Path) -> None:
+    class Own(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(16, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            out: Tensor = self.layer(x.half())
+            return out
+
+    outcome = halves(Own(), tmp_path).check_parity("halves")
+    assert outcome.error is not None
+    assert "does not run in float64" in outcome.error.message
+
+
+def test_a_stream_has_no_such_level(tmp_path: Path) -> None:
+    target = TractNNEF("0.23.9", check_io=False, dynamic_axes={"x": {0: "T"}})
+    result = ModelExport(nn.Tanh().eval(), torch.randn(8, 4), input_names=["x"]).to(target, tmp_path / "s.tar")
+    with pytest.raises(InputError, match="another level than `halves`"):
+        result.check_streaming(2, "halves")

@@ -1,0 +1,141 @@
+"""Computed halves by plan, on real engines: the plan that is given, and the one that is searched."""
+
+from __future__ import annotations
+
+import platform
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from t2n_core import ExportResult, ModelExport, TractNNEF
+from t2n_core.check.judging.halves import LARGEST, peak
+from t2n_core.check.outcome import Status
+from t2n_core.errors import InputError
+from t2n_core.export.notes import OptionWarning
+from t2n_core.nnef.graph import FLOAT16, FLOAT32
+from t2n_core.nnef.tract.precision import PrecisionPlan
+from tests.contract.options.exports import every_line
+
+
+class Block(nn.Module):
+    """Convolutions, norms, attention and a recurrent net."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Sequential(nn.Conv1d(8, 16, 3), nn.BatchNorm1d(16), nn.GELU(), nn.Conv1d(16, 32, 3))
+        self.attention = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
+        self.rnn = nn.GRU(32, 16, batch_first=True)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        found, last = self.rnn(self.attention(self.conv(x).mT))
+        return found, last
+
+
+class Normed(nn.Module):
+    """A norm whose bound is zero in halves, of rows that are zeros."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(16, 32), nn.Linear(32, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.second(F.normalize(torch.relu(self.first(x) - 1e3), eps=1e-12))
+        return out
+
+
+class Sharp(nn.Module):
+    """Attention with logits of the size of hundreds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(32, 32) for _ in range(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits = 40 * self.q(x) @ self.k(x).mT
+        return torch.softmax(logits, -1) @ self.v(x)
+
+
+def exported(model: nn.Module, x: Tensor, version: str, precision: object, path: Path) -> ExportResult:
+    target = TractNNEF(version, precision=precision, check_io=False)  # type: ignore[arg-type]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OptionWarning)
+        return ModelExport(model.eval(), x).to(target, path / "m.nnef.tar")
+
+
+@every_line
+def test_precision(version: str, tmp_path: Path) -> None:
+    """All in halves but the recurrent net: within the level of halves, and not what float32 computes."""
+    (tmp_path / "plan.toml").write_text('default = "float16"\n[[float32]]\nmodules = ["rnn"]\n', encoding="utf-8")
+    result = exported(Block(), torch.randn(2, 8, 9), version, tmp_path / "plan.toml", tmp_path)
+    dtypes = {op.arguments["label"]: value.dtype for op, value in result.graph.variables()}
+    assert dtypes["attention.linear1.weight"] == FLOAT16
+    assert dtypes["rnn.weight_ih_l0"] == FLOAT32
+    outcome = result.assert_parity()
+    assert outcome.metrics[0].value > 1e-5
+    assert not result.check_parity("close").passed
+
+
+def test_precision_at_other_sizes(tmp_path: Path) -> None:
+    target = TractNNEF("0.21.19", precision=PrecisionPlan(), dynamic_axes={"x": {0: "B", 2: "T"}}, check_io=False)
+    with pytest.warns(OptionWarning):
+        result = ModelExport(Block().eval(), torch.randn(2, 8, 9)).to(target, tmp_path / "m")
+    assert len(result.assert_parity().sizes) > 5
+
+
+def test_halves_without_a_plan_fail_where_a_search_passes(tmp_path: Path) -> None:
+    model, x = Normed(), torch.randn(3, 16)
+    all_halves = exported(model, x, "0.23.9", PrecisionPlan(), tmp_path).check_parity()
+    assert all_halves.status is Status.MISMATCH
+    result = exported(model, x, "0.23.9", "auto", tmp_path)
+    assert result.assert_parity().status is not Status.MISMATCH
+    plan = PrecisionPlan.read(tmp_path / "m.nnef.tar.precision.toml")
+    assert {one.operators for one in plan.entries} == {("clamp_min",), ("div",)}
+    assert "4 inputs" in result.notes[-1] or "5 inputs" in result.notes[-1]
+
+
+@pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
+def test_a_search_gives_back_what_it_can(version: str, tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    model, x = Sharp(), torch.randn(2, 9, 32)
+    assert not exported(model, x, version, PrecisionPlan(), tmp_path).check_parity().passed
+    result = exported(model, x, version, "auto", tmp_path)
+    plan = PrecisionPlan.read(tmp_path / "m.nnef.tar.precision.toml")
+    assert plan.of("v", "linear") == "float16"
+    assert plan.of("q", "linear") == "float32"
+    samples = result.reference.in_float64(result.reference.others(6, 30))
+    reply = result.target.engine().run(result.archive, [sample.inputs for sample in samples])
+    assert max(peak(one.reference, got) for one, got in zip(samples, reply.outputs, strict=True)) <= LARGEST
+    again = exported(model, x, version, tmp_path / "m.nnef.tar.precision.toml", tmp_path)
+    again.assert_parity()
+
+
+def test_a_model_that_is_too_sharp_for_float32_is_refused(tmp_path: Path) -> None:
+    class Wild(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.sin(1e7 * x)
+
+    with pytest.raises(InputError, match="no plan of precision: in float32 the largest error"):
+        exported(Wild(), torch.randn(4, 8), "0.23.9", "auto", tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_slow_halves_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = nn.Sequential(nn.Conv1d(4, 8, 3), nn.Linear(6, 5)), torch.randn(1, 4, 8)
+    for machine, told in (("x86_64", True), ("aarch64", False)):
+        monkeypatch.setattr(platform, "machine", lambda machine=machine: machine)
+        notes = exported(model, x, "0.23.9", PrecisionPlan(), tmp_path).notes
+        assert (
+            any("1 convolutions 10 to 400 times and 1 other products about twice as slow" in note for note in notes)
+            == told
+        )
+
+
+def test_other_words_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x=np.zeros(3))
+    with pytest.raises(InputError, match="is no plan of precision"):
+        TractNNEF("0.23.9", precision=tmp_path / "x.npz")

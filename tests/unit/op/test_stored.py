@@ -1,0 +1,41 @@
+"""The model that computes with the weights of the archive."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from t2n_core.errors import InputError
+from t2n_core.op.compression import dequantised
+from t2n_core.op.stored import StoredForm, StoredSource
+from t2n_core.torch_graph.ways_in.sources import source_of
+
+
+@pytest.mark.parametrize("form", ["q4_0", "float16"])
+def test_a_model_is_called_with_other_weights_and_stays_as_it_is(form: StoredForm) -> None:
+    model = nn.Linear(32, 4)
+    before, x = model.weight.clone(), torch.randn(2, 32)
+    held = dequantised(before) if form == "q4_0" else before.half().float()
+    found = StoredSource(source_of(model), frozenset({("weight", form)})).run((x,), {})
+    assert torch.equal(found, F.linear(x, held, model.bias))
+    assert not torch.equal(found, model(x))
+    assert torch.equal(model.weight, before)
+
+
+def test_a_recurrent_net_is_called_with_other_weights() -> None:
+    """It keeps a list of its weights besides the parameters."""
+    model = nn.LSTM(32, 4)
+    x = torch.randn(3, 1, 32)
+    found = StoredSource(source_of(model), frozenset({("weight_ih_l0", "float16")})).run((x,), {})[0]
+    rounded = nn.LSTM(32, 4)
+    state = dict(model.state_dict())
+    rounded.load_state_dict({**state, "weight_ih_l0": state["weight_ih_l0"].half().float()})
+    assert torch.equal(found, rounded(x)[0])
+    assert not torch.equal(found, model(x)[0])
+
+
+def test_a_label_that_is_no_weight_is_refused() -> None:
+    with pytest.raises(InputError, match="not the model's own: nothing"):
+        StoredSource(source_of(nn.Linear(32, 4)), frozenset({("nothing", "float16")}))

@@ -1,0 +1,142 @@
+"""Graphs in halves by plan: what is cast, what stays, and which units a run in float32 rules out."""
+
+from __future__ import annotations
+
+import platform
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from t2n_core import ModelExport, TractNNEF
+from t2n_core.nnef.graph import FLOAT16, FLOAT32, Graph
+from t2n_core.nnef.tract.precision import PlanEntry, PrecisionPlan
+from t2n_core.torch_graph.precision.apply import in_precision
+from t2n_core.torch_graph.precision.kernels import too_slow
+from t2n_core.torch_graph.precision.rules import ruled_out
+from t2n_core.torch_graph.precision.units import unit_of
+
+TARGET = TractNNEF("0.23.9", check_io=False)
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 16), nn.Linear(16, 4)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        h = torch.tanh(self.first(x)).reshape(-1, 2, 8).relu().reshape(-1, 16)
+        return self.second(h), h > 0.5
+
+
+def lowered(model: nn.Module, x: Tensor, plan: PrecisionPlan) -> Graph:
+    return ModelExport(model.eval(), x).lower(TARGET.with_precision(plan))
+
+
+def dtypes(graph: Graph) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for op in graph.operations:
+        found.setdefault(op.name, set()).update(str(value.dtype) for value in op.outputs)
+    return found
+
+
+def test_all_is_in_halves_but_inputs_outputs_and_comparisons() -> None:
+    graph = lowered(Net(), torch.randn(3, 8), PrecisionPlan())
+    assert [value.dtype for value in graph.inputs] == [FLOAT32]
+    assert [value.dtype.name for value in graph.outputs] == ["float32", "bool"]
+    found = dtypes(graph)
+    assert found["matmul"] == {"float16"}
+    assert found["relu"] == {"float16"}, "moves numbers, and follows them"
+    weights = {op.arguments["label"]: value.dtype for op, value in graph.variables()}
+    assert weights["first.weight"] == weights["second.weight"] == FLOAT16
+
+
+def test_entries_name_modules_and_operators() -> None:
+    plan = PrecisionPlan("float16", (PlanEntry("float32", ("first",)), PlanEntry("float32", ("*",), ("tanh",))))
+    graph = lowered(Net(), torch.randn(3, 8), plan)
+    weights = {op.arguments["label"]: value.dtype for op, value in graph.variables()}
+    assert (weights["first.weight"], weights["second.weight"]) == (FLOAT32, FLOAT16)
+    assert dtypes(graph)["tanh"] == {"float32"}
+    assert dtypes(graph)["relu"] == {"float32"}
+
+
+def test_a_weight_that_both_read_is_there_twice() -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words = nn.Embedding(9, 8)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return F.linear(self.words(x), self.words.weight)
+
+    graph = lowered(Tied(), torch.randint(0, 9, (2, 3)), PrecisionPlan())
+    weights = {op.arguments["label"]: value.dtype for op, value in graph.variables() if value.rank == 2}
+    assert weights == {"words.weight": FLOAT32, "words.weight.float16": FLOAT16}
+
+
+def test_the_capture_stays_as_it_is() -> None:
+    export = ModelExport(Net().eval(), torch.randn(3, 8))
+    before = str(export.lower(TARGET))
+    export.lower(TARGET.with_precision(PrecisionPlan()))
+    assert str(export.lower(TARGET)) == before
+    graph = export.simplified(TARGET)
+    in_precision(graph, lambda unit: True)
+    assert not [v for v in graph.data_nodes if v.dtype is torch.float16]
+
+
+def test_a_plan_of_float32_changes_nothing() -> None:
+    export = ModelExport(Net().eval(), torch.randn(3, 8))
+    plain, planned = (export.lower(target) for target in (TARGET, TARGET.with_precision(PrecisionPlan("float32"))))
+    assert [op.name for op in plain.operations] == [op.name for op in planned.operations]
+
+
+class Ruled(nn.Module):
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.kind == "epsilon":
+            return torch.tanh(x / x.norm(dim=-1, keepdim=True).clamp_min(1e-12).expand_as(x))
+        if self.kind == "large":
+            return torch.tanh((x * 1e5).sum(-1))
+        if self.kind == "small":
+            return (x * 1e-7).exp()
+        return torch.tanh(x) * 3
+
+
+RULED = {
+    "epsilon": {"clamp_min": "epsilon 1e-12", "div": "reads what an epsilon bounds"},
+    "large": {"mul": "numbers of", "sum": "numbers of", "tanh": "numbers of"},
+    "small": {"mul": "results below"},
+    "plain": {},
+}
+
+
+@pytest.mark.parametrize("kind", list(RULED))
+def test_a_run_in_float32_rules_out_what_halves_cannot_hold(kind: str) -> None:
+    x = torch.linspace(-2, 2, 24).reshape(3, 8)
+    graph = ModelExport(Ruled(kind).eval(), x).simplified(TARGET)
+    found = ruled_out(graph, [x], {})
+    assert found.keys() == {("", name) for name in RULED[kind]}
+    assert all(found["", name].startswith(words) for name, words in RULED[kind].items())
+    assert found.keys() <= {unit_of(op) for op in graph.op_nodes}
+
+
+@pytest.mark.parametrize(
+    ("machine", "width", "slow"), [("x86_64", 300, True), ("x86_64", 30, False), ("arm64", 300, False)]
+)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_convolutions_are_left_in_float32_where_they_would_take_long(
+    machine: str, width: int, slow: bool, transposed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    layer = nn.ConvTranspose2d if transposed else nn.Conv2d
+    model = nn.Sequential(layer(64, 32, 3), nn.Tanh())
+    graph = ModelExport(model.eval(), torch.randn(1, 64, width, width)).simplified(TARGET)
+    found = too_slow(graph, {})
+    assert [name for _, name in found] == (["conv_transpose2d" if transposed else "conv2d"] if slow else [])
+    assert all(
+        reason == f"no kernels of float16 on x86_64: {12 if transposed else 11} s a run" for reason in found.values()
+    )

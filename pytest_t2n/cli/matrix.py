@@ -1,4 +1,4 @@
-"""`t2n matrix merge|diff|html|md|badge|annotate|csv|ctrf|schema|query|accept|run` works on files of records."""
+"""`t2n matrix merge|diff|html|md|badge|annotate|csv|ctrf|schema|query|accept|export|run` works on files of records."""
 
 from __future__ import annotations
 
@@ -88,6 +88,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
     accepting = command("accept", _accept, "rewrite a file of expectations so that it says what this run found")
     accepting.add_argument("--expect", type=Path, action="append", required=True, help="may be given several times")
+
+    exporting = command("export", _export, "write the cells as one file for other tools")
+    exporting.add_argument("--parquet", type=Path, required=True, metavar="FILE", help="needs pytest-t2n[history]")
 
     from pytest_t2n.cli.run import add_run
 
@@ -276,6 +279,14 @@ def _fits(cell: CellLine, options: argparse.Namespace) -> bool:
         if wanted and word not in wanted.split(","):
             return False
     return not options.surprises or is_surprise(cell)
+
+
+def _export(options: argparse.Namespace) -> int:
+    from pytest_t2n.report.history.parquet import write_parquet
+
+    count = write_parquet(load_matrix(options, options.file), options.parquet)
+    say(f"{count} cells in {options.parquet}")
+    return 0
 
 
 def _accept(options: argparse.Namespace) -> int:

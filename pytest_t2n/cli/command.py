@@ -38,11 +38,12 @@ FAMILIES: Mapping[str, Family] = {
     "export-llm": Family(
         "pytest_t2n.cli.export_llm", "write the archives of a language model in a folder, and prove its tokens"
     ),
+    "history": Family("pytest_t2n.cli.history", "runs over time: add, html"),
     "profile": Family("pytest_t2n.cli.upstream.profile", "where the time of an archive goes"),
     "reduce": Family("pytest_t2n.cli.upstream.reduce", "the smallest graph and tensors that still fail alike"),
     "matrix": Family(
         "pytest_t2n.cli.matrix",
-        "files of results: merge, diff, html, md, csv, ctrf, badge, annotate, query, accept, run",
+        "files of results: merge, diff, html, md, csv, ctrf, badge, annotate, query, accept, export, run",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""`t2n matrix merge|diff|html|md|badge|annotate|csv|ctrf|schema|query|accept|run` works on files of records."""
+"""`t2n matrix merge|diff|html|md|badge|annotate|csv|ctrf|schema|query|accept|export|run` works on files of records."""
 
 from __future__ import annotations
 
@@ -6,14 +6,26 @@ import argparse
 import fnmatch
 import json
 import sys
+from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 
 from rich.console import Console
 
-from pytest_t2n.cli.output import SHOWN, load, refuse_incomplete, say, show_cells, show_table
-from pytest_t2n.records.file import MATRIX_FILE, write_records
+from pytest_t2n.cli.output import (
+    SHOWN,
+    load,
+    load_matrix,
+    refuse_incomplete,
+    say,
+    show_cells,
+    show_table,
+    tell,
+    warn,
+)
+from pytest_t2n.records.file import MATRIX_FILE
 from pytest_t2n.records.lock import locked
-from pytest_t2n.records.schema import CellLine, Record, RecordError, RunLine, cells_of
+from pytest_t2n.records.schema import CellLine, RecordError, RunLine, cells_of
 from pytest_t2n.report.matrix import Matrix, is_surprise
 from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.stage import Stage, Status
@@ -77,6 +89,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     accepting = command("accept", _accept, "rewrite a file of expectations so that it says what this run found")
     accepting.add_argument("--expect", type=Path, action="append", required=True, help="may be given several times")
 
+    exporting = command("export", _export, "write the cells as one file for other tools")
+    exporting.add_argument("--parquet", type=Path, required=True, metavar="FILE", help="needs pytest-t2n[history]")
+
     from pytest_t2n.cli.run import add_run
 
     add_run(command("run", None, "judge a bundle in engines; needs no torch", file=False))
@@ -89,79 +104,88 @@ def _checked(run: object) -> object:
 
     def wrapped(options: argparse.Namespace) -> int:
         options.incomplete = []
-        try:
-            status = int(run(options))
-        except (OSError, RecordError) as exc:
-            raise T2NError(str(exc)) from None
+        with ExitStack() as options.closing:
+            try:
+                status = int(run(options))
+            except (OSError, RecordError) as exc:
+                raise T2NError(str(exc)) from None
         return status or int(bool(options.incomplete) and not options.allow_incomplete)
 
     return wrapped
 
 
 def _merge(options: argparse.Namespace) -> int:
-    from pytest_t2n.records.merge import merge_records
+    from pytest_t2n.records.merge import merge_files
 
-    files = {str(path): load(options, path) for path in options.files}
-    merged = merge_records(files, allow_rerun=options.allow_rerun, allow_incomplete=options.allow_incomplete)
+    def merge(output: Path) -> int:
+        return merge_files(
+            options.files,
+            output,
+            allow_rerun=options.allow_rerun,
+            allow_incomplete=options.allow_incomplete,
+            torn=warn,
+            tell=lambda path, state: tell(options, path, state),
+        )
+
     if options.output.suffix == ".jsonl":
-        write_records(options.output, merged)
+        count = merge(options.output)
     else:
-        _for_page(merged)
-        from pytest_t2n.report import write_report
+        from pytest_t2n.records.indexed.file import IndexedFile
+        from pytest_t2n.report import Matrix, write_matrix
 
         with locked(options.output), Console(stderr=True).status("writing the report"):
-            write_records(options.output / MATRIX_FILE, merged)
-            write_report(merged, options.output)
-    say(f"{len(cells_of(merged))} cells of {len(options.files)} files in {options.output}")
+            count = merge(options.output / MATRIX_FILE)
+            with IndexedFile(options.output) as file:
+                write_matrix(_for_page(Matrix.of_index(file)), options.output)
+    say(f"{count} cells of {len(options.files)} files in {options.output}")
     return 0
 
 
 def _diff(options: argparse.Namespace) -> int:
-    from pytest_t2n.records.changes import ChangeKind, compare_columns, compare_matrices
+    from pytest_t2n.records.changes import ChangeKind, ChangeList, each_change, each_column_change
 
-    matrix = Matrix.of(load(options, options.file))
-    cells = matrix.cells
+    matrix = load_matrix(options, options.file)
     if (options.other is None) == (options.engines is None):
         raise T2NError("name a second file, or two engines with --engines BEFORE AFTER")
     if options.engines:
-        known = {cell.engine for cell in cells}
+        known = {cell.engine for cell in matrix.cells}
         for engine in options.engines:
             if engine not in known:
                 raise T2NError(f"no cell of {engine!r} in {options.file}; it has {', '.join(sorted(known))}")
-        changes = compare_columns(cells, *options.engines)
+        found = each_column_change(matrix.by_case, *options.engines)
     else:
-        changes = compare_matrices(cells, Matrix.of(load(options, options.other)).cells)
-    if options.json:
-        for change in changes:
-            print(json.dumps(change.to_dict(), ensure_ascii=False))
-    else:
-        for notice in options.incomplete:
-            say(notice)
-        shown = [change.to_dict() for change in changes[:SHOWN]]
-        names = ("kind", "case", "column", "before", "after")
-        show_table(("change", "case", "engine", "before", "after"), ([one[name] for name in names] for one in shown))
-    worse = sum(change.kind in (ChangeKind.REGRESSION, ChangeKind.LOOSER, ChangeKind.GONE) for change in changes)
-    print(f"{len(changes)} changes, {worse} for the worse", file=sys.stderr)
+        found = each_change(matrix.by_case, load_matrix(options, options.other).by_case)
+    with ChangeList(found) as changes:
+        if options.json:
+            for change in changes:
+                print(json.dumps(change, ensure_ascii=False))
+        else:
+            for notice in options.incomplete:
+                say(notice)
+            names = ("kind", "case", "column", "before", "after")
+            shown = ([one[name] for name in names] for one in islice(changes, SHOWN))
+            show_table(("change", "case", "engine", "before", "after"), shown)
+        worse = sum(changes.counts[kind] for kind in (ChangeKind.REGRESSION, ChangeKind.LOOSER, ChangeKind.GONE))
+        print(f"{len(changes)} changes, {worse} for the worse", file=sys.stderr)
     return 1 if worse else 0
 
 
 def _html(options: argparse.Namespace) -> int:
-    from pytest_t2n.report import write_report
+    from pytest_t2n.report import write_matrix
 
-    records = _for_page(load(options, options.file))
-    baseline = load(options, options.baseline) if options.baseline else None
+    matrix = _for_page(load_matrix(options, options.file))
+    baseline = load_matrix(options, options.baseline) if options.baseline else None
     with Console(stderr=True).status("writing the report"):
-        write_report(records, options.output, baseline)
+        write_matrix(matrix, options.output, baseline)
     say(f"report: {options.output / 'index.html'}")
     return 0
 
 
-def _for_page(records: list[Record]) -> list[Record]:
-    """Return the records. Raises T2NError if they have more engines than a page can show."""
-    count = len({cell.engine for cell in cells_of(records)})
-    if count > _MOST_COLUMNS:
-        raise T2NError(f"{count} engines are too many for a page, which shows {_MOST_COLUMNS}")
-    return records
+def _for_page(matrix: Matrix) -> Matrix:
+    """Return the matrix. Raises T2NError if it has more engines than a page can show."""
+    if len(matrix.columns) > _MOST_COLUMNS:
+        raise T2NError(f"{len(matrix.columns)} engines are too many for a page, which shows {_MOST_COLUMNS}")
+    return matrix
 
 
 def _write(options: argparse.Namespace, text: str) -> None:
@@ -174,29 +198,29 @@ def _write(options: argparse.Namespace, text: str) -> None:
 def _md(options: argparse.Namespace) -> int:
     from pytest_t2n.report.markdown import summary_markdown
 
-    before = Matrix.of(load(options, options.baseline)) if options.baseline else None
-    _write(options, summary_markdown(Matrix.of(load(options, options.file)), before))
+    before = load_matrix(options, options.baseline) if options.baseline else None
+    _write(options, summary_markdown(load_matrix(options, options.file), before))
     return 0
 
 
 def _csv(options: argparse.Namespace) -> int:
     from pytest_t2n.report.exports import matrix_csv
 
-    _write(options, matrix_csv(Matrix.of(load(options, options.file))))
+    _write(options, matrix_csv(load_matrix(options, options.file)))
     return 0
 
 
 def _ctrf(options: argparse.Namespace) -> int:
     from pytest_t2n.report.exports import matrix_ctrf
 
-    _write(options, matrix_ctrf(Matrix.of(load(options, options.file))))
+    _write(options, matrix_ctrf(load_matrix(options, options.file)))
     return 0
 
 
 def _annotate(options: argparse.Namespace) -> int:
     from pytest_t2n.report.annotations import annotation_lines
 
-    lines = annotation_lines(Matrix.of(load(options, options.file)), options.root)
+    lines = annotation_lines(load_matrix(options, options.file), options.root)
     _write(options, "".join(f"{line}\n" for line in lines))
     return 0
 
@@ -212,7 +236,7 @@ def _badge(options: argparse.Namespace) -> int:
     from pytest_t2n.report.badges import badges
 
     options.output.mkdir(parents=True, exist_ok=True)
-    found = badges(Matrix.of(load(options, options.file)))
+    found = badges(load_matrix(options, options.file))
     for name, text in found.items():
         (options.output / name).write_text(text, encoding="utf-8")
     say(f"{len(found)} badges in {options.output}")
@@ -227,14 +251,13 @@ def _query(options: argparse.Namespace) -> int:
         for word in (getattr(options, name) or "").split(","):
             if word and word not in [one.value for one in known]:
                 raise T2NError(f"--{name}={word}: there are {', '.join(one.value for one in known)}")
-    matrix = Matrix.of(load(options, options.file))
-    cells = [cell for row in matrix.rows if row.differs or not options.differs for cell in row.cells if cell]
-    found = [cell for cell in cells if _fits(cell, options)]
+    matrix = load_matrix(options, options.file)
+    rows = (row for row in matrix.rows if row.differs or not options.differs)
+    found = (cell for row in rows for cell in row.known if _fits(cell, options))
     if not options.json:
         for notice in options.incomplete:
             say(notice)
-    show_cells(found, as_json=options.json)
-    return 0 if found else 1
+    return 0 if show_cells(found, as_json=options.json) else 1
 
 
 def _fits(cell: CellLine, options: argparse.Namespace) -> bool:
@@ -256,6 +279,14 @@ def _fits(cell: CellLine, options: argparse.Namespace) -> bool:
         if wanted and word not in wanted.split(","):
             return False
     return not options.surprises or is_surprise(cell)
+
+
+def _export(options: argparse.Namespace) -> int:
+    from pytest_t2n.report.history.parquet import write_parquet
+
+    count = write_parquet(load_matrix(options, options.file), options.parquet)
+    say(f"{count} cells in {options.parquet}")
+    return 0
 
 
 def _accept(options: argparse.Namespace) -> int:

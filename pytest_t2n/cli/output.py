@@ -6,16 +6,20 @@ import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from pytest_t2n.records.completeness import completeness_of
+from pytest_t2n.records.completeness import Completeness, completeness_of
 from pytest_t2n.records.file import MATRIX_FILE, encode, read_records
 from pytest_t2n.records.schema import CellLine, Record, RecordError
 from t2n_core.errors import T2NError
 from t2n_core.text import visible
+
+if TYPE_CHECKING:
+    from pytest_t2n.report.matrix import Matrix
 
 SHOWN = 200
 """Most lines of a table."""
@@ -33,15 +37,35 @@ def load(options: argparse.Namespace, path: Path) -> list[Record]:
         T2NError: the file cannot be read.
     """
     try:
-        records = read_records(path / MATRIX_FILE if path.is_dir() else path, _warn)
+        records = read_records(path / MATRIX_FILE if path.is_dir() else path, warn)
     except (OSError, RecordError) as exc:
         raise T2NError(str(exc)) from None
-    state = completeness_of(records)
+    tell(options, path, completeness_of(records))
+    return records
+
+
+def load_matrix(options: argparse.Namespace, path: Path) -> Matrix:
+    """Return the matrix of a file, or of a directory with one, read from it as it is used; see `load`.
+
+    The file is open until `options.closing` ends. Raises T2NError.
+    """
+    from pytest_t2n.records.indexed.file import IndexedFile
+    from pytest_t2n.report.matrix import Matrix
+
+    try:
+        file = options.closing.enter_context(IndexedFile(path, warn))
+    except (OSError, RecordError) as exc:
+        raise T2NError(str(exc)) from None
+    tell(options, path, file.completeness)
+    return Matrix.of_index(file)
+
+
+def tell(options: argparse.Namespace, path: Path, state: Completeness) -> None:
+    """Print what is not whole about a file to stderr, and note it in `options.incomplete`."""
     if state.notice:
-        _warn(f"{path}: {state.notice}")
+        warn(f"{path}: {state.notice}")
     if not state.whole:
         options.incomplete.append(state.notice)
-    return records
 
 
 def refuse_incomplete(options: argparse.Namespace) -> None:
@@ -50,25 +74,20 @@ def refuse_incomplete(options: argparse.Namespace) -> None:
         raise T2NError(f"{options.incomplete[0]}; --allow-incomplete takes what is there")
 
 
-def show_cells(cells: Sequence[CellLine], *, as_json: bool = False) -> None:
-    """Print cells as a table, or as lines of JSON."""
-    if as_json:
-        for cell in cells:
+def show_cells(cells: Iterable[CellLine], *, as_json: bool = False) -> int:
+    """Print cells as a table, or as lines of JSON as they come; return how many there are."""
+    count = 0
+    rows = []
+    for count, cell in enumerate(cells, 1):
+        if as_json:
             print(encode(cell))
-        return
-    rows = (
-        (
-            cell.case,
-            cell.engine,
-            cell.status,
-            cell.stage,
-            cell.level or "",
-            cell.error.message.split("\n", 1)[0] if cell.error else "",
-        )
-        for cell in cells[:SHOWN]
-    )
-    show_table(("case", "engine", "status", "stage", "level", "message"), rows)
-    say(f"{len(cells)} cells" + (f", {SHOWN} shown; --json prints all" if len(cells) > SHOWN else ""))
+        elif count <= SHOWN:
+            message = cell.error.message.split("\n", 1)[0] if cell.error else ""
+            rows.append((cell.case, cell.engine, cell.status, cell.stage, cell.level or "", message))
+    if not as_json:
+        show_table(("case", "engine", "status", "stage", "level", "message"), rows)
+        say(f"{count} cells" + (f", {SHOWN} shown; --json prints all" if count > SHOWN else ""))
+    return count
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -91,8 +110,20 @@ def say(words: str) -> None:
     print(visible(words))
 
 
-def _warn(words: str) -> None:
+def warn(words: str) -> None:
+    """Print a line to stderr."""
     print(visible(words), file=sys.stderr)
 
 
-__all__ = ["SHOWN", "as_text", "load", "refuse_incomplete", "say", "show_cells", "show_table"]
+__all__ = [
+    "SHOWN",
+    "as_text",
+    "load",
+    "load_matrix",
+    "refuse_incomplete",
+    "say",
+    "show_cells",
+    "show_table",
+    "tell",
+    "warn",
+]

@@ -16,12 +16,14 @@ from rich.console import Console
 from pytest_t2n.cli.engine_choice import add_engine_options, engines_of
 from pytest_t2n.cli.judging.cluster import add_cluster_options, dask_workers
 from pytest_t2n.cli.judging.journal import Journal
-from pytest_t2n.cli.judging.plan import Plan, plan_run
+from pytest_t2n.cli.judging.plan import Plan, PlannedCell, plan_run
 from pytest_t2n.cli.judging.processes import local_workers
 from pytest_t2n.cli.judging.progress import Progress
+from pytest_t2n.cli.judging.reuse import Reuse
 from pytest_t2n.cli.judging.spread import Spread, Workers
+from pytest_t2n.cli.judging.store import ResultStore
 from pytest_t2n.cli.judging.unit import JudgedUnit, Unit, UnitCell
-from pytest_t2n.cli.output import as_text, say, show_cells
+from pytest_t2n.cli.output import as_text, say, show_cells, warn
 from pytest_t2n.config.shard import Shard
 from pytest_t2n.expect.entries import Expectation, ExpectationError, Expectations, read_expectations
 from pytest_t2n.records.cell import SelectedEngine
@@ -50,6 +52,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--case", metavar="GLOB", help="only these, by the node id without the engine")
     parser.add_argument("--report", type=Path, metavar="DIR", help="write matrix.jsonl and the report there")
     parser.add_argument("--resume", action="store_true", help="keep what an interrupted run left in --report")
+    parser.add_argument("--reuse", metavar="DIR|URL", help="take results from there, and keep new ones there")
     parser.add_argument("--expect", type=Path, action="append", default=[], metavar="FILE", help="as --t2n-expect")
     parser.add_argument("--shard", type=_shard, metavar="I/N", help="the I-th of N parts of the cases")
     parser.add_argument("--durations", type=Path, metavar="FILE", help="as --t2n-durations")
@@ -91,19 +94,28 @@ def run_bundle(options: argparse.Namespace) -> int:
             say(f"--resume: {journal.kept} cells kept")
         interrupted = stack.enter_context(_interrupts())
         progress = stack.enter_context(Progress(console, len(plan.cells) - journal.kept))
+        reuse = None
+        if options.reuse is not None:
+            store = stack.enter_context(ResultStore(options.reuse, warn))
+            reuse = Reuse(store, options.bundle, here, memory_limit(), warn)
+
+        def add(record: CellLine, graph: GraphLine | None, text: str) -> None:
+            record = _expected(_exported_by(bundle.exporter.key, record), expectations)
+            journal.add(record, graph)
+            if text and not record.expected and len(texts) < _DESCRIBED:
+                texts[record.nodeid] = text
+            progress.advance()
 
         def keep(unit: Unit, found: JudgedUnit) -> None:
-            for cell in found.cells:
+            for planned, cell in zip(unit.cells, found.cells, strict=True):
                 record, graph = decode_line(cell.record), decode_line(cell.graph) if cell.graph else None
                 assert isinstance(record, CellLine)
                 assert isinstance(graph, GraphLine | None)
-                record = _expected(_exported_by(bundle.exporter.key, record), expectations)
+                if reuse is not None:
+                    reuse.keep(by_nodeid(unit.case, planned.nodeid), cell)
                 if found.host:
                     record = msgspec.structs.replace(record, facts={**record.facts, "host": found.host})
-                journal.add(record, graph)
-                if cell.text and not record.expected and len(texts) < _DESCRIBED:
-                    texts[record.nodeid] = cell.text
-                progress.advance()
+                add(record, graph, cell.text)
 
         def lose(unit: Unit, why: str) -> None:
             for planned in plan.cases[unit.case]:
@@ -111,6 +123,17 @@ def run_bundle(options: argparse.Namespace) -> int:
                     journal.add(simple_record(planned.cell, Status.NOT_RUN, Stage.SETUP, "WorkerDied", why))
                     progress.advance()
 
+        def by_nodeid(case: str, nodeid: str) -> PlannedCell:
+            return next(one for one in plan.cases[case] if one.cell.nodeid == nodeid)
+
+        if reuse is not None:
+            count = 0
+            for known in reuse.known(plan, lambda nodeid: nodeid not in journal):
+                add(*known)
+                count += 1
+                if interrupted:
+                    break
+            say(f"--reuse: {count} of {len(plan.cells)} cells are known")
         Spread(workers, _units(options, plan, journal), keep, lose).run(lambda: bool(interrupted))
         journal.finish("interrupted" if interrupted else "")
     if interrupted:

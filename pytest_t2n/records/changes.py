@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import IO
 
 from pytest_t2n.records.schema import CellLine
 from t2n_core.check.level import TractCheckTolerance
 
+Case = tuple[str, Sequence[CellLine]]
+"""A case with its cells."""
 _PROOF = {"pass": 2, "weak": 1}
 """How much a status proves; all others prove nothing."""
 
@@ -50,17 +56,56 @@ class Change:
 
 def compare_matrices(before: Iterable[CellLine], after: Iterable[CellLine]) -> list[Change]:
     """Return the changes of all cells by case and engine, gravest first."""
-    return _compare({(c.case, c.engine): c for c in before}, {(c.case, c.engine): c for c in after})
+    return _in_order(each_change(_by_case(before), _by_case(after)))
 
 
 def compare_columns(cells: Iterable[CellLine], before: str, after: str) -> list[Change]:
     """Return the changes from one engine of a matrix to another, gravest first."""
-    cells = list(cells)
-    column = f"{before} → {after}"
-    return _compare(
-        {(cell.case, column): cell for cell in cells if cell.engine == before},
-        {(cell.case, column): cell for cell in cells if cell.engine == after},
-    )
+    return _in_order(each_column_change(_by_case(cells), before, after))
+
+
+def each_change(before: Iterable[Case], after: Iterable[Case]) -> Iterator[Change]:
+    """Yield the changes of all cells by case and engine; both sides come by name, and so do the changes."""
+    for case, old, new in _side_by_side(before, after):
+        was, now = ({cell.engine: cell for cell in cells} for cells in (old, new))
+        for column in sorted({**was, **now}):
+            yield from _change(case, column, was.get(column), now.get(column))
+
+
+def each_column_change(cases: Iterable[Case], before: str, after: str) -> Iterator[Change]:
+    """Yield the changes from one engine of a matrix to another, in the order of the cases."""
+    for case, cells in cases:
+        by_engine = {cell.engine: cell for cell in cells}
+        yield from _change(case, f"{before} → {after}", by_engine.get(before), by_engine.get(after))
+
+
+class ChangeList:
+    """Changes in the order of their kinds, gravest first; kept on disk."""
+
+    def __init__(self, changes: Iterable[Change]) -> None:
+        """Take changes in the order of their cases. Raises OSError."""
+        self._closing = ExitStack()
+        self._files = {kind: self._closing.enter_context(_file()) for kind in ChangeKind}
+        self.counts: Counter[ChangeKind] = Counter()
+        for change in changes:
+            self.counts[change.kind] += 1
+            self._files[change.kind].write(json.dumps(change.to_dict(), ensure_ascii=False).encode() + b"\n")
+
+    def __len__(self) -> int:
+        """Return the number of changes."""
+        return self.counts.total()
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        """Yield each change as a line of text per field; see `Change.to_dict`."""
+        for file in self._files.values():
+            file.seek(0)
+            yield from map(json.loads, file)
+
+    def __enter__(self) -> ChangeList:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._closing.close()
 
 
 def describe_cell(cell: CellLine | None) -> str:
@@ -73,18 +118,53 @@ def describe_cell(cell: CellLine | None) -> str:
 
 def count_changes(changes: Iterable[Change]) -> str:
     """Return `2 regression, 1 fix`, or `nothing changed`."""
-    counts = Counter(change.kind for change in changes)
-    return ", ".join(f"{counts[kind]} {kind.value}" for kind in ChangeKind if counts[kind]) or "nothing changed"
+    return describe_counts(Counter(change.kind for change in changes))
 
 
-def _compare(before: Mapping[tuple[str, str], CellLine], after: Mapping[tuple[str, str], CellLine]) -> list[Change]:
-    found = []
-    for key in {**before, **after}:
-        kind = _kind(before.get(key), after.get(key))
-        if kind is not None:
-            found.append(Change(kind, *key, before.get(key), after.get(key)))
+def describe_counts(counts: Mapping[ChangeKind, int]) -> str:
+    """Return numbers of changes as `2 regression, 1 fix`, or `nothing changed`."""
+    return ", ".join(f"{counts[kind]} {kind.value}" for kind in ChangeKind if counts.get(kind)) or "nothing changed"
+
+
+def _file() -> IO[bytes]:
+    return tempfile.TemporaryFile()
+
+
+def _by_case(cells: Iterable[CellLine]) -> list[Case]:
+    found: dict[str, list[CellLine]] = {}
+    for cell in cells:
+        found.setdefault(cell.case, []).append(cell)
+    return sorted(found.items())
+
+
+def _in_order(changes: Iterable[Change]) -> list[Change]:
     order = list(ChangeKind)
-    return sorted(found, key=lambda change: (order.index(change.kind), change.case, change.column))
+    return sorted(changes, key=lambda change: (order.index(change.kind), change.case, change.column))
+
+
+def _side_by_side(
+    before: Iterable[Case], after: Iterable[Case]
+) -> Iterator[tuple[str, Sequence[CellLine], Sequence[CellLine]]]:
+    """Yield each case with its cells on both sides, which come by name."""
+    left, right = iter(before), iter(after)
+    old, new = next(left, None), next(right, None)
+    while old is not None or new is not None:
+        if new is None or (old is not None and old[0] < new[0]):
+            assert old is not None
+            yield old[0], old[1], ()
+            old = next(left, None)
+        elif old is None or new[0] < old[0]:
+            yield new[0], (), new[1]
+            new = next(right, None)
+        else:
+            yield old[0], old[1], new[1]
+            old, new = next(left, None), next(right, None)
+
+
+def _change(case: str, column: str, before: CellLine | None, after: CellLine | None) -> Iterator[Change]:
+    kind = _kind(before, after) if before is not after else None
+    if kind is not None:
+        yield Change(kind, case, column, before, after)
 
 
 def _kind(before: CellLine | None, after: CellLine | None) -> ChangeKind | None:
@@ -101,4 +181,15 @@ def _kind(before: CellLine | None, after: CellLine | None) -> ChangeKind | None:
     return None if (before.status, before.stage) == (after.status, after.stage) else ChangeKind.OTHER
 
 
-__all__ = ["Change", "ChangeKind", "compare_columns", "compare_matrices", "count_changes", "describe_cell"]
+__all__ = [
+    "Change",
+    "ChangeKind",
+    "ChangeList",
+    "compare_columns",
+    "compare_matrices",
+    "count_changes",
+    "describe_cell",
+    "describe_counts",
+    "each_change",
+    "each_column_change",
+]

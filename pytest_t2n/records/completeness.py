@@ -21,7 +21,6 @@ from pytest_t2n.records.schema import (
 from t2n_core.check.stage import Stage, Status
 
 _WITH_CELLS = 2
-"""The first schema whose plan lines say which cells their own file is to have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class Completeness:
     not_run: int = 0
     """Number of cells with the record that they did not run."""
     missing: tuple[CellLine, ...] = ()
-    """Planned cells without a record, as cells that did not run."""
+    """Planned cells without a record, as cells that did not run; an index has them in its rows instead."""
 
     @property
     def whole(self) -> bool:
@@ -82,9 +81,14 @@ def last_plans(records: Iterable[Record]) -> list[PlanLine]:
     """Return the plans that count, one per platform; none if no plan names the cells of its own file."""
     found: dict[str, PlanLine] = {}
     for record in records:
-        if isinstance(record, PlanLine) and record.schema >= _WITH_CELLS:
+        if isinstance(record, PlanLine) and counts_as_plan(record.schema):
             found[record.platform] = record
     return list(found.values())
+
+
+def counts_as_plan(schema: int) -> bool:
+    """Return whether plans of a schema say which cells their own file is to have."""
+    return schema >= _WITH_CELLS
 
 
 def plan_for(cells: Iterable[Cell]) -> PlanLine:
@@ -103,7 +107,7 @@ def _missing(
     runs = [record for record in records if isinstance(record, RunLine)]
     engines = {(engine.id, engine.platform): engine for run in runs for engine in run.engines}
     return tuple(
-        _not_run(nodeid, name, plan.platform, engines)
+        planned_cell(nodeid, name, plan.platform, engines)
         for plan in plans
         for name, nodeids in plan.cells.items()
         for nodeid in nodeids
@@ -111,7 +115,8 @@ def _missing(
     )
 
 
-def _not_run(nodeid: str, engine_id: str, platform: str, engines: Mapping[tuple[str, str], EngineLine]) -> CellLine:
+def planned_cell(nodeid: str, engine_id: str, platform: str, engines: Mapping[tuple[str, str], EngineLine]) -> CellLine:
+    """Return a planned cell that has no record as one that did not run."""
     target, _, label = engine_id.partition("-")
     engine = engines.get((engine_id, platform)) or EngineLine(target, label, label)
     error = ErrorLine("NoRecord", "planned, and the file has no record of it")
@@ -130,4 +135,4 @@ def _not_run(nodeid: str, engine_id: str, platform: str, engines: Mapping[tuple[
     )
 
 
-__all__ = ["Completeness", "completeness_of", "last_plans", "plan_for"]
+__all__ = ["Completeness", "completeness_of", "counts_as_plan", "last_plans", "plan_for", "planned_cell"]

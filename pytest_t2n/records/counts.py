@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from pytest_t2n.records.schema import CellLine
@@ -45,15 +44,6 @@ class TokenCount(NamedTuple):
         return f"{self.right}/{self.total}" if self.total else ""
 
 
-def count_tokens(cells: Iterable[CellLine]) -> dict[str, TokenCount]:
-    """Return the tokens of models that generate, by the title of the column."""
-    found: dict[str, TokenCount] = {}
-    for cell in cells:
-        if cell.tokens:
-            found[cell.engine] = found.get(cell.engine, TokenCount()).plus(cell.tokens)
-    return found
-
-
 class CellCounts:
     """Number of cells by `CountKey`."""
 
@@ -90,4 +80,4 @@ class CellCounts:
         return sum(count for key, count in self.counts.items() if key.reused)
 
 
-__all__ = ["NAMED", "CellCounts", "CountKey", "TokenCount", "count_tokens"]
+__all__ = ["NAMED", "CellCounts", "CountKey", "TokenCount"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import os
+import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol, TypeVar
 
 import msgspec
 
@@ -31,6 +33,8 @@ from t2n_core.text import all_storable, text_of
 MATRIX_FILE = "matrix.jsonl"
 _REPORT_FILES = ("index.html", "summary.md", "badge-*.json")
 """Patterns of the files that a report writes beside it."""
+_PARTS = re.compile("page-[0-9a-f]{12}")
+"""Names of the folders with parts of a large page."""
 
 _BLOCK = 1 << 18
 """Bytes read at a time."""
@@ -38,6 +42,12 @@ _LONGEST_LINE = 512 << 20
 """Bytes of a line, of which that of the plan is the longest: about 200 for each cell."""
 
 
+class _Versioned(Protocol):
+    @property
+    def schema(self) -> int: ...
+
+
+_Line = TypeVar("_Line", bound=_Versioned)
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
@@ -70,14 +80,24 @@ def each_record(path: Path, torn: Callable[[str], object] | None = None) -> Iter
         RecordError: a line that is no record, or of a newer schema; the message names file and line.
         OSError: the file cannot be read.
     """
+    for _, _, record in each_placed(path, torn, _decoder):
+        yield record
+
+
+def each_placed(
+    path: Path, torn: Callable[[str], object] | None, decoder: msgspec.json.Decoder[_Line]
+) -> Iterator[tuple[int, int, _Line]]:
+    """Yield the offset and the size in bytes of each record with what `decoder` makes of it; see `each_record`."""
+    place, size = 0, 0
     with _foreign(path) as lines:
         for number, line in enumerate(iter(partial(lines.readline, _LONGEST_LINE), b""), 1):
-            if len(line) == _LONGEST_LINE:
+            place, size = place + size, len(line)
+            if size == _LONGEST_LINE:
                 raise RecordError(f"{path}:{number}: the line has more than {_LONGEST_LINE} bytes")
             if not line.strip():
                 continue
             try:
-                record = _decoder.decode(line)
+                record = decoder.decode(line)
             except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
                 if line.endswith(b"\n"):
                     raise RecordError(f"{path}:{number}: {text_of(exc)}") from exc
@@ -88,7 +108,7 @@ def each_record(path: Path, torn: Callable[[str], object] | None = None) -> Iter
                 return
             if record.schema > SCHEMA:
                 raise RecordError(f"{path}:{number}: schema {record.schema}, and this version reads up to {SCHEMA}")
-            yield record
+            yield place, size, record
 
 
 def _foreign(path: Path) -> BinaryIO:
@@ -110,6 +130,14 @@ def remove_report(folder: Path) -> None:
     for pattern in _REPORT_FILES:
         for file in folder.glob(pattern):
             file.unlink(missing_ok=True)
+    remove_parts(folder)
+
+
+def remove_parts(folder: Path, keep: str = "") -> None:
+    """Remove the parts of large pages from the folder of a report, but those of the page that is named."""
+    for path in folder.glob("page-*"):
+        if _PARTS.fullmatch(path.name) and path.name != keep and path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 class RecordFile:
@@ -274,9 +302,11 @@ __all__ = [
     "RecordFile",
     "StoredRecords",
     "decode_line",
+    "each_placed",
     "each_record",
     "encode",
     "read_records",
+    "remove_parts",
     "remove_report",
     "write_records",
 ]

@@ -2,86 +2,204 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from pytest_t2n.records.completeness import completeness_of, last_plans
-from pytest_t2n.records.platform import on_platforms, with_platform_names
-from pytest_t2n.records.schema import (
-    SCHEMA,
-    CellLine,
-    EndLine,
-    EngineLine,
-    PlanLine,
-    Record,
-    RecordError,
-    RunLine,
-    cells_of,
-    graphs_of,
-    with_graphs,
-)
+from pytest_t2n.records.completeness import Completeness
+from pytest_t2n.records.file import encode
+from pytest_t2n.records.indexed.file import IndexedFile
+from pytest_t2n.records.indexed.plans import RawPlan
+from pytest_t2n.records.indexed.table import CellTable
+from pytest_t2n.records.platform import names_of, on_platforms, platforms_of
+from pytest_t2n.records.schema import SCHEMA, CellLine, EndLine, EngineLine, PlanLine, RecordError, RunLine
+from t2n_core.files import replacing
 
 _NAMED = 10
 _SHARD_OPTIONS = ("--t2n-shard=", "--t2n-durations=")
 
 
-def merge_records(
-    files: Mapping[str, Sequence[Record]], *, allow_rerun: bool = False, allow_incomplete: bool = False
-) -> list[Record]:
-    """Return one run line, the plan, the cells in its order, each graph before the first cell that has it, the end.
+def merge_files(
+    paths: Iterable[Path],
+    output: Path,
+    *,
+    allow_rerun: bool = False,
+    allow_incomplete: bool = False,
+    torn: Callable[[str], object] | None = None,
+    tell: Callable[[Path, Completeness], object] = lambda path, state: None,
+) -> int:
+    """Write one run line, the plan, the cells in its order, each graph before the first cell that has it, the end.
 
     Shards must be all of one plan, each once. Other files, such as of other engines, must be disjoint; with
     `allow_rerun` the last file wins where a cell is in several. The same cell on another platform is another cell:
     where files come from several, each has its plan, and the platform is a part of the column's title. With
     `allow_incomplete` files need not be whole: the result has no plan, or no end, where one of them has none.
 
+    `torn` is told of torn last lines, `tell` of the state of each file. Memory does not grow with the cells. Returns
+    the number of cells.
+
     Raises:
         RecordError: a file is not whole, a cell is missing or in two files, or the files have different plans.
+        OSError: a file cannot be read, or the output not be written.
     """
-    if not allow_incomplete:
-        states = {name: completeness_of(records) for name, records in files.items()}
-        unfinished = [f"{name}: {state.notice}" for name, state in states.items() if not state.whole]
-        _refuse("not whole (--allow-incomplete takes what is there)", unfinished)
-    files = {name: on_platforms(records) for name, records in files.items()}
-    plans = {name: [line for line in records if isinstance(line, PlanLine)] for name, records in files.items()}
-    order = _check_shards(plans) if any(line.shard for lines in plans.values() for line in lines) else []
-    cells: dict[tuple[str, str], CellLine] = {}
-    origin: dict[tuple[str, str], str] = {}
-    twice: list[str] = []
-    for name, records in files.items():
-        for cell in cells_of(records):
-            key = cell.nodeid, "" if order else cell.platform  # shards have each cell once, wherever they ran
-            if key in cells and not allow_rerun:
-                twice.append(f"{cell.nodeid} ({origin[key]} and {name})")
-            cells[key], origin[key] = cell, name
-    _refuse("in more than one file", twice)
-    if order:
-        found = dict.fromkeys(nodeid for nodeid, _ in cells)
+    with ExitStack() as closing:
+        files = {str(path): closing.enter_context(IndexedFile(path, torn)) for path in dict.fromkeys(paths)}
+        for name, file in files.items():
+            tell(Path(name), file.completeness)
         if not allow_incomplete:
-            _refuse("planned and in no file", [nodeid for nodeid in order if nodeid not in found])
-        places = {nodeid: place for place, nodeid in enumerate(order)}
-        _refuse("in a file and not planned", [nodeid for nodeid in found if nodeid not in places])
-        cells = dict(sorted(cells.items(), key=lambda pair: places[pair[0][0]]))
-    runs = [line for records in files.values() for line in records if isinstance(line, RunLine)]
-    merged: list[Record] = [_merge_runs(runs)] if runs else []
-    merged += _merge_plans([last_plans(records) for records in files.values()])
-    graphs = {key: text for records in files.values() for key, text in graphs_of(records).items()}
-    merged += with_graphs(cells.values(), graphs)
-    merged += _merge_ends([records[-1] if records else None for records in files.values()])
-    return with_platform_names(merged)
+            unfinished = [
+                f"{name}: {file.completeness.notice}" for name, file in files.items() if not file.completeness.whole
+            ]
+            _refuse("not whole (--allow-incomplete takes what is there)", unfinished)
+        table = CellTable()
+        closing.callback(table.close)
+        return _Merge(files, table, allow_rerun, allow_incomplete).write(output)
 
 
-def _check_shards(plans: Mapping[str, Sequence[PlanLine]]) -> list[str]:
-    """Return the planned node ids."""
+class _Merge:
+    def __init__(
+        self, files: Mapping[str, IndexedFile], table: CellTable, allow_rerun: bool, allow_incomplete: bool
+    ) -> None:
+        """Put the places of all cells together. Raises RecordError."""
+        self._names, self._files, self._table = list(files), list(files.values()), table
+        self._platforms = [_first_platform(file) for file in self._files]
+        """The platform of cells that name none: files of an older version have one, which the run line describes."""
+        plans = {name: file.plans for name, file in files.items()}
+        self._sharded = any(plan.shard for lines in plans.values() for plan in lines)
+        if self._sharded:
+            first = _check_shards(plans)
+            table.plan(((nodeid, "") for nodeid in files[first].order()), "")
+        self._used: set[str] = set()
+        """Platforms of cells and of plans that have some."""
+        self._collect(allow_rerun)
+        if self._sharded and not allow_incomplete:
+            _refuse("planned and in no file", (nodeid for _, nodeid, _, _ in table.missing()))
+        if self._sharded:
+            _refuse("in a file and not planned", table.unplanned())
+        self._planned = self._plan_heads()
+
+    def write(self, output: Path) -> int:
+        """Write the merged file, and return the number of its cells. Raises RecordError, OSError."""
+        runs = [on_platforms(run, default) for file, default in self._each_file() for run in file.runs]
+        run = _merge_runs(runs) if runs else None
+        lines = [one for one in (run.platforms if run is not None else []) if one.key in self._used]
+        names = names_of(lines)
+        if len(names) < 2:
+            names = {}
+        count = 0
+        with replacing(output) as sink:
+            if run is not None:
+                engines = [msgspec.structs.replace(one, on=names.get(one.platform, "")) for one in run.engines]
+                sink.write(f"{encode(msgspec.structs.replace(run, engines=engines))}\n".encode())
+            for plan in self._planned:
+                for piece in self._plan_text(plan):
+                    sink.write(piece.encode())
+            for _, _, place in self._table.cells(planned=self._sharded):
+                file = self._files[place.file]
+                cell = file.read(place)
+                assert isinstance(cell, CellLine)
+                graph = self._table.take_graph(cell.graph) if cell.graph else None
+                if graph is not None:
+                    sink.write(f"{encode(self._files[graph.file].read(graph))}\n".encode())
+                platform = cell.platform or self._platforms[place.file]
+                cell = msgspec.structs.replace(cell, platform=platform, on=names.get(platform, ""))
+                sink.write(f"{encode(cell)}\n".encode())
+                count += 1
+            for end in _merge_ends([file.end for file in self._files]):
+                sink.write(f"{encode(end)}\n".encode())
+        return count
+
+    def _each_file(self) -> Iterator[tuple[IndexedFile, str]]:
+        return zip(self._files, self._platforms, strict=True)
+
+    def _collect(self, allow_rerun: bool) -> None:
+        """Note the place of each cell and graph. Raises RecordError if a cell is in several files."""
+        table, twice = self._table, _Names()
+        for number, (file, default) in enumerate(self._each_file()):
+            for key, place in file.graph_places():
+                table.add_graph(key, place._replace(file=number))
+            for nodeid, own, place in file.places():
+                platform = own or default
+                self._used.add(platform)
+                key = "" if self._sharded else platform  # shards have each cell once, wherever they ran
+                known = None if allow_rerun else table.file_of(nodeid, key)
+                if known is not None and known != number:
+                    twice.add(f"{nodeid} ({self._names[known]} and {self._names[number]})")
+                table.add_cell(nodeid, key, "", "", place._replace(file=number))
+        twice.refuse("in more than one file")
+
+    def _plan_heads(self) -> list[PlanLine]:
+        """Return the plan of each platform without its cells, which is of no shard; nothing if a file has no plan."""
+        digests: dict[str, set[str]] = {}
+        for file, default in self._each_file():
+            last = {plan.platform or default: plan for plan in file.plans if file.completeness.planned is not None}
+            if not last:
+                return []
+            for platform, plan in last.items():
+                digests.setdefault(platform, set()).add(plan.sha256)
+            self._table.join_plan((nodeid, engine, own or default) for nodeid, engine, own in file.planned())
+        heads = []
+        for platform, found in digests.items():
+            heads.append(PlanLine(SCHEMA, sha256=found.pop() if len(found) == 1 else "", platform=platform))
+            if next(self._table.joined_plan(platform), None) is not None:
+                self._used.add(platform)
+        return heads
+
+    def _plan_text(self, plan: PlanLine) -> Iterator[str]:
+        """Yield the line of a plan with its cells in pieces."""
+        fields = msgspec.json.decode(encode(plan))
+        platform = fields.pop("platform", "")
+        yield msgspec.json.encode(fields).decode()[:-1]
+        before = ',"cells":{'
+        for engine, nodeids in self._table.joined_plan(platform):
+            yield before + msgspec.json.encode(engine).decode() + ":["
+            for place, nodeid in enumerate(nodeids):
+                yield ("," if place else "") + msgspec.json.encode(nodeid).decode()
+            before = "],"
+        end = "" if before.startswith(",") else "]}"
+        yield end + (f',"platform":{msgspec.json.encode(platform).decode()}' if platform else "") + "}\n"
+
+
+class _Names:
+    """Names of which the first are told."""
+
+    def __init__(self) -> None:
+        self._count, self._first = 0, list[str]()
+
+    def add(self, name: str) -> None:
+        self._count += 1
+        if self._count <= _NAMED:
+            self._first.append(name)
+
+    def refuse(self, problem: str) -> None:
+        """Raise RecordError if there are any."""
+        if self._count:
+            shown = "".join(f"\n  {name}" for name in self._first)
+            more = f"\n  … and {self._count - _NAMED} more" if self._count > _NAMED else ""
+            raise RecordError(f"{self._count} {problem}:{shown}{more}")
+
+
+def _refuse(problem: str, names: Iterable[str]) -> None:
+    found = _Names()
+    for name in names:
+        found.add(name)
+    found.refuse(problem)
+
+
+def _first_platform(file: IndexedFile) -> str:
+    return next((line.key for run in file.runs for line in platforms_of(run)), "")
+
+
+def _check_shards(plans: Mapping[str, Sequence[RawPlan]]) -> str:
+    """Return the name of the file whose plan has the order of all cells."""
     whole = [name for name, lines in plans.items() if not lines or not lines[-1].shard]
     _refuse("beside files of shards, and no shard", whole)
     digests: dict[str, str] = {}
     cuts: dict[str, str] = {}
     shards: dict[str, str] = {}
-    first = next(lines[-1] for lines in plans.values())
     for name, lines in plans.items():
         plan = lines[-1]
         digests.setdefault(plan.sha256, name)
@@ -100,38 +218,13 @@ def _check_shards(plans: Mapping[str, Sequence[PlanLine]]) -> list[str]:
     missing = [f"{index}/{count}" for index in range(1, count + 1) if f"{index}/{count}" not in shards]
     if missing:
         raise RecordError(f"shards are missing: {', '.join(missing)}")
-    return first.nodeids
+    return next(iter(plans))
 
 
-def _merge_plans(files: Sequence[Sequence[PlanLine]]) -> list[PlanLine]:
-    """Return the plan of all cells of each platform, which is of no shard; nothing if a file has no plan."""
-    if not all(files):
-        return []
-    platforms: dict[str, list[PlanLine]] = {}
-    for plan in chain.from_iterable(files):
-        platforms.setdefault(plan.platform, []).append(plan)
-    return [_joined(plans) for plans in platforms.values()]
-
-
-def _joined(plans: Sequence[PlanLine]) -> PlanLine:
-    """Return the plan of the cells of all these plans, which are of one platform."""
-    cells: dict[str, dict[str, None]] = {}
-    for plan in plans:
-        for engine, nodeids in plan.cells.items():
-            cells.setdefault(engine, {}).update(dict.fromkeys(nodeids))
-    digests = {plan.sha256 for plan in plans}
-    return PlanLine(
-        SCHEMA,
-        sha256=digests.pop() if len(digests) == 1 else "",
-        cells={engine: list(nodeids) for engine, nodeids in cells.items()},
-        platform=plans[0].platform,
-    )
-
-
-def _merge_ends(last: Sequence[Record | None]) -> list[EndLine]:
+def _merge_ends(last: Sequence[EndLine | None]) -> list[EndLine]:
     """Return the end of the session that ended last; nothing if a file has no end."""
-    known = [line for line in last if isinstance(line, EndLine)]
-    if len(known) < len(last):
+    known = [line for line in last if line is not None]
+    if not known or len(known) < len(last):
         return []
     stopped = dict.fromkeys(line.stopped for line in known if line.stopped)
     return [EndLine(SCHEMA, max(line.ended for line in known), "; ".join(stopped))]
@@ -159,11 +252,4 @@ def _merge_runs(runs: Sequence[RunLine]) -> RunLine:
     return msgspec.structs.replace(first, **changed)
 
 
-def _refuse(problem: str, names: Sequence[str]) -> None:
-    if names:
-        shown = "".join(f"\n  {name}" for name in names[:_NAMED])
-        more = f"\n  … and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        raise RecordError(f"{len(names)} {problem}:{shown}{more}")
-
-
-__all__ = ["merge_records"]
+__all__ = ["merge_files"]

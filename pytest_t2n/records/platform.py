@@ -6,18 +6,16 @@ import functools
 import os
 import platform
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from importlib import metadata
-from typing import TypeVar
 
 import msgspec
 
-from pytest_t2n.records.schema import CellLine, EngineLine, PlanLine, PlatformLine, Record, RunLine
+from pytest_t2n.records.schema import PlatformLine, RunLine
 from t2n_core.engine.processes.environment import THREADS
 from t2n_core.engine.processor import Processor, this_processor
 
-_Placed = TypeVar("_Placed", CellLine, EngineLine)
 _DISTRIBUTIONS = ("pytest-t2n", "torch", "numpy", "nnef", "nnef-tools", "pytest", "pytest-xdist")
 REFERENCE_VARIABLES = (
     *THREADS, "ATEN_CPU_CAPABILITY", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA",
@@ -113,58 +111,13 @@ def differences(one: PlatformLine, other: PlatformLine) -> list[str]:
     return changed + [name for name in packages if one.versions.get(name) != other.versions.get(name)]
 
 
-def on_platforms(records: Sequence[Record]) -> list[Record]:
-    """Return the records of one file, cells, engines and plans with a platform, none with a name of it in its title.
+def on_platforms(run: RunLine, default: str) -> RunLine:
+    """Return a run line whose engines name a platform, those that name none `default`, and none in its title.
 
     A file of an older version has one platform, which its run line describes.
     """
-    runs = [line for line in records if isinstance(line, RunLine)]
-    only = next((line.key for run in runs for line in platforms_of(run)), "")
-
-    def placed(line: _Placed) -> _Placed:
-        return (
-            line
-            if line.platform and not line.on
-            else msgspec.structs.replace(line, platform=line.platform or only, on="")
-        )
-
-    found: list[Record] = []
-    for line in records:
-        if isinstance(line, CellLine):
-            found.append(placed(line))
-        elif isinstance(line, RunLine):
-            engines = [placed(engine) for engine in line.engines]
-            found.append(msgspec.structs.replace(line, engines=engines, platforms=platforms_of(line)))
-        elif isinstance(line, PlanLine):
-            found.append(msgspec.structs.replace(line, platform=line.platform or only))
-        else:
-            found.append(line)
-    return found
-
-
-def with_platform_names(records: Iterable[Record]) -> list[Record]:
-    """Return the records of `on_platforms`, with names of platforms in the titles if cells are of several."""
-    records = list(records)
-    used = {
-        line.platform for line in records if isinstance(line, CellLine) or (isinstance(line, PlanLine) and line.cells)
-    }
-    platforms = [one for line in records if isinstance(line, RunLine) for one in line.platforms if one.key in used]
-    names = names_of(platforms)
-    if len(names) < 2:
-        return records
-
-    def named(line: _Placed) -> _Placed:
-        return msgspec.structs.replace(line, on=names.get(line.platform, ""))
-
-    found: list[Record] = []
-    for line in records:
-        if isinstance(line, CellLine):
-            found.append(named(line))
-        elif isinstance(line, RunLine):
-            found.append(msgspec.structs.replace(line, engines=[named(engine) for engine in line.engines]))
-        else:
-            found.append(line)
-    return found
+    engines = [msgspec.structs.replace(engine, platform=engine.platform or default, on="") for engine in run.engines]
+    return msgspec.structs.replace(run, engines=engines, platforms=platforms_of(run))
 
 
 def _facts(line: PlatformLine) -> dict[str, str]:
@@ -190,5 +143,4 @@ __all__ = [
     "platforms_of",
     "this_platform",
     "with_key",
-    "with_platform_names",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -279,18 +279,6 @@ def cells_of(records: Iterable[Record]) -> list[CellLine]:
     return list(found.values())
 
 
-def with_graphs(cells: Iterable[CellLine], graphs: Mapping[str, str]) -> list[Record]:
-    """Return the cells with the line of each graph before the first cell that has it."""
-    found: list[Record] = []
-    written = set()
-    for cell in cells:
-        if cell.graph in graphs and cell.graph not in written:
-            written.add(cell.graph)
-            found.append(GraphLine(SCHEMA, cell.graph, graphs[cell.graph]))
-        found.append(cell)
-    return found
-
-
 def graphs_of(records: Iterable[Record]) -> dict[str, str]:
     """Return the texts of the graphs by their keys."""
     return {record.key: record.text for record in records if isinstance(record, GraphLine)}
@@ -314,5 +302,4 @@ __all__ = [
     "cells_of",
     "column_title",
     "graphs_of",
-    "with_graphs",
 ]

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pytest_t2n.records.schema import Record
-from pytest_t2n.report.badges import badges
-from pytest_t2n.report.markdown import summary_markdown
+from pytest_t2n.report.badges import BadgeFold
+from pytest_t2n.report.markdown import SummaryFold, summary_markdown
 from pytest_t2n.report.matrix import Matrix
-from pytest_t2n.report.page import matrix_page
+from pytest_t2n.report.page import PageFold, write_page
 from t2n_core.files import write_whole
 
 
@@ -27,16 +27,14 @@ def write_report(records: Iterable[Record], directory: Path, baseline: Iterable[
 
 def write_matrix(matrix: Matrix, directory: Path, before: Matrix | None = None) -> list[Path]:
     """Write the files of `write_report` from a matrix, and that of an earlier run if given. Raises OSError."""
-    files = {
-        "index.html": matrix_page(matrix, before),
-        "summary.md": summary_markdown(matrix, before),
-        **badges(matrix),
-    }
-    written = []
-    for name, text in files.items():
+    summary = SummaryFold(matrix)
+    page, badges = PageFold(matrix, summary), BadgeFold(matrix)
+    matrix.fold(summary, page, badges)
+    written = write_page(matrix, page, directory, before)
+    texts = {"summary.md": summary_markdown(matrix, before, summary), **badges.badges()}
+    for name, text in texts.items():
         write_whole(directory / name, text)
-        written.append(directory / name)
-    return written
+    return written + [directory / name for name in texts]
 
 
 __all__ = ["Matrix", "write_matrix", "write_report"]

@@ -27,7 +27,7 @@ def annotation_lines(matrix: Matrix, root: Path) -> list[str]:
         engines = ", ".join(cause.engines)
         text = cause.first.error.message if cause.first.error is not None else cause.title
         hint = cause.first.error.hint if cause.first.error is not None else ""
-        body = [f"{len(cause.cells)} cells of {engines}, first {cause.first.case}", text, hint]
+        body = [f"{cause.count} cells of {engines}, first {cause.first.case}", text, hint]
         title = f"{cause.first.status} at {cause.first.stage}"
         found.append(f"::error {place},title={_property(title)}::{_data(chr(10).join(filter(None, body)))}")
     return found

@@ -4,33 +4,61 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections import Counter
 
 from pytest_t2n.records.completeness import Completeness
 from pytest_t2n.records.schema import CellLine
-from pytest_t2n.report.matrix import Matrix, count_statuses, is_surprise
+from pytest_t2n.report.matrix import Matrix, Row, is_surprise
 from pytest_t2n.report.tiers import releases_of, worst_of
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
+class BadgeFold:
+    """Counts the cells of each column, and the worst of the tiers of each release."""
+
+    def __init__(self, matrix: Matrix) -> None:
+        self._releases = releases_of(matrix.columns)
+        self._titles = [engine.title for engine in matrix.columns]
+        self._state = matrix.completeness
+        self._counts = {title: Counter[str]() for title in (*self._titles, *(one.name for one in self._releases))}
+        self._surprises: Counter[str] = Counter()
+
+    def add(self, row: Row) -> None:
+        """Take one more row."""
+        for release in self._releases:
+            cells = [row.cells[index] for index in release.columns]
+            titles = [self._titles[index] for index in release.columns]
+            self._count(release.name, worst_of(cells))
+            for title, cell in zip(titles, cells, strict=True):
+                if title != release.name:
+                    self._count(title, cell)
+
+    def badges(self) -> dict[str, str]:
+        """Return the JSON text of each badge by its file name, such as `badge-tract-0.21.19.json`."""
+        found = {}
+        for title, counts in self._counts.items():
+            if counts:
+                name = _UNSAFE.sub("_", f"badge-{title.replace(' ', '-', 1)}.json")
+                badge = _badge(title, counts, self._surprises[title], self._state)
+                found[name] = json.dumps(badge, indent=2, sort_keys=True) + "\n"
+        return found
+
+    def _count(self, title: str, cell: CellLine | None) -> None:
+        if cell is not None:
+            self._counts[title][cell.status] += 1
+            self._surprises[title] += is_surprise(cell)
+
+
 def badges(matrix: Matrix) -> dict[str, str]:
     """Return the JSON text of each badge by its file name, such as `badge-tract-0.21.19.json`."""
-    titles = {matrix.columns[index].title: matrix.column(index) for index in range(len(matrix.columns))}
-    for release in releases_of(matrix.columns):
-        worst = (worst_of(row.cells[index] for index in release.columns) for row in matrix.rows)
-        titles[release.name] = [cell for cell in worst if cell is not None]
-    found = {}
-    for title, cells in titles.items():
-        if cells:
-            name = _UNSAFE.sub("_", f"badge-{title.replace(' ', '-', 1)}.json")
-            found[name] = json.dumps(_badge(title, cells, matrix.completeness), indent=2, sort_keys=True) + "\n"
-    return found
+    found = BadgeFold(matrix)
+    matrix.fold(found)
+    return found.badges()
 
 
-def _badge(title: str, cells: Sequence[CellLine], state: Completeness) -> dict[str, object]:
-    counts = count_statuses(cells)
-    judged = len(cells) - counts["skip"]
+def _badge(title: str, counts: Counter[str], surprises: int, state: Completeness) -> dict[str, object]:
+    judged = counts.total() - counts["skip"]
     message = f"{counts['pass']}/{judged} pass"
     if not state.whole:
         message, colour = state.notice, "lightgrey"
@@ -38,11 +66,11 @@ def _badge(title: str, cells: Sequence[CellLine], state: Completeness) -> dict[s
         message, colour = f"incomplete, {message}", "lightgrey"
     elif not judged:
         message, colour = "no cases", "lightgrey"
-    elif not any(map(is_surprise, cells)):
+    elif not surprises:
         colour = "brightgreen"
     else:
         colour = "yellow" if counts["pass"] * 2 > judged else "red"
     return {"schemaVersion": 1, "label": title, "message": message, "color": colour}
 
 
-__all__ = ["badges"]
+__all__ = ["BadgeFold", "badges"]

@@ -5,34 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from pytest_t2n.records.outline import outline_of
 from pytest_t2n.records.schema import CellLine
-from pytest_t2n.report.matrix import is_surprise
+from pytest_t2n.report.matrix import Row, is_surprise
 
 _WITHOUT_CAUSE = ("pass", "skip", "not_run")
 
 
 @dataclass(slots=True)
 class Cause:
-    """Cells that failed with one cause."""
+    """Cells that failed with one cause, counted."""
 
     key: str
     first: CellLine
-    cells: list[CellLine] = field(default_factory=list)
+    """Outline of the first cell."""
+    count: int = 0
+    surprises: int = 0
+    """Number of cells that failed unexpectedly."""
+    cases: int = 0
+    """Number of cases with this cause, if the cells come by case."""
+    engines: dict[str, None] = field(default_factory=dict)
+    """Titles of the engines that fail with this cause."""
+    _last: str = ""
 
-    @property
-    def surprises(self) -> int:
-        """Return the number of cells that failed unexpectedly."""
-        return sum(map(is_surprise, self.cells))
-
-    @property
-    def cases(self) -> int:
-        """Return the number of cases with this cause."""
-        return len({cell.case for cell in self.cells})
-
-    @property
-    def engines(self) -> list[str]:
-        """Return the titles of the engines that fail with this cause."""
-        return list(dict.fromkeys(cell.engine for cell in self.cells))
+    def add(self, cell: CellLine) -> None:
+        """Count one more cell."""
+        self.count += 1
+        self.surprises += is_surprise(cell)
+        self.cases += self.count == 1 or cell.case != self._last
+        self._last = cell.case
+        self.engines[cell.engine] = None
 
     @property
     def title(self) -> str:
@@ -60,14 +62,39 @@ def cause_key(cell: CellLine) -> str:
     return f"{cell.status}@{cell.stage}:{cell.error.error_class if cell.error is not None else cell.case}"
 
 
+class CauseFold:
+    """Groups failures by their causes."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Cause] = {}
+        self._words: dict[str, str] = {}
+
+    def add(self, row: Row) -> None:
+        """Take the cells of one more row."""
+        for cell in row.cells:
+            if cell is not None:
+                self.add_cell(cell)
+
+    def add_cell(self, cell: CellLine) -> None:
+        """Take one more cell; those of a case come one behind the other."""
+        key = cause_key(cell)
+        if not key:
+            return
+        if key not in self._found:
+            self._found[key] = Cause(key, outline_of(cell, self._words))
+        self._found[key].add(cell)
+
+    def causes(self) -> list[Cause]:
+        """Return the causes: those with most surprises first, then those with most cells."""
+        return sorted(self._found.values(), key=lambda cause: (-cause.surprises, -cause.count, cause.key))
+
+
 def find_causes(cells: Iterable[CellLine]) -> list[Cause]:
     """Return the causes of failures: those with most surprises first, then those with most cells."""
-    found: dict[str, Cause] = {}
+    found = CauseFold()
     for cell in cells:
-        key = cause_key(cell)
-        if key:
-            found.setdefault(key, Cause(key, cell)).cells.append(cell)
-    return sorted(found.values(), key=lambda cause: (-cause.surprises, -len(cause.cells), cause.key))
+        found.add_cell(cell)
+    return found.causes()
 
 
-__all__ = ["Cause", "cause_key", "find_causes", "message_gist"]
+__all__ = ["Cause", "CauseFold", "cause_key", "find_causes", "message_gist"]

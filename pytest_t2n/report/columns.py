@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from pytest_t2n.records.schema import CellLine, EngineLine
-from pytest_t2n.report.matrix import Matrix, count_statuses, is_surprise
+from pytest_t2n.report.matrix import Matrix, Row, is_surprise
 from t2n_core.check.level import LEVELS
 from t2n_core.engine.tract.tiers import NATIVE
 
@@ -47,21 +48,96 @@ class Column:
         return [one for one in (*levels, ("status", "pass", without), *sorted(statuses)) if one[2] > 0]
 
 
+class ColumnFold:
+    """Counts the cells of each column, and keeps the times of all: eight bytes a cell."""
+
+    def __init__(self, matrix: Matrix) -> None:
+        self._engines = matrix.columns
+        count = len(matrix.columns)
+        self._statuses = [Counter[str]() for _ in range(count)]
+        self._levels = [Counter[str]() for _ in range(count)]
+        self._surprises, self._expected, self._reused = ([0] * count for _ in range(3))
+        self._times = array("d")
+        """Seconds of the cells of each row that has some, row after row; NaN where there are none."""
+        self._timed = [False] * count
+        self.is_measured = False
+        """True if times come from `--t2n-benchmark`."""
+
+    def add(self, row: Row) -> None:
+        """Take one more row."""
+        for index, cell in enumerate(row.cells):
+            if cell is None:
+                continue
+            self._statuses[index][cell.status] += 1
+            if cell.status == "pass" and cell.level:
+                self._levels[index][cell.level] += 1
+            self._surprises[index] += is_surprise(cell)
+            self._expected[index] += bool(cell.expected)
+            self._reused[index] += cell.reused
+            self.is_measured = self.is_measured or cell.benchmark is not None
+        times = [run_seconds(cell) for cell in row.cells]
+        if any(time is not None for time in times):
+            self._times.extend(math.nan if time is None else time for time in times)
+            self._timed = [known or time is not None for known, time in zip(self._timed, times, strict=True)]
+
+    @property
+    def statuses(self) -> Counter[str]:
+        """Return the number of all cells by status."""
+        return sum(self._statuses, Counter[str]())
+
+    @property
+    def surprises(self) -> int:
+        """Return the number of unexpected failures."""
+        return sum(self._surprises)
+
+    @property
+    def expected(self) -> int:
+        """Return the number of cells that were expected not to pass."""
+        return sum(self._expected)
+
+    @property
+    def reused(self) -> int:
+        """Return the number of results of earlier sessions."""
+        return sum(self._reused)
+
+    def columns(self) -> list[Column]:
+        """Return the columns in the order of the matrix."""
+        times = self._common_times()
+        found: list[Column] = []
+        before: Sequence[float] | None = None
+        for index, engine in enumerate(self._engines):
+            own = times.get(index)
+            latency = _latency(own, before) if own else None
+            if engine.tier in ("", NATIVE):  # a tier is compared with its own release
+                before = own or before
+            statuses, levels = self._statuses[index], self._levels[index]
+            surprises, reused = self._surprises[index], self._reused[index]
+            found.append(Column(engine, statuses.total(), statuses, levels, surprises, reused, latency))
+        return found
+
+    def _common_times(self) -> dict[int, Sequence[float]]:
+        """Return times by column, of the same cases in each.
+
+        A version that fails at slow cases would else look fast.
+        """
+        width = len(self._engines)
+        # An engine of another kind, or without times, does not decide which cases are common.
+        releases = [i for i, e in enumerate(self._engines) if e.target == "tract"] or list(range(width))
+        used = [i for i in releases if self._timed[i]]
+        found = {index: array("d") for index in used}
+        for start in range(0, len(self._times), width or 1):
+            line = self._times[start : start + width]
+            if not any(math.isnan(line[index]) for index in used):
+                for index in used:
+                    found[index].append(line[index])
+        return {index: values for index, values in found.items() if values}
+
+
 def columns_of(matrix: Matrix) -> list[Column]:
     """Return the columns in the order of the matrix."""
-    times = _common_times(matrix)
-    found: list[Column] = []
-    before: Sequence[float] | None = None
-    for index, engine in enumerate(matrix.columns):
-        cells = matrix.column(index)
-        levels = Counter(cell.level for cell in cells if cell.status == "pass" and cell.level)
-        own = times.get(index)
-        latency = _latency(own, before) if own else None
-        if engine.tier in ("", NATIVE):  # a tier is compared with its own release
-            before = own or before
-        surprises, reused = sum(map(is_surprise, cells)), sum(cell.reused for cell in cells)
-        found.append(Column(engine, len(cells), count_statuses(cells), Counter(levels), surprises, reused, latency))
-    return found
+    columns = ColumnFold(matrix)
+    matrix.fold(columns)
+    return columns.columns()
 
 
 def run_seconds(cell: CellLine | None) -> float | None:
@@ -73,26 +149,6 @@ def run_seconds(cell: CellLine | None) -> float | None:
     return cell.times.get("run")
 
 
-def is_measured(matrix: Matrix) -> bool:
-    """Return True if the times come from `--t2n-benchmark`."""
-    return any(cell.benchmark is not None for cell in matrix.cells)
-
-
-def _common_times(matrix: Matrix) -> dict[int, list[float]]:
-    """Return times by column, of the same cases in each: a version that fails at slow cases would else look fast."""
-    table = [[run_seconds(cell) for cell in row.cells] for row in matrix.rows]
-    # An engine of another kind, or without times, does not decide which cases are common.
-    releases = [i for i, e in enumerate(matrix.columns) if e.target == "tract"] or list(range(len(matrix.columns)))
-    used = [i for i in releases if any(line[i] is not None for line in table)]
-    common = [line for line in table if all(line[i] is not None for i in used)]
-    found = {}
-    for index in used:
-        values = [value for line in common if (value := line[index]) is not None]
-        if values:
-            found[index] = values
-    return found
-
-
 def _latency(own: Sequence[float], before: Sequence[float] | None) -> Latency:
     ordered = sorted(own)
     low, high = (ordered[math.floor(share * (len(ordered) - 1))] for share in (0.25, 0.75))
@@ -100,4 +156,4 @@ def _latency(own: Sequence[float], before: Sequence[float] | None) -> Latency:
     return Latency(len(own), low, median(own), high, median(ratios) if ratios else None)
 
 
-__all__ = ["Column", "Latency", "columns_of", "is_measured", "run_seconds"]
+__all__ = ["Column", "ColumnFold", "Latency", "columns_of", "run_seconds"]

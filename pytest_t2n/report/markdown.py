@@ -2,91 +2,120 @@
 
 from __future__ import annotations
 
-from pytest_t2n.records.changes import compare_matrices, count_changes
-from pytest_t2n.records.counts import count_tokens
+from itertools import islice
+
+from pytest_t2n.records.changes import ChangeList, describe_counts, each_change
+from pytest_t2n.records.counts import TokenCount
 from pytest_t2n.records.schema import CellLine
 from pytest_t2n.report.causes import message_gist
-from pytest_t2n.report.matrix import Matrix, count_statuses, is_surprise
-from pytest_t2n.report.tiers import releases_of, tier_changes
+from pytest_t2n.report.columns import ColumnFold
+from pytest_t2n.report.matrix import Matrix, Row, is_surprise
+from pytest_t2n.report.tiers import TierFold
+from t2n_core.check.stage import Status
 from t2n_core.text import visible
 
+_MOST_TIERS = 300
+"""Changes between kernels that are kept for the page."""
 _FAILURES = 40
 _CHANGES = 12
 _MESSAGE = 120
 
 
-def summary_markdown(matrix: Matrix, baseline: Matrix | None = None) -> str:
-    """Return changes since the baseline, counts per engine version, then unexpected failures."""
-    statuses = matrix.statuses
+class SummaryFold:
+    """The numbers of the summary, with the first failures and the first changes between kernels."""
+
+    def __init__(self, matrix: Matrix) -> None:
+        self.columns = ColumnFold(matrix)
+        self.tiers = TierFold(matrix, _MOST_TIERS)
+        self.tokens: dict[str, TokenCount] = {}
+        """Tokens of models that generate, by the title of the column."""
+        self.failures: list[tuple[str, ...]] = []
+        """The fields of the first unexpected failures."""
+
+    def add(self, row: Row) -> None:
+        """Take one more row."""
+        self.columns.add(row)
+        self.tiers.add(row)
+        for cell in row.known:
+            if cell.tokens:
+                self.tokens[cell.engine] = self.tokens.get(cell.engine, TokenCount()).plus(cell.tokens)
+            if len(self.failures) < _FAILURES and is_surprise(cell):
+                self.failures.append(_failure(cell))
+
+
+def summary_markdown(matrix: Matrix, baseline: Matrix | None = None, numbers: SummaryFold | None = None) -> str:
+    """Return changes since the baseline, counts per engine version, then unexpected failures.
+
+    `numbers` are those of the matrix, if the caller has them.
+    """
+    if numbers is None:
+        numbers = SummaryFold(matrix)
+        matrix.fold(numbers)
+    counts = numbers.columns.statuses
+    statuses = [status.value for status in Status if counts[status.value]]
     lines = ["# Parity of exported models", ""]
     notice = [f"**{_escaped(matrix.completeness.notice)}**", ""] if matrix.completeness.notice else []
     lines += notice
-    lines.append(f"{len(matrix.rows)} cases on {len(matrix.columns)} engine versions, {len(matrix.cells)} cells")
-    reused = sum(cell.reused for cell in matrix.cells)
-    if reused:
-        lines[-1] += f", {reused} of them of earlier sessions"
+    lines.append(f"{len(matrix.rows)} cases on {len(matrix.columns)} engine versions, {counts.total()} cells")
+    if numbers.columns.reused:
+        lines[-1] += f", {numbers.columns.reused} of them of earlier sessions"
     changes = _changes(baseline, matrix) if baseline is not None else []
-    kernels = _kernels(matrix)
+    kernels = _kernels(numbers.tiers)
     lines += kernels + changes
     shown = _FAILURES - len(changes) - len(kernels) - len(notice)
-    tokens = count_tokens(matrix.cells)
-    heads = [*statuses, *(["tokens"] if tokens else [])]
+    heads = [*statuses, *(["tokens"] if numbers.tokens else [])]
     lines += ["", f"| engine | {' | '.join(heads)} |", f"| --- |{' ---: |' * len(heads)}"]
-    for index, engine in enumerate(matrix.columns):
-        counts = count_statuses(matrix.column(index))
-        numbers = [str(counts[status] or "") for status in statuses]
-        numbers += [str(tokens.get(engine.title, ""))] if tokens else []
-        lines.append(f"| {_escaped(engine.title)} | {' | '.join(numbers)} |")
-    failures = [cell for cell in matrix.cells if is_surprise(cell)]
-    if failures:
+    for column in numbers.columns.columns():
+        words = [str(column.statuses[status] or "") for status in statuses]
+        words += [str(numbers.tokens.get(column.engine.title, ""))] if numbers.tokens else []
+        lines.append(f"| {_escaped(column.engine.title)} | {' | '.join(words)} |")
+    surprises = numbers.columns.surprises
+    if surprises:
         lines += ["", "| case | engine | status | stage | message |", "| --- | --- | --- | --- | --- |"]
-        lines += [_failure(cell) for cell in failures[:shown]]
-    if len(failures) > shown:
-        lines += ["", f"… and {len(failures) - shown} more; see `index.html`"]
+        lines += [f"| {' | '.join(_escaped(word) for word in words)} |" for words in numbers.failures[:shown]]
+    if surprises > shown:
+        lines += ["", f"… and {surprises - shown} more; see `index.html`"]
     return "\n".join(lines) + "\n"
 
 
-def _kernels(matrix: Matrix) -> list[str]:
+def _kernels(tiers: TierFold) -> list[str]:
     """Return the cases whose status differs between the kernel tiers of a release."""
-    changes = tier_changes(matrix)
-    differing = [change for change in changes if change.status_differs]
-    if not any(len(release.columns) > 1 for release in releases_of(matrix.columns)):
+    if not tiers.releases:
         return []
-    counts = f"{len(differing)} have another status, {len(changes) - len(differing)} only another level"
+    counts = f"{tiers.flips} have another status, {tiers.others} only another level"
     lines = ["", f"With other kernels of the same release: {counts}"]
+    differing = [change for change in tiers.changes if change.status_differs][:_CHANGES]
     if differing:
         lines += ["", "| case | release | worst | each tier |", "| --- | --- | --- | --- |"]
-    for change in differing[:_CHANGES]:
-        words = (change.row.case, change.release, change.worst, change.text)
+    for change in differing:
+        words = (change.case, change.release, change.worst, change.text)
         lines.append(f"| {' | '.join(_escaped(word) for word in words)} |")
-    if len(differing) > _CHANGES:
-        lines += ["", f"… and {len(differing) - _CHANGES} more; see `index.html`"]
+    if tiers.flips > _CHANGES:
+        lines += ["", f"… and {tiers.flips - _CHANGES} more; see `index.html`"]
     return lines
 
 
 def _changes(before: Matrix, after: Matrix) -> list[str]:
-    changes = compare_matrices(before.cells, after.cells)
-    lines = ["", f"Since the baseline: {count_changes(changes)}"]
-    if before.completeness.notice:
-        lines[-1] += f" (the baseline is not whole: {_escaped(before.completeness.notice)})"
-    if not changes:
-        return lines
-    lines += ["", "| change | case | engine | before | after |", "| --- | --- | --- | --- | --- |"]
-    for change in changes[:_CHANGES]:
-        fields = change.to_dict()
-        words = " | ".join(_escaped(fields[name]) for name in ("kind", "case", "column", "before", "after"))
-        lines.append(f"| {words} |")
-    if len(changes) > _CHANGES:
-        lines += ["", f"… and {len(changes) - _CHANGES} more changes"]
+    with ChangeList(each_change(before.by_case, after.by_case)) as changes:
+        lines = ["", f"Since the baseline: {describe_counts(changes.counts)}"]
+        if before.completeness.notice:
+            lines[-1] += f" (the baseline is not whole: {_escaped(before.completeness.notice)})"
+        if not changes:
+            return lines
+        lines += ["", "| change | case | engine | before | after |", "| --- | --- | --- | --- | --- |"]
+        for fields in islice(changes, _CHANGES):
+            words = " | ".join(_escaped(fields[name]) for name in ("kind", "case", "column", "before", "after"))
+            lines.append(f"| {words} |")
+        if len(changes) > _CHANGES:
+            lines += ["", f"… and {len(changes) - _CHANGES} more changes"]
     return lines
 
 
-def _failure(cell: CellLine) -> str:
+def _failure(cell: CellLine) -> tuple[str, ...]:
     message = message_gist(cell)
     if len(message) > _MESSAGE:
         message = f"{message[:_MESSAGE]}…"
-    words = (cell.case, cell.engine, cell.status, cell.stage, message)
-    return f"| {' | '.join(_escaped(word) for word in words)} |"
+    return cell.case, cell.engine, cell.status, cell.stage, message
 
 
 def _escaped(text: str) -> str:
@@ -95,4 +124,4 @@ def _escaped(text: str) -> str:
     return "".join(f"\\{letter}" if letter in "\\`*_[]|~" else letter for letter in text)
 
 
-__all__ = ["summary_markdown"]
+__all__ = ["SummaryFold", "summary_markdown"]

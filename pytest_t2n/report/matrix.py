@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import Protocol
 
 from pytest_t2n.records.completeness import Completeness, completeness_of
 from pytest_t2n.records.file import StoredRecords
+from pytest_t2n.records.indexed.file import IndexedFile
 from pytest_t2n.records.schema import CellLine, EngineLine, Record, RunLine, cells_of, graphs_of
-from t2n_core.check.stage import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,11 @@ class Row:
 
     case: str
     cells: tuple[CellLine | None, ...]
+
+    @property
+    def known(self) -> list[CellLine]:
+        """Return the cells that there are."""
+        return [cell for cell in self.cells if cell is not None]
 
     @property
     def differs(self) -> bool:
@@ -46,16 +52,16 @@ class Row:
         named = self._first(lambda cell: cell.op)
         if named:
             return named
-        ops = {op for cell in self._known() for op in cell.ops}
+        ops = {op for cell in self.known for op in cell.ops}
         if not ops:
-            ops = {cell.error.op for cell in self._known() if cell.error is not None and cell.error.op}
+            ops = {cell.error.op for cell in self.known if cell.error is not None and cell.error.op}
         return ops.pop() if len(ops) == 1 else ""
 
     @property
     def ops(self) -> list[str]:
         """Return the operators of the case, the one that it is about first."""
-        found = dict.fromkeys([self.op, *(op for cell in self._known() for op in cell.ops)])
-        found.update({cell.error.op: None for cell in self._known() if cell.error is not None})
+        found = dict.fromkeys([self.op, *(op for cell in self.known for op in cell.ops)])
+        found.update({cell.error.op: None for cell in self.known if cell.error is not None})
         return [op for op in found if op]
 
     @property
@@ -65,11 +71,64 @@ class Row:
             lambda cell: cell.outputs[0].dtype if cell.outputs else ""
         )
 
-    def _known(self) -> list[CellLine]:
-        return [cell for cell in self.cells if cell is not None]
-
     def _first(self, read: Callable[[CellLine], str]) -> str:
-        return next((value for cell in self._known() if (value := read(cell))), "")
+        return next((value for cell in self.known if (value := read(cell))), "")
+
+
+class Rows(Protocol):
+    """The rows of a matrix by name, in memory or read anew each time that they are asked for."""
+
+    def __iter__(self) -> Iterator[Row]: ...
+
+    def __len__(self) -> int: ...
+
+    def cases(self) -> Iterator[str]:
+        """Yield the names of the rows."""
+        ...
+
+    def pick(self, cases: Iterable[str]) -> Iterator[Row]:
+        """Yield the rows of these cases, in their order."""
+        ...
+
+
+class _RowsInMemory(tuple[Row, ...]):
+    __slots__ = ()
+
+    def cases(self) -> Iterator[str]:
+        return (row.case for row in self)
+
+    def pick(self, cases: Iterable[str]) -> Iterator[Row]:
+        by_case = {row.case: row for row in self}
+        return (by_case[case] for case in cases)
+
+
+class _RowsOfIndex:
+    def __init__(self, file: IndexedFile, titles: Iterable[str]) -> None:
+        self._file, self._titles = file, tuple(titles)
+
+    def __iter__(self) -> Iterator[Row]:
+        return (self._row(case, cells) for case, cells in self._file.rows())
+
+    def __len__(self) -> int:
+        return len(self._file)
+
+    def cases(self) -> Iterator[str]:
+        return self._file.cases()
+
+    def pick(self, cases: Iterable[str]) -> Iterator[Row]:
+        return (self._row(case, cells) for case, cells in self._file.pick(cases))
+
+    def _row(self, case: str, cells: Iterable[CellLine]) -> Row:
+        own = {cell.engine: cell for cell in cells}
+        return Row(case, tuple(own.get(title) for title in self._titles))
+
+
+class Fold(Protocol):
+    """A part of a report that counts or collects something over the rows of a matrix."""
+
+    def add(self, row: Row) -> None:
+        """Take one more row; they come by name."""
+        ...
 
 
 def _unchanged(cell: CellLine) -> CellLine:
@@ -82,7 +141,7 @@ class Matrix:
 
     runs: tuple[RunLine, ...]
     columns: tuple[EngineLine, ...]
-    rows: tuple[Row, ...]
+    rows: Rows
     completeness: Completeness
     """The state of the file; planned cells without a record are in the rows as cells that did not run."""
     graphs: Mapping[str, str] = field(default_factory=dict)
@@ -110,36 +169,44 @@ class Matrix:
         for cell in (*cells_of(records), *completeness.missing):
             columns.setdefault(cell.engine, EngineLine(cell.target, cell.version, cell.label))
             by_case.setdefault(cell.case, {})[cell.engine] = cell
-        rows = tuple(Row(case, tuple(own.get(title) for title in columns)) for case, own in sorted(by_case.items()))
-        return cls(runs, tuple(columns.values()), rows, completeness, graphs, whole)
+        rows = (Row(case, tuple(own.get(title) for title in columns)) for case, own in sorted(by_case.items()))
+        return cls(runs, tuple(columns.values()), _RowsInMemory(rows), completeness, graphs, whole)
+
+    @classmethod
+    def of_index(cls, file: IndexedFile) -> Matrix:
+        """Return the matrix of an indexed file, whose rows are read from it each time."""
+        columns = {engine.title: engine for run in file.runs for engine in run.engines}
+        columns |= {title: engine for title, engine in file.columns.items() if title not in columns}
+        rows = _RowsOfIndex(file, columns)
+        return cls(tuple(file.runs), tuple(columns.values()), rows, file.completeness, file.graphs)
+
+    def fold(self, *parts: Fold) -> None:
+        """Give each row to each of the parts, by name: the rows are read once for all of them."""
+        for row in self.rows:
+            for part in parts:
+                part.add(row)
 
     @property
-    def cells(self) -> list[CellLine]:
+    def by_case(self) -> Iterator[tuple[str, list[CellLine]]]:
+        """Return each case with its cells, by name."""
+        return ((row.case, row.known) for row in self.rows)
+
+    @property
+    def cells(self) -> Iterator[CellLine]:
         """Return the cells of all rows."""
-        return [cell for row in self.rows for cell in row.cells if cell is not None]
+        return (cell for row in self.rows for cell in row.cells if cell is not None)
 
     def column(self, index: int) -> list[CellLine]:
         """Return the cells of one engine version."""
         return [cell for row in self.rows if (cell := row.cells[index]) is not None]
 
     @property
-    def statuses(self) -> list[str]:
-        """Return the statuses that occur, in the order of their definition."""
-        found = {cell.status for cell in self.cells}
-        return [status.value for status in Status if status.value in found]
-
-    @property
     def suite_names(self) -> dict[str, str]:
         """Return a short name per suite: `aten` for `suites/test_aten.py`, the path where two would be equal."""
-        suites = dict.fromkeys(row.suite for row in self.rows)
+        suites = dict.fromkeys(case.partition("::")[0] for case in self.rows.cases())
         short = {suite: PurePosixPath(suite).stem.removeprefix("test_") or suite for suite in suites}
         shared = Counter(short.values())
         return {suite: name if shared[name] == 1 else suite for suite, name in short.items()}
-
-
-def count_statuses(cells: Sequence[CellLine]) -> Counter[str]:
-    """Return the number of cells of each status."""
-    return Counter(cell.status for cell in cells)
 
 
 def is_proven(cell: CellLine) -> bool:
@@ -152,4 +219,4 @@ def is_surprise(cell: CellLine) -> bool:
     return cell.status not in ("pass", "skip") and not cell.expected
 
 
-__all__ = ["Matrix", "Row", "count_statuses", "is_proven", "is_surprise"]
+__all__ = ["Fold", "Matrix", "Row", "is_proven", "is_surprise"]

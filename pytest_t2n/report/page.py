@@ -4,26 +4,55 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections import Counter
+from pathlib import Path
 
 import jinja2
 
+from pytest_t2n.records.file import remove_parts
 from pytest_t2n.records.platform import describe_platform
-from pytest_t2n.report.causes import find_causes
-from pytest_t2n.report.columns import columns_of, is_measured
-from pytest_t2n.report.matrix import Matrix, is_surprise
-from pytest_t2n.report.payload import payload_of
-from pytest_t2n.report.support import op_support
-from pytest_t2n.report.tiers import releases_of, tier_changes
+from pytest_t2n.report.causes import CauseFold
+from pytest_t2n.report.markdown import SummaryFold
+from pytest_t2n.report.matrix import Matrix, Row
+from pytest_t2n.report.parts import write_parts
+from pytest_t2n.report.payload import PageOrder, Payload
+from pytest_t2n.report.support import SupportFold
 from t2n_core.check.level import LEVELS
+from t2n_core.check.stage import Status
+from t2n_core.files import replacing
 from t2n_core.text import visible
 
+_ONE_FILE = 100_000
+"""Cells of which the page is one file."""
+_BLOCK = 256
+"""Cells per block of evidence in the page."""
+_LARGE_BLOCK = 512
+"""Cells per block of evidence in a file of its own."""
 _SCRIPTS = ("data.js", "grid.js", "evidence.js", "changes.js", "main.js")
 """Files that are joined in this order as one script."""
 
 
-def matrix_page(matrix: Matrix, baseline: Matrix | None = None) -> str:
-    """Return the text of `index.html`; with a baseline, the changes since then stand first."""
+class PageFold:
+    """All that the page counts, collected in one pass over the rows."""
+
+    def __init__(self, matrix: Matrix, summary: SummaryFold) -> None:
+        """`summary` has the numbers of the columns and of the kernel tiers, and takes the rows itself."""
+        self.summary = summary
+        self.causes = CauseFold()
+        self.support = SupportFold(matrix)
+        self.order = PageOrder()
+
+    def add(self, row: Row) -> None:
+        """Take one more row."""
+        self.causes.add(row)
+        self.support.add(row)
+        self.order.add(row)
+
+
+def write_page(matrix: Matrix, numbers: PageFold, directory: Path, baseline: Matrix | None = None) -> list[Path]:
+    """Write `index.html`, of a large matrix with a folder of parts beside it that it loads; return the files.
+
+    With a baseline, the changes since then stand first. Raises OSError.
+    """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("pytest_t2n.report"),
         autoescape=True,
@@ -37,28 +66,48 @@ def matrix_page(matrix: Matrix, baseline: Matrix | None = None) -> str:
     style = _source(environment, "matrix.css")
     body = "\n".join(_source(environment, name) for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{body}\n}})();\n'
-    causes = find_causes(matrix.cells)
-    return environment.get_template("index.html.j2").render(
+    causes, order, tiers, totals = (
+        numbers.causes.causes(),
+        numbers.order,
+        numbers.summary.tiers,
+        numbers.summary.columns,
+    )
+    apart = order.cells > _ONE_FILE
+    payload = Payload(matrix, causes, baseline, order.cases(), block=_LARGE_BLOCK if apart else _BLOCK)
+    parts = write_parts(payload, directory) if apart else []
+    folder = parts[0].parent.name if parts else ""
+    pieces = environment.get_template("index.html.j2").generate(
         matrix=matrix,
-        columns=columns_of(matrix),
-        counts=Counter(cell.status for cell in matrix.cells),
-        surprises=sum(map(is_surprise, matrix.cells)),
-        expected=sum(bool(cell.expected) for cell in matrix.cells),
-        reused=sum(cell.reused for cell in matrix.cells),
+        columns=totals.columns(),
+        counts=totals.statuses,
+        cells=order.cells,
+        surprises=totals.surprises,
+        expected=totals.expected,
+        reused=totals.reused,
+        left_out=order.left_out,
         levels=[level.value for level in LEVELS],
+        statuses=[status.value for status in Status if totals.statuses[status.value]],
         causes=causes,
-        support=op_support(matrix),
-        tiers=tier_changes(matrix),
-        with_tiers=any(len(release.columns) > 1 for release in releases_of(matrix.columns)),
+        support=numbers.support.support(),
+        tiers=tiers,
         baseline=baseline,
         parallel=_is_parallel(matrix),
-        measured=is_measured(matrix),
-        payload=payload_of(matrix, causes, baseline),
+        measured=totals.is_measured,
+        grid=payload.grid,
+        evidence=() if apart else payload.evidence(),
+        graphs=() if apart else payload.graphs,
+        folder=folder,
         style=style,
         script=script,
         style_hash=_csp_hash(style),
         script_hash=_csp_hash(script),
     )
+    index = directory / "index.html"
+    with replacing(index) as sink:
+        for piece in pieces:
+            sink.write(piece.encode())
+    remove_parts(directory, keep=folder)
+    return [index, *parts]
 
 
 def _shown(value: object) -> object:
@@ -91,4 +140,4 @@ def _csp_hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-__all__ = ["matrix_page"]
+__all__ = ["PageFold", "write_page"]

@@ -10,7 +10,6 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -20,16 +19,18 @@ from pytest_t2n.records.platform import describe_platform
 from pytest_t2n.records.schema import CellLine, EngineLine
 from pytest_t2n.report.causes import Cause, cause_key
 from pytest_t2n.report.matrix import Matrix, Row, is_surprise
-from pytest_t2n.report.support import row_support
-from pytest_t2n.report.tiers import tier_changes
+from pytest_t2n.report.support import ladder_of, row_support
+from pytest_t2n.report.tiers import releases_of, row_changes
 from t2n_core.check.level import LEVELS
 from t2n_core.check.stage import Stage, Status
 from t2n_core.engine.provision.resolved import CPU
 from t2n_core.engine.tract.tiers import NATIVE
 from t2n_core.text import all_visible
 
-_BLOCK = 256
-"""Cells per block of evidence."""
+_MOST_ROWS = 100_000
+"""Rows on a page."""
+_MOST_GRAPHS = 100_000
+"""Graphs that are considered for a page."""
 _GRAPH_BLOCK = 200_000
 """Characters per block of graphs."""
 _GRAPHS = 1_600_000
@@ -46,38 +47,149 @@ _ON_THE_GRID = (
 """Fields of a cell that its row, its column or its code contain already."""
 
 
-@dataclass(frozen=True, slots=True)
+class PageOrder:
+    """The order of the rows on the page: by suite, then by operator, else by test function."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[str, str, str, int]] = []
+        self._words: dict[str, str] = {}
+        self.cells = 0
+        """Number of cells."""
+
+    def add(self, row: Row) -> None:
+        """Take one more row."""
+        same = self._words.setdefault
+        suite, group = row.suite, row.op or row.function
+        cells = row.known
+        self._rows.append((same(suite, suite), same(group, group), row.case, min(map(_interest, cells), default=2)))
+        self.cells += len(cells)
+
+    @property
+    def left_out(self) -> int:
+        """Return the number of cases for which the page has no room: those that pass everywhere go first."""
+        return max(0, len(self._rows) - _MOST_ROWS)
+
+    def cases(self) -> list[str]:
+        """Return the cases of the page in order."""
+        kept = sorted(self._rows, key=lambda row: row[3])[:_MOST_ROWS] if self.left_out else self._rows
+        return [case for _, _, case, _ in sorted(kept)]
+
+
 class Payload:
-    """Input of the page's script."""
+    """Input of the page's script: the grid, and blocks of evidence and of graphs."""
 
-    grid: str
-    evidence: list[str]
-    graphs: list[str]
+    def __init__(
+        self, matrix: Matrix, causes: Sequence[Cause], baseline: Matrix | None, cases: Sequence[str], *, block: int
+    ) -> None:
+        """`cases` are the rows in the order of the page, `block` is the number of cells in a block of evidence."""
+        self._matrix, self._cases, self._block = matrix, cases, block
+        self._wanted: dict[str, tuple[int, int]] = {}
+        """Graphs with the interest of the first cell that is most interesting, and its place."""
+        self.grid = self._grid(causes, baseline)
+        self._places, self.graphs = self._packed_graphs()
+
+    def evidence(self) -> Iterator[str]:
+        """Yield the blocks of evidence; the cells are read for it once more."""
+        cells = (cell for row in self._matrix.rows.pick(self._cases) for cell in row.known)
+        facts = _evidence(map(self._matrix.whole, cells), self._places)
+        while block := list(islice(facts, self._block)):
+            yield pack(block)
+
+    def _grid(self, causes: Sequence[Cause], baseline: Matrix | None) -> str:
+        matrix, sink = self._matrix, _Sink()
+        names, ladder = matrix.suite_names, ladder_of(matrix)
+        releases = [release for release in releases_of(matrix.columns) if len(release.columns) > 1]
+        suites, ops, dtypes = _Words(), _Words(), _Words()
+        numbers = {cause.key: index + 1 for index, cause in enumerate(causes)}
+        tokens: dict[int, str] = {}
+        tiers: dict[str, str] = {}
+        place = 0
+        sink.write('{"rows":[')
+        for count, row in enumerate(matrix.rows.pick(self._cases)):
+            flat: list[int] = []
+            for cell in row.cells:
+                flat += (-1, 0) if cell is None else (_code(cell), numbers.get(cause_key(cell), 0))
+                if cell is not None:
+                    self._want_graph(cell, place)
+                    if cell.tokens:
+                        tokens[place] = cell.tokens
+                    place += 1
+            changes = [f"{change.release}: {change.worst}" for change in row_changes(matrix, row, releases)]
+            if changes:
+                tiers[row.case] = "; ".join(changes)
+            about = ops.index(row.op) if row.op else -1
+            own_ops = [ops.index(op) for op in row.ops]
+            line = [suites.index(names[row.suite]), about, own_ops, dtypes.index(row.dtype), row.name,
+                    row_support(matrix, row, ladder), flat, row.case]  # fmt: skip
+            sink.write(("," if count else "") + _json(line))
+        rest = {
+            "columns": [_column(one) for one in matrix.columns],
+            "tiers": tiers,
+            "platforms": {line.key: describe_platform(line) for run in matrix.runs for line in run.platforms},
+            "statuses": [status.value for status in Status],
+            "stages": [stage.value for stage in Stage],
+            "levels": [level.value for level in LEVELS],
+            "suites": suites.words,
+            "ops": ops.words,
+            "dtypes": dtypes.words,
+            "causes": [_cause(cause) for cause in causes],
+            "tokens": tokens,
+            "block": self._block,
+        }
+        sink.write("]," + _json(rest)[1:-1] + ',"baseline":')
+        _write_baseline(sink, baseline)
+        sink.write("}")
+        return sink.text()
+
+    def _want_graph(self, cell: CellLine, place: int) -> None:
+        rank, known = _interest(cell), self._wanted.get(cell.graph)
+        if known is None and (len(self._wanted) >= _MOST_GRAPHS or cell.graph not in self._matrix.graphs):
+            return
+        if known is None or rank < known[0]:
+            self._wanted[cell.graph] = rank, place
+
+    def _packed_graphs(self) -> tuple[dict[str, int], list[str]]:
+        """Return the place of each graph, block × 4096 + index in it, and the blocks, as many as there is room for."""
+        wanted = sorted(self._wanted, key=self._wanted.__getitem__)
+        places: dict[str, int] = {}
+        blocks: list[str] = []
+        room = _GRAPHS
+        for texts in _grouped(wanted, self._matrix):
+            packed = pack(list(texts.values()))
+            if len(packed) > room:
+                break
+            room -= len(packed)
+            places |= {key: len(blocks) << 12 | place for place, key in enumerate(texts)}
+            blocks.append(packed)
+        return places, blocks
 
 
-def payload_of(matrix: Matrix, causes: Sequence[Cause], baseline: Matrix | None) -> Payload:
-    """Return all parts, packed."""
-    rows = sorted(matrix.rows, key=lambda row: (row.suite, row.op or row.function, row.case))
-    cells = _cells(rows)
-    places, graph_blocks = _graphs(matrix, cells)
-    facts = _evidence(map(matrix.whole, cells), places)
-    evidence = []
-    while block := list(islice(facts, _BLOCK)):
-        evidence.append(pack(block))
-    return Payload(pack(_grid(matrix, rows, causes, baseline)), evidence, graph_blocks)
+class _Sink:
+    """Packs text as it comes."""
 
+    def __init__(self) -> None:
+        self._deflate = zlib.compressobj(9)
+        self._parts: list[bytes] = []
 
-def _cells(rows: Iterable[Row]) -> list[CellLine]:
-    """Return the cells in the order in which the page counts them."""
-    return [cell for row in rows for cell in row.cells if cell is not None]
+    def write(self, text: str) -> None:
+        self._parts.append(self._deflate.compress(text.encode()))
+
+    def text(self) -> str:
+        self._parts.append(self._deflate.flush())
+        return base64.b64encode(b"".join(self._parts)).decode()
 
 
 def pack(value: object) -> str:
     """Return a part as text; control characters in it are shown."""
+    return base64.b64encode(zlib.compress(_json(value).encode(), 9)).decode()
+
+
+def _json(value: object) -> str:
+    """Return JSON; control characters in it are shown."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     if "\\u00" in text or not text.isprintable():  # else there is nothing that would not show
         text = json.dumps(all_visible(value), separators=(",", ":"), ensure_ascii=False)
-    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+    return text
 
 
 def select_option(engine: EngineLine) -> str:
@@ -90,53 +202,14 @@ def select_option(engine: EngineLine) -> str:
     return " ".join(words)
 
 
-def _grid(matrix: Matrix, rows: Sequence[Row], causes: Sequence[Cause], baseline: Matrix | None) -> dict[str, Any]:
-    names = matrix.suite_names
-    suites, ops, dtypes = _Words(), _Words(), _Words()
-    numbers = {cause.key: index + 1 for index, cause in enumerate(causes)}
-    lines = []
-    for row in rows:
-        codes = [[] if cell is None else [_code(cell), numbers.get(cause_key(cell), 0)] for cell in row.cells]
-        flat = [number for code in codes for number in (code or (-1, 0))]
-        own_ops = [ops.index(op) for op in row.ops]
-        about = ops.index(row.op) if row.op else -1
-        lines.append(
-            [suites.index(names[row.suite]), about, own_ops, dtypes.index(row.dtype), row.name,
-             row_support(matrix, row), flat, row.case]
-        )  # fmt: skip
+def _column(engine: EngineLine) -> dict[str, str]:
     return {
-        "columns": [
-            {
-                "title": one.title,
-                "target": one.target,
-                "label": one.title.removeprefix(f"{one.target} "),
-                "select": select_option(one),
-                "kernels": " ".join(one.kernels),
-            }
-            for one in matrix.columns
-        ],
-        "tiers": _tiers(matrix),
-        "platforms": {line.key: describe_platform(line) for run in matrix.runs for line in run.platforms},
-        "statuses": [status.value for status in Status],
-        "stages": [stage.value for stage in Stage],
-        "levels": [level.value for level in LEVELS],
-        "suites": suites.words,
-        "ops": ops.words,
-        "dtypes": dtypes.words,
-        "causes": [_cause(cause) for cause in causes],
-        "rows": lines,
-        "tokens": {place: cell.tokens for place, cell in enumerate(_cells(rows)) if cell.tokens},
-        "block": _BLOCK,
-        "baseline": _baseline(baseline),
+        "title": engine.title,
+        "target": engine.target,
+        "label": engine.title.removeprefix(f"{engine.target} "),
+        "select": select_option(engine),
+        "kernels": " ".join(engine.kernels),
     }
-
-
-def _tiers(matrix: Matrix) -> dict[str, str]:
-    """Return what is published of each case that other kernels change: `tract 0.23.9: pass approximate (no-fma)`."""
-    found: dict[str, list[str]] = {}
-    for change in tier_changes(matrix):
-        found.setdefault(change.row.case, []).append(f"{change.release}: {change.worst}")
-    return {case: "; ".join(texts) for case, texts in found.items()}
 
 
 def _cause(cause: Cause) -> dict[str, str]:
@@ -145,12 +218,19 @@ def _cause(cause: Cause) -> dict[str, str]:
     return {"key": cause.key, "title": cause.title[:_MESSAGE], "words": " ".join(filter(None, words))}
 
 
-def _baseline(matrix: Matrix | None) -> dict[str, Any] | None:
+def _write_baseline(sink: _Sink, matrix: Matrix | None) -> None:
     if matrix is None:
-        return None
-    rows = [[row.case, [-1 if cell is None else _code(cell) for cell in row.cells]] for row in matrix.rows]
-    started = min((run.started for run in matrix.runs), default="")
-    return {"columns": [engine.title for engine in matrix.columns], "rows": rows, "started": started}
+        sink.write("null")
+        return
+    head = {
+        "columns": [engine.title for engine in matrix.columns],
+        "started": min((run.started for run in matrix.runs), default=""),
+    }
+    sink.write(_json(head)[:-1] + ',"rows":[')
+    for count, row in enumerate(matrix.rows):
+        codes = [-1 if cell is None else _code(cell) for cell in row.cells]
+        sink.write(("," if count else "") + _json([row.case, codes]))
+    sink.write("]}")
 
 
 _STATUS = {status.value: index for index, status in enumerate(Status)}
@@ -202,31 +282,16 @@ def _evidence(cells: Iterable[CellLine], graphs: dict[str, int]) -> Iterator[dic
         yield facts
 
 
-def _graphs(matrix: Matrix, cells: Sequence[CellLine]) -> tuple[dict[str, int], list[str]]:
-    """Return the place of each graph, block × 4096 + index in it, and the blocks, as many as there is room for."""
-    wanted = [cell.graph for cell in sorted(cells, key=_interest) if cell.graph in matrix.graphs]
-    places: dict[str, int] = {}
-    blocks: list[str] = []
-    room = _GRAPHS
-    for group in _grouped(dict.fromkeys(wanted), matrix):
-        packed = pack([matrix.graphs[key] for key in group])
-        if len(packed) > room:
-            break
-        room -= len(packed)
-        places |= {key: len(blocks) << 12 | place for place, key in enumerate(group)}
-        blocks.append(packed)
-    return places, blocks
-
-
-def _grouped(keys: Iterable[str], matrix: Matrix) -> Iterable[list[str]]:
-    group: list[str] = []
+def _grouped(keys: Iterable[str], matrix: Matrix) -> Iterator[dict[str, str]]:
+    """Yield graphs by their keys, as many together as a block takes."""
+    group: dict[str, str] = {}
     size = 0
     for key in keys:
-        group.append(key)
-        size += len(matrix.graphs[key])
+        group[key] = text = matrix.graphs[key]
+        size += len(text)
         if size > _GRAPH_BLOCK or len(group) == 4096:
             yield group
-            group, size = [], 0
+            group, size = {}, 0
     if group:
         yield group
 
@@ -246,4 +311,4 @@ def _short(value: Any) -> Any:
     return value
 
 
-__all__ = ["Payload", "pack", "payload_of", "select_option"]
+__all__ = ["PageOrder", "Payload", "pack", "select_option"]

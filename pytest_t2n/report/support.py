@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,10 @@ class Share:
     label: str
     passed: int
     ran: int
+
+    def plus(self, other: Share) -> Share:
+        """Return the share of the cases of both."""
+        return Share(self.label, self.passed + other.passed, self.ran + other.ran)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +51,48 @@ def support_ranges(shares: Sequence[Share]) -> str:
     return ", ".join([*_runs([share.label for share in known], whole), *parts])
 
 
-def row_support(matrix: Matrix, row: Row) -> str:
-    """Return the ranges over the released versions of tract; in a matrix without any, over all engines."""
-    return support_ranges([_share(matrix, columns, [row]) for columns in _ladder(matrix)])
+def row_support(matrix: Matrix, row: Row, ladder: Sequence[Sequence[int]]) -> str:
+    """Return the ranges over the released versions of tract; in a matrix without any, over all engines.
+
+    `ladder` is that of the matrix.
+    """
+    return support_ranges([_share(matrix, columns, row) for columns in ladder])
+
+
+class SupportFold:
+    """Counts the cases of each operator that ran, and that passed, in each version."""
+
+    def __init__(self, matrix: Matrix) -> None:
+        self._matrix, self._ladder = matrix, ladder_of(matrix)
+        self._cases: Counter[str] = Counter()
+        self._shares: dict[str, list[Share]] = {}
+
+    def add(self, row: Row) -> None:
+        """Take one more row."""
+        op = row.op
+        if not op:
+            return
+        self._cases[op] += 1
+        own = [_share(self._matrix, columns, row) for columns in self._ladder]
+        known = self._shares.get(op)
+        self._shares[op] = own if known is None else [a.plus(b) for a, b in zip(known, own, strict=True)]
+
+    def support(self) -> list[OpSupport]:
+        """Return the support of the operators that cases are about, by name."""
+        return [
+            OpSupport(op, self._cases[op], support_ranges(shares), tuple(shares))
+            for op, shares in sorted(self._shares.items())
+        ]
 
 
 def op_support(matrix: Matrix) -> list[OpSupport]:
     """Return the support of the operators that cases are about, by name."""
-    by_op: dict[str, list[Row]] = {}
-    for row in matrix.rows:
-        if row.op:
-            by_op.setdefault(row.op, []).append(row)
-    ladder = _ladder(matrix)
-    found = []
-    for op, rows in sorted(by_op.items()):
-        shares = tuple(_share(matrix, columns, rows) for columns in ladder)
-        found.append(OpSupport(op, len(rows), support_ranges(shares), shares))
-    return found
+    found = SupportFold(matrix)
+    matrix.fold(found)
+    return found.support()
 
 
-def _ladder(matrix: Matrix) -> list[list[int]]:
+def ladder_of(matrix: Matrix) -> list[list[int]]:
     """Return the columns of each release in order, with all its kernel tiers, runtimes and platforms.
 
     The user's own binary stands beside the releases, not between them.
@@ -77,13 +104,12 @@ def _ladder(matrix: Matrix) -> list[list[int]]:
     return list(releases.values()) or [[index] for index in range(len(matrix.columns))]
 
 
-def _share(matrix: Matrix, columns: Sequence[int], rows: Sequence[Row]) -> Share:
-    """Return the share of cases that passed in all of these columns where they ran."""
-    known = [[cell for i in columns if (cell := row.cells[i]) and cell.status not in _UNKNOWN] for row in rows]
-    ran = [cells for cells in known if cells]
+def _share(matrix: Matrix, columns: Sequence[int], row: Row) -> Share:
+    """Return whether a case ran, and passed, in all of these columns where it ran."""
+    ran = [cell for i in columns if (cell := row.cells[i]) and cell.status not in _UNKNOWN]
     first = matrix.columns[columns[0]]
     name = first.version if first.target == "tract" and first.kind != "cli" else first.label
-    return Share(name, sum(all(map(is_proven, cells)) for cells in ran), len(ran))
+    return Share(name, int(bool(ran) and all(map(is_proven, ran))), int(bool(ran)))
 
 
 def _runs(labels: Sequence[str], whole: Sequence[bool]) -> list[str]:
@@ -105,4 +131,4 @@ def _range(labels: Sequence[str], first: int, last: int) -> str:
     return labels[first] if first == last else f"{labels[first]} to {labels[last]}"
 
 
-__all__ = ["OpSupport", "Share", "op_support", "row_support", "support_ranges"]
+__all__ = ["OpSupport", "Share", "SupportFold", "ladder_of", "op_support", "row_support", "support_ranges"]

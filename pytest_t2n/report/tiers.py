@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_t2n.records.changes import describe_cell
+from pytest_t2n.records.outline import outline_of
 from pytest_t2n.records.schema import CellLine, EngineLine
 from pytest_t2n.report.matrix import Matrix, Row
 from t2n_core.check.level import LEVELS
@@ -27,10 +29,10 @@ class Release:
 class TierChange:
     """A case that other kernels change: its status or its level is not the same in all tiers of a release."""
 
-    row: Row
+    case: str
     release: str
     cells: tuple[tuple[str, CellLine], ...]
-    """Each tier with its cell."""
+    """Each tier with the outline of its cell."""
 
     @property
     def status_differs(self) -> bool:
@@ -75,23 +77,53 @@ def worst_text(cells: Sequence[tuple[str, CellLine]]) -> str:
     return text if len(tiers) == len(cells) else f"{text} ({', '.join(tiers)})"
 
 
+class TierFold:
+    """Counts what changes between the tiers of a release, and keeps the first of it."""
+
+    def __init__(self, matrix: Matrix, most: int) -> None:
+        """Keep at most `most` changes of a kind."""
+        self._matrix, self._most = matrix, most
+        self.releases = [release for release in releases_of(matrix.columns) if len(release.columns) > 1]
+        """The releases that have several tiers."""
+        self.flips = 0
+        """Number of changes of the status."""
+        self.others = 0
+        """Number of changes of the level only."""
+        self._kept: dict[bool, list[TierChange]] = {True: [], False: []}
+
+    def add(self, row: Row) -> None:
+        """Take one more row."""
+        for change in row_changes(self._matrix, row, self.releases):
+            self.flips += change.status_differs
+            self.others += not change.status_differs
+            if len(self._kept[change.status_differs]) < self._most:
+                self._kept[change.status_differs].append(change)
+
+    @property
+    def changes(self) -> list[TierChange]:
+        """Return the first changes, other statuses before other levels, by case."""
+        return [*self._kept[True], *self._kept[False]][: self._most]
+
+
 def tier_changes(matrix: Matrix) -> list[TierChange]:
     """Return what changes between the tiers of a release, other statuses before other levels, by case."""
-    releases = [release for release in releases_of(matrix.columns) if len(release.columns) > 1]
-    found = [change for row in matrix.rows for release in releases for change in _change(matrix, row, release)]
-    return sorted(found, key=lambda change: (not change.status_differs, change.row.case))
+    found = TierFold(matrix, sys.maxsize)
+    matrix.fold(found)
+    return found.changes
+
+
+def row_changes(matrix: Matrix, row: Row, releases: Iterable[Release]) -> Iterator[TierChange]:
+    """Yield what changes of one case between the tiers of these releases."""
+    for release in releases:
+        cells = tiers_of(matrix, row, release)
+        if len({(cell.status, cell.level) for _, cell in cells}) > 1:
+            yield TierChange(row.case, release.name, tuple((tier, outline_of(cell)) for tier, cell in cells))
 
 
 def tiers_of(matrix: Matrix, row: Row, release: Release) -> list[tuple[str, CellLine]]:
     """Return each tier of a release that has the case, with its cell."""
     pairs = ((matrix.columns[index].tier, row.cells[index]) for index in release.columns)
     return [(tier, cell) for tier, cell in pairs if cell is not None]
-
-
-def _change(matrix: Matrix, row: Row, release: Release) -> Iterator[TierChange]:
-    cells = tiers_of(matrix, row, release)
-    if len({(cell.status, cell.level) for _, cell in cells}) > 1:
-        yield TierChange(row, release.name, tuple(cells))
 
 
 def _badness(cell: CellLine) -> tuple[int, int]:
@@ -101,7 +133,9 @@ def _badness(cell: CellLine) -> tuple[int, int]:
 __all__ = [
     "Release",
     "TierChange",
+    "TierFold",
     "releases_of",
+    "row_changes",
     "tier_changes",
     "tiers_of",
     "without_tier",

@@ -121,12 +121,9 @@ def read_samples(directory: Path, entry: CheckEntry) -> tuple[list[Sample], list
     from t2n_core.check.samples import Sample
     from t2n_core.npz import read_npz
 
-    path = _own_file(directory, entry.samples)
+    samples_digest(directory, entry.samples)
     try:
-        digest = _digest_in(entry.samples)
-        if digest and digest != file_sha256(path):
-            raise _damaged(entry.samples)
-        arrays = read_npz(path)
+        arrays = read_npz(_own_file(directory, entry.samples))
     except (OSError, ForeignFileError) as exc:
         raise BundleError(f"{entry.samples}: {exc}") from None
     groups: dict[str, dict[int, NDArray[Any]]] = {}
@@ -145,19 +142,30 @@ def read_samples(directory: Path, entry: CheckEntry) -> tuple[list[Sample], list
     return found, outside
 
 
-def archive_of(directory: Path, entry: CheckEntry) -> Path:
-    """Return the path of the archive of a check, after a look at its digest. Raises BundleError."""
+def samples_digest(directory: Path, name: str) -> str:
+    """Return the SHA-256 of a file of samples. Raises BundleError if that is not the one in its name."""
+    try:
+        found = file_sha256(_own_file(directory, name))
+    except OSError as exc:
+        raise BundleError(f"{name}: {exc}") from None
+    if _digest_in(name) not in ("", found):
+        raise _damaged(name)
+    return found
+
+
+def archive_of(directory: Path, name: str) -> Path:
+    """Return the path of an archive, after a look at its digest. Raises BundleError."""
     from t2n_core.check.parity import archive_digest
 
-    path = _own_file(directory, entry.archive)
+    path = _own_file(directory, name)
     try:
         if path.is_dir():
             refuse_strange_files(path)
-        digest = _digest_in(entry.archive)
+        digest = _digest_in(name)
         if digest and digest != archive_digest(path)[0]:
-            raise _damaged(entry.archive)
+            raise _damaged(name)
     except (OSError, ForeignFileError) as exc:
-        raise BundleError(f"{entry.archive}: {exc}") from None
+        raise BundleError(f"{name}: {exc}") from None
     return path
 
 
@@ -216,4 +224,13 @@ def _group(groups: dict[str, dict[int, NDArray[Any]]], name: str, entry: CheckEn
     return tuple(found[index] for index in range(len(found)))
 
 
-__all__ = ["Bundle", "BundleError", "archive_of", "bundle_folders", "read_bundle", "read_bundles", "read_samples"]
+__all__ = [
+    "Bundle",
+    "BundleError",
+    "archive_of",
+    "bundle_folders",
+    "read_bundle",
+    "read_bundles",
+    "read_samples",
+    "samples_digest",
+]

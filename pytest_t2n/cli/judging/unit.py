@@ -118,7 +118,7 @@ def _with_subject(record: CellLine, deciding: CheckEntry, checks: Sequence[Check
 
 def _graph_of(bundle: Path, check: CheckEntry) -> str:
     try:
-        return clipped_graph(archive_of(bundle, check))
+        return clipped_graph(archive_of(bundle, check.archive))
     except Exception:
         return ""  # the outcome says what is wrong with the archive
 
@@ -129,7 +129,7 @@ def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: flo
     from t2n_core.check.parity import check_parity
 
     try:
-        archive = archive_of(bundle, check)
+        archive = archive_of(bundle, check.archive)
         samples, outside = read_samples(bundle, check)
         outcome = check_parity(
             runner_of(engine),

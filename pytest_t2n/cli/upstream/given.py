@@ -84,7 +84,7 @@ def _of_bundles(path: Path, case: str | None) -> Iterable[Given]:
 
 
 def _of_entry(folder: Path, entry: CheckEntry) -> Given:
-    (samples, _), archive = read_samples(folder, entry), archive_of(folder, entry)
+    (samples, _), archive = read_samples(folder, entry), archive_of(folder, entry.archive)
     target, version = entry.target, entry.version
     origins = read_origins(folder)
     return Given(entry.case, archive, samples, entry.output_names, entry.judged, target, origins, version)

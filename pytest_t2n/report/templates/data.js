@@ -8,8 +8,26 @@ const element = (name, attributes = {}, ...children) => {
   return node;
 };
 
+// Parts of a large page are scripts in a folder beside it; a page that was opened as a file can load nothing else.
+const arrived = new Map();
+window.t2nPart = (id, text) => arrived.set(id, text);
+
+const textOf = async (id) => {
+  if (byId(id)) return byId(id).textContent.trim();
+  const script = element("script", { src: `${byId("data").dataset.folder}/${id}.js` });
+  await new Promise((done, fail) => {
+    script.addEventListener("load", done);
+    script.addEventListener("error", () => fail(new Error(`${script.getAttribute("src")} is missing`)));
+    document.head.append(script);
+  });
+  script.remove();
+  const text = arrived.get(id);
+  arrived.delete(id);
+  return text;
+};
+
 const unpack = async (id) => {
-  const bytes = Uint8Array.from(atob(byId(id).textContent.trim()), (letter) => letter.charCodeAt(0));
+  const bytes = Uint8Array.from(atob(await textOf(id)), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return JSON.parse(await new Response(stream).text());
 };

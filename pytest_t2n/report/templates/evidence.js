@@ -96,8 +96,7 @@ class Evidence {
     if (facts.outputs && facts.outputs.length) parts.push(element("h3", {}, "Outputs"), this.outputs(facts.outputs));
     if (facts.times && Object.keys(facts.times).length) parts.push(element("h3", {}, "Time by stage"), this.times(facts.times));
     if (facts.benchmark) parts.push(element("h3", {}, "Benchmark"), this.benchmark(facts.benchmark));
-    const command = `pytest ${quoted(facts.nodeid)} ${this.data.columns[column].select}`;
-    parts.push(element("h3", {}, "Reproduce"), this.command(command));
+    if (facts.nodeid) parts.push(element("h3", {}, "Reproduce"), this.command(`pytest ${quoted(facts.nodeid)} ${this.data.columns[column].select}`));
     if (error.details) parts.push(element("h3", {}, "Details"), element("pre", {}, error.details));
     if (facts.graph !== undefined) parts.push(this.graph(facts.graph));
     if (facts.facts && Object.keys(facts.facts).length) parts.push(element("details", {}, element("summary", {}, "What the engine says of the model"), element("pre", {}, JSON.stringify(facts.facts, null, 1))));

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import msgspec
 import pytest
 
 from pytest_t2n.records.completeness import completeness_of
-from pytest_t2n.records.file import encode
-from pytest_t2n.records.merge import merge_records
+from pytest_t2n.records.file import encode, read_records, write_records
+from pytest_t2n.records.merge import merge_files
 from pytest_t2n.records.platform import differences, names_of, platform_of, platforms_of, this_platform
 from pytest_t2n.records.schema import (
     SCHEMA,
@@ -44,7 +47,14 @@ def records_on(line: PlatformLine, *cases: str, status: str = "pass", sha256: st
         CellLine(SCHEMA, f"{case}[tract-0.23.9]", case, "tract", "0.23.9", "0.23.9", status, "compare", **more)
         for case in cases
     ]
-    run = RunLine(SCHEMA, "2026", [engine], line.versions, "linux", platforms=[line, *([exporter] if exporter else [])])
+    run = RunLine(
+        SCHEMA,
+        "2026-01-02T03:04:05+00:00",
+        [engine],
+        line.versions,
+        "linux",
+        platforms=[line, *([exporter] if exporter else [])],
+    )
     return whole([run, *(msgspec.structs.replace(cell, platform=line.key) for cell in cells)])
 
 
@@ -52,7 +62,17 @@ def old_records(versions: dict[str, str], *cases: str) -> list[Record]:
     """A run of a version without platforms and plans."""
     engine = EngineLine("tract", "0.23.9", "0.23.9", sha256="ab")
     cells = [CellLine(1, f"{c}[0]", c, "tract", "0.23.9", "0.23.9", "pass", "compare") for c in cases]
-    return [RunLine(1, "2025", [engine], versions, "linux x86_64, 2 CPUs"), *cells]
+    return [RunLine(1, "2025-01-02T03:04:05+00:00", [engine], versions, "linux x86_64, 2 CPUs"), *cells]
+
+
+def merge_records(files: dict[str, list[Record]], **options: bool) -> list[Record]:
+    """The records of the merged file of files with these records."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, records in files.items():
+            write_records(folder / f"{file}.jsonl", records)
+        merge_files([folder / f"{file}.jsonl" for file in files], folder / "merged.jsonl", **options)
+        return read_records(folder / "merged.jsonl")
 
 
 def test_a_platform_is_what_decides_about_numbers():
@@ -112,7 +132,7 @@ def test_a_file_of_two_platforms_is_whole_with_the_cells_of_both():
     assert (again.planned, again.notice) == (5, "")
     lost = [one for one in merged if not (isinstance(one, CellLine) and (one.case, one.platform) == ("b", ARM.key))]
     assert completeness_of(lost).notice == "incomplete: 3 of 4 cells"
-    with pytest.raises(RecordError, match="lost: incomplete: 3 of 4 cells"):
+    with pytest.raises(RecordError, match=r"lost\.jsonl: incomplete: 3 of 4 cells"):
         merge_records({"lost": lost})
     assert statuses(lost) == {"x86_64": ["pass", "pass"], "aarch64": ["pass", "not_run"]}
     killed = [one for one in halves["arm"] if isinstance(one, RunLine | PlanLine)]

@@ -19,7 +19,6 @@ from pytest_t2n.records.schema import (
     Record,
     RunLine,
     cells_of,
-    with_graphs,
 )
 
 LABELS = ("0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.9")
@@ -47,7 +46,7 @@ def many_records(cells: int, labels: tuple[str, ...] = LABELS, *, seed: int = 7)
         for place, label in enumerate(labels):
             status = broken if place < fixed_at else "pass"
             found.append(_cell(rng, case, label, status, f"aten::{op}", dtype, graph.key))
-    return whole([run, *with_graphs(found, graphs)])
+    return whole([run, *_with_graphs(found, graphs)])
 
 
 def _cell(rng: random.Random, case: str, label: str, status: str, op: str, dtype: str, graph: str) -> CellLine:
@@ -118,6 +117,18 @@ def whole(records: Iterable[Record], *, planned: Iterable[Record] = (), stopped:
     plans = [PlanLine(SCHEMA, cells=own, platform=platform) for platform, own in (cells or {"": {}}).items()]
     end = EndLine(SCHEMA, "2026-01-02T03:05:06+00:00", stopped)
     return [*runs, *plans, *(one for one in given if one not in runs), end]
+
+
+def _with_graphs(cells: Iterable[CellLine], graphs: dict[str, str]) -> list[Record]:
+    """Return the cells with the line of each graph before the first cell that has it."""
+    found: list[Record] = []
+    written = set()
+    for cell in cells:
+        if cell.graph in graphs and cell.graph not in written:
+            written.add(cell.graph)
+            found.append(GraphLine(SCHEMA, cell.graph, graphs[cell.graph]))
+        found.append(cell)
+    return found
 
 
 def _graph(rng: random.Random, op: str) -> GraphLine:

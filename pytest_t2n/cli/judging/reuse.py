@@ -1,0 +1,193 @@
+"""Results of earlier runs by all that decides about them, for `t2n matrix run --reuse`."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, lru_cache
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from pytest_t2n.cli.judging.plan import Plan, PlannedCell
+from pytest_t2n.cli.judging.store import ResultStore
+from pytest_t2n.cli.judging.unit import JudgedCell
+from pytest_t2n.records.file import decode_line
+from pytest_t2n.records.schema import CellLine, GraphLine, PlatformLine
+from pytest_t2n.run.bundle_reader import archive_of, samples_digest
+from t2n_core.check.stage import Status
+from t2n_core.engine.processes.environment import ENGINE_THREADS
+from t2n_core.engine.tract.tiers import NATIVE, tier_environment, usable_features
+from t2n_core.foreign import ForeignFileError, decode_json
+
+_SCHEMA = 1
+_BATCH = 256
+"""Results that are asked for together."""
+_JUDGING = (
+    "t2n_core/check", "t2n_core/engine", "t2n_core/npz.py", "t2n_core/foreign.py", "pytest_t2n/cli/judging/unit.py",
+    "pytest_t2n/records", "pytest_t2n/run/bundle_reader.py", "pytest_t2n/run/cell_run.py",
+    "pytest_t2n/run/export_summary.py",
+)  # fmt: skip
+"""Files and folders of the code that judges, and that writes records."""
+_OF_THE_BUNDLE = ("nodeid", "case", "engine_id", "label", "archive", "samples", "place")
+"""Fields of a check that only say where it is."""
+_OF_ENGINES = (
+    "EngineLoadError", "EngineOptimiseError", "EngineRunError", "EngineCrash", "EngineError", "ParityError",
+    "SpecError", "WeakCheck",
+)  # fmt: skip
+"""Classes of errors that engines and checks cause, and no machine."""
+_MACHINE = tuple(
+    os.strerror(number)
+    for number in (errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO, errno.EROFS,
+                   errno.EACCES, errno.EDQUOT if hasattr(errno, "EDQUOT") else errno.ENOSPC)
+)  # fmt: skip
+"""Words of a machine that has not enough of something."""
+_OWN_DEATH = re.compile(r"panicked at |died of SIG(?:SEGV|ABRT|ILL|FPE)\b")
+"""Crashes that an engine causes itself; other signals come from the machine, or from somebody who uses it."""
+
+
+class _StoredResult(msgspec.Struct, frozen=True):
+    schema: int
+    key: str
+    sha256: str
+    """Digest of the other texts."""
+    record: str
+    graph: str
+    text: str
+
+
+class Reuse:
+    """The results of earlier runs for the cells of a run."""
+
+    def __init__(self, store: ResultStore, bundle: Path, here: PlatformLine, memory: int, warn: Callable[[str], None]):
+        """`here` is the platform of the engines, `memory` what a job may map; `warn` is told of damaged results."""
+        self._store, self._bundle, self._here, self._memory, self._warn = store, bundle, here, memory, warn
+        self._digests = lru_cache(maxsize=1024)(self._digests_of)
+
+    def known(self, plan: Plan, wanted: Callable[[str], bool]) -> Iterator[tuple[CellLine, GraphLine | None, str]]:
+        """Yield record, graph and description of each cell that is known, of those whose node ids are wanted."""
+        cells = (one for group in plan.cases.values() for one in group if wanted(one.cell.nodeid))
+        keyed = ((key, one) for one in cells if (key := self.key_of(one)))
+        while batch := list(islice(keyed, _BATCH)):
+            found = self._store.get([key for key, _ in batch])
+            for key, planned in batch:
+                if key in found and (result := self._read(key, planned, found[key])) is not None:
+                    yield result
+
+    def keep(self, planned: PlannedCell, judged: JudgedCell) -> None:
+        """Keep a result, if the archive and the engine alone decide about it."""
+        record = decode_line(judged.record)
+        key = self.key_of(planned)
+        if not key or not isinstance(record, CellLine) or not is_lasting(record):
+            return
+        texts = judged.record.decode(), judged.graph.decode(), judged.text
+        self._store.put(key, msgspec.json.encode(_StoredResult(_SCHEMA, key, _digest(texts), *texts)))
+
+    def key_of(self, planned: PlannedCell) -> str:
+        """Return the digest of all that decides about a cell; empty if a file of it cannot be read."""
+        engine = planned.cell.engine
+        resolved = dict(engine.resolved or {})
+        try:
+            checks = []
+            for check in planned.checks:
+                fields = msgspec.to_builtins(check)
+                rest = {name: value for name, value in fields.items() if name not in _OF_THE_BUNDLE}
+                checks.append([*self._digests(check.archive, check.samples), rest])
+        except Exception:
+            return ""  # its record says what is wrong with the file
+        tier = resolved.get("tier", NATIVE)
+        is_tract = engine.resolved is not None
+        features = usable_features(self._here.features, tier, self._here.machine) if is_tract else self._here.features
+        numpy = {"numpy": self._here.versions.get("numpy", "")}
+        deciding = {
+            "schema": _SCHEMA,
+            "code": judging_code(),
+            "checks": checks,
+            "engine": [
+                engine.target,
+                engine.version,
+                *(resolved.get(name, "") for name in ("sha256", "kind", "runtime")),
+            ],
+            "tier": tier,
+            "kernels": list(features),
+            "machine": [self._here.system, self._here.machine],
+            "environment": {**ENGINE_THREADS, **tier_environment(tier)} if is_tract else self._here.environment,
+            "packages": numpy if is_tract else self._here.versions,
+            "memory": self._memory,
+        }
+        return hashlib.sha256(msgspec.json.encode(deciding, order="deterministic")).hexdigest()
+
+    def _digests_of(self, archive: str, samples: str) -> tuple[str, str]:
+        from t2n_core.check.parity import archive_digest
+
+        return archive_digest(archive_of(self._bundle, archive))[0], samples_digest(self._bundle, samples)
+
+    def _read(self, key: str, planned: PlannedCell, data: bytes) -> tuple[CellLine, GraphLine | None, str] | None:
+        """Return a result as that of a planned cell; None, with a warning, if it is damaged."""
+        cell = planned.cell
+        try:
+            stored = decode_json(data, _StoredResult, "it")
+            record = msgspec.json.decode(stored.record, type=CellLine)
+            graph = msgspec.json.decode(stored.graph, type=GraphLine) if stored.graph else None
+            archives = {self._digests(check.archive, check.samples)[0] for check in planned.checks}
+            problem = _problem_of(stored, key, record, graph, archives)
+        except (ForeignFileError, msgspec.MsgspecError, ValueError, RecursionError) as exc:
+            problem = str(exc)
+        if problem:
+            self._warn(f"--reuse: a result is damaged, and {cell.nodeid} is judged again: {problem[:200]}")
+            return None
+        facts = record.facts
+        if record.platform != cell.engine.platform:
+            facts = {**facts, "reused_from": record.platform}
+        engine = cell.engine
+        own = msgspec.structs.replace(
+            record, nodeid=cell.nodeid, case=cell.case, target=engine.target, version=engine.version,
+            label=engine.label, platform=engine.platform, on="", expected="", exported="", facts=facts, reused=True,
+        )  # fmt: skip
+        return own, graph, stored.text
+
+
+def is_lasting(record: CellLine) -> bool:
+    """Return whether another run on another machine of this kind would end alike."""
+    if record.status in (Status.PASS, Status.WEAK, Status.MISMATCH):
+        return True
+    if record.status not in (Status.ERROR, Status.UNSUPPORTED, Status.CRASH) or record.error is None:
+        return False
+    error = record.error
+    if error.error_class not in _OF_ENGINES or any(words in error.message for words in _MACHINE):
+        return False
+    return record.status != Status.CRASH or _OWN_DEATH.search(error.message) is not None
+
+
+@cache
+def judging_code() -> str:
+    """Return a digest of the code that judges and writes records: with other code the same cell may end otherwise."""
+    digest = hashlib.sha256()
+    home = Path(__file__).parents[3]
+    for name in _JUDGING:
+        path = home / name
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(f"{file.relative_to(home).as_posix()}\0".encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def _digest(texts: Iterable[str]) -> str:
+    return hashlib.sha256(msgspec.json.encode(list(texts))).hexdigest()
+
+
+def _problem_of(stored: _StoredResult, key: str, record: CellLine, graph: GraphLine | None, archives: set[str]) -> str:
+    """Return what is wrong with a result; empty if nothing."""
+    if stored.schema != _SCHEMA or stored.key != key:
+        return "it is the result of something else"
+    if stored.sha256 != _digest((stored.record, stored.graph, stored.text)):
+        return "it does not have the SHA-256 that it names"
+    if not is_lasting(record) or (record.archive_sha256 and record.archive_sha256 not in archives):
+        return "it is no result of this archive"
+    return "" if (graph.key if graph is not None else "") == record.graph else "it has another graph"
+
+
+__all__ = ["Reuse", "is_lasting", "judging_code"]

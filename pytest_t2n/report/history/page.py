@@ -1,0 +1,136 @@
+"""The page of a history: one file with the answers, and a folder with the course of each case."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from pytest_t2n.report.history.parquet import database
+from pytest_t2n.report.history.questions import Questions, Rate
+from pytest_t2n.report.history.store import RunOfHistory, read_runs
+from t2n_core.errors import T2NError
+from t2n_core.files import replacing, write_whole
+from t2n_core.scratch import scratch_folder
+from t2n_core.text import all_visible, visible
+
+_SHOWN = 500
+"""Lines of a table."""
+_IN_A_FILE = 5_000
+"""Cells whose course is in one file."""
+_PLACES = 100.0
+"""Width and height of a chart."""
+
+
+def write_history(history: Path, directory: Path) -> list[str]:
+    """Write `index.html` and the folder `cases`; return what is wrong with runs that are left out.
+
+    Raises:
+        T2NError: there are no runs, or a Parquet file cannot be read.
+        OSError: the directory cannot be written.
+    """
+    runs, problems = read_runs(history)
+    if not runs:
+        raise T2NError(f"{history} has no runs; t2n history add adds one", hint="; ".join(problems[:3]))
+    with scratch_folder() as folder, database(folder) as base:
+        questions = Questions(base, [path for _, path in runs])
+        directory.mkdir(parents=True, exist_ok=True)
+        digest = hashlib.sha256("".join(run.id for run, _ in runs).encode()).hexdigest()[:12]
+        parts = directory / f"cases-{digest}"
+        firsts = _write_cases(questions, parts)
+        _write_index(questions, [run for run, _ in runs], directory / "index.html", parts.name, firsts)
+    for old in directory.glob("cases-????????????"):
+        if old != parts and old.is_dir() and not old.is_symlink():
+            shutil.rmtree(old, ignore_errors=True)
+    return problems
+
+
+def _write_cases(questions: Questions, folder: Path) -> list[str]:
+    """Write the course of all cases in files, and return the first case of each."""
+    firsts: list[str] = []
+    block: dict[str, list[list[Any]]] = {}
+    cells = 0
+
+    def write() -> None:
+        text = json.dumps(block, separators=(",", ":"))
+        write_whole(folder / f"{len(firsts)}.js", f"t2nCases({len(firsts)},{text});\n")
+        firsts.append(next(iter(block)))
+
+    for case, lines in groupby(questions.cases(), key=lambda line: line[0]):
+        block[visible(case)] = own = [all_visible(list(line[1:])) for line in lines]
+        cells += len(own)
+        if cells >= _IN_A_FILE:
+            write()
+            block, cells = {}, 0
+    if block:
+        write()
+    return firsts
+
+
+def _write_index(
+    questions: Questions, runs: Sequence[RunOfHistory], path: Path, parts: str, firsts: Sequence[str]
+) -> None:
+    environment = jinja2.Environment(
+        loader=jinja2.ChoiceLoader(
+            [jinja2.PackageLoader("pytest_t2n.report.history"), jinja2.PackageLoader("pytest_t2n.report")]
+        ),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=lambda value: visible(value) if type(value) is str else value,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["shown"] = visible
+    assert environment.loader is not None
+    style, script = (environment.loader.get_source(environment, name)[0] for name in ("matrix.css", "history.js"))
+    style += environment.loader.get_source(environment, "history.css")[0]
+    count, failures = questions.failures()
+    flakes = questions.flakes()
+    engines: dict[int, dict[str, dict[str, int]]] = {}
+    for run, engine, status, cells in questions.engines():
+        engines.setdefault(run, {}).setdefault(engine, {})[status] = cells
+    data = {
+        "runs": [{"id": run.id, "started": run.started, "engines": engines.get(n, {}), "versions": run.versions,
+                  "notice": run.notice, "source": run.source} for n, run in enumerate(runs)],
+        "folder": parts,
+        "firsts": firsts,
+    }  # fmt: skip
+    pieces = environment.get_template("history.html.j2").generate(
+        runs=runs,
+        lines=list(_lines(questions.rates(), len(runs))),
+        failing=count,
+        failures=list(islice(failures, _SHOWN)),
+        flakes=flakes[:_SHOWN],
+        flaky=len(flakes),
+        data=base64.b64encode(json.dumps(all_visible(data)).encode()).decode(),
+        style=style,
+        script=script,
+        style_hash=_csp_hash(style),
+        script_hash=_csp_hash(script),
+    )
+    with replacing(path) as sink:
+        for piece in pieces:
+            sink.write(piece.encode())
+
+
+def _lines(rates: Sequence[Rate], runs: int) -> Iterator[tuple[str, str, Rate, Rate]]:
+    """Yield each line of releases with the points of its chart, its first and its last rate."""
+    step = _PLACES / max(1, runs - 1)
+    for line, found in groupby(rates, key=lambda rate: rate.line):
+        own = list(found)
+        points = (f"{rate.run * step:.2f},{_PLACES - _PLACES * rate.passed / rate.ran:.2f}" for rate in own)
+        yield line, " ".join(points), own[0], own[-1]
+
+
+def _csp_hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+__all__ = ["write_history"]

@@ -1,0 +1,118 @@
+"""The cells of a matrix as one Parquet file, a tenth of their JSON; needs DuckDB (`pytest-t2n[history]`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pytest_t2n.records.schema import CellLine
+from pytest_t2n.report.matrix import Matrix, Row, is_surprise
+from t2n_core.errors import T2NError
+from t2n_core.files import put_in_place
+from t2n_core.scratch import scratch_folder
+from t2n_core.text import text_of
+
+if TYPE_CHECKING:
+    import duckdb
+
+COLUMNS = {
+    "nodeid": "VARCHAR", "case": "VARCHAR", "engine": "VARCHAR", "target": "VARCHAR", "version": "VARCHAR",
+    "label": "VARCHAR", "platform": "VARCHAR", "exported": "VARCHAR", "status": "VARCHAR", "stage": "VARCHAR",
+    "level": "VARCHAR", "required": "VARCHAR", "expected": "VARCHAR", "surprise": "BOOLEAN", "reused": "BOOLEAN",
+    "op": "VARCHAR", "ops": "VARCHAR[]", "dtype": "VARCHAR", "error_class": "VARCHAR", "message": "VARCHAR",
+    "source": "VARCHAR", "fingerprint": "VARCHAR", "seconds": "DOUBLE", "archive_sha256": "VARCHAR",
+    "archive_bytes": "BIGINT", "graph": "VARCHAR", "tokens": "VARCHAR", "times": "VARCHAR", "outputs": "VARCHAR",
+    "facts": "VARCHAR",
+}  # fmt: skip
+"""Names and types of the columns; `times`, `outputs` and `facts` are JSON."""
+_MESSAGE = 2_000
+"""Characters of a message."""
+_LONGEST = 4 << 20
+"""Bytes of the JSON of a cell; without outputs and facts where it is longer."""
+_MEMORY = "256MB"
+
+
+@contextmanager
+def database(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield a database in memory that spills into `folder`. Raises T2NError without DuckDB, and for its errors."""
+    try:
+        import duckdb
+    except ImportError:
+        raise T2NError("this needs DuckDB: pip install 'pytest-t2n[history]'") from None
+    base = duckdb.connect(
+        config={
+            "memory_limit": _MEMORY,
+            "temp_directory": str(folder),
+            "threads": 1,  # each thread has buffers of its own
+            "preserve_insertion_order": False,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        }
+    )
+    try:
+        yield base
+    except duckdb.Error as exc:
+        raise T2NError(f"DuckDB: {text_of(exc)[:_MESSAGE]}") from None
+    finally:
+        base.close()
+
+
+def write_parquet(matrix: Matrix, path: Path) -> int:
+    """Write the cells by case, complete or not at all, and return their number. Raises T2NError, OSError."""
+    with scratch_folder() as folder, database(folder) as base:
+        count = 0
+        lines = folder / "cells.jsonl"
+        with lines.open("wb") as sink:
+            for row in matrix.rows:
+                for cell in row.known:
+                    line = msgspec.json.encode(_line(row, cell))
+                    if len(line) > _LONGEST:
+                        line = msgspec.json.encode(
+                            {**_line(row, cell), "outputs": "", "facts": "", "times": "", "ops": []}
+                        )
+                    sink.write(line + b"\n")
+                    count += 1
+        base.execute(
+            "CREATE VIEW cells AS SELECT * FROM read_json("
+            f"'{_quoted(lines)}', format = 'newline_delimited', maximum_object_size = {2 * _LONGEST}, "
+            f"columns = {COLUMNS})"
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+        def write(draft: Path) -> None:
+            base.execute(f"COPY cells TO '{_quoted(draft)}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 20480)")
+
+        put_in_place(path, write)
+    return count
+
+
+def _line(row: Row, cell: CellLine) -> dict[str, Any]:
+    error = cell.error
+    fields = msgspec.to_builtins(cell)
+    return {
+        **{name: fields[name] for name in COLUMNS if name in fields},
+        "engine": cell.engine,
+        "surprise": is_surprise(cell),
+        "reused": cell.reused,
+        "op": row.op,
+        "dtype": row.dtype,
+        "error_class": error.error_class if error else "",
+        "message": error.message[:_MESSAGE] if error else "",
+        "source": error.source if error else "",
+        "fingerprint": error.fingerprint if error else "",
+        "seconds": sum(cell.times.values()),
+        "times": msgspec.json.encode(cell.times).decode(),
+        "outputs": msgspec.json.encode(cell.outputs).decode(),
+        "facts": msgspec.json.encode(cell.facts).decode(),
+    }
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")
+
+
+__all__ = ["COLUMNS", "database", "write_parquet"]

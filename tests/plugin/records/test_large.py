@@ -1,0 +1,126 @@
+"""Files of records of any size: commands read them through an index, and need no more memory for more cells."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from conformance.records.enlarge import enlarged
+from pytest_t2n.cli import main
+from pytest_t2n.records.completeness import completeness_of
+from pytest_t2n.records.file import encode, read_records, write_records
+from pytest_t2n.records.indexed.file import IndexedFile
+from pytest_t2n.records.indexed.plans import texts_of
+from pytest_t2n.records.schema import CellLine, PlanLine
+from pytest_t2n.report import write_report
+from pytest_t2n.report.matrix import Matrix
+from tests.plugin.report.many_records import many_records
+
+SMALL, LARGE = 4_000, 40_000
+MOST = 200
+"""MB of a command on either file."""
+GROWTH = 20
+"""MB that a command on the large file may need more: 550 bytes a cell; records in memory took 5,000."""
+MEASURED = """
+import sys
+from pytest_t2n.cli import main
+status = main(["matrix", *sys.argv[1:]])
+peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM:"))
+print(f"peak {peak}", file=sys.stderr)
+"""
+COMMANDS = {
+    "merge": ["merge", "FILE", "-o", "OUT.jsonl"],
+    "diff": ["diff", "FILE", "FILE"],
+    "diff of engines": ["diff", "FILE", "--engines", "tract 0.19.0", "tract 0.23.11"],
+    "html": ["html", "FILE", "-o", "OUT"],
+    "query": ["query", "FILE", "--status", "crash", "--json"],
+    "md": ["md", "FILE", "--baseline", "FILE"],
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    """A small and a large file of records on 12 engines."""
+    folder = tmp_path_factory.mktemp("large")
+    write_records(folder / "template.jsonl", many_records(500))
+    found = {}
+    for cells in (SMALL, LARGE):
+        found[cells] = folder / f"{cells}.jsonl"
+        write_records(found[cells], enlarged(folder / "template.jsonl", cells, 12))
+    return found
+
+
+def peak(command: str, file: Path, folder: Path) -> float:
+    """MB of a command in a process of its own."""
+    words = {"FILE": file, "OUT": folder / "out", "OUT.jsonl": folder / "out.jsonl"}
+    given = [str(words.get(word, word)) for word in COMMANDS[command]]
+    run = [sys.executable, "-c", MEASURED, *given]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    return int(done.stderr.rpartition("peak ")[2]) / 1024
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of a process is read from /proc")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_memory_does_not_grow_with_the_cells(files, tmp_path, command):
+    small, large = (peak(command, files[cells], tmp_path) for cells in (SMALL, LARGE))
+    assert large < MOST
+    assert large - small < GROWTH
+
+
+def test_the_page_is_the_same_however_the_records_were_read(tmp_path):
+    records = many_records(1_000)
+    write_records(tmp_path / "matrix.jsonl", records)
+    write_report(records, tmp_path / "memory")
+    assert main(["matrix", "html", str(tmp_path), "-o", str(tmp_path / "index")]) == 0
+    for file in sorted((tmp_path / "memory").iterdir()):
+        assert file.read_bytes() == (tmp_path / "index" / file.name).read_bytes()
+
+
+def test_a_merged_file_is_the_file_that_was_merged(files, tmp_path):
+    path = files[SMALL]
+    assert main(["matrix", "merge", str(path), "-o", str(tmp_path / "merged.jsonl")]) == 0
+    assert (tmp_path / "merged.jsonl").read_bytes() == path.read_bytes()
+
+
+def test_an_index_knows_what_is_missing_and_which_record_counts(tmp_path):
+    records = many_records(50)
+    cells = [one for one in records if isinstance(one, CellLine)]
+    again = msgspec.structs.replace(cells[3], status="oom")
+    kept = [one for one in records if one is not cells[7]]
+    write_records(tmp_path / "matrix.jsonl", [*kept[:-1], again, kept[-1]])
+    with IndexedFile(tmp_path) as file:
+        state = file.completeness
+        assert (state.notice, state.found, state.planned) == ("incomplete: 49 of 50 cells", 49, 50)
+        assert state.notice == completeness_of(read_records(tmp_path / "matrix.jsonl")).notice
+        matrix = Matrix.of_index(file)
+        found = {cell.nodeid: cell for cell in matrix.cells}
+        assert found[cells[3].nodeid].status == "oom"
+        assert (found[cells[7].nodeid].status, found[cells[7].nodeid].error.error_class) == ("not_run", "NoRecord")
+        assert len(found) == 50
+        (row,) = matrix.rows.pick([cells[7].case])
+        assert cells[7].nodeid in {cell.nodeid for cell in row.known}
+
+
+def test_the_node_ids_of_a_plan_are_read_one_at_a_time():
+    names = ["a[b]", 'quoted "x", and \\', "ä\n\u2028", ""]
+    assert list(texts_of(msgspec.Raw(json.dumps(names, indent=1).encode()))) == names
+    assert list(texts_of(msgspec.Raw(b" [ ] "))) == []
+    for wrong in (b"[1]", b'["a" "b"]', b'"a"', b"{}", b'["a",]', b'["a"', b"[[]]", b'["a"] 1'):
+        with pytest.raises(ValueError, match="Expected a list of strings"):
+            list(texts_of(msgspec.Raw(wrong)))
+
+
+def test_a_plan_that_is_none_is_named_with_its_line(tmp_path, capsys):
+    records = many_records(10)
+    lines = [encode(one) for one in records]
+    place = next(number for number, one in enumerate(records) if isinstance(one, PlanLine))
+    lines[place] = lines[place].replace('["', '[1, "', 1)
+    path = tmp_path / "matrix.jsonl"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    assert main(["matrix", "md", str(path)]) == 1
+    assert f"error: {path}:{place + 1}: Expected a list of strings" in capsys.readouterr().err

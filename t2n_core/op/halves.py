@@ -48,15 +48,18 @@ def loss(tensor: torch.Tensor) -> str:
     It can where no number is out of its range, and each row (along axis 0) is rounded as finely as normal numbers are:
     its error is at most 2^-11 of its size, both as root mean squares.
     """
-    plain = tensor.detach()
-    finite = plain.isfinite()
-    beyond = int((finite & (plain.abs() > LARGEST)).sum())
+    rows = tensor.detach().reshape(len(tensor), -1)
+    beyond = lost = 0
+    size = max(1, _AT_A_TIME // rows.shape[1])
+    for start in range(0, len(rows), size):
+        part = rows[start : start + size]
+        part = torch.where(part.isfinite(), part, 0.0)
+        beyond += int((part.abs() > LARGEST).sum())
+        error = (part.double() - part.half().double()).square().sum(1)
+        lost += int((error > _ERROR**2 * part.double().square().sum(1)).sum())
     if beyond:
         return f"{beyond} numbers beyond {LARGEST:g}"
-    rows = torch.where(finite, plain, 0.0).reshape(len(plain), -1)
-    error = (rows.double() - rows.half().double()).square().sum(1)
-    lost = int((error > _ERROR**2 * rows.double().square().sum(1)).sum())
-    return f"{lost} of {len(plain)} rows too small for float16" if lost else ""
+    return f"{lost} of {len(rows)} rows too small for float16" if lost else ""
 
 
 def with_rounded(

@@ -223,7 +223,7 @@ class CellRun:
         hooked = self.item.ihook.pytest_t2n_judgement(item=self.item, engine=self.cell.engine)
         if hooked is not None:
             options = with_judgement(options, hooked, defaults=True)
-        by_plan = {"tolerance": result.own_level} if result.target.writing.precision is not None else {}
+        by_plan = {"tolerance": result.planned_level} if result.planned_level else {}
         judged = judgement_of(options.judged_by or by_plan, self.settings.level)
         seconds = self.settings.timeout if options.timeout is None else options.timeout
         properties = dict(self.item.user_properties)

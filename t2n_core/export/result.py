@@ -84,9 +84,14 @@ class ExportResult:
         return state_pairs(known, self.export.inputs, self.captured.results, self.input_names, self.output_names)
 
     @property
+    def planned_level(self) -> str:
+        """Return the level that the way of writing calls for: `halves` if a plan is followed, else ''."""
+        return "" if self.target.writing.precision is None else HALVES
+
+    @property
     def own_level(self) -> str:
-        """Return the level of a check that asks for none: the target's, or `halves` if a plan is followed."""
-        return self.target.check_io_tolerance.value if self.target.writing.precision is None else HALVES
+        """Return the level of a check that asks for none."""
+        return self.planned_level or self.target.check_io_tolerance.value
 
     @property
     def constant_outputs(self) -> frozenset[str]:

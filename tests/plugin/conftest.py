@@ -78,6 +78,7 @@ class Result:
     constant_outputs: tuple = ()
     outside: tuple = ()
     range: str = ""
+    planned_level: str = ""
 
     @property
     def samples(self):

@@ -1,6 +1,7 @@
 """Judge a bundle on hosts of this machine while they are killed and cut off, and compare with a local run.
 
     python -m conformance.cluster --hosts 4 --cases 200          # as root, on Linux
+    python -m conformance.cluster --cases 2500 --kill-every 3    # a worker, a host or the client at random
 
 Prints a line for each fault: cells that are lost, records that are double, and whether the others are the same bytes as
 those of the local run, times and platforms aside. Exits with 1 if anything is lost, double or different.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import random
 import sys
 import tarfile
 import time
@@ -59,12 +61,29 @@ class Run:
         """Start the client."""
         self._process = self._hosts.client([*self._words, *more])
 
+    @property
+    def is_running(self) -> bool:
+        """Return whether the client runs."""
+        return self._process.poll() is None
+
+    @property
+    def memory(self) -> int:
+        """Return the MB that the client holds; 0 if it has ended."""
+        try:
+            lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
+        except OSError:
+            return 0
+        return next((int(line.split()[1]) >> 10 for line in lines if line.startswith("VmRSS:")), 0)
+
+    @property
+    def cells(self) -> int:
+        """Return the number of cells that are recorded."""
+        path = self._report / "matrix.jsonl"
+        return path.read_bytes().count(b'"type":"cell"') if path.exists() else 0
+
     def after(self, cells: int) -> None:
         """Wait until so many cells are recorded, or the run has ended."""
-        path = self._report / "matrix.jsonl"
-        while self._process.poll() is None:
-            if path.exists() and path.read_bytes().count(b'"type":"cell"') >= cells:
-                return
+        while self.is_running and self.cells < cells:
             time.sleep(0.05)
 
     def end(self, seconds: float = 600.0) -> int:
@@ -118,6 +137,35 @@ def scheduler_killed(hosts: Hosts, run: Run) -> None:
     hosts.start()
     hosts.wait()
     run.start("--resume")
+
+
+def killed_every(seconds: float, seed: int = 5) -> Fault:
+    """Return the fault of a kill from time to time until the run has ended: of a worker, a host, or the client."""
+
+    def fault(hosts: Hosts, run: Run) -> None:
+        rng = random.Random(seed)
+        kills: Counter[str] = Counter()
+        held: list[int] = []
+        while run.is_running:
+            time.sleep(seconds)
+            what, number = rng.choice(("worker", "worker", "host", "client")), rng.randrange(hosts.count)
+            held.append(run.memory)
+            if not run.is_running:
+                break
+            kills[what] += 1
+            if what == "worker":
+                hosts.kill_nanny_child(number)
+            elif what == "host":
+                hosts.kill(number)
+                hosts.start_host(number)
+            else:
+                hosts.kill(CLIENT)
+                run.start("--resume")
+            if len(held) % 10 == 0:
+                print(f"  {run.cells} cells, {kills.total()} kills, the client holds {held[-1]} MB", flush=True)
+        print(f"  kills: {dict(kills)}; the client held at most {max(held)} MB")
+
+    return fault
 
 
 FAULTS: dict[str, Fault] = {
@@ -183,7 +231,11 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--tract", default="0.21.19,0.23.9")
     parser.add_argument("--fault", action="append", choices=list(FAULTS))
+    parser.add_argument("--kill-every", type=float, metavar="SECONDS", help="instead of the faults")
     options = parser.parse_args()
+    faults = {name: FAULTS[name] for name in options.fault or FAULTS}
+    if options.kill_every:
+        faults = {f"a kill every {options.kill_every:g} s": killed_every(options.kill_every)}
     if reason := why_not():
         print(f"skipped: {reason}")
         return 0
@@ -196,13 +248,13 @@ def main() -> int:
         t2n(["matrix", "run", "--bundle", str(bundle), *select, "--report", str(folder / "near")])
         near = evidence(folder / "near")
         with Hosts(folder, bundle, options.hosts) as hosts:
-            for place, name in enumerate(options.fault or FAULTS):
+            for place, name in enumerate(faults):
                 hosts.start()
                 hosts.wait()
                 started = time.monotonic()
                 run = Run(hosts, bundle, folder / f"far-{place}", options.tract)
                 run.start()
-                FAULTS[name](hosts, run)
+                faults[name](hosts, run)
                 run.end()
                 words, right = judged(near, evidence(folder / f"far-{place}"))
                 print(f"{name}: {words}, {time.monotonic() - started:.0f} s", flush=True)

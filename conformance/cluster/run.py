@@ -22,12 +22,29 @@ class Run:
         """Start the client."""
         self._process = self._hosts.client([*self._words, *more])
 
+    @property
+    def is_running(self) -> bool:
+        """Return whether the client runs."""
+        return self._process.poll() is None
+
+    @property
+    def memory(self) -> int:
+        """Return the MB that the client holds; 0 if it has ended."""
+        try:
+            lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
+        except OSError:
+            return 0
+        return next((int(line.split()[1]) >> 10 for line in lines if line.startswith("VmRSS:")), 0)
+
+    @property
+    def cells(self) -> int:
+        """Return the number of cells that are recorded."""
+        path = self._report / "matrix.jsonl"
+        return path.read_bytes().count(b'"type":"cell"') if path.exists() else 0
+
     def after(self, cells: int) -> None:
         """Wait until so many cells are recorded, or the run has ended."""
-        path = self._report / "matrix.jsonl"
-        while self._process.poll() is None:
-            if path.exists() and path.read_bytes().count(b'"type":"cell"') >= cells:
-                return
+        while self.is_running and self.cells < cells:
             time.sleep(0.05)
 
     def end(self, seconds: float = 600.0) -> int:

@@ -75,11 +75,12 @@ def _stored_table(rows: Sequence[Row]) -> str:
 def _auto_words(rows: Sequence[Row]) -> str:
     found = [row for row in rows if "plan" in row]
     held = sum(bool(row["holds"]) for row in found)
+    nothing = sum(" 0 of " in row["told"] for row in found)
     releases = ", ".join(_releases(rows))
     counts = f"{len(rows)} architectures, {len(found)} plans"
     return f"""`precision="auto"` on tract {releases}: {counts}, of which {held} hold the level with four inputs of
-no search as well. The error is the largest with those, as a share of the largest number of its output; the level is
-0.005. The time of a run is a multiple of the time in float32."""
+no search as well; {nothing} of them leave everything in float32. The error is the largest with those inputs, as a share
+of the largest number of its output; the level is 0.005. The time of a run is a multiple of the time in float32."""
 
 
 def _auto_table(rows: Sequence[Row]) -> str:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 UNSEEN: Final = 4
 """Inputs that confirm a plan."""
 GOAL: Final = LARGEST / 2
+_SLACK: Final = 0.75
+"""Share of the goal that what is given back has to hold, so that other inputs hold the goal."""
 _SEARCHED: Final = 2
 """Inputs that a search begins with."""
 _ROUNDS: Final = 3
@@ -129,7 +131,7 @@ class _Search:
             nonlocal taken
             if not part or self._runs >= budget:
                 return
-            if self._error(ruled | (taken - set(part)), samples) <= GOAL:
+            if self._error(ruled | (taken - set(part)), samples) <= _SLACK * GOAL:
                 taken -= set(part)
             elif len(part) > 1:
                 given_back(part[: len(part) // 2])
@@ -148,12 +150,12 @@ class _Search:
         errors = {}
         for name in order:
             errors[name] = self._error(ruled | classes[name], samples)
-            if errors[name] <= GOAL:
+            if errors[name] <= _SLACK * GOAL:
                 return classes[name]
         taken: set[Unit] = set()
         for name in sorted(order, key=lambda name: (errors[name], is_product(("", name)))):
             taken |= classes[name]
-            if self._error(ruled | taken, samples) <= GOAL:
+            if self._error(ruled | taken, samples) <= _SLACK * GOAL:
                 break
         return taken
 

@@ -244,11 +244,14 @@ def tensors_of(outputs: Any) -> list[torch.Tensor]:
 
 
 def double_outputs(
-    run: Callable[[tuple[Any, ...], dict[str, Any]], Any], call: ModelInputs, sample: Sample
+    run: Callable[[tuple[Any, ...], dict[str, Any]], Any], call: ModelInputs, sample: Sample, *, double: bool = True
 ) -> list[Any]:
-    """Return the outputs for a sample of a model whose weights are float64, to tell rounding from a wrong graph."""
+    """Return the outputs for a sample of a model whose weights are float64, to tell rounding from a wrong graph.
+
+    Without `double` its inputs stay as they are.
+    """
     tensors = [torch.from_numpy(np.array(array)) for array in sample.inputs]
-    args, kwargs = call.replaced([t.double() if t.is_floating_point() else t for t in tensors])
+    args, kwargs = call.replaced([t.double() if double and t.is_floating_point() else t for t in tensors])
     with torch.no_grad():
         return [_array(t) for t in tensors_of(run(args, kwargs))]
 

@@ -88,6 +88,23 @@ def test_a_model_that_needs_its_dtype_is_refused(tmp_path: Path) -> None:
     assert "does not run in float64" in outcome.error.message
 
 
+def test_a_model_of_float32_that_has_no_float64_is_its_own_reference(tmp_path: Path) -> None:
+    class Single(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(16, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            if x.dtype is torch.float64:
+                raise TypeError("no kernel")
+            out: Tensor = self.layer(x)
+            return out
+
+    target = TractNNEF("0.23.9", weights="float16", check_io=False)
+    result = ModelExport(Single().eval(), torch.randn(3, 16)).to(target, tmp_path / "m.tar")
+    assert 1e-5 < result.assert_parity("halves").metrics[0].value < 5e-3
+
+
 def test_a_stream_has_no_such_level(tmp_path: Path) -> None:
     target = TractNNEF("0.23.9", check_io=False, dynamic_axes={"x": {0: "T"}})
     result = ModelExport(nn.Tanh().eval(), torch.randn(8, 4), input_names=["x"]).to(target, tmp_path / "s.tar")

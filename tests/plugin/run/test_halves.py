@@ -1,9 +1,12 @@
-"""Cases whose archives compute in halves, or store their weights as such, in a real engine."""
+"""Stored and computed halves of marked tests, on a real engine."""
 
 from __future__ import annotations
 
-from tests.plugin.run.test_real import CACHE
+from t2n_core.engine.provision.store import default_cache_dir
 from tests.starter import FOR_EXPORTS
+
+CACHE = f"--t2n-cache-dir={default_cache_dir()}"
+"""Looked up now: pytester gives each test a home without engines."""
 
 HALVES = """
     import pytest

@@ -115,7 +115,7 @@ class QuantisedCalls(TorchFunctionMode):
 
     def _recurrent(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         x, hx, *rest = args
-        if len(rest) > 1 and isinstance(rest[0], list | tuple) and not isinstance(rest[0][0], CellWeights):
+        if not (isinstance(rest[0], list | tuple) and isinstance(rest[0][0], CellWeights)):
             raise CaptureError("a packed sequence in a dynamic quantised layer has no form here", hint="pad the batch")
         cells, _, layers, _, _, bidirectional, batch_first = rest[:7]
         if isinstance(x.shape[1 if batch_first else 0], torch.SymInt):

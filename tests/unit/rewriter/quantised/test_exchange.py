@@ -116,6 +116,17 @@ def test_quantised_inputs_and_outputs_are_refused() -> None:
         ModelExport(model, torch.quantize_per_tensor(torch.randn(2, 3, 6, 6), 0.1, 0, torch.quint8))
 
 
+@pytest.mark.parametrize("make", [torch.jit.script, lambda model: torch.jit.trace(model, torch.randn(2, 4))])
+def test_quantised_layers_in_torchscript_are_refused(make: Any) -> None:
+    model = nn.Sequential(ao.QuantStub(), nn.Linear(4, 3), ao.DeQuantStub()).eval()
+    model.qconfig = ao.get_default_qconfig("x86")  # type: ignore[assignment]
+    prepared = ao.prepare(model)
+    prepared(torch.randn(2, 4))
+    with pytest.raises(CaptureError, match="cannot be exported from TorchScript") as wrong:
+        _ = ModelExport(make(ao.convert(prepared)), torch.randn(2, 4)).captured
+    assert "pass the module" in str(wrong.value)
+
+
 def test_a_free_time_axis_of_a_recurrent_layer_is_refused() -> None:
     model = ao.quantize_dynamic(nn.Sequential(nn.LSTM(4, 3)), {nn.LSTM})
     with pytest.raises(CaptureError, match="time axis of a dynamic quantised LSTM"):

@@ -20,7 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--capture-way",
         choices=("export", "trace"),
         default="export",
-        help="How the suite `recurrent` captures its nets: torch.export, or torch.jit.trace",
+        help="How the suites `recurrent` and `int8` capture their nets: torch.export, or torch.jit.trace",
     )
     parser.addoption("--aten-outcomes", metavar="FILE", help="Write what became of each sample of the suite `aten`")
 

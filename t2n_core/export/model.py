@@ -181,9 +181,12 @@ class ModelExport:
             raise refusal
         session = self._session(target)
         try:
-            with timed(self.times, "capture"), rewriting(self.model, selection, session) as rewritten:
+            with (
+                timed(self.times, "capture"),
+                rewriting(self.model, selection, session, builtin=self.options.builtin_rewriters) as rewritten,
+            ):
                 captured = TorchModuleTracer(
-                    replace(self.source, module=rewritten.model),
+                    replace(self.source, module=rewritten.model, running=rewritten.running),
                     inputs_of_replacement(self.source, rewritten.model, self.inputs),
                     self._axes,
                     ModuleInfoExtractor.get_by_module,
@@ -197,8 +200,8 @@ class ModelExport:
         named = zip(self._output_names(captured), captured.graph.outputs, strict=True)
         shapes = {name: value.shape for name, value in named}
         check_output_axes(self.dynamic_axes, self._input_words, shapes, captured.symbols)
-        if selection.modules:
-            restore_labels(captured.graph, self.model)
+        if selection.modules or rewritten.labels:
+            restore_labels(captured.graph, self.model if selection.modules else None, rewritten.labels)
         for told in captured.results.notes():
             warnings.warn(DroppedResultWarning(told), stacklevel=_frames_of_this_package())
         return self._captures.keep(captured, selection, session)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import ArrayWeight, Value
+from t2n_core.nnef.graph import FLOAT32, ArrayWeight, Value
 from t2n_core.op.dtypes import numpy_dtype
 from t2n_core.torch_graph.graph.ir import Scaled
 
@@ -39,24 +39,48 @@ class TensorWeight:
         yield from ArrayWeight(self.array()).chunks()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MadeWeight:
+    """The numbers, float32, that statements make of weights; they are computed where a rule asks for them."""
+
+    shape: tuple[int, ...]
+    make: Callable[[], NDArray[Any]]
+    dtype: np.dtype[Any] = FLOAT32
+
+    def array(self) -> NDArray[Any]:
+        return self.make()
+
+    def chunks(self) -> Iterator[memoryview]:
+        yield from ArrayWeight(self.array()).chunks()
+
+
 def known(value: Value) -> NDArray[Any] | None:
     """Return the numbers of a weight or constant; None for a value that the graph computes."""
     weight = value.weight
-    if isinstance(weight, TensorWeight):
+    if isinstance(weight, TensorWeight | MadeWeight):
         return weight.array()
     return weight.array if isinstance(weight, ArrayWeight) else None
 
 
 def derived(g: Emitter, source: Value, word: str, array: NDArray[Any]) -> Value:
     """Return a variable made from a weight, under that weight's label and a word: `conv.bias.row`."""
-    operation = source.producer
-    label = f"{operation.arguments['label'] if operation is not None else source.name}.{word}"
+    label = f"{_label(source)}.{word}"
     while True:
         value = g.variable(label, ArrayWeight(array))
         stored = known(value)
         if stored is not None and stored.dtype == array.dtype and np.array_equal(stored, array):
             return value
         label += "_"  # the same weight made into something else for another operator
+
+
+def _label(source: Value) -> str:
+    """Return the label of a weight, or of the one that a value is made of."""
+    operation = source.producer
+    if operation is None:
+        return source.name
+    if operation.name == "variable":
+        return str(operation.arguments["label"])
+    return _label(next(operation.inputs()))
 
 
 def row(g: Emitter, value: Value, rank: int, axis: int = 1) -> Value:

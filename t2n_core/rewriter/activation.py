@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from t2n_core.rewriter.context import CAPTURE_LOCK, CURRENT, Session
 from t2n_core.rewriter.functions import FunctionNode
 from t2n_core.rewriter.modules import exchanged
 from t2n_core.rewriter.patches import patched
+from t2n_core.rewriter.quantised.exchange import whole_numbers
 from t2n_core.rewriter.selection import Selection
 from t2n_core.rewriter.specs import Rewriter
 from t2n_core.rewriter.torch_calls import RewrittenCalls
@@ -28,11 +29,17 @@ class Rewritten:
     """The model to capture: the user's own, or the replacement of the whole model."""
     modes: tuple[TorchFunctionMode, ...]
     """Modes to enter last of all, so that a user's rewrites come first."""
+    running: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Makes what is active while the model runs."""
+    labels: Mapping[Any, str] = field(default_factory=dict)
+    """Place of a tensor that the user's model holds in another form -> its name in the archive."""
 
 
 @contextmanager
-def rewriting(model: torch.nn.Module, selection: Selection, session: Session) -> Iterator[Rewritten]:
-    """While active, calls of this thread are rewritten.
+def rewriting(
+    model: torch.nn.Module, selection: Selection, session: Session, *, builtin: bool = True
+) -> Iterator[Rewritten]:
+    """While active, calls of this thread are rewritten; `builtin` says whether models of torch.ao are.
 
     The user's model holds its replacements meanwhile, hence the lock: captures and reference runs of other threads
     wait.
@@ -40,13 +47,19 @@ def rewriting(model: torch.nn.Module, selection: Selection, session: Session) ->
     """
     with CAPTURE_LOCK, ExitStack() as stack:
         model = stack.enter_context(exchanged(model, selection.modules, session))
+        quantised = stack.enter_context(whole_numbers(model)) if builtin else None
         session.selection = selection
         stack.callback(CURRENT.reset, CURRENT.set(session))
         if selection.subjects:
             stack.enter_context(patched(selection.subjects.values(), _dispatch))
         if selection.subjects or selection.torch:
             stack.enter_context(_followed_paths(model, session))
-        yield Rewritten(model, (RewrittenCalls(session, selection.torch),) if selection.torch else ())
+        modes = (RewrittenCalls(session, selection.torch),) if selection.torch else ()
+        yield (
+            Rewritten(model, modes)
+            if quantised is None
+            else Rewritten(model, modes, quantised.running, quantised.labels)
+        )
 
 
 def _dispatch(subject: Any, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -50,10 +51,15 @@ def inputs_of_replacement(source: Source, replacement: torch.nn.Module, inputs: 
     return found if same_order else inputs
 
 
-def restore_labels(graph: TorchModuleIRGraph, model: torch.nn.Module) -> None:
-    """Give weights of the user's model their names there, if a replacement holds them under others."""
-    names: dict[Any, str] = {}
-    for name, tensor in model.state_dict().items():
+def restore_labels(
+    graph: TorchModuleIRGraph, model: torch.nn.Module | None, others: Mapping[Any, str] = MappingProxyType({})
+) -> None:
+    """Give weights of the user's model their names there, if a replacement holds them under others.
+
+    `others` are names of tensors by their place, which the model has in another form.
+    """
+    names: dict[Any, str] = dict(others)
+    for name, tensor in {} if model is None else model.state_dict().items():
         if isinstance(tensor, torch.Tensor) and tensor.numel():
             names.setdefault(place_of(tensor), name)
     for weight in graph.weights:

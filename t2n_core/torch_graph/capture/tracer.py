@@ -201,6 +201,8 @@ class TorchModuleTracer:
     ) -> tuple[torch.jit.ScriptModule, list[FrozenDecision]]:
         try:
             return traced(call, tensors, self.modes)
+        except CaptureError as refused:
+            raise located(refused) from refused.__cause__
         except Exception as cause:
             raise refusal_to_trace(cause, self.source.name) from cause
 

@@ -46,7 +46,7 @@ def simplify(
         if other is not None and other[0] not in done_with:
             done_with |= {other[0]}
             expansion = decompose(op, graph.table, other[1])
-        elif _fold(op):
+        elif not _makes_real_numbers_of_bytes(op) and _fold(op):
             folded += [o for o in op.outputs if o is not None]
             continue
         elif pairs.concerns(op):
@@ -82,6 +82,24 @@ def _final(value: TensorVariable, swaps: dict[int, TensorVariable]) -> TensorVar
     while id(value) in swaps:
         value = swaps[id(value)]
     return value
+
+
+def _makes_real_numbers_of_bytes(op: TorchOp) -> bool:
+    """Return whether an operator dequantises a weight of 8 bits, which the archive should hold as it is."""
+    if op.kind.partition(".")[0] not in _DEQUANTISES:
+        return False
+    weight = op.inputs[0]
+    return bool(weight.label) and weight.data is not None and weight.data.dtype in (torch.int8, torch.uint8)
+
+
+_DEQUANTISES = frozenset(
+    {
+        "t2n_numbers::dequantised",
+        "t2n_numbers::dequantised_along",
+        "quantized_decomposed::dequantize_per_tensor",
+        "quantized_decomposed::dequantize_per_channel",
+    }
+)
 
 
 def _fold(op: TorchOp) -> bool:

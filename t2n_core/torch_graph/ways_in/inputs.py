@@ -88,6 +88,12 @@ def bind_inputs(
     for path, leaf in found:
         if not isinstance(leaf, torch.Tensor) and holds_tensor(leaf):
             raise _frozen(source, _leaf_name(path, by_position, source.state), leaf)
+        if isinstance(leaf, torch.Tensor) and leaf.is_quantized:
+            raise InputError(
+                f"`{_leaf_name(path, by_position, source.state)}` of {source.name} is a quantised tensor, which "
+                "archives do not have",
+                hint="give real numbers, and quantise them in the model: torch.ao.quantization.QuantStub at its start",
+            )
     paths = [path for path, leaf in found if isinstance(leaf, torch.Tensor)]
     if not paths:
         raise InputError("the example inputs hold no tensor", hint="pass at least one tensor")

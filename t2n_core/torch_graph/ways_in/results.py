@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from t2n_core.errors import InputError
+from t2n_core.errors import CaptureError, InputError
 from t2n_core.torch_graph.ways_in.structure import Path, leaves_with_path
 
 _RETURNED = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -35,6 +35,12 @@ class Results:
     def note(self, leaves: Iterable[tuple[Path, Any]]) -> tuple[Any, ...]:
         """Return the tensors and sizes among leaves that come with their places, and note the places."""
         found = [(path, leaf) for path, leaf in leaves if leaf is not None]
+        quantised = [path for path, leaf in found if getattr(leaf, "is_quantized", False) is True]
+        if quantised:
+            raise CaptureError(
+                f"the model returns a quantised tensor ({_place(quantised[0])}), which archives do not have",
+                hint="return real numbers: x.dequantize(), or torch.ao.quantization.DeQuantStub at the model's end",
+            )
         others = [(path, leaf) for path, leaf in found if not isinstance(leaf, _RETURNED)]
         self.paths = [path for path, leaf in found if isinstance(leaf, torch.Tensor)]
         self.others = [f"{_place(path)}: {type(leaf).__name__}" for path, leaf in others]

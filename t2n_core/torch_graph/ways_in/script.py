@@ -37,11 +37,21 @@ class ScriptCall(torch.nn.Module):
         fn_name: str = "forward",
         arguments: Callable[[Sequence[torch.Tensor]], Sequence[Any]] = tuple,
     ) -> None:
-        """Take a method of a script; `arguments` turns tensors into the arguments of the method."""
+        """Take a method of a script; `arguments` turns tensors into the arguments of the method.
+
+        Raises CaptureError for a script of torch.ao's quantised layers, whose weights are packed objects.
+        """
         super().__init__()
         self.training = script.training
         graph = getattr(script, fn_name).graph.copy()
         torch._C._jit_pass_inline(graph)
+        packed = next((node.kind() for node in graph.nodes() if node.kind().startswith("quantized::")), None)
+        if packed is not None:
+            raise CaptureError(
+                "a model of torch.ao's quantised layers cannot be exported from TorchScript",
+                op=packed,
+                hint='pass the module that it was made from, with capture="trace" if need be',
+            )
         self.graph, self.arguments = graph, arguments
         self.top = _Path(script, "")
         self.results = Results()

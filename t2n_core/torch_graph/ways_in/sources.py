@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -28,6 +29,8 @@ class Source:
     program: torch.export.ExportedProgram | None = None
     state: ModelState | None = None
     """The arguments that are state; `run` takes and returns their tensors by name."""
+    running: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Makes what is active while the model runs."""
 
     @property
     def name(self) -> str:
@@ -44,7 +47,8 @@ class Source:
         return None if self.program is None else self.program.example_inputs
 
     def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        return self.called(*args, **kwargs) if self.state is None else self.state.run(self.called, args, kwargs)
+        with self.running():
+            return self.called(*args, **kwargs) if self.state is None else self.state.run(self.called, args, kwargs)
 
     def run_with(self, weights: Mapping[str, torch.Tensor], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run the model with other weights for this one call; the module stays as it is."""

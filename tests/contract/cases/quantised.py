@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch.ao.quantization.fx import _decomposed  # noqa: F401  registers its operators
 
+from t2n_core.torch_graph.stand_ins import whole_numbers
 from tests.contract.cases import case, randint, randn, tensor, weight
 
 aten = torch.ops.aten
@@ -43,4 +45,24 @@ CASES = [
         "dequantize per channel", ao.dequantize_per_channel, randint(-128, 128, 5, 3, dtype=i8), weight(SCALES),
         weight(ZEROS), 1, -128, 127, i8,
     ),
+    case(
+        "dequantise a weight", lambda x, w, s, z: x @ ao.dequantize_per_channel(w, s, z, 0, -128, 127, i8).T,
+        randn(4, 5), weight(randint(-128, 128, 3, 5, dtype=i8)), weight(SCALES), weight(ZEROS),
+    ).dynamic(BATCH),
+    case(
+        "dequantise a weight without zero points",
+        lambda x, w, s: x @ ao.dequantize_per_channel(w, s, None, 0, 0, 255, u8).T,
+        randn(4, 5), weight(randint(0, 256, 3, 5, dtype=u8)), weight(SCALES),
+    ),
+    case(
+        "dequantise a large weight", lambda x, w: x @ ao.dequantize_per_tensor(w, 0.02, 3, -128, 127, i8).T,
+        randn(2, 520), weight(randint(-128, 128, 530, 520, dtype=i8)),
+    ),
+    case(
+        "convolution of a dequantised weight",
+        lambda x, w: F.conv2d(x, whole_numbers.dequantised(w, 1.0, 0), padding=1),
+        randn(2, 3, 6, 7), weight(randint(-128, 128, 4, 3, 3, 3, dtype=i8)),
+    ).dynamic(BATCH),
+    case("bounded", whole_numbers.bounded, randn(3, 5), -0.5, 1.0).dynamic(BATCH),
+    case("whole sums", lambda x: whole_numbers.whole_sums(x.round()) * 0.3, randn(3, 5, scale=9.0)).dynamic(BATCH),
 ]  # fmt: skip

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from t2n_core.torch_graph.simplify.decompositions import decomposition
+from t2n_core.torch_graph.stand_ins import whole_numbers
 
 
 def _levels(x: Tensor, scale: Any, zero_point: Any, low: int, high: int) -> Tensor:
@@ -53,6 +54,8 @@ def dequantize_per_tensor(
     input: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int, dtype: torch.dtype,
     *, out_dtype: torch.dtype | None = None,
 ) -> Tensor:  # fmt: skip
+    if isinstance(scale, float) and isinstance(zero_point, int) and out_dtype in (None, torch.float32):
+        return whole_numbers.dequantised(input, scale, zero_point)
     found: Tensor = (input.to(out_dtype or torch.float32) - zero_point) * scale
     return found
 
@@ -70,6 +73,20 @@ def dequantize_per_channel(
     input: Tensor, scales: Tensor, zero_points: Tensor | None, axis: int, quant_min: int, quant_max: int,
     dtype: torch.dtype, *, out_dtype: torch.dtype | None = None,
 ) -> Tensor:  # fmt: skip
+    if out_dtype in (None, torch.float32):
+        return whole_numbers.dequantised_along(input, scales, zero_points, axis)
     wide = input.to(out_dtype or torch.float32)
     zeros = 0.0 if zero_points is None else _along(input, zero_points, axis)
     return (wide - zeros) * _along(input, scales, axis)
+
+
+@decomposition("t2n_numbers::dequantised")
+def dequantised(numbers: Tensor, scale: float, zero: int) -> Tensor:
+    found: Tensor = (numbers.to(torch.float32) - zero) * scale
+    return found
+
+
+@decomposition("t2n_numbers::dequantised_along")
+def dequantised_along(numbers: Tensor, scales: Tensor, zeros: Tensor | None, axis: int) -> Tensor:
+    wide = numbers.to(torch.float32)
+    return (wide if zeros is None else wide - _along(numbers, zeros, axis)) * _along(numbers, scales, axis)

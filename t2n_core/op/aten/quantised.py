@@ -1,0 +1,95 @@
+"""Weights of 8 bits that stay so in the archive, and whole numbers in floating point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.graph import FLOAT32, Value
+from t2n_core.op.registry import op
+from t2n_core.op.weights import MadeWeight, TensorWeight, known
+from t2n_core.torch_graph.stand_ins import whole_numbers  # noqa: F401  the operators `bounded` and `whole_sums`
+
+_PIECE = 1 << 18
+"""Elements of a cast that every release from 0.23.0 on computes once, when it loads the archive."""
+Cast = Callable[[Emitter, Value], Value]
+
+
+@op("t2n_numbers::bounded")
+def bounded(g: Emitter, x: Value, low: float, high: float) -> Value:
+    """min(max(x, low), high) of numbers without NaN."""
+    return g.min(g.max(x, float(low)), float(high))
+
+
+@op("t2n_numbers::whole_sums")
+def whole_sums(g: Emitter, x: Value) -> Value:
+    return x
+
+
+@op("t2n_numbers::whole_sums", target="tract", since="0.23.0")
+def whole_sums_rounded(g: Emitter, x: Value) -> Value:
+    """The sums, rounded: without a statement here the engine scales the weights in place of the sums."""
+    return g.tract_core_round_even(x)
+
+
+def _whole(g: Emitter, stored: Value) -> Value:
+    return g.cast(stored, FLOAT32)
+
+
+def _in_pieces(g: Emitter, stored: Value) -> Value:
+    """Cast some rows at a time. A large cast would be repeated at every run."""
+    numbers = known(stored)
+    if numbers is None or numbers.size <= _PIECE:
+        return g.cast(stored, FLOAT32)
+    rows = len(numbers)
+    step = max(1, _PIECE * rows // numbers.size)
+    pieces = [g.take(stored, 0, start, min(start + step, rows)) for start in range(0, rows, step)]
+    return g.concat([g.cast(piece, FLOAT32) for piece in pieces], axis=0)
+
+
+def _dequantised(g: Emitter, stored: Value, scales: Any, zeros: Any, cast: Cast) -> Value:
+    """Return (stored - zeros) * scales; of a weight also its numbers, so that it is a weight for other rules.
+
+    `scales` and `zeros` are numbers, or arrays of the weight's rank.
+    """
+    wide = cast(g, stored)
+    if np.any(zeros):
+        wide = g.sub(wide, _operand(g, zeros))
+    if np.any(scales != 1):
+        wide = g.mul(wide, _operand(g, scales))
+    source = stored.weight
+    if isinstance(source, TensorWeight) and wide.weight is None:
+
+        def numbers() -> NDArray[Any]:
+            found: NDArray[Any] = (source.array().astype(np.float32) - np.float32(zeros)) * np.float32(scales)
+            return found
+
+        wide.weight = MadeWeight(tuple(map(int, stored.shape)), numbers)
+    return wide
+
+
+def _operand(g: Emitter, given: Any) -> Value | float:
+    return float(given) if np.ndim(given) == 0 else g.constant(given)
+
+
+def _rules(cast: Cast, since: str | None = None) -> None:
+    @op("t2n_numbers::dequantised", target="tract", since=since)
+    def dequantised(g: Emitter, numbers: Value, scale: float, zero: int) -> Value:
+        return _dequantised(g, numbers, np.float32(scale), np.float32(zero), cast)
+
+    @op("t2n_numbers::dequantised_along", target="tract", since=since)
+    def dequantised_along(g: Emitter, numbers: Value, scales: Value, zeros: Value | None, axis: int) -> Value:
+        shape = [-1 if place == axis else 1 for place in range(numbers.rank)]
+        found = [None if v is None else known(v) for v in (scales, zeros)]
+        if found[0] is None or (zeros is not None and found[1] is None):
+            raise g.fail("a weight is dequantised by scales that the model computes")
+        offsets = np.float32(0) if found[1] is None else found[1].astype(np.float32).reshape(shape)
+        return _dequantised(g, numbers, found[0].astype(np.float32).reshape(shape), offsets, cast)
+
+
+_rules(_whole)
+_rules(_in_pieces, since="0.23.0")

@@ -1,0 +1,131 @@
+"""Dynamic quantisation: the grid of an input is found while the model runs, the output is real.
+
+The grid holds the smallest and the largest number of the whole tensor and 0. It has 8 bits, or 7 where `reduce_range`
+is asked for, which qnnpack ignores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from t2n_core.rewriter.quantised.packed import CellWeights, PackedWeight
+from t2n_core.rewriter.quantised.products import real_product
+from t2n_core.torch_graph.stand_ins.whole_numbers import bounded
+
+_SMALLEST_SCALE = 6.1e-5
+"""PyTorch takes no smaller scale, since some processors take numbers near 1 / scale for 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dynamic:
+    """Computes dynamic layers as one engine of PyTorch does."""
+
+    engine: str
+
+    def product(self, x: Tensor, weight: PackedWeight, reduce_range: bool = False, relu: bool = False) -> Tensor:
+        """Return the product of real numbers and a packed weight: a linear layer or a convolution."""
+        numbers, scale = self._on_grid(x, reduce_range)
+        real = real_product(numbers, scale, weight)
+        return real.relu() if relu else real
+
+    def _on_grid(self, x: Tensor, reduce_range: bool) -> tuple[Tensor, Tensor]:
+        """Return the centred numbers of a tensor on its own grid, and the scale."""
+        high = 127.0 if reduce_range and self.engine != "qnnpack" else 255.0
+        lowest, highest = x.amin().clamp(max=0.0), x.amax().clamp(min=0.0)
+        wanted = (highest - lowest) / high
+        scale = torch.clamp(wanted, min=_SMALLEST_SCALE)
+        zero = torch.round(-lowest / torch.where(wanted == 0, scale, wanted))
+        zero = bounded(zero, 0.0, high)
+        numbers = bounded(torch.round(x * (1.0 / scale)) + zero, 0.0, high)
+        return numbers - zero, scale
+
+    # ------------------------------------------------------------------------------------------------ recurrent
+    def lstm(self, x: Tensor, hx: Any, cells: list[CellWeights], settings: Recurrent) -> tuple[Tensor, Tensor, Tensor]:
+        """Return torch.quantized_lstm's output and final states; x [T, B, I], or [B, T, I] with batch_first."""
+        (hidden, cell), ends = hx, list[tuple[Tensor, Tensor]]()
+        sequence = x.transpose(0, 1) if settings.batch_first else x
+        for layer in range(settings.layers):
+            found = []
+            for direction in range(settings.directions):
+                place = layer * settings.directions + direction
+                outs, end = self._lstm_layer(sequence, (hidden[place], cell[place]), cells[place], bool(direction))
+                found.append(outs)
+                ends.append(end)
+            sequence = found[0] if len(found) == 1 else torch.cat(found, -1)
+        out = sequence.transpose(0, 1) if settings.batch_first else sequence
+        return out, torch.stack([h for h, _ in ends]), torch.stack([c for _, c in ends])
+
+    def gru(self, x: Tensor, hx: Tensor, cells: list[CellWeights], settings: Recurrent) -> tuple[Tensor, Tensor]:
+        """Return torch.quantized_gru's output and final state; shapes as `lstm`."""
+        ends = list[Tensor]()
+        sequence = x.transpose(0, 1) if settings.batch_first else x
+        for layer in range(settings.layers):
+            found = []
+            for direction in range(settings.directions):
+                place = layer * settings.directions + direction
+                outs, end = self._gru_layer(sequence, hx[place], cells[place], bool(direction))
+                found.append(outs)
+                ends.append(end)
+            sequence = found[0] if len(found) == 1 else torch.cat(found, -1)
+        out = sequence.transpose(0, 1) if settings.batch_first else sequence
+        return out, torch.stack(ends)
+
+    def _lstm_layer(
+        self, x: Tensor, state: tuple[Tensor, Tensor], cell: CellWeights, backwards: bool
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        outs = []
+        for gates in _steps(self.product(x, cell.w_ih, reduce_range=True), backwards):
+            state = self._lstm_step(gates, state, cell.w_hh)
+            outs.append(state[0])
+        return torch.stack(outs[::-1] if backwards else outs), state
+
+    def _gru_layer(self, x: Tensor, state: Tensor, cell: CellWeights, backwards: bool) -> tuple[Tensor, Tensor]:
+        outs = []
+        for gates in _steps(self.product(x, cell.w_ih, reduce_range=True), backwards):
+            state = self._gru_step(gates, state, cell.w_hh)
+            outs.append(state)
+        return torch.stack(outs[::-1] if backwards else outs), state
+
+    def _lstm_step(self, gates: Tensor, state: tuple[Tensor, Tensor], w_hh: PackedWeight) -> tuple[Tensor, Tensor]:
+        hidden, cell = state
+        i, f, g, o = (gates + self.product(hidden, w_hh, reduce_range=True)).chunk(4, 1)
+        cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
+        return o.sigmoid() * cell.tanh(), cell
+
+    def _gru_step(self, gates: Tensor, hidden: Tensor, w_hh: PackedWeight) -> Tensor:
+        r, z, n = gates.chunk(3, 1)
+        h_r, h_z, h_n = self.product(hidden, w_hh, reduce_range=True).chunk(3, 1)
+        reset, update = (r + h_r).sigmoid(), (z + h_z).sigmoid()
+        new = (n + reset * h_n).tanh()
+        return (hidden - new) * update + new
+
+    def lstm_cell(self, x: Tensor, hx: Any, w_ih: PackedWeight, w_hh: PackedWeight) -> tuple[Tensor, Tensor]:
+        return self._lstm_step(self.product(x, w_ih, reduce_range=True), (hx[0], hx[1]), w_hh)
+
+    def gru_cell(self, x: Tensor, hx: Tensor, w_ih: PackedWeight, w_hh: PackedWeight) -> Tensor:
+        return self._gru_step(self.product(x, w_ih, reduce_range=True), hx, w_hh)
+
+    def rnn_cell(self, x: Tensor, hx: Tensor, w_ih: PackedWeight, w_hh: PackedWeight, relu: bool) -> Tensor:
+        gates = self.product(x, w_ih, reduce_range=True) + self.product(hx, w_hh, reduce_range=True)
+        return gates.relu() if relu else gates.tanh()
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrent:
+    """Settings of a recurrent layer."""
+
+    layers: int
+    directions: int
+    batch_first: bool
+
+
+def _steps(gates: Tensor, backwards: bool) -> tuple[Tensor, ...]:
+    steps: tuple[Tensor, ...] = gates.unbind(0)
+    return steps[::-1] if backwards else steps
+
+
+__all__ = ["Dynamic", "Recurrent"]

@@ -1,0 +1,118 @@
+"""A quantised tensor while a model is captured: whole numbers as float32, with scale and zero point beside them."""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from t2n_core.errors import CaptureError
+from t2n_core.torch_graph.stand_ins.whole_numbers import bounded
+
+LIMITS = {torch.quint8: (0, 255), torch.qint8: (-128, 127)}
+Call = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+
+
+class Grid:
+    """Stands for a quantised tensor. `numbers` are those of the grid, any shape, float32."""
+
+    of_calls: Call | None = None
+    """Computes a function of PyTorch whose arguments hold grids."""
+
+    def __init__(self, numbers: Tensor, scale: float, zero: int, dtype: torch.dtype = torch.quint8) -> None:
+        self.numbers, self.scale, self.zero, self.dtype = numbers, float(scale), int(zero), dtype
+
+    is_quantized = True
+
+    @property
+    def centred(self) -> Tensor:
+        """Return the numbers without their zero point: real values in units of the scale."""
+        return self.numbers - self.zero if self.zero else self.numbers
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        return LIMITS[self.dtype]
+
+    @property
+    def shape(self) -> torch.Size:
+        return self.numbers.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.numbers.ndim
+
+    @property
+    def device(self) -> torch.device:
+        return self.numbers.device
+
+    def like(self, numbers: Tensor) -> Grid:
+        """Return other numbers of the same grid."""
+        return Grid(numbers, self.scale, self.zero, self.dtype)
+
+    def real(self) -> Tensor:
+        return self.centred * single(self.scale)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._called(torch.Tensor.__getitem__, index)
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(torch.Tensor, name, None)
+        if name.startswith("__") or not callable(method):
+            raise AttributeError(f"a quantised tensor has no `{name}`")
+        return functools.partial(self._called, method)
+
+    def _called(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        assert Grid.of_calls is not None
+        return Grid.of_calls(function, (self, *args), kwargs)
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Make PyTorch take grids where it takes tensors."""
+        assert Grid.of_calls is not None
+        return Grid.of_calls(function, args, kwargs or {})
+
+
+def single(x: float) -> float:
+    """Return a number rounded to float32, in which PyTorch computes with scales."""
+    found: float = struct.unpack("f", struct.pack("f", x))[0]
+    return found
+
+
+def reciprocal(scale: float) -> float:
+    """Return 1 / scale in float32."""
+    return single(1.0 / single(scale))
+
+
+def requantised(real: Tensor, scale: float, zero: int, dtype: torch.dtype, relu: bool = False) -> Grid:
+    """Return real numbers in units of the new scale on their grid: rounded to even, then the zero point is added."""
+    low, high = LIMITS[dtype]
+    rounded = torch.round(real)
+    moved = rounded + zero if zero else rounded
+    return Grid(bounded(moved, max(low, zero) if relu else low, high), scale, zero, dtype)
+
+
+def rounded_on(real: Tensor, scale: float, zero: int, dtype: torch.dtype, relu: bool = False) -> Grid:
+    """Return the same where PyTorch adds the zero point before it rounds: other ties."""
+    low, high = LIMITS[dtype]
+    moved = real + zero if zero else real
+    return Grid(bounded(torch.round(moved), max(low, zero) if relu else low, high), scale, zero, dtype)
+
+
+def quantised(x: Tensor, scale: float, zero: int, dtype: torch.dtype, relu: bool = False) -> Grid:
+    """Return real numbers on a grid. PyTorch rounds x / scale + zero once, which takes a fused product and sum.
+
+    Without one, 7 of 6 million random numbers become their neighbours. Raises CaptureError for a dtype without a form.
+    """
+    if dtype not in LIMITS:
+        raise CaptureError(f"quantised tensors of {dtype} have no form here", hint="quint8 and qint8 have one")
+    return rounded_on(x * reciprocal(scale), scale, zero, dtype, relu)
+
+
+__all__ = ["LIMITS", "Call", "Grid", "quantised", "reciprocal", "requantised", "rounded_on", "single"]

@@ -1,0 +1,176 @@
+"""Packed weights of torch.ao, opened: numbers of int8, scales and a bias, as buffers of the module that has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from t2n_core.errors import CaptureError
+from t2n_core.torch_graph.stand_ins.whole_numbers import dequantised, dequantised_along
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Buffers:
+    """Reads buffers of a module, which are other tensors while it is captured."""
+
+    owner: torch.nn.Module
+    stem: str
+
+    def get(self, word: str) -> Tensor | None:
+        return self.owner._buffers.get(self.stem + word)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedWeight:
+    """Stands for the packed parameters of a linear layer, a convolution or an embedding."""
+
+    buffers: Buffers
+    zeros: tuple[float, ...] = ()
+    """Zero points of the weight: none if they are all 0, else one, or one per output channel."""
+    stride: Sequence[int] = ()
+    padding: Sequence[int] = ()
+    dilation: Sequence[int] = ()
+    output_padding: Sequence[int] = ()
+    groups: int = 1
+    transposed: bool = False
+
+    @property
+    def bias(self) -> Tensor | None:
+        """Return the bias [out], float32."""
+        return self.buffers.get("bias")
+
+    @property
+    def scales(self) -> Tensor:
+        """Return the scale, or scales [out], of an embedding [rows, 1], float32."""
+        return self._needed("scales")
+
+    @property
+    def lowest(self) -> Tensor:
+        """Return the values [rows, 1] of the number 0 in an embedding's rows."""
+        return self._needed("lowest")
+
+    @property
+    def stored(self) -> Tensor:
+        """Return the numbers as they are stored: int8 [out, in / groups, …], or uint8 [rows, columns]."""
+        return self._needed("weight")
+
+    def centred(self) -> Tensor:
+        """Return the numbers without their zero points, float32; the archive keeps them as they are stored."""
+        if len(set(self.zeros)) <= 1:
+            return dequantised(self.stored, 1.0, int(self.zeros[0]) if self.zeros else 0)
+        zeros = self._needed("zeros")
+        return dequantised_along(self.stored, torch.ones_like(zeros), zeros, int(self.transposed))
+
+    def _needed(self, word: str) -> Tensor:
+        found = self.buffers.get(word)
+        assert found is not None
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellWeights:
+    """Stands for the packed parameters of one direction of one layer of a dynamic LSTM or GRU."""
+
+    w_ih: PackedWeight
+    w_hh: PackedWeight
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A packed object as it is while a model is captured, and the buffers that it reads: name -> tensor."""
+
+    stand_in: PackedWeight | CellWeights
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+
+
+def opened(packed: Any, owner: torch.nn.Module, stem: str) -> Opened:
+    """Return what stands for a ScriptObject of packed parameters. Raises CaptureError for a kind without a form."""
+    kind = packed._type().qualified_name().rpartition(".")[2]
+    if kind == "LinearPackedParamsBase":
+        return _linear(packed, owner, stem)
+    if kind in ("Conv2dPackedParamsBase", "Conv3dPackedParamsBase"):
+        try:
+            weight, bias = packed.unpack()
+        except RuntimeError as cause:  # of qnnpack, but for conv2d
+            raise CaptureError(
+                f"PyTorch does not give the weights of a packed convolution back: {cause}",
+                hint='convert the model with torch.backends.quantized.engine = "x86"',
+            ) from cause
+        names = ("stride", "padding", "dilation", "output_padding")
+        how: dict[str, Any] = {name: [int(n) for n in getattr(packed, name)()] for name in names}
+        how |= {"groups": int(packed.groups()), "transposed": bool(packed.transpose())}
+        return _of_tensor(weight, bias, owner, stem, how)
+    if kind == "EmbeddingPackedParamsBase":
+        return _rows(torch.ops.quantized.embedding_bag_unpack(packed), owner, stem)
+    if kind == "CellParamsBase":
+        return _cell(packed, owner, stem)
+    raise CaptureError(f"the model holds a {kind}, which is no tensor and has no form here")
+
+
+def _linear(packed: Any, owner: torch.nn.Module, stem: str) -> Opened:
+    weight, bias = torch.ops.quantized.linear_unpack(packed)
+    if not weight.is_quantized:
+        raise CaptureError(
+            "a linear layer with weights of float16 (dynamic quantisation) has no form here",
+            hint="quantise with dtype=torch.qint8, or export the float model",
+        )
+    return _of_tensor(weight, bias, owner, stem, {})
+
+
+def _of_tensor(weight: Tensor, bias: Tensor | None, owner: torch.nn.Module, stem: str, how: dict[str, Any]) -> Opened:
+    numbers = weight.int_repr()
+    per_tensor = weight.qscheme() == torch.per_tensor_affine
+    scales = torch.tensor(weight.q_scale()) if per_tensor else weight.q_per_channel_scales().float()
+    zeros = torch.tensor(weight.q_zero_point()) if per_tensor else weight.q_per_channel_zero_points()
+    tensors = {"weight": numbers, "scales": scales}
+    kept = tuple(map(float, zeros.reshape(-1).tolist())) if zeros.any() else ()
+    if len(set(kept)) > 1:
+        tensors["zeros"] = zeros
+    if bias is not None:
+        tensors["bias"] = bias.detach().clone()
+    return _registered(PackedWeight(Buffers(owner, stem), kept, **how), tensors, stem)
+
+
+def _rows(weight: Tensor, owner: torch.nn.Module, stem: str) -> Opened:
+    """Return an embedding's rows, each with a scale and the value of the number 0."""
+    scales = weight.q_per_channel_scales().float()
+    rows = {"scales": scales, "lowest": -weight.q_per_channel_zero_points().float() * scales}
+    if weight.dtype is torch.quint4x2:  # PyTorch keeps these as halves beside 4 bits
+        rows = {name: numbers.half().float() for name, numbers in rows.items()}
+    tensors = {"weight": _numbers_of(weight), **{name: numbers[:, None] for name, numbers in rows.items()}}
+    return _registered(PackedWeight(Buffers(owner, stem)), tensors, stem)
+
+
+def _numbers_of(weight: Tensor) -> Tensor:
+    """Return the numbers of a quantised tensor; those of 4 bits are two in a byte, the first one in its lower half."""
+    numbers = weight.int_repr()
+    if weight.dtype is not torch.quint4x2:
+        return numbers
+    pairs = numbers.reshape(-1)
+    return torch.stack([pairs & 15, pairs >> 4], 1).reshape(-1)[: weight.numel()].reshape(weight.shape)
+
+
+def _cell(packed: Any, owner: torch.nn.Module, stem: str) -> Opened:
+    (kind, biases, _, _, parts), _ = packed.__getstate__()
+    if kind != "quantized_dynamic":
+        raise CaptureError(
+            f"a recurrent layer with weights `{kind}` has no form here", hint="quantise with torch.qint8"
+        )
+    stand_ins, tensors = [], dict[str, Tensor]()
+    for part, bias, word in zip(parts, biases, ("ih", "hh"), strict=True):
+        weight, own = torch.ops.quantized.linear_unpack(part)
+        found = _of_tensor(weight, own if own is not None else bias, owner, f"{stem}{word}_", {})
+        stand_ins.append(found.stand_in)
+        tensors |= found.tensors
+    return Opened(CellWeights(*stand_ins), tensors)  # type: ignore[arg-type]
+
+
+def _registered(weight: PackedWeight, tensors: dict[str, Tensor], stem: str) -> Opened:
+    return Opened(weight, {stem + word: tensor.contiguous() for word, tensor in tensors.items()})
+
+
+__all__ = ["CellWeights", "Opened", "PackedWeight", "opened"]

@@ -1,0 +1,47 @@
+"""The table of the suite `int8` is made of records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.int8_table import BEGIN, END, table_of, written
+
+
+def record(net: str, version: str, **fields: Any) -> dict[str, Any]:
+    outputs = [{"max_abs": 0.0, "limit": "atol=0.0202 rtol=0"}]
+    nodeid = f"conformance/suites/test_int8.py::test_int8[{net}-tract-{version}]"
+    return {"nodeid": nodeid, "status": "pass", "outputs": outputs, **fields}
+
+
+def test_cells_are_steps_numbers_and_spreads() -> None:
+    off = [{"max_abs": 0.02, "limit": "atol=0.0202 rtol=0"}]
+    real = [{"max_abs": 1e-7}, {"max_abs": 2.5e-7}]
+    deep = {"outputs": [], "metrics": [{"value": 0.1234, "required": "<= 0.5"}]}
+    records = [
+        {"type": "run"},
+        record("linear", "0.23.9"),
+        record("conv", "0.23.9", outputs=off),
+        record("linear", "0.9.1", status="mismatch"),
+        record("lstm-gru", "0.23.9", outputs=real),
+        record("vision", "0.9.1", **deep),
+        {**record("linear", "0.23.9"), "nodeid": "conformance/suites/test_layers.py::test_layers[linear-tract-0.23.9]"},
+    ]
+    assert table_of(records).splitlines() == [
+        "| net | 0.9.1 | 0.23.9 |",
+        "|---|---|---|",
+        "| linear | **mismatch** | 0 |",
+        "| conv |  | 1 |",
+        "| lstm-gru |  | 2.5e-07 |",
+        "| vision | 0.123 of 0.500 |  |",
+    ]
+
+
+def test_a_page_takes_the_table_between_its_marks() -> None:
+    page = f"a\n{BEGIN}\nold\n{END}\nz\n"
+    assert written(page, "| new |") == f"a\n{BEGIN}\n\n| new |\n\n{END}\nz\n"
+    with pytest.raises(ValueError, match="the page has no"):
+        written("a", "| new |")
+    with pytest.raises(ValueError, match="no record"):
+        table_of([{"type": "run"}])

@@ -115,7 +115,7 @@ class TractEmitter(Emitter):
             return value
         if dtype.kind == "b":  # float16 cannot be compared before 0.20
             return self.ne(self.cast(value, FLOAT32) if value.dtype == np.float16 else value, 0)
-        if value.weight is not None and (value.dtype, dtype) == (FLOAT16, FLOAT32):
+        if value.weight is not None and value.dtype.itemsize < 4 and dtype == FLOAT32:
             return products.widened(self, value)
         if value.dtype.kind == "f" and dtype.kind in "iu" and dtype not in WHOLE:
             value = self.cast(value, INT64)  # numbers out of range wrap around, where the engine would bound them

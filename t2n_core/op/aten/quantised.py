@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,6 @@ from t2n_core.nnef.graph import FLOAT32, Value
 from t2n_core.op.registry import op
 from t2n_core.op.weights import MadeWeight, TensorWeight, known
 from t2n_core.torch_graph.stand_ins import whole_numbers  # noqa: F401  the operators `bounded` and `whole_sums`
-
-_PIECE = 1 << 18
-"""Elements of a cast that every release from 0.23.0 on computes once, when it loads the archive."""
-Cast = Callable[[Emitter, Value], Value]
 
 
 @op("t2n_numbers::bounded")
@@ -36,27 +31,12 @@ def whole_sums_rounded(g: Emitter, x: Value) -> Value:
     return g.tract_core_round_even(x)
 
 
-def _whole(g: Emitter, stored: Value) -> Value:
-    return g.cast(stored, FLOAT32)
-
-
-def _in_pieces(g: Emitter, stored: Value) -> Value:
-    """Cast some rows at a time. A large cast would be repeated at every run."""
-    numbers = known(stored)
-    if numbers is None or numbers.size <= _PIECE:
-        return g.cast(stored, FLOAT32)
-    rows = len(numbers)
-    step = max(1, _PIECE * rows // numbers.size)
-    pieces = [g.take(stored, 0, start, min(start + step, rows)) for start in range(0, rows, step)]
-    return g.concat([g.cast(piece, FLOAT32) for piece in pieces], axis=0)
-
-
-def _dequantised(g: Emitter, stored: Value, scales: Any, zeros: Any, cast: Cast) -> Value:
+def _dequantised(g: Emitter, stored: Value, scales: Any, zeros: Any) -> Value:
     """Return (stored - zeros) * scales; of a weight also its numbers, so that it is a weight for other rules.
 
     `scales` and `zeros` are numbers, or arrays of the weight's rank.
     """
-    wide = cast(g, stored)
+    wide = g.cast(stored, FLOAT32)
     if np.any(zeros):
         wide = g.sub(wide, _operand(g, zeros))
     if np.any(scales != 1):
@@ -76,20 +56,16 @@ def _operand(g: Emitter, given: Any) -> Value | float:
     return float(given) if np.ndim(given) == 0 else g.constant(given)
 
 
-def _rules(cast: Cast, since: str | None = None) -> None:
-    @op("t2n_numbers::dequantised", target="tract", since=since)
-    def dequantised(g: Emitter, numbers: Value, scale: float, zero: int) -> Value:
-        return _dequantised(g, numbers, np.float32(scale), np.float32(zero), cast)
-
-    @op("t2n_numbers::dequantised_along", target="tract", since=since)
-    def dequantised_along(g: Emitter, numbers: Value, scales: Value, zeros: Value | None, axis: int) -> Value:
-        shape = [-1 if place == axis else 1 for place in range(numbers.rank)]
-        found = [None if v is None else known(v) for v in (scales, zeros)]
-        if found[0] is None or (zeros is not None and found[1] is None):
-            raise g.fail("a weight is dequantised by scales that the model computes")
-        offsets = np.float32(0) if found[1] is None else found[1].astype(np.float32).reshape(shape)
-        return _dequantised(g, numbers, found[0].astype(np.float32).reshape(shape), offsets, cast)
+@op("t2n_numbers::dequantised", target="tract")
+def dequantised(g: Emitter, numbers: Value, scale: float, zero: int) -> Value:
+    return _dequantised(g, numbers, np.float32(scale), np.float32(zero))
 
 
-_rules(_whole)
-_rules(_in_pieces, since="0.23.0")
+@op("t2n_numbers::dequantised_along", target="tract")
+def dequantised_along(g: Emitter, numbers: Value, scales: Value, zeros: Value | None, axis: int) -> Value:
+    shape = [-1 if place == axis else 1 for place in range(numbers.rank)]
+    found = [None if v is None else known(v) for v in (scales, zeros)]
+    if found[0] is None or (zeros is not None and found[1] is None):
+        raise g.fail("a weight is dequantised by scales that the model computes")
+    offsets = np.float32(0) if found[1] is None else found[1].astype(np.float32).reshape(shape)
+    return _dequantised(g, numbers, found[0].astype(np.float32).reshape(shape), offsets)

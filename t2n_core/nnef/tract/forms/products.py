@@ -78,7 +78,7 @@ def _halves(g: TractEmitter, value: Value) -> Value:
 
 
 def widened(g: TractEmitter, weight: Value) -> Value:
-    """Return a weight of halves as float32, in pieces that the engine computes before the first run."""
+    """Return a weight of halves or bytes as float32, in pieces that the engine computes before the first run."""
     limit = 1 << 18 if g.traits.repeats_middle_constants else 1 << 20
     numbers = int(product(weight.shape))
     if not g.traits.repeats_large_constants or numbers <= limit:

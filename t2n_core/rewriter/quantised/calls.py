@@ -58,7 +58,7 @@ _WITH_GRID: dict[str, Callable[..., Any]] = {
     "cat": lambda tensors, dim, scale=None, zero_point=None: el.cat(tensors, dim, scale, zero_point),
     "cat_relu": lambda tensors, dim, scale=None, zero_point=None: el.rectified(el.cat(tensors, dim, scale, zero_point)),
     "relu6": el.relu6, "clamp": el.clamped, "max_pool1d": F.max_pool1d, "max_pool2d": F.max_pool2d,
-    "leaky_relu": el.leaky_relu, "prelu": el.prelu,
+    "leaky_relu": el.leaky_relu,
     "hardswish": el.onto(F.hardswish), "sigmoid": el.onto(torch.sigmoid), "softmax": el.onto(F.softmax, 1),
     "dropout": lambda x, scale, zero, *rest: quantised(x.real(), scale, zero, x.dtype),
     "elu": lambda x, scale, zero, alpha=1.0, *rest: quantised(F.elu(x.real(), alpha), scale, zero, x.dtype),
@@ -107,7 +107,7 @@ class QuantisedCalls(TorchFunctionMode):
             raise CaptureError(
                 f"the operator quantized::{name} has no form here", op=f"quantized::{name}", hint=_NO_FORM
             )
-        args, kwargs = _opened(args), {_NAMES.get(key, key): _opened(value) for key, value in kwargs.items()}
+        kwargs = {_NAMES.get(key, key): value for key, value in kwargs.items()}
         if name in ("max_pool1d", "max_pool2d"):
             return args[0].like(known(args[0].numbers, *args[1:], **kwargs))
         kwargs = {("zero_point" if key == "zero" and name.startswith("cat") else key): v for key, v in kwargs.items()}
@@ -157,13 +157,6 @@ def _numbers(value: Any) -> Any:
     if isinstance(value, Grid):
         return value.numbers
     return type(value)(map(_numbers, value)) if type(value) in (list, tuple) else value
-
-
-def _opened(value: Any) -> Any:
-    """Return the argument with real tensors for quantised ones that the model holds as constants."""
-    if isinstance(value, Tensor) and value.is_quantized:
-        return value.dequantize()
-    return type(value)(map(_opened, value)) if type(value) in (list, tuple) else value
 
 
 def _quantise(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -216,7 +209,6 @@ def _dynamic(of: Dynamic) -> dict[str, Callable[..., Any]]:
     relu = functools.partial(of.product, relu=True)
     table: dict[str, Callable[..., Any]] = {
         "linear_dynamic": of.product, "linear_relu_dynamic": relu,
-        **{f"conv{t}{n}d_dynamic": of.product for t in ("", "_transpose") for n in (1, 2, 3)},
         "quantized_lstm_cell_dynamic": lambda x, hx, w_ih, w_hh, *_: of.lstm_cell(x, hx, w_ih, w_hh),
         "quantized_gru_cell_dynamic": lambda x, hx, w_ih, w_hh, *_: of.gru_cell(x, hx, w_ih, w_hh),
         "quantized_rnn_relu_cell_dynamic": lambda x, hx, w_ih, w_hh, *_: of.rnn_cell(x, hx, w_ih, w_hh, True),

@@ -27,7 +27,7 @@ class Dynamic:
     engine: str
 
     def product(self, x: Tensor, weight: PackedWeight, reduce_range: bool = False, relu: bool = False) -> Tensor:
-        """Return the product of real numbers and a packed weight: a linear layer or a convolution."""
+        """Return the product of real numbers and a packed weight."""
         numbers, scale = self._on_grid(x, reduce_range)
         real = real_product(numbers, scale, weight)
         return real.relu() if relu else real

@@ -135,10 +135,6 @@ def leaky_relu(x: Grid, slope: float, inplace: bool, scale: float, zero: int) ->
     return quantised(F.leaky_relu(x.real(), slope), scale, zero, x.dtype)
 
 
-def prelu(x: Grid, weight: Tensor, scale: float, zero: int) -> Grid:
-    return quantised(F.prelu(x.real(), weight), scale, zero, x.dtype)
-
-
 # ---------------------------------------------------------------------------------------------- pools and means
 def averaged(pool: Callable[..., Tensor], rounding: Callable[..., Grid] = rounded_on) -> Callable[..., Grid]:
     """Return an average pool of grids, on the input's grid."""
@@ -204,6 +200,6 @@ def instance_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: fl
 
 __all__ = [
     "adaptive", "add", "add_scalar", "averaged", "batch_norm", "cat", "clamped", "hardtanh", "instance_norm",
-    "interpolated", "leaky_relu", "matmul", "mean", "mul", "mul_scalar", "onto", "padded", "prelu", "rectified",
+    "interpolated", "leaky_relu", "matmul", "mean", "mul", "mul_scalar", "onto", "padded", "rectified",
     "relu6", "stack", "through",
 ]  # fmt: skip

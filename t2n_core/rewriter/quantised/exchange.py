@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from t2n_core.errors import CaptureError
 from t2n_core.rewriter.quantised.calls import QuantisedCalls
 from t2n_core.rewriter.quantised.grid import Grid
 from t2n_core.rewriter.quantised.packed import opened
@@ -76,6 +77,12 @@ def _is_quantised(module: torch.nn.Module) -> bool:
 def _open(
     path: str, module: torch.nn.Module, paths: dict[str, torch.nn.Module], labels: dict[Any, str], undo: Undo
 ) -> None:
+    kept = [name for name, value in vars(module).items() if isinstance(value, torch.Tensor) and value.is_quantized]
+    if kept:
+        raise CaptureError(
+            f"a {type(module).__name__} holds a quantised tensor, `{path}.{kept[0]}`, which has no form here",
+            hint="leave this layer real: qconfig = None before the conversion",
+        )
     held = {name: value for name, value in vars(module).items() if isinstance(value, torch.ScriptObject)}
     # PyTorch's own would ask the packed object for its tensors
     _put(vars(module), "_save_to_state_dict", functools.partial(torch.nn.Module._save_to_state_dict, module), undo)

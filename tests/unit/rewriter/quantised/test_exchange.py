@@ -127,6 +127,13 @@ def test_quantised_layers_in_torchscript_are_refused(make: Any) -> None:
     assert "pass the module" in str(wrong.value)
 
 
+def test_a_layer_that_holds_a_quantised_tensor_is_refused() -> None:
+    """PyTorch's kernel of PReLU is many steps off what its slopes say."""
+    model = nn.Sequential(torch.ao.nn.quantized.PReLU(0.05, 100))
+    with pytest.raises(CaptureError, match=r"PReLU holds a quantised tensor, `0\.weight`"), whole_numbers(model):
+        pass
+
+
 def test_a_free_time_axis_of_a_recurrent_layer_is_refused() -> None:
     model = ao.quantize_dynamic(nn.Sequential(nn.LSTM(4, 3)), {nn.LSTM})
     with pytest.raises(CaptureError, match="time axis of a dynamic quantised LSTM"):

@@ -108,6 +108,49 @@ def test_a_dynamic_layer_finds_its_grid(name: str, size: float, engine: str) -> 
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=2e-6)
 
 
+class WithMore(nn.Module):
+    """A product with what onednn computes along with it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        axes = (3, 3) if name.startswith("conv") else ()
+        scales, zeros = torch.rand(8) / 99 + 0.001, torch.zeros(8, dtype=torch.int64)
+        weight = torch.quantize_per_channel(torch.randn(8, 8, *axes) / 8, scales, zeros, 0, torch.qint8)
+        packing = torch.ops.quantized
+        self.packed = (
+            packing.conv2d_prepack(weight, torch.randn(8), [1, 1], [1, 1], [1, 1], 1)
+            if axes
+            else packing.linear_prepack(weight, torch.randn(8))
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.quantize_per_tensor(x, 0.0313, 120, torch.quint8)
+        more = [x] if self.name.startswith("conv") else []
+        last = [0.1] if self.name.endswith("leaky_relu") else []
+        out = getattr(torch.ops.quantized, self.name)(x, *more, self.packed, 0.0137, 90, *last)
+        found: Tensor = out.dequantize()
+        return found
+
+
+@pytest.mark.parametrize("name", ["linear_leaky_relu", "linear_tanh", "conv2d_add", "conv2d_add_relu"])
+def test_a_product_with_more_is_what_onednn_computes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    monkeypatch.setattr(torch.backends.quantized, "engine", "onednn")
+    shape = (2, 8, 9, 9) if name.startswith("conv") else (90, 8)
+    expected, found = compared(WithMore(name), torch.randn(*shape))
+    steps = (found - expected).abs() / 0.0137
+    assert steps.max() < 1.01
+    assert (steps > 0.5).float().mean() < 0.01
+
+
+def test_a_dynamic_convolution_has_no_form() -> None:
+    """PyTorch rounds its result to the grid of its input, beyond which it saturates."""
+    layer = torch.ao.nn.quantized.dynamic.Conv2d(3, 4, 3)
+    with pytest.raises(CaptureError, match="quantized::conv2d_dynamic has no form"):
+        compared(nn.Sequential(layer), torch.randn(2, 3, 9, 8))
+
+
 def test_halves_have_no_form() -> None:
     model = ao.quantize_dynamic(nn.Sequential(nn.Linear(4, 3)), {nn.Linear}, dtype=torch.float16)
     with pytest.raises(CaptureError, match="weights of float16"), whole_numbers(model):

@@ -25,8 +25,8 @@ SMALL, LARGE = 4_000, 40_000
 MOST = 200
 """MB of a command on either file."""
 GROWTH = 40
-"""MB that a command on the large file may need more: the index fills caches of 16 MB and 20,000 names, and then needs no
-more. Records in memory would take 180 MB."""
+"""MB that a command on the large file may need more: the index fills caches of 16 MB and 20,000 names, and then stays
+as it is. Records in memory would take 180 MB."""
 MEASURED = """
 import sys
 from pytest_t2n.cli import main

@@ -1,6 +1,7 @@
 """Judge a bundle on hosts of this machine while they are killed and cut off, and compare with a local run.
 
     python -m conformance.cluster --hosts 4 --cases 200          # as root, on Linux
+    python -m conformance.cluster --cases 2500 --kill-every 3    # a worker, a host or the client at random
 
 Prints a line for each fault: cells that are lost, records that are double, and whether the others are the same bytes as
 those of the local run, times and platforms aside. Exits with 1 if anything is lost, double or different.
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
 import time
 from collections import Counter
@@ -75,6 +77,42 @@ def scheduler_killed(hosts: Hosts, run: Run) -> None:
     run.start("--resume")
 
 
+def killed_every(seconds: float, seed: int = 5) -> Fault:
+    """Return the fault of a kill from time to time: of a worker, a host, or the client, which then goes on.
+
+    A run that ended early, or without some cells, is taken up once more when the kills are over.
+    """
+
+    def fault(hosts: Hosts, run: Run) -> None:
+        rng = random.Random(seed)
+        kills: Counter[str] = Counter()
+        held: list[int] = []
+        while not run.is_concluded:
+            if not run.is_running:  # as after a while without any worker
+                run.start("--resume")
+            time.sleep(seconds)
+            held.append(run.memory)
+            what, number = rng.choice(("worker", "worker", "host", "client")), rng.randrange(hosts.count)
+            kills[what] += 1
+            if what == "worker":
+                hosts.kill_nanny_child(number)
+            elif what == "host":
+                hosts.kill(number)
+                hosts.start_host(number)
+            elif run.is_running:
+                hosts.kill(CLIENT)
+                run.start("--resume")
+            if len(held) % 10 == 0:
+                print(f"  {run.cells} cells, {kills.total()} kills, the client holds {held[-1]} MB", flush=True)
+        run.end()
+        print(f"  {dict(kills)} killed; {run.not_run} cells named as not run; the client held at most {max(held)} MB")
+        hosts.start()
+        hosts.wait()
+        run.start("--resume")
+
+    return fault
+
+
 FAULTS: dict[str, Fault] = {
     "none": no_fault,
     "a host killed": host_killed,
@@ -119,7 +157,11 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--tract", default="0.21.19,0.23.9")
     parser.add_argument("--fault", action="append", choices=list(FAULTS))
+    parser.add_argument("--kill-every", type=float, metavar="SECONDS", help="instead of the faults")
     options = parser.parse_args()
+    faults = {name: FAULTS[name] for name in options.fault or FAULTS}
+    if options.kill_every:
+        faults = {f"a kill every {options.kill_every:g} s": killed_every(options.kill_every)}
     if reason := why_not():
         print(f"skipped: {reason}")
         return 0
@@ -132,13 +174,13 @@ def main() -> int:
         t2n(["matrix", "run", "--bundle", str(bundle), *select, "--report", str(folder / "near")])
         near = evidence(folder / "near")
         with Hosts(folder, bundle, options.hosts) as hosts:
-            for place, name in enumerate(options.fault or FAULTS):
+            for place, name in enumerate(faults):
                 hosts.start()
                 hosts.wait()
                 started = time.monotonic()
                 run = Run(hosts, bundle, folder / f"far-{place}", options.tract)
                 run.start()
-                FAULTS[name](hosts, run)
+                faults[name](hosts, run)
                 run.end()
                 words, right = judged(near, evidence(folder / f"far-{place}"))
                 print(f"{name}: {words}, {time.monotonic() - started:.0f} s", flush=True)

@@ -22,12 +22,43 @@ class Run:
         """Start the client."""
         self._process = self._hosts.client([*self._words, *more])
 
+    @property
+    def is_running(self) -> bool:
+        """Return whether the client runs."""
+        return self._process.poll() is None
+
+    @property
+    def is_concluded(self) -> bool:
+        """Return whether the last line says that the run came to its end."""
+        return self._text.rstrip(b"\n").rpartition(b"\n")[2].startswith(b'{"type":"end"')
+
+    @property
+    def cells(self) -> int:
+        """Return the number of cells that are recorded."""
+        return self._text.count(b'"type":"cell"')
+
+    @property
+    def not_run(self) -> int:
+        """Return the number of cells with the record that they did not run."""
+        return self._text.count(b'"status":"not_run"')
+
+    @property
+    def memory(self) -> int:
+        """Return the MB that the client holds; 0 if it has ended."""
+        try:
+            lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
+        except OSError:
+            return 0
+        return next((int(line.split()[1]) >> 10 for line in lines if line.startswith("VmRSS:")), 0)
+
+    @property
+    def _text(self) -> bytes:
+        path = self._report / "matrix.jsonl"
+        return path.read_bytes() if path.exists() else b""
+
     def after(self, cells: int) -> None:
         """Wait until so many cells are recorded, or the run has ended."""
-        path = self._report / "matrix.jsonl"
-        while self._process.poll() is None:
-            if path.exists() and path.read_bytes().count(b'"type":"cell"') >= cells:
-                return
+        while self.is_running and self.cells < cells:
             time.sleep(0.05)
 
     def end(self, seconds: float = 600.0) -> int:

@@ -166,3 +166,27 @@ def _is_judge(pid, found):
     with open(f"/proc/{pid}/status") as lines:
         parent = int(re.search(r"PPid:\s+(\d+)", lines.read())[1])
     return "forkserver" in found.get(parent, "")
+
+
+@ON_LINUX
+def test_ctrl_c_ends_a_run_within_a_second_and_keeps_what_is_known(tmp_path):
+    made = BundleFolder(tmp_path / "bundle")
+    for number in range(6):
+        made.add(f"n{number}", HANGS if number == 3 else "x * 2.0")
+    made.close()
+    spent = []
+    for turn in range(3):  # the best of three: other tests have the processors, too
+        report = tmp_path / f"site-{turn}"
+        process = start(*words(made.folder, "--report", str(report), timeout=60))
+        wait_for_cells(report, 3)
+        time.sleep(0.3)  # the engine hangs
+        sent = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        spent.append(time.monotonic() - sent)
+        assert process.returncode == 130
+        statuses = [cell["status"] for cell in cells(report).values()]
+        assert statuses == ["pass"] * 3 + ["not_run"] * 3
+        assert (report / "index.html").exists()
+    share = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # how many wait for each processor
+    assert min(spent) < share, spent

@@ -36,7 +36,7 @@ class RunOfHistory(msgspec.Struct, frozen=True, omit_defaults=True):
     notice: str = ""
     """The reason why the run is not whole, if it is not."""
     source: str = ""
-    """What the user said of the run, such as a commit or the address of its report."""
+    """The words of the user about the run, such as a commit or the address of its report."""
 
 
 def add_run(records: Path, matrix: Matrix, history: Path, source: str = "") -> tuple[RunOfHistory, bool]:

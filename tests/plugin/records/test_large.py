@@ -25,8 +25,10 @@ SMALL, LARGE = 4_000, 40_000
 MOST = 200
 """MB of a command on either file."""
 GROWTH = 45
-"""MB that a command on the large file may need more: 16 of them are the cache of the index, which is full then; records in
-memory took 5 kB a cell, 180 MB here."""
+"""MB that a command on the large file may need more: 16 of them are the cache of the index, which is full then.
+
+Records in memory took 5 kB a cell, 180 MB here.
+"""
 MEASURED = """
 import sys
 from pytest_t2n.cli import main

@@ -78,30 +78,37 @@ def scheduler_killed(hosts: Hosts, run: Run) -> None:
 
 
 def killed_every(seconds: float, seed: int = 5) -> Fault:
-    """Return the fault of a kill from time to time until the run has ended: of a worker, a host, or the client."""
+    """Return the fault of a kill from time to time: of a worker, a host, or the client, which then goes on.
+
+    A run that ended early, or without some cells, is taken up once more when the kills are over.
+    """
 
     def fault(hosts: Hosts, run: Run) -> None:
         rng = random.Random(seed)
         kills: Counter[str] = Counter()
         held: list[int] = []
-        while run.is_running:
+        while not run.is_concluded:
+            if not run.is_running:  # as after a while without any worker
+                run.start("--resume")
             time.sleep(seconds)
-            what, number = rng.choice(("worker", "worker", "host", "client")), rng.randrange(hosts.count)
             held.append(run.memory)
-            if not run.is_running:
-                break
+            what, number = rng.choice(("worker", "worker", "host", "client")), rng.randrange(hosts.count)
             kills[what] += 1
             if what == "worker":
                 hosts.kill_nanny_child(number)
             elif what == "host":
                 hosts.kill(number)
                 hosts.start_host(number)
-            else:
+            elif run.is_running:
                 hosts.kill(CLIENT)
                 run.start("--resume")
             if len(held) % 10 == 0:
                 print(f"  {run.cells} cells, {kills.total()} kills, the client holds {held[-1]} MB", flush=True)
-        print(f"  kills: {dict(kills)}; the client held at most {max(held)} MB")
+        run.end()
+        print(f"  {dict(kills)} killed; {run.not_run} cells named as not run; the client held at most {max(held)} MB")
+        hosts.start()
+        hosts.wait()
+        run.start("--resume")
 
     return fault
 

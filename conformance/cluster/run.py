@@ -28,6 +28,21 @@ class Run:
         return self._process.poll() is None
 
     @property
+    def is_concluded(self) -> bool:
+        """Return whether the last line says that the run came to its end."""
+        return self._text.rstrip(b"\n").rpartition(b"\n")[2].startswith(b'{"type":"end"')
+
+    @property
+    def cells(self) -> int:
+        """Return the number of cells that are recorded."""
+        return self._text.count(b'"type":"cell"')
+
+    @property
+    def not_run(self) -> int:
+        """Return the number of cells with the record that they did not run."""
+        return self._text.count(b'"status":"not_run"')
+
+    @property
     def memory(self) -> int:
         """Return the MB that the client holds; 0 if it has ended."""
         try:
@@ -37,10 +52,9 @@ class Run:
         return next((int(line.split()[1]) >> 10 for line in lines if line.startswith("VmRSS:")), 0)
 
     @property
-    def cells(self) -> int:
-        """Return the number of cells that are recorded."""
+    def _text(self) -> bytes:
         path = self._report / "matrix.jsonl"
-        return path.read_bytes().count(b'"type":"cell"') if path.exists() else 0
+        return path.read_bytes() if path.exists() else b""
 
     def after(self, cells: int) -> None:
         """Wait until so many cells are recorded, or the run has ended."""

@@ -25,6 +25,8 @@ _SHOWN = 500
 """Lines of a table."""
 _IN_A_FILE = 5_000
 """Cells whose course is in one file."""
+_MEMORY = "1GB"
+"""Memory of the questions; the rest is on disk."""
 _PLACES = 100.0
 """Width and height of a chart."""
 
@@ -39,7 +41,7 @@ def write_history(history: Path, directory: Path) -> list[str]:
     runs, problems = read_runs(history)
     if not runs:
         raise T2NError(f"{history} has no runs; t2n history add adds one", hint="; ".join(problems[:3]))
-    with scratch_folder() as folder, database(folder) as base:
+    with scratch_folder() as folder, database(folder, _MEMORY) as base:
         questions = Questions(base, [path for _, path in runs])
         directory.mkdir(parents=True, exist_ok=True)
         digest = hashlib.sha256("".join(run.id for run, _ in runs).encode()).hexdigest()[:12]

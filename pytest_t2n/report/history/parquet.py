@@ -33,19 +33,21 @@ _MESSAGE = 2_000
 """Characters of a message."""
 _LONGEST = 4 << 20
 """Bytes of the JSON of a cell; without outputs and facts where it is longer."""
-_MEMORY = "256MB"
 
 
 @contextmanager
-def database(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield a database in memory that spills into `folder`. Raises T2NError without DuckDB, and for its errors."""
+def database(folder: Path, memory: str = "256MB") -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield a database that holds so much in memory, and the rest in `folder`.
+
+    Raises T2NError without DuckDB, and for its errors.
+    """
     try:
         import duckdb
     except ImportError:
         raise T2NError("this needs DuckDB: pip install 'pytest-t2n[history]'") from None
     base = duckdb.connect(
         config={
-            "memory_limit": _MEMORY,
+            "memory_limit": memory,
             "temp_directory": str(folder),
             "threads": 1,  # each thread has buffers of its own
             "preserve_insertion_order": False,
@@ -94,7 +96,7 @@ def _line(row: Row, cell: CellLine) -> dict[str, Any]:
     error = cell.error
     fields = msgspec.to_builtins(cell)
     return {
-        **{name: fields[name] for name in COLUMNS if name in fields},
+        **{name: fields.get(name, getattr(cell, name)) for name in COLUMNS if hasattr(cell, name)},
         "engine": cell.engine,
         "surprise": is_surprise(cell),
         "reused": cell.reused,

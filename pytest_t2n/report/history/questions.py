@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,9 +96,11 @@ class Questions:
 
     def flakes(self) -> list[Flake]:
         """Return the cells that ended in several ways with the same archive, engine and platform."""
-        query = f"""SELECT "case", engine, list(status ORDER BY run), list(run ORDER BY run) FROM cells
-        WHERE {_RAN} AND archive_sha256 <> '' AND NOT reused GROUP BY "case", engine, platform, archive_sha256
-        HAVING count(DISTINCT status) > 1 ORDER BY "case", engine"""
+        group = '"case", engine, platform, archive_sha256'
+        what = f"FROM cells WHERE {_RAN} AND archive_sha256 <> '' AND NOT reused"
+        query = f"""WITH changing AS (SELECT {group} {what} GROUP BY ALL HAVING min(status) <> max(status))
+        SELECT "case", engine, list(status ORDER BY run), list(run ORDER BY run)
+        FROM (SELECT * {what}) SEMI JOIN changing USING ({group}) GROUP BY {group} ORDER BY "case", engine"""
         return [Flake(case, engine, tuple(words), tuple(runs)) for case, engine, words, runs in self._rows(query)]
 
     def engines(self) -> list[tuple[int, str, str, int]]:
@@ -106,9 +109,11 @@ class Questions:
 
     def cases(self) -> Iterator[tuple[str, str, list[int], list[str], list[str]]]:
         """Yield case and engine of each cell, with its runs, statuses and levels, by case."""
-        query = """SELECT "case", engine, list(run ORDER BY run), list(status ORDER BY run),
-        list(coalesce(level, '') ORDER BY run) FROM cells GROUP BY "case", engine ORDER BY "case", engine"""
-        return ((case, engine, runs, statuses, levels) for case, engine, runs, statuses, levels in self._rows(query))
+        # sorted, and put together here: DuckDB sorts on disk, and gathers lists in memory
+        query = """SELECT "case", engine, run, status, coalesce(level, '') FROM cells ORDER BY "case", engine, run"""
+        for (case, engine), rows in groupby(self._rows(query), key=lambda row: (row[0], row[1])):
+            runs, statuses, levels = zip(*(row[2:] for row in rows), strict=True)
+            yield case, engine, list(runs), list(statuses), list(levels)
 
     def _rows(self, query: str) -> Iterator[tuple[Any, ...]]:
         cursor = self._base.cursor().execute(query)

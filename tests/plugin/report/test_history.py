@@ -26,6 +26,7 @@ COURSES = {
     ("a.py::test_mended", NEW): ("crash", "crash", "crash", "pass"),
     ("a.py::test_twice", OLD): ("crash", "pass", "crash", ""),
     ("a.py::test_<b>&\u202e", NEW): ("", "pass", "pass", "oom"),
+    ("a.py::test_weak", NEW): ("", "", "", "weak"),
     ("a.py::test_skipped", NEW): ("pass", "skip", "crash", "skip"),
 }
 DIGESTS = {"a.py::test_twice": "ab" * 32}
@@ -71,14 +72,15 @@ def test_the_page_says_since_when_what_fails(history, tmp_path, capsys):
     found = [row[:5] for row in section(text, "since")]
     assert found == [
         ["2026-04-02", "2026-03-02", "a.py::test_&lt;b&gt;&amp;\\u202e", "tract 0.23.9", "oom run"],
+        ["2026-04-02", "never", "a.py::test_weak", "tract 0.23.9", "weak run"],
         ["2026-03-02", "2026-02-02", "a.py::test_broken", "tract 0.23.9", "crash run"],
         ["2026-03-02", "2026-02-02", "a.py::test_twice", "tract 0.21.19", "crash run"],
         ["2026-01-02", "never", "a.py::test_never", "tract 0.23.9", "mismatch compare"],
     ]
-    assert "4 cells fail in the last run of their engine" in text
+    assert "5 cells fail in the last run of their engine" in text
     assert section(text, "flakes") == [["a.py::test_twice", "tract 0.21.19", "crash pass crash"]]
     lines = {row[0]: row[2:] for row in section(text, "lines")}
-    assert lines == {"tract 0.21": ["0.00 %", "0.00 % 0 / 1"], "tract 0.23": ["60.00 %", "40.00 % 2 / 5"]}
+    assert lines == {"tract 0.21": ["0.00 %", "0.00 % 0 / 1"], "tract 0.23": ["60.00 %", "33.33 % 2 / 6"]}
     runs = section(text, "runs")
     assert [(row[0], row[4]) for row in runs] == [(f"2026-0{n + 1}-02 03:04", f"commit {n}") for n in (3, 2, 1, 0)]
     (part,) = (tmp_path / "site").glob("cases-*/0.js")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import json
+import shutil
 import sys
 from contextlib import ExitStack
 from itertools import islice
@@ -133,10 +134,16 @@ def _merge(options: argparse.Namespace) -> int:
         from pytest_t2n.records.indexed.file import IndexedFile
         from pytest_t2n.report import Matrix, write_matrix
 
-        with locked(options.output), Console(stderr=True).status("writing the report"):
-            count = merge(options.output / MATRIX_FILE)
-            with IndexedFile(options.output) as file:
-                write_matrix(_for_page(Matrix.of_index(file)), options.output)
+        is_new = not options.output.exists()
+        try:
+            with locked(options.output), Console(stderr=True).status("writing the report"):
+                count = merge(options.output / MATRIX_FILE)
+                with IndexedFile(options.output) as file:
+                    write_matrix(_for_page(Matrix.of_index(file)), options.output)
+        except BaseException:
+            if is_new:  # files that cannot be merged leave nothing behind
+                shutil.rmtree(options.output, ignore_errors=True)
+            raise
     say(f"{count} cells of {len(options.files)} files in {options.output}")
     return 0
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from pathlib import Path
 
 import jinja2
@@ -15,10 +13,10 @@ from pytest_t2n.report.markdown import SummaryFold
 from pytest_t2n.report.matrix import Matrix, Row
 from pytest_t2n.report.parts import write_parts
 from pytest_t2n.report.payload import PageOrder, Payload
+from pytest_t2n.report.single_file import source_of, write_single_file
 from pytest_t2n.report.support import SupportFold
 from t2n_core.check.level import LEVELS
 from t2n_core.check.stage import Status
-from t2n_core.files import replacing
 from t2n_core.text import visible
 
 _ONE_FILE = 100_000
@@ -63,8 +61,8 @@ def write_page(matrix: Matrix, numbers: PageFold, directory: Path, baseline: Mat
     )
     environment.filters["duration"] = _duration
     environment.filters["platform"] = describe_platform
-    style = _source(environment, "matrix.css")
-    body = "\n".join(_source(environment, name) for name in _SCRIPTS)
+    style = source_of(environment, "matrix.css")
+    body = "\n".join(source_of(environment, name) for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{body}\n}})();\n'
     causes, order, tiers, totals = (
         numbers.causes.causes(),
@@ -76,7 +74,13 @@ def write_page(matrix: Matrix, numbers: PageFold, directory: Path, baseline: Mat
     payload = Payload(matrix, causes, baseline, order.cases(), block=_LARGE_BLOCK if apart else _BLOCK)
     parts = write_parts(payload, directory) if apart else []
     folder = parts[0].parent.name if parts else ""
-    pieces = environment.get_template("index.html.j2").generate(
+    index = directory / "index.html"
+    write_single_file(
+        environment,
+        "index.html.j2",
+        index,
+        style=style,
+        script=script,
         matrix=matrix,
         columns=totals.columns(),
         counts=totals.statuses,
@@ -97,15 +101,7 @@ def write_page(matrix: Matrix, numbers: PageFold, directory: Path, baseline: Mat
         evidence=() if apart else payload.evidence(),
         graphs=() if apart else payload.graphs,
         folder=folder,
-        style=style,
-        script=script,
-        style_hash=_csp_hash(style),
-        script_hash=_csp_hash(script),
     )
-    index = directory / "index.html"
-    with replacing(index) as sink:
-        for piece in pieces:
-            sink.write(piece.encode())
     remove_parts(directory, keep=folder)
     return [index, *parts]
 
@@ -127,17 +123,6 @@ def _duration(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds * 1e6:.3g} µs"
-
-
-def _source(environment: jinja2.Environment, name: str) -> str:
-    """Return a file beside the templates, unrendered."""
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, name)[0]
-
-
-def _csp_hash(text: str) -> str:
-    """Return the hash by which a content security policy allows this text."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 __all__ = ["PageFold", "write_page"]

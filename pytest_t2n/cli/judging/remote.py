@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from pytest_t2n.cli.judging.code import digest_of_code
 from pytest_t2n.cli.judging.unit import JudgedUnit, Unit, judge, packed
 from pytest_t2n.config.engines import select_engines
 from pytest_t2n.config.settings import Settings
@@ -186,12 +187,7 @@ def _link(source: Path, target: Path) -> None:
 @cache
 def code_digest() -> str:
     """Return a digest of the code of both packages as it was at the first call."""
-    digest = hashlib.sha256()
-    home = Path(__file__).parents[3]
-    for package in ("t2n_core", "pytest_t2n"):
-        for path in sorted((home / package).rglob("*.py")):
-            digest.update(f"{path.relative_to(home).as_posix()}\0".encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
+    return digest_of_code(("t2n_core", "pytest_t2n"))[:16]
 
 
 __all__ = [

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from pytest_t2n.cli.judging.code import digest_of_code
 from pytest_t2n.cli.judging.plan import Plan, PlannedCell
 from pytest_t2n.cli.judging.store import ResultStore
 from pytest_t2n.cli.judging.unit import JudgedCell
@@ -166,13 +167,7 @@ def is_lasting(record: CellLine) -> bool:
 @cache
 def judging_code() -> str:
     """Return a digest of the code that judges and writes records: with other code the same cell may end otherwise."""
-    digest = hashlib.sha256()
-    home = Path(__file__).parents[3]
-    for name in _JUDGING:
-        path = home / name
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            digest.update(f"{file.relative_to(home).as_posix()}\0".encode() + file.read_bytes())
-    return digest.hexdigest()
+    return digest_of_code(_JUDGING)
 
 
 def _digest(texts: Iterable[str]) -> str:

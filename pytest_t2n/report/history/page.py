@@ -16,8 +16,9 @@ import jinja2
 from pytest_t2n.report.history.parquet import database
 from pytest_t2n.report.history.questions import Questions, Rate
 from pytest_t2n.report.history.store import RunOfHistory, read_runs
+from pytest_t2n.report.single_file import source_of, write_single_file
 from t2n_core.errors import T2NError
-from t2n_core.files import replacing, write_whole
+from t2n_core.files import write_whole
 from t2n_core.scratch import scratch_folder
 from t2n_core.text import all_visible, visible
 
@@ -90,9 +91,7 @@ def _write_index(
         lstrip_blocks=True,
     )
     environment.filters["shown"] = visible
-    assert environment.loader is not None
-    style, script = (environment.loader.get_source(environment, name)[0] for name in ("matrix.css", "history.js"))
-    style += environment.loader.get_source(environment, "history.css")[0]
+    style = source_of(environment, "matrix.css") + source_of(environment, "history.css")
     count, failures = questions.failures()
     flakes = questions.flakes()
     engines: dict[int, dict[str, dict[str, int]]] = {}
@@ -104,7 +103,12 @@ def _write_index(
         "folder": parts,
         "firsts": firsts,
     }  # fmt: skip
-    pieces = environment.get_template("history.html.j2").generate(
+    write_single_file(
+        environment,
+        "history.html.j2",
+        path,
+        style=style,
+        script=source_of(environment, "history.js"),
         runs=runs,
         lines=list(_lines(questions.rates(), len(runs))),
         failing=count,
@@ -112,14 +116,7 @@ def _write_index(
         flakes=flakes[:_SHOWN],
         flaky=len(flakes),
         data=base64.b64encode(json.dumps(all_visible(data)).encode()).decode(),
-        style=style,
-        script=script,
-        style_hash=_csp_hash(style),
-        script_hash=_csp_hash(script),
     )
-    with replacing(path) as sink:
-        for piece in pieces:
-            sink.write(piece.encode())
 
 
 def _lines(rates: Sequence[Rate], runs: int) -> Iterator[tuple[str, str, Rate, Rate]]:
@@ -129,10 +126,6 @@ def _lines(rates: Sequence[Rate], runs: int) -> Iterator[tuple[str, str, Rate, R
         own = list(found)
         points = (f"{rate.run * step:.2f},{_PLACES - _PLACES * rate.passed / rate.ran:.2f}" for rate in own)
         yield line, " ".join(points), own[0], own[-1]
-
-
-def _csp_hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 __all__ = ["write_history"]

@@ -240,7 +240,7 @@ def _by_steps(stepper: Stepper, steps: int) -> Generate:
 
 
 def _weights(result: ExportResult) -> dict[str, torch.Tensor]:
-    """Return the weights that the archive holds in blocks, as they come out of these."""
+    """Return the weights that the archive holds in another form, as the engine reads them."""
     return numbers_of(result.stored, result.reference.source)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 _NAME = re.compile(r"t2n-[0-9a-f]{16}")
+_LOCK = ".lock"
 
 
 class ScratchFolder:
@@ -24,10 +25,15 @@ class ScratchFolder:
         """Make the folder. Raises OSError."""
         home = Path(tempfile.gettempdir())
         _sweep(home)
-        self.path = home / f"t2n-{secrets.token_hex(8)}"
-        self._lock = FileLock(_lock_of(self.path), thread_local=False)
-        self._lock.acquire(timeout=0)
-        self.path.mkdir(mode=0o700)
+        while True:
+            self.path = home / f"t2n-{secrets.token_hex(8)}"
+            self._lock = FileLock(_lock_of(self.path), thread_local=False)
+            with suppress(Timeout):  # another process sweeps, and took the lock for one that was left
+                self._lock.acquire(timeout=0)
+                self.path.mkdir(mode=0o700)
+                if _lock_of(self.path).exists():
+                    return
+                self.remove()
 
     def remove(self) -> None:
         """Remove the folder with all that is in it."""
@@ -46,14 +52,15 @@ def scratch_folder() -> Iterator[Path]:
 
 @cache
 def _sweep(home: Path) -> None:
-    """Remove the folders of this user's processes that are gone."""
+    """Remove the folders of this user's processes that are gone, and locks without a folder."""
     user = os.getuid() if hasattr(os, "getuid") else None
-    for path in home.glob("t2n-*"):
-        if not _NAME.fullmatch(path.name):
+    for name in {path.name.removesuffix(_LOCK) for path in home.glob("t2n-*")}:
+        path = home / name
+        if not _NAME.fullmatch(name):
             continue
         with suppress(OSError, Timeout):
-            found = path.lstat()
-            if user in (None, found.st_uid) and path.is_dir() and not path.is_symlink():
+            found = (path if os.path.lexists(path) else _lock_of(path)).lstat()
+            if user in (None, found.st_uid) and not path.is_symlink() and (path.is_dir() or not path.exists()):
                 lock = FileLock(_lock_of(path), thread_local=False)
                 lock.acquire(timeout=0)
                 _remove(path, lock)
@@ -67,7 +74,7 @@ def _remove(path: Path, lock: FileLock) -> None:
 
 
 def _lock_of(path: Path) -> Path:
-    return path.with_name(f"{path.name}.lock")
+    return path.with_name(f"{path.name}{_LOCK}")
 
 
 __all__ = ["ScratchFolder", "scratch_folder"]

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from t2n_core import scratch
 from t2n_core.scratch import ScratchFolder, scratch_folder
@@ -64,3 +65,30 @@ def test_what_a_killed_process_left_is_swept_and_what_is_in_use_stays(home: Path
     with scratch_folder():
         pass
     assert sorted(path.name for path in home.iterdir()) == ["t2n-0123456789abcdef", "t2n-mine"]
+
+
+def test_a_lock_without_a_folder_is_swept_unless_it_is_held(home: Path) -> None:
+    left, held = (home / f"t2n-{digit * 16}.lock" for digit in "ab")
+    left.touch()
+    with FileLock(held), scratch_folder():
+        assert (left.exists(), held.exists()) == (False, True)
+
+
+def test_a_folder_whose_lock_was_swept_while_it_was_made_is_made_again(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Path] = []
+    make = Path.mkdir
+
+    def mkdir(self: Path, *given: int, **more: int) -> None:
+        make(self, *given, **more)
+        if self.name.startswith("t2n-"):
+            if not made:
+                self.with_name(f"{self.name}.lock").unlink()
+            made.append(self)
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    with scratch_folder() as folder:
+        assert made == [made[0], folder]
+        assert [path.exists() for path in made] == [False, True]
+    assert list(home.iterdir()) == []

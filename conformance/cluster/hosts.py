@@ -74,7 +74,7 @@ class Hosts:
     def start(self) -> None:
         """Start the scheduler and all workers that do not run."""
         given = ("scheduler", "--host", f"{_NET}.2", "--port", str(_PORT), "--no-dashboard")
-        self._start(SCHEDULER, [sys.executable, "-m", "dask", *given], {})
+        self._start(SCHEDULER, [sys.executable, "-m", "dask", *given], self._own(SCHEDULER))
         for number in range(self.count):
             self.start_host(number)
 
@@ -82,20 +82,26 @@ class Hosts:
         """Start the worker of a host, with an engine cache and a temporary folder of its own."""
         name = _name(number)
         home = self._folder / name
-        for part in ("cache", "tmp"):
-            (home / part).mkdir(parents=True, exist_ok=True)
+        own = {**self._own(name), "T2N_CACHE_DIR": str(home / "cache")}
+        (home / "cache").mkdir(exist_ok=True)
         if not (home / "cache" / "engines").exists():
             (home / "cache" / "engines").symlink_to(default_cache_dir() / "engines")
             shutil.copy(default_cache_dir() / "index.json", home / "cache")
         limits = f"--nthreads 1 --no-dashboard --memory-limit 0 --local-directory {home}/tmp --name {name}"
         command = f"mount -t tmpfs tmpfs {self._hidden}; exec {sys.executable} -m dask worker {self.address} {limits}"
-        own = {"T2N_CACHE_DIR": str(home / "cache"), "TMPDIR": str(home / "tmp")}
         self._start(name, ["unshare", "-m", "bash", "-c", command], own)
 
     def client(self, words: Sequence[str]) -> subprocess.Popen[bytes]:
         """Start `t2n` in the namespace of the client, which alone sees the bundle."""
         command = [sys.executable, "-m", "pytest_t2n.cli", *words]
-        return self._start(CLIENT, command, {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "5s"})
+        own = {**self._own(CLIENT), "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "5s"}
+        return self._start(CLIENT, command, own)
+
+    def _own(self, name: str) -> dict[str, str]:
+        """Return the environment of a temporary folder of its own."""
+        folder = self._folder / name / "tmp"
+        folder.mkdir(parents=True, exist_ok=True)
+        return {"TMPDIR": str(folder)}
 
     def kill(self, name: str | int) -> None:
         """Kill all processes of a host, or of the client or the scheduler, by their process group."""

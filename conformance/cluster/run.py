@@ -43,15 +43,6 @@ class Run:
         return self._text.count(b'"status":"not_run"')
 
     @property
-    def memory(self) -> int:
-        """Return the MB that the client holds; 0 if it has ended."""
-        try:
-            lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
-        except OSError:
-            return 0
-        return next((int(line.split()[1]) >> 10 for line in lines if line.startswith("VmRSS:")), 0)
-
-    @property
     def _text(self) -> bytes:
         path = self._report / "matrix.jsonl"
         return path.read_bytes() if path.exists() else b""

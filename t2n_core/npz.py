@@ -22,7 +22,7 @@ _SUFFIX = ".npy"
 
 
 def read_npz(path: Path, most: int = MOST_BYTES) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a file by their names, of at most `most` bytes in all.
+    """Return the arrays of a file by their names, of at most `most` bytes in all, in the byte order of this machine.
 
     Raises ForeignFileError for a damaged file, and OSError.
     """
@@ -52,7 +52,7 @@ def _array_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
         if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != left:
             raise ForeignFileError(f"{entry.filename} has {left} bytes for {dtype} of shape {shape}")
         data = stream.read(left)
-    array = np.frombuffer(data, dtype)
+    array = np.frombuffer(data, dtype).astype(dtype.newbyteorder("="), copy=False)
     return array.reshape(shape[::-1]).T if by_columns else array.reshape(shape)
 
 

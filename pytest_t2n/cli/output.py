@@ -16,7 +16,7 @@ from pytest_t2n.records.completeness import Completeness, completeness_of
 from pytest_t2n.records.file import MATRIX_FILE, encode, read_records
 from pytest_t2n.records.schema import CellLine, Record, RecordError
 from t2n_core.errors import T2NError
-from t2n_core.text import visible
+from t2n_core.text import clipped, visible
 
 if TYPE_CHECKING:
     from pytest_t2n.report.matrix import Matrix
@@ -25,6 +25,8 @@ SHOWN = 200
 """Most lines of a table."""
 _PIPED = 240
 """Columns, if the output is no terminal."""
+_LONGEST = 2000
+"""Most characters of a text in a table: a terminal folds long ones slowly."""
 
 
 def load(options: argparse.Namespace, path: Path) -> list[Record]:
@@ -102,7 +104,7 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 def as_text(words: str) -> Text:
     """Return words for rich, which would read `[...]` in a string as markup."""
-    return Text(visible(words))
+    return Text(visible(clipped(words, _LONGEST)))
 
 
 def say(words: str) -> None:

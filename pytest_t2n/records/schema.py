@@ -13,6 +13,7 @@ from t2n_core.check.stage import Stage, Status
 
 SCHEMA = 2
 """Raised when a field changes its meaning or goes; a new field with a default does not raise it."""
+Schema = Annotated[int, msgspec.Meta(ge=1)]
 Number = float | int | str
 """NaN and infinities are the words `nan`, `inf`, `-inf`."""
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
@@ -148,7 +149,7 @@ class BenchmarkLine(msgspec.Struct, frozen=True):
 class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="cell"):
     """The one outcome of a cell."""
 
-    schema: int
+    schema: Schema
     nodeid: str
     case: str
     """The node id without the engine: the row of the matrix."""
@@ -208,7 +209,7 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
 class RunLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="run"):
     """Facts that all cells of a run have in common."""
 
-    schema: int
+    schema: Schema
     started: Time
     """UTC, ISO 8601."""
     engines: list[EngineLine] = []
@@ -228,7 +229,7 @@ class PlanLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     Of several plans of a platform in a file, the last one counts.
     """
 
-    schema: int
+    schema: Schema
     shard: str = ""
     """`2/4`; empty if the run was not split."""
     sha256: str = ""
@@ -246,7 +247,7 @@ class PlanLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
 class GraphLine(msgspec.Struct, frozen=True, tag_field="type", tag="graph"):
     """The graph text of an archive, written once for all cells that share it before the first of them."""
 
-    schema: int
+    schema: Schema
     key: str
     """Start of the SHA-256 of the text."""
     text: str
@@ -255,7 +256,7 @@ class GraphLine(msgspec.Struct, frozen=True, tag_field="type", tag="graph"):
 class EndLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="end"):
     """The last line of a file whose session came to its end, also to an early one."""
 
-    schema: int
+    schema: Schema
     ended: str
     """UTC, ISO 8601."""
     stopped: str = ""

@@ -25,6 +25,7 @@ from packaging.version import InvalidVersion, Version
 
 from t2n_core.errors import EngineError, EngineProvisionError, EngineResolveError
 from t2n_core.files import write_whole
+from t2n_core.foreign import ForeignFileError, decode_json, read_file
 
 DISTRIBUTION = "tract"
 PIP_TIMEOUT = 600.0
@@ -32,6 +33,8 @@ PIP_TIMEOUT = 600.0
 
 _ANY_PYTHON = ("--only-binary=:all:", "--python-version=3.11", "--implementation=cp", "--abi=cp311")
 _JSON_SINCE = Version("25.1")
+_MOST_MEMORY = 1 << 20
+"""Bytes of `index.json`."""
 _answers: dict[Path, tuple[Version, ...]] = {}
 
 
@@ -204,12 +207,12 @@ def _recall(memory: Path) -> tuple[Version, ...]:
     """Return the remembered answer; empty if there is none or it is damaged."""
     try:
         return _parse_versions(_read_memory(memory).versions)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, ForeignFileError):
         return ()
 
 
 def _read_memory(memory: Path) -> Memory:
-    return msgspec.json.decode(memory.read_bytes(), type=Memory)
+    return decode_json(read_file(memory, _MOST_MEMORY), Memory, memory.name)
 
 
 def _age(memory: Path) -> str:

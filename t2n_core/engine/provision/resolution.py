@@ -51,7 +51,7 @@ def _available(items: tuple[SpecItem, ...], spec: str, store: EngineStore, offli
     wanted = [item for item in items if item.kind != "path"]
     if all(item.kind == "exact" and store.has(Version(item.text)) for item in wanted):
         return [Version(item.text) for item in wanted]
-    cached = [Version(engine.manifest.version) for engine in store.list_stored()]
+    cached = store.versions_on_disk()
     listed = list_versions(store.cache_dir, offline=offline)
     if not listed and not cached:
         raise EngineResolveError(

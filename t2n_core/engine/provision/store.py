@@ -34,6 +34,7 @@ from t2n_core.engine.provision.known import known_wheels
 from t2n_core.errors import EngineProvisionError
 from t2n_core.files import file_sha256
 from t2n_core.foreign import ForeignFileError, decode_json, inside, read_file
+from t2n_core.text import clipped
 
 Progress = Callable[[str, str], None]
 """Called with a version and what happens to it: `downloading`, `ready` or `failed`; from several threads."""
@@ -115,9 +116,10 @@ class EngineStore:
     def has(self, version: Version) -> bool:
         """Return True if there is an engine of this version with a readable manifest; its contents are not checked."""
         try:
-            return Version(_open_entry(self.folder(version)).manifest.version) == version
+            _open_entry(self.folder(version))
         except _DamagedError:
             return False
+        return True
 
     def list_stored(self) -> list[StoredEngine]:
         """Return every engine of this platform with a readable manifest, ascending; contents are not checked."""
@@ -301,6 +303,8 @@ def _open_entry(folder: Path) -> StoredEngine:
         raise _DamagedError(f"its manifest.json cannot be read ({cause})") from cause
     if manifest.library not in {entry.path for entry in manifest.files}:
         raise _DamagedError("its manifest.json names no library")
+    if manifest.version != folder.parent.name:
+        raise _DamagedError(f"its manifest.json is that of tract {clipped(manifest.version, 40)!r}")
     return StoredEngine(folder, manifest)
 
 

@@ -52,7 +52,8 @@ READ = {
     "engines that lead out": lines(
         {**RUN, "engines": [{"target": "../x", "version": "1", "label": "../../ESCAPED"}]}, cell("a")
     ),
-    "a long message": lines(RUN, failing("a", "A" * 3_000_000 + "/b" * 1_000_000)),
+    "a long message": lines(RUN, failing("a", "A" * 100_000_000 + "/b" * 1_000_000)),
+    "a long name": lines(RUN, cell("n" * 10_000_000)),
     "names that are patterns": lines(RUN, *(failing(name, name) for name in ("*", 'a"\n[[expect]]\ncase="*"', "'''"))),
     "nothing": b"",
     "many engines": lines(
@@ -70,6 +71,7 @@ REFUSED = {
     "not UTF-8": (lines(RUN) + CELL.replace(b"QQ", b"\xff\xfe") + b"\n", 2),
     "types": (lines(RUN, cell("a", schema="x")), 2),
     "types of times": (lines(RUN, cell("b"), cell("a", times={"a": "b"})), 3),
+    "a schema below the first": (lines(RUN, cell("a", schema=-5)), 2),
     "a newer schema": (lines(RUN, cell("a", schema=99)), 2),
     "deep": (lines(RUN) + CELL.replace(b'"QQ"', b"[" * 300_000 + b"]" * 300_000) + b"\n", 2),
     "a large number": (lines(RUN) + CELL.replace(b'"QQ"', b"9" * 5000) + b"\n", 2),

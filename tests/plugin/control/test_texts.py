@@ -19,7 +19,7 @@ STRANGE = """
         pass
 
     @pytest.mark.nnef_export
-    @pytest.mark.parametrize("number", range(8))
+    @pytest.mark.parametrize("number", range(11))
     def test_model(number, record_property):
         if number == 1:
             raise ValueError("cannot read \\udcff.bin")
@@ -34,6 +34,12 @@ STRANGE = """
         if number == 6:
             record_property("t2n_op", "op \\udcff")
             record_property("file", "\\udcff")
+        if number == 7:
+            raise SystemExit(3)
+        if number == 8:
+            test_model(number, record_property)
+        if number == 9:
+            raise ValueError("A" * 10_000_000)
         return "pass", (1,)
 
     @pytest.mark.nnef_export
@@ -48,9 +54,9 @@ def test_strange_messages_are_outcomes_of_their_cells(suite, where, monkeypatch,
     result = suite.run("--t2n-report=site", "-p", "no:logging", mode=where, engines="0.23")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
-    result.assert_outcomes(passed=3, failed=5, skipped=1)
+    result.assert_outcomes(passed=3, failed=8, skipped=1)
     messages = {
-        name.partition("-tract")[0]: (cell["status"], cell.get("error", {}).get("message", ""))
+        name.partition("-tract")[0]: (cell["status"], cell.get("error", {}).get("message", "")[:60])
         for name, cell in suite.cells.items()
     }
     assert messages == {
@@ -61,7 +67,10 @@ def test_strange_messages_are_outcomes_of_their_cells(suite, where, monkeypatch,
         "test_model[4": ("error", r"\ud800"),
         "test_model[5": ("skip", r"for want of \udcff"),
         "test_model[6": ("pass", ""),
-        "test_model[7": ("pass", ""),
+        "test_model[7": ("error", "3"),
+        "test_model[8": ("error", "maximum recursion depth exceeded"),
+        "test_model[9": ("error", "A" * 60),
+        "test_model[10": ("pass", ""),
         "test_by_hand[tract-0.23.9]": ("error", r"by hand \udcff"),
     }
     assert suite.cells["test_model[6-tract-0.23.9]"]["op"] == r"op \udcff"

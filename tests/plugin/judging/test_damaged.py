@@ -215,6 +215,25 @@ def test_files_whose_digest_is_another(bundle, tmp_path):
     assert all("is damaged: it does not have the SHA-256 of its name" in message for _, message in found.values())
 
 
+def test_arrays_of_another_byte_order_and_layout_are_what_they_say(bundle, tmp_path):
+    own = {f"{n}.{kind}.0": x for n in range(2) for kind, x in (("input", X[n]), ("expected", X[n] * 2))}
+    others = {"big": lambda x: x.astype(">f4"), "columns": np.asfortranarray}
+    for name, change in others.items():
+        data = arrays(**{key: change(array) for key, array in own.items()})
+        bundle.add(name, samples=bundle.file("samples", ".npz", data))
+    bundle.close()
+    assert main(words(bundle.folder, "--report", str(tmp_path / "site"))) == 0
+    assert {cell["status"] for cell in cells(tmp_path / "site").values()} == {"pass"}
+
+
+def test_arrays_that_the_engine_does_not_take(bundle, tmp_path):
+    for dtype in ("c8", "f2", "f16"):
+        bundle.add(dtype, samples=bundle.file("samples", ".npz", arrays(**{"0.input.0": np.zeros((2, 3), dtype)})))
+    bundle.add("none", samples=bundle.file("samples", ".npz", arrays(**{"0.input.0": np.zeros((0,), "f4")})))
+    found = judged(bundle, tmp_path)
+    assert {status for status, _ in found.values()} == {"error"}
+
+
 def test_names_that_lead_elsewhere(bundle, tmp_path):
     secret = tmp_path / "secret"
     secret.mkdir()
@@ -307,6 +326,8 @@ def test_a_check_that_cannot_be_read_is_named_with_its_place(bundle, tmp_path, c
     bundle.add("no-sizes", sizes=[])
     bundle.add("more-sizes", sizes=[{}, {}, {}])
     bundle.add("version", "x * 2.01", version="not a version")
+    for markup in ("relu", "red", "[/b]", "link=http://x"):
+        bundle.add(markup, "x * 2.01")
     bundle.add("</script><script>alert(1)</script>\x1b[31m", "x * 2.01")
     found = judged(bundle, tmp_path)
     printed = capsys.readouterr().out
@@ -314,6 +335,7 @@ def test_a_check_that_cannot_be_read_is_named_with_its_place(bundle, tmp_path, c
         assert f"manifest.json: check {place}" in printed, name
     assert {name for name, (status, _) in found.items() if status == "error"} >= {"no-sizes", "more-sizes"}
     assert "\x1b" not in printed
+    assert all(f"test_g[{markup}]" in printed for markup in ("relu", "red", "[/b]", "link=http://x"))
     assert "<script>alert" not in (tmp_path / "site" / "index.html").read_text()
 
 

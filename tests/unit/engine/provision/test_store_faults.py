@@ -77,6 +77,11 @@ def garble_manifest(library: Path) -> None:
     (library.parents[1] / "manifest.json").write_bytes(b'{"version": "\xff\xfe"}')
 
 
+def rename_version(library: Path) -> None:
+    manifest = library.parents[1] / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"0.21.3"', '"no version"'))
+
+
 def pipe_manifest(library: Path) -> None:
     (library.parents[1] / "manifest.json").unlink()
     os.mkfifo(library.parents[1] / "manifest.json")
@@ -108,6 +113,7 @@ def lose_helper(library: Path) -> None:
         (name_what_is_outside, "is no name of a file inside of the folder"),
         (deepen_manifest, "its manifest.json cannot be read"),
         (garble_manifest, "its manifest.json cannot be read"),
+        (rename_version, "its manifest.json is that of tract 'no version'"),
         (pipe_manifest, "manifest.json is no file"),
         (link_elsewhere, "is a link that leads out of the folder"),
         (open_to_all, "everybody may write into"),
@@ -120,10 +126,13 @@ def test_a_damaged_engine_is_told_offline_and_mended_online(
     (engine,) = resolve_engines("0.21", cache_dir=cache)
     damage(engine.library)
     new_session()
-    with pytest.raises(EngineProvisionError) as caught:
-        resolve_engines("0.21", offline=True, cache_dir=cache)
-    assert "damaged" in caught.value.message
-    assert told in caught.value.message
+    for has_index in (True, False):
+        if not has_index:
+            (cache / "index.json").unlink()
+        with pytest.raises(EngineProvisionError) as caught:
+            resolve_engines("0.21", offline=True, cache_dir=cache)
+        assert "damaged" in caught.value.message
+        assert told in caught.value.message
     assert "t2n engines fetch 0.21.3" in (caught.value.hint or "")
     del pip_calls[:]
     assert resolve_engines("0.21", cache_dir=cache) == [engine]

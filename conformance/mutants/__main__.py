@@ -16,7 +16,19 @@ from conformance.mutants.judge import CAUGHT, PASSED, REFUSED, Verdict
 from conformance.mutants.session import SIZES, verdicts_of
 from conformance.mutants.tamper import KINDS
 
-SUITES = ("recurrent", "layers", "encoders", "dynamic", "dtypes", "aten", "aten_dynamic", "models", "int8", SIZES)
+SUITES = (
+    "recurrent",
+    "layers",
+    "encoders",
+    "dynamic",
+    "dtypes",
+    "aten",
+    "aten_dynamic",
+    "models",
+    "int8",
+    "programs",
+    SIZES,
+)
 _VISIBLE = 0.01
 """Share of its deviation by which an output has to change, so that the check has to see it."""
 

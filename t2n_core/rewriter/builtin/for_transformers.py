@@ -41,6 +41,14 @@ def mimi_convolution(ctx: RewriteContext, self: Any, hidden_states: Tensor, padd
     return self.conv(_padded(self, hidden_states))
 
 
+# ------------------------------------------------------------------------------- experts as a loop in Python
+@builtin_function("transformers.integrations.moe:ExpertsInterface.get_interface")
+def experts(ctx: RewriteContext, self: Any, experts_implementation: str | None, default: Any) -> Any:
+    """Return the library's experts as products of all rows, where it would loop over those that rows were sent to."""
+    is_loop = experts_implementation in (None, "eager")
+    return ctx.original(self, "batched_mm" if is_loop else experts_implementation, default)
+
+
 # --------------------------------------------------------------------- attention with tokens that all others see
 _windowed: ContextVar[bool] = ContextVar("t2n_windowed_attention", default=False)
 """True while a model runs that was given no global tokens."""

@@ -78,6 +78,13 @@ def led(t: Any) -> nn.Module:
     return First(t.LEDModel(t.LEDConfig(**WINDOWS)))
 
 
+def experts(t: Any, kind: str, **more: Any) -> nn.Module:
+    """A language model whose experts are a loop over those that a token was sent to."""
+    config = getattr(t, f"{kind}Config")(**SMALL, num_key_value_heads=2, use_cache=False, **more)
+    config._experts_implementation = "eager"
+    return First(getattr(t, f"{kind}Model")(config))
+
+
 def tokens() -> dict[str, torch.Tensor]:
     return {"input_ids": torch.randint(3, 50, (2, 8))}
 
@@ -96,6 +103,35 @@ CASES = {
     "transformers mimi": (mimi, wave(1, 1, 77, name="input_values"), None),
     "transformers longformer": (longformer, tokens, None),
     "transformers led": (led, tokens, None),
+    "transformers mixtral": (
+        lambda t: experts(t, "Mixtral", num_local_experts=4, num_experts_per_tok=2),
+        tokens,
+        {"input_ids": {0: "B", 1: "T"}},
+    ),
+    "transformers qwen2_moe": (
+        lambda t: experts(t, "Qwen2Moe", num_experts=5, num_experts_per_tok=3, moe_intermediate_size=12),
+        tokens,
+        None,
+    ),
+    "transformers deepseek_v3": (
+        lambda t: experts(
+            t,
+            "DeepseekV3",
+            n_routed_experts=4,
+            num_experts_per_tok=2,
+            moe_intermediate_size=12,
+            q_lora_rank=8,
+            kv_lora_rank=8,
+            qk_rope_head_dim=4,
+            qk_nope_head_dim=4,
+            v_head_dim=8,
+            n_group=2,
+            topk_group=1,
+            first_k_dense_replace=1,
+        ),
+        tokens,
+        None,
+    ),
 }
 COMPLEX_INSIDE = {
     "transformers fnet": (fnet, tokens, {"input_ids": {0: "B"}}),

@@ -54,8 +54,11 @@ def bind_inputs(
     A dict is passed by keyword. Only if none of its keys is a parameter, and all of them stand in `input_names` or the
     method takes any number of arguments, it is passed in order. If `input_names` are its keys, they say the order.
     `model` is a Source or what `source_of` takes. Without any arguments, those that an exported program was made with
-    are taken. Raises InputError for what the method cannot take, and for an object in whose class PyTorch finds no
-    tensors although it holds some: they would be constants of the archive.
+    are taken. `input_names` name the tensors, or the arguments: of `(x, {"a": y, "b": z})` the names `p` and `q` give
+    `p`, `q_a` and `q_b`; that of an argument without a tensor names nothing.
+
+    Raises InputError for what the method cannot take, and for an object in whose class PyTorch finds no tensors
+    although it holds some: they would be constants of the archive.
     """
     source = model if isinstance(model, Source) else source_of(model)
     args, keywords = with_tensors(args), with_tensors(dict(kwargs or {}))
@@ -104,8 +107,12 @@ def bind_inputs(
         names = [_leaf_name(path, by_position, source.state) for path in paths]
     if source.state is not None and len(names) == len(paths) - len(source.state.tensors):
         names = _with_states(names, paths, source.state)
+    places: list[Path] = [*((0, place) for place in range(len(positional))), *((1, key) for key in keywords)]
+    if len(names) != len(paths) and len(names) == len(places):
+        names = [_joined(names[places.index(path[:2])], path) for path in paths]
     if len(names) != len(paths):
-        raise InputError(f"{len(names)} input names for {len(paths)} input tensors: {', '.join(names)}")
+        among = f" in {len(places)} arguments" if len(places) != len(paths) else ""
+        raise InputError(f"{len(names)} input names for {len(paths)} input tensors{among}: {', '.join(names)}")
     if len(set(names)) != len(names):
         raise InputError(f"input names are not unique: {', '.join(names)}")
     positional, keywords = _told_apart((positional, keywords), source)
@@ -201,4 +208,9 @@ def _leaf_name(path: Path, by_position: Sequence[str], state: ModelState | None)
     if state is not None and path[0] == 1 and path[1] in state.examples:
         return str(path[2])
     first = by_position[path[1]] if path[0] == 0 else str(path[1])
-    return re.sub(r"\W", "_", "_".join([first, *(str(k) for k in path[2:])]))
+    return _joined(first, path)
+
+
+def _joined(argument: str, path: Path) -> str:
+    """Return the name of a tensor in an argument of this name."""
+    return re.sub(r"\W", "_", "_".join([argument, *(str(key) for key in path[2:])]))

@@ -55,12 +55,14 @@ class Results:
         """Return the names of the tensors: `output`, `output_0`, or their keys where the model names them.
 
         `given` are names of all tensors, or of the top-level results: of `(x, (y, z))`, `a` and `b` are `a`, `b_0` and
-        `b_1`. Raises InputError for another number of them.
+        `b_1`; one name of a result with keys comes before each of them. Raises InputError for another number of them.
         """
         if given is None:
             return _own_names(self.paths)
         if len(given) == len(self.paths):
             return list(given)
+        if len(given) == 1 and all(path and isinstance(path[0], str) for path in self.paths):
+            return [_joined((given[0], *path)) for path in self.paths]
         outer = list(dict.fromkeys(path[:1] for path in self.paths))
         if len(given) != len(outer):
             nested = f" in {len(outer)} results" if len(outer) < len(self.paths) else ""

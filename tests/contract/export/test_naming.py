@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +74,82 @@ def test_what_a_model_caches_while_it_is_captured_is_taken_out_again(capture: An
     assert model.seen is seen
     assert (cache, seen) == ({}, [[]])
     assert export.samples[0].expected[0].shape == (2, 3)
+
+
+class Scaled(nn.Module):
+    """Takes and gives structures, and numbers that are fixed."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor, y: Any = None, z: Any = None) -> Any:
+        return self.function(x, y, z)
+
+
+@dataclass
+class Settings:
+    scale: float = 2.5
+
+
+def one() -> torch.Tensor:
+    return torch.randn(2, 3)
+
+
+STRUCTURES: dict[str, tuple[Any, Any, list[str], list[str], list[str]]] = {
+    # function, arguments, names of arguments and of results, names of tensors
+    "pair in": (
+        lambda x, y, z: x * y[0] - y[1],
+        lambda: (one(), (one(), one())),
+        ["a", "p"],
+        ["b"],
+        ["a", "p_0", "p_1", "b"],
+    ),
+    "pair out": (
+        lambda x, y, z: (x * 2, (x * 3, x * 4)),
+        lambda: (one(),),
+        ["a"],
+        ["b", "p"],
+        ["a", "b", "p_0", "p_1"],
+    ),
+    "object in": (lambda x, y, z: x * y.scale, lambda: (one(), Settings()), ["a", "settings"], ["b"], ["a", "b"]),
+    "dictionary in": (
+        lambda x, y, z: x * y["k"] - y["l"],
+        lambda: (one(), {"k": one(), "l": one()}),
+        ["a", "d"],
+        ["b"],
+        ["a", "d_k", "d_l", "b"],
+    ),
+    "object in a dictionary": (
+        lambda x, y, z: x * y["k"] * y["s"].scale,
+        lambda: (one(), {"k": one(), "s": Settings()}),
+        ["a", "d"],
+        ["b"],
+        ["a", "d", "b"],
+    ),
+    "dictionary out": (lambda x, y, z: {"k": x * 2, "l": x * 3}, lambda: (one(),), ["a"], ["d"], ["a", "d_k", "d_l"]),
+    "numbers in": (
+        lambda x, y, z: x ** (2 * z) if y else x,
+        lambda: (one(), True, 2),
+        ["a", "b", "c"],
+        ["d"],
+        ["a", "d"],
+    ),
+}
+
+
+@pytest.mark.parametrize("capture", ["export", "trace"])
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_names_of_arguments_and_results_are_those_of_their_tensors(name: str, capture: Any, tmp_path: Path) -> None:
+    function, arguments, inputs, outputs, expected = STRUCTURES[name]
+    torch.manual_seed(3)
+    model = Scaled(function).eval()
+    export = ModelExport(model, arguments(), input_names=inputs, output_names=outputs, capture=capture)
+    result = export.to(TractNNEF("0.23.9"), tmp_path / "a.nnef.tar")
+    assert [*result.input_names, *result.output_names] == expected
+
+
+def test_two_names_of_three_arguments_are_refused() -> None:
+    model = Scaled(lambda x, y, z: x * y[0] - y[1] + z)
+    with pytest.raises(InputError, match="2 input names for 4 input tensors in 3 arguments: a, b"):
+        ModelExport(model, (one(), (one(), one()), one()), input_names=["a", "b"])

@@ -18,9 +18,7 @@ def export_of(name: str, fixed: bool = False) -> ModelExport:
     case = PROGRAMS[name]
     torch.manual_seed(sum(map(ord, name)))
     axes = {} if fixed else case.axes
-    return ModelExport(
-        case.make().eval(), case.inputs(), input_names=["x"] if axes else None, dynamic_axes=axes or None
-    )
+    return ModelExport(case.make().eval(), case.inputs(), input_names=list(axes) or None, dynamic_axes=axes or None)
 
 
 @pytest.mark.nnef_export(target="tract")

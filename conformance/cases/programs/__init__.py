@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.cases.programs import functions, indices, integers, layers, structures
+from conformance.cases.programs import functions, indices, integers, layers, speech, structures
 from conformance.cases.programs.program import Program
 
 PROGRAMS: dict[str, Program] = {
@@ -10,6 +10,7 @@ PROGRAMS: dict[str, Program] = {
     **indices.PROGRAMS,
     **integers.PROGRAMS,
     **layers.PROGRAMS,
+    **speech.PROGRAMS,
     **structures.PROGRAMS,
 }
 

@@ -19,7 +19,6 @@ from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, ArrayWeight, Fragment, Operation, Value, WeightSource
 from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.nnef.writing_options import WritingOptions
-from t2n_core.op.weights import TensorWeight, derived
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph
 from t2n_core.torch_graph.simplify.passes import swapped
 from t2n_core.torch_graph.tensors_on_disk import tensor_on_disk
@@ -122,10 +121,7 @@ class HalfWeight:
 
 
 def store_halves(g: Emitter) -> None:
-    """Store the float32 tensors of a finished graph that float16 holds without loss as such, each behind a cast.
-
-    A weight that was scaled by a norm is stored unscaled, and scaled by the engine before the first run.
-    """
+    """Store the float32 tensors of a finished graph that float16 holds without loss as such, each behind a cast."""
     pending, g.graph.operations = g.graph.operations, []
     computed = 0
     wider: dict[int, Value] = {}
@@ -141,15 +137,8 @@ def store_halves(g: Emitter) -> None:
             continue
         assert value.weight is not None
         g.begin(value.name, None, ())
-        scaled = value.weight.scaled if isinstance(value.weight, TensorWeight) else None
-        label = operation.arguments["label"] if scaled is None else scaled.label
-        source = value.weight if scaled is None else TensorWeight(scaled.tensor)
-        half = g.variable(label, HalfWeight(source), form="float16")
-        wide = g.cast(half, FLOAT32)
-        halves[id(value)] = half
-        if scaled is not None:
-            wide = g.mul(wide, derived(g, half, "scale", scaled.factor.numpy()))
-        wider[id(value)] = wide
+        half = g.variable(operation.arguments["label"], HalfWeight(value.weight), form="float16")
+        halves[id(value)], wider[id(value)] = half, g.cast(half, FLOAT32)
     if computed:
         words = f"what is computed at export stays float32: {computed} tensors"
         g.graph.declined.setdefault("weights", []).append(words)
@@ -193,8 +182,6 @@ def _is_worth_it(value: Value) -> bool:
     weight = value.weight
     if weight is None or np.prod(weight.shape) < _LEAST:
         return False
-    if isinstance(weight, TensorWeight) and weight.scaled is not None:
-        return True
     with np.errstate(over="ignore"):
         return all(bool(((part == part.astype(np.float16)) | np.isnan(part)).all()) for part in _parts(weight))
 

@@ -19,10 +19,11 @@ from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 from t2n_core.op.dtypes import numpy_dtype
+from t2n_core.op.folded_norms import normed
 from t2n_core.op.halves import store_halves
 from t2n_core.op.registry import Registry
 from t2n_core.op.size_numbers import float_of_sizes
-from t2n_core.op.weights import TensorWeight
+from t2n_core.op.weights import TensorWeight, made
 from t2n_core.torch_graph.choices import NamingScheme
 from t2n_core.torch_graph.graph import naming
 from t2n_core.torch_graph.graph.ir import FixedTensorList, TensorVariable, TorchModuleIRGraph, TorchOp
@@ -191,7 +192,9 @@ class _Lowering:
 
     def _weight(self, variable: TensorVariable) -> Value:
         assert variable.data is not None
-        weight = TensorWeight(variable.data, variable.scaled)
+        weight = TensorWeight(variable.data)
+        if variable.normed is not None:
+            return made(normed(self.g, variable.normed, self._value), weight.array)
         if variable.label:
             return self.g.variable(variable.label, weight)
         return self.g.constant(weight.array())

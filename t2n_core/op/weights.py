@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT32, ArrayWeight, Value
+from t2n_core.nnef.sizes.dims import Dim
 from t2n_core.op.dtypes import numpy_dtype
-from t2n_core.torch_graph.graph.ir import Scaled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,7 +21,6 @@ class TensorWeight:
     """A torch tensor as the source of a variable, of which it shares the memory."""
 
     tensor: torch.Tensor
-    scaled: Scaled | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -41,7 +40,7 @@ class TensorWeight:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MadeWeight:
-    """The numbers, float32, that statements make of weights; they are computed where a rule asks for them."""
+    """The numbers that statements make of weights; they are computed where a rule asks for them."""
 
     shape: tuple[int, ...]
     make: Callable[[], NDArray[Any]]
@@ -57,37 +56,34 @@ class MadeWeight:
 def known(value: Value) -> NDArray[Any] | None:
     """Return the numbers of a weight or constant; None for a value that the graph computes."""
     weight = value.weight
-    if isinstance(weight, TensorWeight | MadeWeight):
-        return weight.array()
-    return weight.array if isinstance(weight, ArrayWeight) else None
+    return array_of(weight) if isinstance(weight, ArrayWeight | MadeWeight | TensorWeight) else None
 
 
-def derived(g: Emitter, source: Value, word: str, array: NDArray[Any]) -> Value:
-    """Return a variable made from a weight, under that weight's label and a word: `conv.bias.row`."""
-    label = f"{_label(source)}.{word}"
-    while True:
-        value = g.variable(label, ArrayWeight(array))
-        stored = known(value)
-        if stored is not None and stored.dtype == array.dtype and np.array_equal(stored, array):
-            return value
-        label += "_"  # the same weight made into something else for another operator
+def array_of(weight: ArrayWeight | MadeWeight | TensorWeight) -> NDArray[Any]:
+    """Return the numbers of a weight."""
+    return weight.array if isinstance(weight, ArrayWeight) else weight.array()
 
 
-def _label(source: Value) -> str:
-    """Return the label of a weight, or of the one that a value is made of."""
-    operation = source.producer
-    if operation is None:
-        return source.name
-    if operation.name == "variable":
-        return str(operation.arguments["label"])
-    return _label(next(operation.inputs()))
+def made(value: Value, numbers: Callable[[], NDArray[Any]]) -> Value:
+    """Return what statements make of weights, with its numbers, so that it is a weight for rules.
+
+    The archive holds the weights themselves, under the keys of the state_dict; the engine runs such statements once.
+    """
+    if value.weight is None:
+        value.weight = MadeWeight(tuple(map(int, value.shape)), numbers, value.dtype)
+    return value
 
 
 def row(g: Emitter, value: Value, rank: int, axis: int = 1) -> Value:
-    """Return a vector along one of `rank` axes; a weight is stored that way, since old engines want constants."""
+    """Return a vector along one of `rank` axes."""
     shape = [1] * rank
     shape[axis] = value.shape[0]
-    numbers = known(value)
-    if numbers is None:
-        return g.reshape_to(value, shape)
-    return derived(g, value, f"axis{axis}of{rank}", numbers.reshape(shape))
+    return in_shape(g, value, shape)
+
+
+def in_shape(g: Emitter, value: Value, shape: Sequence[Dim]) -> Value:
+    """Return a value, which may be a weight, in another shape."""
+    out, weight = g.reshape_to(value, shape), value.weight
+    if out is value or not isinstance(weight, ArrayWeight | MadeWeight | TensorWeight):
+        return out
+    return made(out, lambda: array_of(weight).reshape([int(extent) for extent in shape]))

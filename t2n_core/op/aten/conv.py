@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
 
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
@@ -11,7 +14,7 @@ from t2n_core.nnef.sizes.dims import Dim, as_dim, floor_div, is_static, product
 from t2n_core.op.aten.conv_windows import by_windows
 from t2n_core.op.aten.pad import padded
 from t2n_core.op.registry import op
-from t2n_core.op.weights import derived, known, row
+from t2n_core.op.weights import known, made, row
 
 Borders = list[tuple[int, int]]
 Amounts = Sequence[tuple[Dim, Dim]]
@@ -88,12 +91,10 @@ def _by_shifts(g: Emitter, value: Value, weight: Value, dilation: Sequence[int])
     The engine has an operator for depthwise convolutions, but not over axes of dynamic size: there it makes one matrix
     product for each channel, of a matrix with one row.
     """
-    numbers = known(weight)
-    assert numbers is not None
     axes = list(range(2, value.rank))
     sizes = [int(k) for k in weight.shape[2:]]
     extents = [as_dim(n - e * (k - 1)) for n, e, k in zip(value.shape[2:], dilation, sizes, strict=True)]
-    taps = numbers.reshape(numbers.shape[0], -1)
+    taps = g.reshape_to(weight, [1, weight.shape[0], product(sizes), *(1 for _ in axes[1:])])
     total: Value | None = None
     for index, place in enumerate(itertools.product(*map(range, sizes))):
         begin = [p * e for p, e in zip(place, dilation, strict=True)]
@@ -101,8 +102,7 @@ def _by_shifts(g: Emitter, value: Value, weight: Value, dilation: Sequence[int])
         shifted = value
         for axis, first, last in zip(axes, begin, end, strict=True):
             shifted = g.take(shifted, axis, first, last)
-        column = derived(g, weight, f"at{index}", taps[:, index].reshape(1, -1, *(1 for _ in axes)))
-        scaled = g.mul(shifted, column)
+        scaled = g.mul(shifted, g.take(taps, 2, index, index + 1))
         total = scaled if total is None else g.add(total, scaled)
     assert total is not None
     return total
@@ -165,13 +165,19 @@ def conv_transpose_khronos(
 def _swap_channels(g: Emitter, weight: Value, groups: int) -> Value:
     """Return a filter [in, out/groups, k…] as [out, in/groups, k…]."""
     inner, outer, *sizes = weight.shape
-    numbers = known(weight)
-    if numbers is not None:
-        split = numbers.reshape(groups, int(inner) // groups, int(outer), *map(int, sizes)).swapaxes(1, 2)
-        return derived(g, weight, f"oihw{groups}", split.reshape(-1, int(inner) // groups, *map(int, sizes)))
-    split_value = g.reshape_to(weight, [groups, floor_div(inner, groups), outer, *sizes])
-    order = [0, 2, 1, *range(3, split_value.rank)]
-    return g.reshape_to(g.permute(split_value, order), [as_dim(outer * groups), floor_div(inner, groups), *sizes])
+    split = g.reshape_to(weight, [groups, floor_div(inner, groups), outer, *sizes])
+    order = [0, 2, 1, *range(3, split.rank)]
+    shape = [as_dim(outer * groups), floor_div(inner, groups), *sizes]
+    out = g.reshape_to(g.permute(split, order), shape)
+    if known(weight) is None:
+        return out
+
+    def numbers() -> NDArray[Any]:
+        own = known(weight)
+        assert own is not None
+        return own.reshape([int(n) for n in split.shape]).transpose(order).reshape([int(n) for n in shape])
+
+    return made(out, numbers)
 
 
 def _transposed(

@@ -11,8 +11,9 @@ from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, Value
 from t2n_core.nnef.sizes.dims import Dim, floor_div, product
 from t2n_core.op.effects import chosen
+from t2n_core.op.folded_norms import scale_of_norm
 from t2n_core.op.registry import op
-from t2n_core.op.weights import derived, known, row
+from t2n_core.op.weights import row
 
 Results = tuple[Value | None, Value | None, Value | None]
 
@@ -47,25 +48,14 @@ def batch_norm(
         return g.cast(
             batch_norm(g, wide, weight, bias, running_mean, running_var, training, momentum, eps), input.dtype
         )
-    numbers = [None if v is None else known(v) for v in (weight, bias, running_mean, running_var)]
-    if any(
-        n is None and v is not None for n, v in zip(numbers, (weight, bias, running_mean, running_var), strict=True)
-    ):
-        scale = g.rsqrt(g.add(running_var, eps))
-        scale = scale if weight is None else g.mul(scale, weight)
-        shift = g.neg(g.mul(running_mean, scale))
-        shift = shift if bias is None else g.add(shift, bias)
-        return g.add(g.mul(input, row(g, scale, input.rank)), row(g, shift, input.rank))
-    gamma, beta, mean, var = (None if n is None else n.astype(np.float64) for n in numbers)
+    wide = FLOAT32 if input.dtype == FLOAT16 else input.dtype
+    gamma, beta, mean, var = (None if v is None else g.cast(v, wide) for v in (weight, bias, running_mean, running_var))
     assert mean is not None
     assert var is not None
-    factor = 1.0 / np.sqrt(var + eps)
-    factor = factor if gamma is None else factor * gamma
-    offset = -mean * factor
-    offset = offset if beta is None else offset + beta
-    places = [1, -1, *(1 for _ in range(input.rank - 2))]
-    scale = derived(g, running_var, f"scale{input.rank}", factor.reshape(places).astype(input.dtype))
-    shift = derived(g, running_mean, f"shift{input.rank}", offset.reshape(places).astype(input.dtype))
+    factor = scale_of_norm(g, gamma, var, eps)
+    shift = g.neg(g.mul(mean, factor))
+    rows = [factor, shift if beta is None else g.add(shift, beta)]
+    scale, shift = (row(g, g.cast(one, input.dtype), input.rank) for one in rows)
     return g.add(g.mul(input, scale), shift)
 
 

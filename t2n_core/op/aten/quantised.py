@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT32, Value
 from t2n_core.op.registry import op
-from t2n_core.op.weights import MadeWeight, TensorWeight, known
+from t2n_core.op.weights import TensorWeight, known, made
 from t2n_core.torch_graph.stand_ins import whole_numbers  # noqa: F401  the operators `bounded` and `whole_sums`
 
 
@@ -42,14 +42,14 @@ def _dequantised(g: Emitter, stored: Value, scales: Any, zeros: Any) -> Value:
     if np.any(scales != 1):
         wide = g.mul(wide, _operand(g, scales))
     source = stored.weight
-    if isinstance(source, TensorWeight) and wide.weight is None:
+    if not isinstance(source, TensorWeight):
+        return wide
 
-        def numbers() -> NDArray[Any]:
-            found: NDArray[Any] = (source.array().astype(np.float32) - np.float32(zeros)) * np.float32(scales)
-            return found
+    def numbers() -> NDArray[Any]:
+        found: NDArray[Any] = (source.array().astype(np.float32) - np.float32(zeros)) * np.float32(scales)
+        return found
 
-        wide.weight = MadeWeight(tuple(map(int, stored.shape)), numbers)
-    return wide
+    return made(wide, numbers)
 
 
 def _operand(g: Emitter, given: Any) -> Value | float:

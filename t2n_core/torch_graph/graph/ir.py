@@ -20,13 +20,17 @@ from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scaled:
-    """A weight of the state_dict, and a factor for each of its rows."""
+class Normed:
+    """The weights that a filter or a bias with a batch norm in it is made of."""
 
-    label: str
-    tensor: torch.Tensor
-    factor: torch.Tensor
-    """Factors in the shape that broadcasts along axis 0: [rows, 1, …]."""
+    source: TensorVariable | None
+    """The filter, or the bias; None for no bias."""
+    is_filter: bool
+    mean: TensorVariable
+    var: TensorVariable
+    weight: TensorVariable | None
+    bias: TensorVariable | None
+    eps: float
 
 
 @dataclass(slots=True, eq=False)
@@ -42,8 +46,8 @@ class TensorVariable:
     fake: torch.Tensor | None = field(default=None, repr=False)
     """The fake tensor of capture: shapes and strides for PyTorch's own decompositions."""
     producer: TorchOp | None = field(default=None, repr=False)
-    scaled: Scaled | None = field(default=None, repr=False)
-    """The stored weight that `data` is a multiple of, row by row, where a norm was folded into one."""
+    normed: Normed | None = field(default=None, repr=False)
+    """What `data` is made of, where a norm was folded into a weight."""
 
     @property
     def rank(self) -> int:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import torch
 
-from t2n_core.torch_graph.graph.ir import Scaled, TensorVariable, TorchModuleIRGraph, TorchOp
+from t2n_core.torch_graph.graph.ir import Normed, TensorVariable, TorchModuleIRGraph, TorchOp
 from t2n_core.torch_graph.simplify.passes import swapped
 
 NORMS = frozenset({"aten::batch_norm", "aten::_native_batch_norm_legit_no_training"})
@@ -34,7 +34,7 @@ def fold_norms(graph: TorchModuleIRGraph, is_plain: Callable[[TorchOp], bool]) -
         if any(id(v) in swaps for v in op.inputs):
             op = replace(op, arguments={k: swapped(v, swaps) for k, v in op.arguments.items()})
         place = products.get(id(op.arguments.get("input"))) if _is_norm(op, readers) and is_plain(op) else None
-        if place is not None and (weights := _normed_weights(done[place], op, made, graph.rounded)) is not None:
+        if place is not None and (weights := _normed_weights(done[place], op, made)) is not None:
             done[place] = _with_weights(done[place], op, *weights, swaps)
             continue
         if _is_product(op) and is_plain(op) and readers[id(op.outputs[0])] == 1 and not _is_stored(op, graph):
@@ -77,7 +77,7 @@ def _is_stored(op: TorchOp, graph: TorchModuleIRGraph) -> bool:
 
 
 def _normed_weights(
-    product: TorchOp, norm: TorchOp, made: dict[str, TensorVariable], rounded: frozenset[str]
+    product: TorchOp, norm: TorchOp, made: dict[str, TensorVariable]
 ) -> tuple[TensorVariable, TensorVariable] | None:
     """Return filter and bias with the norm in them, or None if that cannot be; computed in float64 and rounded once."""
     weight, bias = product.arguments["weight"], product.arguments["bias"]
@@ -100,12 +100,9 @@ def _normed_weights(
         numbers = [n.to(weight.dtype) for n in (scaled, offset)]
     if not all(n.isfinite().all() for n in numbers):
         return None
-    of_bias = mean if bias is None else bias
-    normed = _kept(made, weight, numbers[0])
-    if weight.label in rounded:
-        rows = factor.reshape(-1, *(1 for _ in weight.shape[1:])).to(weight.dtype)
-        normed.scaled = Scaled(weight.label, weight.data, rows)
-    return normed, _kept(made, of_bias, numbers[1])
+    statistics = (mean, var, norm.arguments["weight"], norm.arguments["bias"], norm.arguments["eps"])
+    found = [Normed(weight, True, *statistics), Normed(bias, False, *statistics)]
+    return _kept(made, weight, numbers[0], found[0]), _kept(made, bias or mean, numbers[1], found[1])
 
 
 def _doubled(variable: TensorVariable | None) -> torch.Tensor | None:
@@ -124,13 +121,19 @@ def _with_weights(
     return folded
 
 
-def _kept(made: dict[str, TensorVariable], source: TensorVariable, data: torch.Tensor) -> TensorVariable:
-    """Return a weight made from another; its label is that one's and a word, and no other weight's."""
+def _kept(
+    made: dict[str, TensorVariable], source: TensorVariable, data: torch.Tensor, normed: Normed
+) -> TensorVariable:
+    """Return a weight made from another; its label is that one's and a word, and no other weight's.
+
+    An archive has that label only where the numbers are stored in another dtype than they are made in.
+    """
     label = f"{source.label or source.name}.normed"
     while label in made and not torch.equal(made[label].data, data):  # type: ignore[arg-type]
         label += "_"  # a weight that two layers share, each with a norm of its own
     shape = tuple(int(d) for d in data.shape)
-    return made.setdefault(label, TensorVariable(f"{source.name}_normed", shape, data.dtype, data, label))
+    new = TensorVariable(f"{source.name}_normed", shape, data.dtype, data, label, normed=normed)
+    return made.setdefault(label, new)
 
 
 __all__ = ["fold_norms"]

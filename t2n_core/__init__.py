@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from t2n_core.export.model import ModelExport
     from t2n_core.export.result import ExportResult
     from t2n_core.inference_target import InferenceTarget, KhronosNNEF, TractFeatureFlag, TractNNEF
+    from t2n_core.nnef.weight_choice import StoredAs
 
 __version__ = "0.1.0"
 """The version of the distribution: the build, `t2n --version` and `pytest_t2n` take it from here."""
@@ -22,6 +23,7 @@ _HOMES = {
     "InferenceTarget": "t2n_core.inference_target",
     "KhronosNNEF": "t2n_core.inference_target",
     "ModelExport": "t2n_core.export.model",
+    "StoredAs": "t2n_core.nnef.weight_choice",
     "T2NError": "t2n_core.errors",
     "TractCheckTolerance": "t2n_core.check.tolerance",
     "TractFeatureFlag": "t2n_core.inference_target",
@@ -38,6 +40,7 @@ __all__ = [
     "InferenceTarget",
     "KhronosNNEF",
     "ModelExport",
+    "StoredAs",
     "T2NError",
     "TractCheckTolerance",
     "TractFeatureFlag",

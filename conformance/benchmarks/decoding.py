@@ -101,7 +101,7 @@ def export_forms(folder: Path, engine: ResolvedEngine, size: Size) -> dict[str, 
         inputs, options = example(model)
         export = ModelExport(model, inputs, **options)
         for form in forms:
-            more: dict[str, Any] = {"weight_compression": "q4_0_with_embeddings"} if form == "4 bits" else {}
+            more: dict[str, Any] = {"weights": "q4_0"} if form == "4 bits" else {}
             archives[form] = _written(export, folder, form, engine, **more)
     model = build(size)
     inputs, options = example(model, tokens=1)

@@ -59,7 +59,7 @@ def test_generation_in_halves(name: str) -> Any:
     return model.half(), example
 
 
-@pytest.mark.nnef_generate(target="tract", steps=32, weight_compression="q4_0_with_embeddings", versions=">=0.21.11")
+@pytest.mark.nnef_generate(target="tract", steps=32, weights="q4_0", versions=">=0.21.11")
 @pytest.mark.parametrize("name", SMALL_WEIGHTS)
 def test_generation_in_4_bits(name: str) -> Any:
     return CASES[name].build(zlib.crc32(name.encode()))

@@ -54,7 +54,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="any other option of the export or of the target, as weight_compression=q4_0",
+        help="any other option of the export or of the target, as weights=q4_0",
     )
     parser.add_argument("--tolerance", metavar="LEVEL", help="a level of parity; approximate if not given")
     parser.add_argument("--no-check", action="store_true", help="write the archive and prove nothing")

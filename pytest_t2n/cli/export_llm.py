@@ -1,6 +1,6 @@
 """`t2n export-llm` writes the archives of a language model, with what a runner needs beside them, and proves them.
 
-t2n export-llm path/to/model -o exported --tract 0.23 --compression q4_0
+t2n export-llm path/to/model -o exported --tract 0.23 --weights q4_0
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from pytest_t2n.cli.output import say
 from t2n_core.errors import InputError
 
 _DTYPES = ("f32", "f16")
-_COMPRESSIONS = ("q4_0", "q4_0_with_embeddings")
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -22,8 +21,11 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, help="the folder to write")
     parser.add_argument("--tract", default="latest", metavar="VERSION", help="one version: 0.23, 0.23.9, latest")
     parser.add_argument("--dtype", choices=_DTYPES, help="that of the folder if not given")
-    parser.add_argument("--compression", choices=_COMPRESSIONS, help="weights in blocks of 4 bits")
-    parser.add_argument("--weights", choices=("float16",), help="float32 weights stored as halves, computed as float32")
+    parser.add_argument(
+        "--weights",
+        metavar="FORM",
+        help="how weights are stored: float16, int8, q4_0; by patterns of names: lm_head=float32,*=q4_0",
+    )
     parser.add_argument(
         "--kv",
         choices=("explicit", "engine"),
@@ -36,9 +38,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--random", action="store_true", help="draw the weights; config.json is enough then")
     parser.add_argument("--no-tokenizer", action="store_true", help="write no tokenizer")
     parser.add_argument("--steps", type=int, default=16, help="tokens to generate in the check")
-    parser.add_argument(
-        "--text", type=Path, metavar="FILE", help="measure what --dtype, --weights and --compression lose"
-    )
+    parser.add_argument("--text", type=Path, metavar="FILE", help="measure what --dtype and --weights lose")
     parser.add_argument("--tolerance", metavar="LEVEL", help="a level of parity; approximate if not given")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds to load the archive, and for each step")
     parser.add_argument("--no-check", action="store_true", help="write the archives and prove nothing")
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     of_target: dict[str, Any] = {"check_io": not options.no_check, "offline": options.offline}
     if options.tolerance is not None:
         of_target["check_io_tolerance"] = options.tolerance
-    target = TractNNEF(options.tract, weight_compression=options.compression, weights=options.weights, **of_target)
+    target = TractNNEF(options.tract, weights=_forms(options.weights), **of_target)
     tokenizer = None if options.no_tokenizer else load_tokenizer(options.folder)
     model = load_model(options.folder, dtype=options.dtype, random=options.random)
     original = None
@@ -89,6 +89,14 @@ def run(options: argparse.Namespace) -> int:
     else:
         say("not checked")
     return 0
+
+
+def _forms(given: str | None) -> str | dict[str, str] | None:
+    """Return one form for all weights, or forms by patterns."""
+    if given is None or "=" not in given:
+        return given
+    pairs = (one.rpartition("=") for one in given.split(","))
+    return {pattern.strip(): form.strip() for pattern, _, form in pairs}
 
 
 __all__ = ["add_commands", "run"]

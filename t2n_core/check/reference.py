@@ -13,7 +13,7 @@ from t2n_core.check.sampling.input_function import InputFunction
 from t2n_core.check.sampling.sampler import Sampler, double_outputs
 from t2n_core.errors import InputError
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.op.stored import StoredSource, StoredWeights
+from t2n_core.op.stored.source import StoredSource, StoredWeights
 from t2n_core.rewriter.context import without_rewrites
 from t2n_core.torch_graph.capture.tracer import CapturedModel
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs

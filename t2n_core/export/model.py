@@ -25,11 +25,11 @@ from t2n_core.inference_target import InferenceTarget, TractNNEF, require_target
 from t2n_core.nnef.archive import remove_archive, write_archive
 from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.legality import check_graph
-from t2n_core.op.compression import compressible
+from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.op.custom_extractors import ModuleInfoExtractor
-from t2n_core.op.halves import with_rounded
 from t2n_core.op.lower import has_rule, lower
 from t2n_core.op.registry import Registry, load_default
+from t2n_core.op.stored.choice import Rounded, with_stored
 from t2n_core.rewriter.activation import rewriting
 from t2n_core.rewriter.builtin import builtin_rewriters
 from t2n_core.rewriter.captures import Capture, Captures
@@ -98,6 +98,7 @@ class ModelExport:
         self.args, self.kwargs = args, kwargs
         self.inputs: ModelInputs = bind_inputs(self.source, args, kwargs, self.options.input_names)
         self._captures = Captures()
+        self._rounded: Rounded = {}
         self._references: list[Reference] = []
         self._has_run = False
         self._refusal: InputError | None = None
@@ -232,9 +233,10 @@ class ModelExport:
     def _simplified(self, target: InferenceTarget, selection: Selection, session: Session) -> TorchModuleIRGraph:
         traced = self._capture(target, selection).model.graph.copy()  # a hook's changes must not reach other targets
         target.post_capture(traced)
-        traced.compressible = compressible(traced, target.writing)
-        if target.writing.weights:
-            traced = with_rounded(traced, target.writing, self.source.weights)
+        choice = target.writing.weights
+        if choice:
+            traits = traits_of(target.spec.version)
+            traced = with_stored(traced, choice, traits, self.source.weights, self._rounded)
         rules, ours = self._rules(selection, session), load_default()
         has_form = has_rule(rules, target.spec, target.writing)
         with CAPTURE_LOCK:  # decompositions are traced like models
@@ -315,7 +317,7 @@ class ModelExport:
             graph, report = self._lower(target)
         with timed(times, "write"):
             archive = write_archive(graph, path, spec=target.spec, compression=compression_level)
-        told = option_notes(target, graph, captured.graph, self.source, self.options.capture)
+        told = option_notes(target, graph, self.source, self.options.capture)
         if told:
             warnings.warn(OptionWarning("; ".join(told)), stacklevel=_frames_of_this_package())
         if self._state_notes:

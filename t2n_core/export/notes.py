@@ -10,23 +10,17 @@ from t2n_core.inference_target import InferenceTarget
 from t2n_core.nnef.emitter import PRODUCTS
 from t2n_core.nnef.graph import FLOAT16, Fragment, Graph
 from t2n_core.nnef.spec import Spec
-from t2n_core.op.compression import Q40Weight
 from t2n_core.rewriter.report import RewriteReport
-from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph, tensors_in
 from t2n_core.torch_graph.precision.kernels import lacks_kernels
 from t2n_core.torch_graph.ways_in.sources import Source
 
-_SHOWN = 3
-"""Weights that a note names."""
 _REASONS = {
     "reify_sdpa": ("reify_sdpa_operator", "no attention of the model can be written as that operator"),
     "attention_in_f32": ("force_attention_inner_in_f32", "no attention of float16 is written as the engine's operator"),
     "linear_accumulation_in_f32": ("force_linear_accumulation_in_f32", "the graph has no products of float16"),
     "norm_in_f32": ("force_norm_in_f32", "the graph has no batch norm of float16"),
     "upsample_with_debox": ("upsample_with_debox", "the model does no nearest upsampling by whole factors"),
-    "weights": ("weights", "no float32 weight of two axes or more fits"),
-    "weight_compression": ("weight_compression", "no linear layer alone reads a matrix with rows of a multiple of 32"),
-    "compresses_embeddings": ("the compression of embeddings", "none has rows of a multiple of 32 and is read alone"),
+    "weights": ("weights", "no weight of two axes or more was chosen that can be stored so"),
 }
 """Field of WritingOptions -> name of the option, and why it has no effect."""
 _OPERATORS = {
@@ -40,13 +34,10 @@ class OptionWarning(UserWarning):
     """An option of an export had no effect, or not on everything that it could be meant for."""
 
 
-def option_notes(
-    target: InferenceTarget, graph: Graph, captured: TorchModuleIRGraph, source: Source, capture: str
-) -> list[str]:
+def option_notes(target: InferenceTarget, graph: Graph, source: Source, capture: str) -> list[str]:
     """Return a line for each option that had no effect on a graph, or left weights as they are."""
     notes = [
         *_choices(target, graph),
-        *_uncompressed(target, graph, captured),
         *_uncalled(target.custom_fragments, graph),
         *_slow(target, graph),
     ]
@@ -62,11 +53,6 @@ def rewriter_notes(report: RewriteReport) -> list[str]:
 
 def _choices(target: InferenceTarget, graph: Graph) -> Iterator[str]:
     ineffective = {choice for choice in _REASONS if getattr(target.writing, choice)} - graph.effects
-    compressions = {"weight_compression", "compresses_embeddings"}
-    if compressions & graph.effects:
-        ineffective.discard("weight_compression")  # on some weights, and the others are named
-    elif "weight_compression" in ineffective:
-        ineffective.discard("compresses_embeddings")
     for choice, (option, reason) in _REASONS.items():
         declined = Counter(graph.declined.get(choice, ()))
         told = "; ".join(f"{why}{f' ({count} times)' if count > 1 else ''}" for why, count in declined.items())
@@ -79,26 +65,6 @@ def _choices(target: InferenceTarget, graph: Graph) -> Iterator[str]:
 def _lack(choice: str, spec: Spec) -> str:
     operator = _OPERATORS.get(choice)
     return f"{spec} has no `{operator}`" if operator is not None and not spec.has(operator) else ""
-
-
-def _uncompressed(target: InferenceTarget, graph: Graph, captured: TorchModuleIRGraph) -> Iterator[str]:
-    """Yield a line on the matrices and kernels that weight compression leaves as they are, if it leaves only some."""
-    options = target.writing
-    compressed = {op.arguments["label"] for op, value in graph.variables() if isinstance(value.weight, Q40Weight)}
-    if not compressed:
-        return
-    left: dict[str, None] = {}
-    for op in captured.op_nodes:
-        if op.kind.split(".")[0] == "aten::embedding" and not options.compresses_embeddings:
-            continue
-        for weight in tensors_in(list(op.arguments.values())):
-            data = weight.data
-            if data is not None and data.dim() > 1 and data.is_floating_point() and weight.label:
-                left.setdefault(weight.label)
-    names = [label for label in left if label not in compressed]
-    if names:
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        yield f"weight_compression={options.weight_compression!r} left as they are: {', '.join(names[:_SHOWN])}{more}"
 
 
 def _slow(target: InferenceTarget, graph: Graph) -> Iterator[str]:

@@ -23,8 +23,7 @@ from t2n_core.inference_target import InferenceTarget, KhronosNNEF
 from t2n_core.nnef.dependence import constant_outputs
 from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.op.compression import Q40Weight
-from t2n_core.op.stored import StoredWeights
+from t2n_core.op.stored.source import StoredWeights
 from t2n_core.rewriter.report import RewriteReport
 from t2n_core.torch_graph.capture.tracer import CapturedModel
 
@@ -127,9 +126,7 @@ class ExportResult:
     @property
     def stored(self) -> StoredWeights:
         """Return the labels of the weights that the archive holds in another form than the model, with the form."""
-        variables = self.graph.variables()
-        blocks = {op.arguments["label"] for op, v in variables if isinstance(v.weight, Q40Weight)}
-        return frozenset({*((b, "q4_0") for b in blocks), *((h, "float16") for h in self.graph.rounded)})
+        return frozenset(self.graph.stored.items())
 
     def check_parity(self, tolerance: Tolerance = None, *, timeout: float = 60.0, **judged_by: Any) -> Outcome:
         """Run the archive in the target's engine on all samples. What fails is in the outcome, never raised.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 from packaging.version import InvalidVersion, Version
 
@@ -26,7 +26,8 @@ from t2n_core.nnef.spec import Spec, spec_for
 from t2n_core.nnef.tract.precision import PrecisionPlan
 from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.nnef.tract.user_extensions import to_write, with_assertions
-from t2n_core.nnef.writing_options import WeightCompression, WritingOptions
+from t2n_core.nnef.weight_choice import WeightOption, weight_choice
+from t2n_core.nnef.writing_options import WritingOptions
 
 _EXACT = re.compile(r"\d+\.\d+\.\d+([.a-z]+\d+)*")
 
@@ -68,16 +69,15 @@ class TractNNEF(InferenceTarget):
             the call, or would be wrong (a mask that is not shown to leave every query a key, an oblong causal mask),
             the formula is written as without the option, and the result's notes say why.
         upsample_with_debox: nearest upsampling by whole factors as one `debox`, from 0.23.0 on.
-        weight_compression: `q4_0` stores the weights of linear layers in blocks of 32 numbers of 4 bits with a scale,
-            4.5 bits each (from 0.21.6 on, in the layout that the version reads: it changed in 0.21.11);
-            `q4_0_with_embeddings` those of embeddings too (from 0.21.11 on). Only matrices whose rows are a multiple of
-            32 long, and that nothing else reads. The check is against the model with these weights dequantised: it
-            proves that the engine computes what the archive holds, not that 4 bits are enough for your model.
-        weights: `float16` stores float32 weights of two axes or more as float16, which halves the archive; the engine
-            computes with them in float32, as fast as before. By layer: `{"head": "float32", "*": "float16"}`, patterns
-            of names of weights or modules, of which the first that fits decides; what none fits stays float32. Weights
-            that float16 cannot stand for (numbers beyond 65504, rows too small for it) stay float32, and the result's
-            notes name them. The check is against the model with the rounded weights.
+        weights: how weights of two axes or more are stored; the engine computes with them in float32, as fast as
+            before. `float16` halves the archive. `int8` stores whole numbers with a scale for each output channel, a
+            quarter. `q4_0` stores blocks of 32 numbers of 4 bits with a scale, a seventh, where the version reads them:
+            of linear layers (from 0.21.6 on), embeddings and experts (0.21.11), convolutions that are not depthwise
+            (0.21.12). By layer: `{"head": "float32", "*": "int8"}`, patterns of names of weights or modules, of which
+            the first that fits decides; or a function of name and tensor that returns a form or None. For scales of
+            your own, `StoredAs("int8", scales=...)` stands for a form. What stays as it is, is named with the reason in
+            the result's notes. The check is against the model with the rounded weights: it proves that the engine
+            computes what the archive holds, not that so few bits are enough for your model.
         precision: a plan, or the path of one as TOML, of operators that are computed in float16 where the model is in
             float32; inputs and outputs stay float32. With `auto` a plan is searched in the engine, and written beside
             the archive. The check is then at the level `halves`, unless another one is asked for.
@@ -115,8 +115,7 @@ class TractNNEF(InferenceTarget):
         force_norm_in_f32: bool = False,
         reify_sdpa_operator: bool = False,
         upsample_with_debox: bool = False,
-        weight_compression: WeightCompression | None = None,
-        weights: str | Mapping[str, str] | None = None,
+        weights: WeightOption = None,
         precision: str | Path | PrecisionPlan | None = None,
         pulse: int | None = None,
         custom_extensions: Sequence[str] = (),
@@ -127,9 +126,6 @@ class TractNNEF(InferenceTarget):
         super().__init__(version, check_io=check_io, dynamic_axes=dynamic_axes, check_io_tolerance=check_io_tolerance)
         if engine is not None and specific_tract_binary_path is not None:
             raise InputError("give either an engine or specific_tract_binary_path")
-        if weight_compression not in (None, *get_args(WeightCompression)):
-            known = ", ".join(get_args(WeightCompression))
-            raise InputError(f"weight_compression={weight_compression!r} is none of {known}")
         if pulse is not None and pulse < 1:
             raise InputError(f"pulse={pulse}: a pulse has one step or more")
         self.pulse = pulse
@@ -146,8 +142,7 @@ class TractNNEF(InferenceTarget):
             norm_in_f32=force_norm_in_f32,
             reify_sdpa=reify_sdpa_operator,
             upsample_with_debox=upsample_with_debox,
-            weight_compression=weight_compression,
-            weights=_patterns(weights),
+            weights=weight_choice(weights),
             precision=_plan(precision),
             streaming=pulse is not None,
         )
@@ -245,15 +240,6 @@ class TractNNEF(InferenceTarget):
             return
         if found[: len(wanted)] != wanted:
             raise InputError(f"{self._binary} is tract {said}, not the version {self.requested_version} asked for")
-
-
-def _patterns(weights: str | Mapping[str, str] | None) -> tuple[tuple[str, bool], ...]:
-    """Return patterns of weights with whether they are stored as float16. Raises InputError."""
-    by_pattern = {} if weights is None else {"*": weights} if isinstance(weights, str) else weights
-    for dtype in by_pattern.values():
-        if dtype not in ("float16", "float32"):
-            raise InputError(f"weights={weights!r}: {dtype!r} is none of float16, float32")
-    return tuple((pattern, dtype == "float16") for pattern, dtype in by_pattern.items())
 
 
 def _plan(given: str | Path | PrecisionPlan | None) -> PrecisionPlan | None:

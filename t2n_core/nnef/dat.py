@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from t2n_core.errors import WriteError
-from t2n_core.nnef.graph import BLOCK_BYTES, BLOCK_ELEMENTS, BlockLayout, WeightSource
+from t2n_core.nnef.graph import BLOCK_BYTES, BLOCK_ELEMENTS, WeightSource, in_blocks
 
 HEADER_SIZE: Final = 128
 MAX_RANK: Final = 8
@@ -18,6 +18,7 @@ _LIMIT: Final = 2**32
 """Extents and the number of bytes are stored in 32 bits."""
 _HEADER: Final = struct.Struct("<2sBBII8III76x")
 _TRACT_VENDOR: Final = 0x5452
+_BLOCKS: Final = 0x3040
 _KINDS: Final = {"f": 0, "u": 1, "i": 4, "b": 5}
 """Item types of the standard. Booleans are packed into bits, the only form that all tract versions read."""
 
@@ -32,24 +33,24 @@ def data_size(dtype: np.dtype[Any], shape: tuple[int, ...]) -> int:
 
 def stored_size(source: WeightSource) -> int:
     """Return the number of bytes after the header of a weight, which may be in blocks."""
-    if _layout(source) is not None:
+    if in_blocks(source):
         return math.prod(source.shape) // BLOCK_ELEMENTS * BLOCK_BYTES
     return data_size(source.dtype, source.shape)
 
 
-def _layout(source: WeightSource) -> BlockLayout | None:
-    return getattr(source, "layout", None)
+def block_header(shape: tuple[int, ...]) -> bytes:
+    """Return the header of a tensor in blocks, which is tract's own. Raises WriteError for what has no blocks.
 
-
-def block_header(layout: BlockLayout, shape: tuple[int, ...]) -> bytes:
-    """Return the header of a matrix in blocks, which is tract's own. Raises WriteError for what has no blocks."""
-    if len(shape) != 2 or shape[1] % BLOCK_ELEMENTS:
+    They run along all axes but the first.
+    """
+    if len(shape) < 2 or math.prod(shape[1:]) % BLOCK_ELEMENTS:
         raise WriteError(f"a tensor of shape {list(shape)} cannot be stored in blocks of {BLOCK_ELEMENTS} in a row")
     size = math.prod(shape) // BLOCK_ELEMENTS * BLOCK_BYTES
     if size >= _LIMIT:
         raise WriteError(f"a tensor of shape {list(shape)} cannot be stored: NNEF files hold less than 4 GiB")
-    item_type = _TRACT_VENDOR << 16 | layout
-    return _HEADER.pack(b"N\xef", 1, 0, size, 2, *shape, *[0] * 6, _LIMIT - 1, item_type)
+    item_type = _TRACT_VENDOR << 16 | _BLOCKS
+    extents = [*shape, *[0] * (MAX_RANK - len(shape))]
+    return _HEADER.pack(b"N\xef", 1, 0, size, len(shape), *extents, _LIMIT - 1, item_type)
 
 
 def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
@@ -73,9 +74,9 @@ def pieces(source: WeightSource) -> Iterator[bytes | memoryview]:
 
     Raises WriteError for a tensor that the format cannot hold, and if the source gives more or less than it promised.
     """
-    dtype, shape, layout = source.dtype, source.shape, _layout(source)
-    yield header(dtype, shape) if layout is None else block_header(layout, shape)
-    expected = math.prod(shape) * dtype.itemsize if layout is None else stored_size(source)
+    dtype, shape = source.dtype, source.shape
+    yield block_header(shape) if in_blocks(source) else header(dtype, shape)
+    expected = stored_size(source) if in_blocks(source) else math.prod(shape) * dtype.itemsize
     given = 0
     rest = b""
     for chunk in source.chunks():

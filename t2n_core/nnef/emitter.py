@@ -29,7 +29,6 @@ from t2n_core.nnef.graph import (
     FLOAT16,
     FLOAT32,
     ArrayWeight,
-    BlockLayout,
     Fragment,
     Graph,
     Operation,
@@ -79,8 +78,6 @@ class Emitter(ABC):
         self.options = options
         self.graph = Graph(name=name)
         self.node = NodeContext("graph", None, ())
-        self.compressed: frozenset[str] = frozenset()
-        """Labels of the weights that are stored in blocks of 4 bits."""
         self.open_masks: set[Value] = set()  # those of attention that are known to leave every query a key
         self._names: set[str] = set(spec.names())
         self._counts: dict[str, int] = {}
@@ -299,10 +296,6 @@ class Emitter(ABC):
         return FLOAT32 if dtype == FLOAT16 and self.options.linear_accumulation_in_f32 else dtype
 
     # ---------------------------------------------------------------------------------------------------- constants
-    def block_layout(self) -> BlockLayout:
-        """Return how weights in blocks of 4 bits are stored. Raises LowerError where they cannot be read."""
-        raise self.fail("weights in blocks of 4 bits have no form in NNEF")
-
     def variable(self, label: str, weight: WeightSource, *, form: str = "") -> Value:
         """Return the variable of a weight; the same label, in the same form, gives the same value."""
         known = self._variables.get(label + form)

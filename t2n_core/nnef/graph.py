@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from hashlib import sha256
 from typing import Any, Protocol, TypeAlias
 
@@ -19,16 +18,12 @@ BOOL, INT64 = np.dtype(np.bool_), np.dtype(np.int64)
 FLOAT16, FLOAT32, FLOAT64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 BLOCK_ELEMENTS = 32
 BLOCK_BYTES = 18
-"""Bytes of a block of 4-bit numbers with its scale."""
+"""Bytes of a block of 4-bit numbers with its scale, as in llama.cpp: a byte holds a number and the one 16 after it."""
 
 
-class BlockLayout(IntEnum):
-    """The order of the 4-bit numbers of a block in its bytes; the value is the item type of the file."""
-
-    NEIGHBOURS = 0x2040
-    """A byte holds two adjacent numbers."""
-    HALVES = 0x3040
-    """A byte holds a number and the one 16 places after it, as in llama.cpp."""
+def in_blocks(weight: WeightSource | None) -> bool:
+    """Return whether the archive holds a weight in blocks of 4 bits."""
+    return getattr(weight, "in_blocks", False)
 
 
 class WeightSource(Protocol):
@@ -135,8 +130,8 @@ class Graph:
     """True where an engine refuses all other sizes."""
     properties: dict[str, str] = field(default_factory=dict)
     """Written only when a user asks for them (tract's `properties` fragment)."""
-    rounded: frozenset[str] = frozenset()
-    """Labels of the weights whose numbers were rounded to those of float16, to be stored so."""
+    stored: dict[str, Any] = field(default_factory=dict)
+    """Label of a weight -> the form that it is stored in, with its numbers, where that is not the model's."""
     effects: set[str] = field(default_factory=set)
     """The fields of WritingOptions that decided the form of a statement."""
     declined: dict[str, list[str]] = field(default_factory=dict)

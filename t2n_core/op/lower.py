@@ -20,9 +20,10 @@ from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 from t2n_core.op.dtypes import numpy_dtype
 from t2n_core.op.folded_norms import normed
-from t2n_core.op.halves import store_halves
 from t2n_core.op.registry import Registry
 from t2n_core.op.size_numbers import float_of_sizes
+from t2n_core.op.stored.halves import is_exact
+from t2n_core.op.stored.written import cast_in_bodies, half_value, is_computed_matrix, stored_value
 from t2n_core.op.weights import TensorWeight, made
 from t2n_core.torch_graph.choices import NamingScheme
 from t2n_core.torch_graph.graph import naming
@@ -63,12 +64,14 @@ class _Lowering:
         self.scheme = scheme
         self.graph, self.spec, self.registry = graph, spec, registry
         self.g: Emitter = emitter_for(spec, options=options)
-        self.g.compressed = graph.compressible
         for fragment in fragments:
             self.g.fragment(fragment)
         self.values: dict[int, Value] = {}
         self.problems: list[T2NError] = []
         self.lost: set[int] = set()
+        self._stored = {v.label: v.stored for v in graph.weights if v.stored is not None}
+        self._computed: set[str] = set()
+        self._has_halves = any(stored.form == "float16" for stored in self._stored.values())
 
     def run(self, output_names: list[str], sizes: SizeRange | None) -> Graph:
         symbols = self.graph.table.names
@@ -81,13 +84,9 @@ class _Lowering:
         if self.problems:
             raise UnsupportedOpsError(self.problems, target=str(self.spec))
         self._outputs(output_names)
+        cast_in_bodies(self.g)
         _prune(self.g.graph)
-        if self.graph.unrounded:
-            self.g.graph.declined["weights"] = list(self.graph.unrounded)
-        if self.graph.rounded:
-            self.g.graph.rounded = self.graph.rounded
-            self.g.graph.effects.add("weights")
-            store_halves(self.g)
+        self._note_stored()
         if self.scheme == "numeric":
             _number(self.g.graph, {*symbols, *output_names})
         self.g.guard_sizes()
@@ -193,11 +192,30 @@ class _Lowering:
     def _weight(self, variable: TensorVariable) -> Value:
         assert variable.data is not None
         weight = TensorWeight(variable.data)
+        if variable.stored is not None:
+            return stored_value(self.g, variable.label, variable.stored)
         if variable.normed is not None:
             return made(normed(self.g, variable.normed, self._value), weight.array)
         if variable.label:
             return self.g.variable(variable.label, weight)
-        return self.g.constant(weight.array())
+        constant = self.g.constant(weight.array())
+        if not self._stored or not is_computed_matrix(constant):
+            return constant
+        if self._has_halves and is_exact(variable.data):
+            return half_value(self.g, f"{constant.name}.float16", variable.data)
+        self._computed.add(constant.name)
+        return constant
+
+    def _note_stored(self) -> None:
+        """Note the weights that are stored in another form, and what stays as it is."""
+        graph, told = self.g.graph, list(self.graph.left)
+        graph.stored = self._stored
+        if self._stored:
+            graph.effects.add("weights")
+            computed = sum(value.name in self._computed for _, value in graph.variables())
+            told += [f"what is computed at export stays float32: {computed} tensors"] if computed else []
+        if told:
+            graph.declined["weights"] = told
 
     def _outputs(self, names: list[str]) -> None:
         """Make every output a value of its own: neither an input nor a weight nor another output."""

@@ -21,7 +21,7 @@ from t2n_core.check.state_pairs import StatePair
 from t2n_core.engine.protocol import Array
 from t2n_core.errors import InputError
 from t2n_core.nnef.sizes.dims import Shape, is_static
-from t2n_core.op.stored import numbers_of
+from t2n_core.op.stored.source import numbers_of
 from t2n_core.rewriter.context import without_rewrites
 from t2n_core.torch_graph.ways_in.bfloat16 import without_bfloat16
 from t2n_core.torch_graph.ways_in.sources import Source

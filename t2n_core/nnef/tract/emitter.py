@@ -15,7 +15,7 @@ import numpy as np
 
 from t2n_core.errors import LowerError
 from t2n_core.nnef.emitter import Emitter, Expected
-from t2n_core.nnef.graph import FLOAT16, FLOAT32, INT64, BlockLayout, Operation, Value
+from t2n_core.nnef.graph import FLOAT16, FLOAT32, INT64, Operation, Value
 from t2n_core.nnef.sizes.dims import Dim, Shape, is_static
 from t2n_core.nnef.sizes.range_names import PROPERTY
 from t2n_core.nnef.sizes.ranges import SizeRange
@@ -27,7 +27,7 @@ from t2n_core.nnef.tract.quirks.quirk import GraphFacts, Statement
 from t2n_core.nnef.tract.quirks.table import repaired
 from t2n_core.nnef.tract.size_values import SizeValues
 from t2n_core.nnef.tract.sizes import argument_for
-from t2n_core.nnef.tract.traits import first_release, traits_of
+from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 TRACT_TYPES = {
@@ -157,8 +157,3 @@ class TractEmitter(Emitter):
     def accumulator(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """Return float32 for halves also where the engine itself would sum them up in halves."""
         return FLOAT32 if dtype == FLOAT16 and self.traits.sums_float16_in_float16 else super().accumulator(dtype)
-
-    def block_layout(self) -> BlockLayout:
-        if not self.traits.reads_q40:
-            raise self.fail(f"weights in blocks of 4 bits (Q4_0) are read since tract {first_release('reads_q40')}")
-        return BlockLayout.HALVES if self.traits.reads_llama_q40 else BlockLayout.NEIGHBOURS

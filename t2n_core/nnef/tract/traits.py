@@ -69,10 +69,11 @@ class TractTraits:
     of a matrix and a vector. Convolutions do so in every release."""
 
     # Weights.
-    reads_q40: bool = _since("0.21.6")
-    """Weights in blocks of 4 bits, in tract's own layout."""
-    reads_llama_q40: bool = _since("0.21.11")
-    """Weights in blocks of 4 bits, in the layout of llama.cpp."""
+    reads_q40: bool = _since("0.21.11")
+    """Matrices in blocks of 4 bits: in products, and rows of them that are picked. Releases from 0.21.6 on have another
+    layout, and no kernel for it beside many numbers of rows."""
+    convolves_q40: bool = _since("0.21.12")
+    """Kernels in blocks of 4 bits, in files of the kernel's rank."""
 
     # What is fast.
     splits_dynamic_products: bool = _before("0.20")

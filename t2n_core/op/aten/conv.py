@@ -65,7 +65,7 @@ def _conv(
         around = [(floor_div(as_dim(f - 1), 2), floor_div(f, 2)) if padding == "same" else (0, 0) for f in sizes]
     else:
         around = [(p, p) for p in per_axis(padding, count)]
-    if known(weight) is None:
+    if weight.weight is None:
         return _add_bias(g, by_windows(g, _padded(g, value, around), weight, step, spread, groups), bias)
     fields, borders = list(map(int, sizes)), [(int(p), int(q)) for p, q in around]
     if not g.options.streaming and _is_slow(value, weight, step, groups):
@@ -115,7 +115,7 @@ def _need_form(g: Emitter, value: Value) -> None:
 
 def _bias(g: Emitter, bias: Value | None) -> tuple[dict[str, Value], Value | None]:
     """Return a known bias as an argument of the statement, any other as a value to add: engines want constants."""
-    if bias is None or known(bias) is None:
+    if bias is None or bias.weight is None:
         return {}, bias
     return {"bias": row(g, bias, 2)}, None
 
@@ -169,7 +169,7 @@ def _swap_channels(g: Emitter, weight: Value, groups: int) -> Value:
     order = [0, 2, 1, *range(3, split.rank)]
     shape = [as_dim(outer * groups), floor_div(inner, groups), *sizes]
     out = g.reshape_to(g.permute(split, order), shape)
-    if known(weight) is None:
+    if weight.weight is None:
         return out
 
     def numbers() -> NDArray[Any]:
@@ -201,7 +201,7 @@ def _transposed(
     count = filters.rank - 2
     step, spread, cut = per_axis(stride, count), per_axis(dilation, count), per_axis(padding, count)
     more = per_axis(output_padding, count)
-    if known(filters) is None:
+    if filters.weight is None:
         swapped = swapped or _swap_channels(g, filters, groups)
         full = [as_dim(e * (k - 1)) for e, k in zip(spread, filters.shape[2:], strict=True)]
         early = [p if is_static((f,)) else 0 for f, p in zip(full, cut, strict=True)]

@@ -16,7 +16,19 @@ import torch
 
 from t2n_core.errors import Origin
 from t2n_core.nnef.sizes.dims import Shape, is_static, shape_text
+from t2n_core.nnef.weight_choice import WeightForm
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredWeight:
+    """A weight in the form that the archive holds it in."""
+
+    form: WeightForm
+    numbers: torch.Tensor
+    """The numbers that the engine computes with, in the shape and dtype of the model's."""
+    scales: torch.Tensor | None = None
+    """Of int8 in a shape that broadcasts against the numbers, of q4_0 one for each block."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +58,8 @@ class TensorVariable:
     fake: torch.Tensor | None = field(default=None, repr=False)
     """The fake tensor of capture: shapes and strides for PyTorch's own decompositions."""
     producer: TorchOp | None = field(default=None, repr=False)
+    stored: StoredWeight | None = field(default=None, repr=False)
+    """The form that the archive holds a weight in, if another one; `data` is rounded to it then."""
     normed: Normed | None = field(default=None, repr=False)
     """What `data` is made of, where a norm was folded into a weight."""
 
@@ -116,12 +130,8 @@ class TorchModuleIRGraph:
     weights: list[TensorVariable]
     table: SymbolTable = field(repr=False)
     """Size expressions of PyTorch and ours, both ways."""
-    compressible: frozenset[str] = frozenset()
-    """Labels of the weights that may be stored in blocks; said of the whole model, before constants are folded."""
-    rounded: frozenset[str] = frozenset()
-    """Labels of the weights whose numbers were rounded to those of float16, to be stored so."""
-    unrounded: tuple[str, ...] = ()
-    """A line for each weight that was to be rounded, and for which float16 cannot stand."""
+    left: tuple[str, ...] = ()
+    """A line for each reason for which weights stay as they are although another form was chosen."""
     open_masks: frozenset[int] = frozenset()
     """Identities of the masks of attention that are shown to leave every query a key."""
 

@@ -72,7 +72,9 @@ class _Rewriter:
         if known is None:
             assert weight.data is not None
             label = f"{weight.label}.float16" if weight.label and self._is_wide_too(weight) else weight.label
-            known = replace(weight, data=weight.data.half(), dtype=F16, label=label, fake=None, normed=None)
+            known = replace(
+                weight, data=weight.data.half(), dtype=F16, label=label, fake=None, normed=None, stored=None
+            )
             self._weights[id(weight)] = known
         return known
 

@@ -37,7 +37,7 @@ def fold_norms(graph: TorchModuleIRGraph, is_plain: Callable[[TorchOp], bool]) -
         if place is not None and (weights := _normed_weights(done[place], op, made)) is not None:
             done[place] = _with_weights(done[place], op, *weights, swaps)
             continue
-        if _is_product(op) and is_plain(op) and readers[id(op.outputs[0])] == 1 and not _is_stored(op, graph):
+        if _is_product(op) and is_plain(op) and readers[id(op.outputs[0])] == 1 and not _is_stored(op):
             products[id(op.outputs[0])] = len(done)
         done.append(op)
     outputs = [swaps.get(id(v), v) for v in graph.outputs]
@@ -71,9 +71,10 @@ def _is_product(op: TorchOp) -> bool:
     )
 
 
-def _is_stored(op: TorchOp, graph: TorchModuleIRGraph) -> bool:
-    """Return whether the operator's weight may be stored in blocks of 4 bits, and must stay as it is."""
-    return bool(op.arguments["weight"].label in graph.compressible)
+def _is_stored(op: TorchOp) -> bool:
+    """Return whether the operator's weight is stored in blocks of 4 bits, and must stay as it is."""
+    stored = op.arguments["weight"].stored
+    return stored is not None and stored.form == "q4_0"
 
 
 def _normed_weights(

@@ -126,8 +126,8 @@ def test_saved_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     torch.jit.trace(net, frames).save(str(folder / "net.pt"))
     assert export("net.pt2", "-o", "a.nnef.tgz") == 0
     np.savez(folder / "x.npz", input=frames.numpy())
-    assert export("net.pt", "-o", "b.nnef.tgz", "--inputs", "x.npz", "--option", "weight_compression=q4_0") == 0
-    assert "weight_compression had no effect" in capsys.readouterr().err
+    assert export("net.pt", "-o", "b.nnef.tgz", "--inputs", "x.npz", "--option", "weights=q4_0") == 0
+    assert "weights had no effect" in capsys.readouterr().err
 
 
 def example(folder: Path) -> str:

@@ -54,7 +54,7 @@ def test_a_weak_pass_fails_only_where_it_shall() -> None:
         ({"dynamic_axis": {}}, "there is no option `dynamic_axis` of an export"),
         ({"tolerance": "good"}, "'good' is not a tolerance level"),
         ({"atol": -1}, "atol=-1 is no number"),
-        ({"weight_compression": "q3"}, "weight_compression='q3' is none of"),
+        ({"weights": "q3"}, "weights: 'q3' is none of"),
     ],
 )
 def test_wrong_words(words: dict[str, Any], told: str) -> None:

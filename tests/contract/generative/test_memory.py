@@ -21,7 +21,7 @@ SIZES: dict[str, Any] = {
 }  # fmt: skip
 SMALL = {**SIZES, "vocab_size": 97, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1}
 EXPERTS = {**SIZES, "intermediate_size": 1408, "num_local_experts": 4, "num_experts_per_tok": 1}
-WAYS = ("float32", "float32 --dtype=f16", "float32 --compression=q4_0_with_embeddings", "bfloat16", "experts")
+WAYS = ("float32", "float32 --dtype=f16", "float32 --weights=q4_0", "bfloat16", "experts")
 """Folders, and options of the command."""
 BEYOND = 128 << 20
 """Bytes for the graphs and for pieces of weights."""

@@ -39,6 +39,7 @@ class Net(nn.Module):
         self.strided = nn.Conv1d(3, 4, 3, stride=2)
         self.pointwise = nn.Conv1d(3, 4, 1, stride=2)
         self.wide = nn.Conv2d(2, 3, (1, 5), padding=(0, 2))
+        self.blocks = nn.Conv1d(32, 33, 3)
         for name, shape in {"batches": (2, 5, 4, 6), "column": (1, 1, 33, 1), "dense": (7, 28), "few": (4, 3)}.items():
             self.register_buffer(name, randn(*shape).abs() + 0.5)
 
@@ -54,6 +55,7 @@ class Shown(NamedTuple):
     inputs: tuple[Tensor, ...]
     axes: Mapping[int, Any] | None = None
     """Axis -> symbol, of the first input."""
+    weights: Mapping[str, str] | None = None
 
 
 def _halves(m: Net, x: Tensor) -> Tensor:
@@ -92,6 +94,12 @@ SHOWN: dict[str, Shown] = {
     "folded_batch": Shown(
         ("0.23.0", "0.23.9"), lambda m, x, y: x.flatten(0, 1) @ y, (randn(2, 3, 4, 5), randn(1, 5, 7))
     ),
+    "scaled_blocks": Shown(
+        ("0.23.0", "0.23.9"),
+        lambda m, x: (m.blocks(x) + m.column[0]) * m.column[0],
+        (randn(2, 32, 7),),
+        weights={"blocks.weight": "q4_0"},
+    ),
     "overrun_row": Shown(("0.19.15", "0.22.4"), lambda m, x: m.wide(x), (randn(1, 2, 40, 1),)),
     "rounded_up_windows": Shown(("0.20.19", "0.20.22"), lambda m, x: m.strided(x), (randn(2, 3, 18),), {2: "T"}),
     "moved_stride": Shown(("0.23.0", "0.23.9"), lambda m, x: m.pointwise(x.softmax(2)), (randn(2, 3, 6),), {2: "T"}),
@@ -109,7 +117,7 @@ def passes(name: str, release: str, folder: Path) -> bool:
     names = [f"x{i}" for i in range(len(shown.inputs))]
     axes = None if shown.axes is None else {"x0": dict(shown.axes)}
     export = ModelExport(Net(shown.function).eval(), shown.inputs, input_names=names, dynamic_axes=axes)
-    result = export.to(TractNNEF(release, check_io=False), folder / "model.nnef.tar")
+    result = export.to(TractNNEF(release, check_io=False, weights=SHOWN[name].weights), folder / "model.nnef.tar")
     return result.check_parity("approximate").passed
 
 

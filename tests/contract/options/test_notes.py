@@ -35,7 +35,7 @@ class Mixed(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.words, self.line = nn.Embedding(7, 32), nn.Linear(32, 4)
-        self.conv, self.rnn = nn.Conv1d(4, 4, 3), nn.GRU(4, 4)
+        self.conv, self.rnn = nn.Conv1d(4, 4, 3), nn.GRU(4, 8)
 
     def forward(self, tokens: Tensor) -> Tensor:
         return self.rnn(self.conv(self.line(self.words(tokens)).mT).mT)[0]
@@ -83,29 +83,21 @@ CASES: dict[str, tuple[nn.Module, Any, dict[str, Any], list[str]]] = {
     "convolution": (
         CONV,
         torch.randn(2, 32, 5),
-        {"weight_compression": "q4_0_with_embeddings"},
-        ["weight_compression had no effect: no linear layer alone reads a matrix with rows of a multiple of 32"],
+        {"weights": {"none": "q4_0"}},
+        ["weights had no effect: no weight of two axes or more was chosen that can be stored so"],
     ),
     "some weights": (
         Mixed(),
         TOKENS,
-        {"weight_compression": "q4_0"},
-        ["weight_compression='q4_0' left as they are: conv.weight, rnn.weight_ih_l0, rnn.weight_hh_l0"],
+        {"weights": "q4_0"},
+        ["weights had an effect in part: `rnn.weight_ih_l0`, `rnn.weight_hh_l0` stay float32: no release"],
     ),
-    "embeddings": (
-        nn.Sequential(nn.Embedding(7, 32), nn.Linear(32, 4)),
-        TOKENS,
-        {"weight_compression": "q4_0_with_embeddings"},
-        [],
-    ),
+    "embeddings": (nn.Sequential(nn.Embedding(7, 32), nn.Linear(32, 4)), TOKENS, {"weights": "q4_0"}, []),
     "odd embeddings": (
         nn.Sequential(nn.Embedding(7, 33), nn.Linear(33, 32), nn.Linear(32, 4)),
         TOKENS,
-        {"weight_compression": "q4_0_with_embeddings"},
-        [
-            "the compression of embeddings had no effect: none has rows",
-            "weight_compression='q4_0_with_embeddings' left as they are: 0.weight, 1.weight",
-        ],
+        {"weights": "q4_0"},
+        ["weights had an effect in part: `0.weight`, `1.weight` stay float32: rows of 33 numbers, no multiple of 32"],
     ),
     "fragments": (
         nn.ReLU(),

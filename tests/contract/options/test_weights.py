@@ -1,7 +1,9 @@
-"""Weights in blocks of 4 bits, on real engines."""
+"""Weights in blocks of 4 bits and of 8 bits, on real engines."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from t2n_core import ModelExport, TractNNEF
+from t2n_core import ModelExport, StoredAs, TractNNEF
 from t2n_core.check.parity import check_parity
-from t2n_core.errors import InputError, UnsupportedOpsError
-from t2n_core.op.compression import Q40Weight
-from tests.contract.options.exports import exported
+from t2n_core.engine.pool import engine_for
+from t2n_core.errors import InputError
+from t2n_core.op.stored.scales import least_error
+from t2n_core.profiling.profile import profile_archive
+from tests.contract.options.exports import every_line, exported
 
 
 class Tagger(nn.Module):
@@ -35,74 +39,185 @@ class Tagger(nn.Module):
         return self.last(torch.tanh(self.odd(x))), F.linear(x[..., :32], self.shared) + self.shared.sum()
 
 
-BLOCKS = {"q4_0": {"up", "down", "odd"}, "q4_0_with_embeddings": {"up", "down", "odd", "words"}}
+class Convolutions(nn.Module):
+    """Kernels of one to three axes, in groups, with a norm behind, and such that no release reads in blocks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv1d(3, 32, 7, padding=3)
+        self.line = nn.Conv1d(32, 30, 3, bias=False)
+        self.norm = nn.BatchNorm1d(30)
+        self.groups = nn.Conv1d(30, 64, 32, groups=2, padding=16, stride=2)
+        self.plane = nn.Conv2d(8, 32, (2, 2), dilation=(1, 2), padding=1)
+        self.depthwise = nn.Conv2d(32, 32, (8, 4), groups=32, padding=4)
+        self.space = nn.Conv3d(32, 3, 1)
+        self.up = nn.ConvTranspose2d(3, 32, 2)
+        nn.init.uniform_(self.norm.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.groups(F.relu(self.norm(self.line(self.stem(x)))))
+        y = self.depthwise(self.plane(y.unflatten(1, (8, 8))))
+        return self.up(self.space(y[:, :, None])[:, :, 0])
 
 
-@pytest.mark.parametrize("compression", list(BLOCKS))
-@pytest.mark.parametrize("version", ["0.21.6", "0.21.10", "0.21.11", "0.21.19", "0.22.4", "0.23.0", "0.23.9"])
-def test_weight_compression(version: str, compression: Any, tmp_path: Path) -> None:
-    """Each version reads its own layout; what it computes is what the dequantised model computes, at all sizes."""
-    model, tokens = Tagger().eval(), torch.randint(0, 11, (2, 7))
-    target = TractNNEF(version, weight_compression=compression, dynamic_axes={"tokens": {0: "B", 1: "T"}})
-    export = ModelExport(model, tokens)
-    if compression != "q4_0" and version in ("0.21.6", "0.21.10"):
-        with pytest.raises(UnsupportedOpsError, match="has no argument `datum_type`"):
-            export.to(target, tmp_path / "m")
-        return
+class Experts(nn.Module):
+    """Matrices that the input picks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.experts = nn.Parameter(torch.randn(5, 24, 64) / 8)
+
+    def forward(self, x: Tensor, picks: Tensor) -> Tensor:
+        return torch.bmm(self.experts[picks], x[..., None])[..., 0]
+
+
+NETS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Any], set[str], Any]] = {
+    "tagger": (
+        Tagger, lambda: torch.randint(0, 11, (2, 7)), {"words", "up", "down", "odd"}, {"tokens": {0: "B", 1: "T"}}
+    ),
+    "convolutions": (
+        Convolutions, lambda: torch.randn(2, 3, 40), {"line", "groups", "plane", "space"}, {"x": {0: "B"}}
+    ),
+    "experts": (
+        Experts, lambda: (torch.randn(3, 64), torch.tensor([4, 0, -2])), {"experts"}, {"x": {0: "N"}, "picks": {0: "N"}}
+    ),
+}  # fmt: skip
+"""Net, inputs, what is read in blocks by the newest release, dynamic axes."""
+READS = {
+    "0.21.10": set[str](),
+    "0.21.11": {"tagger", "experts"},
+    **{version: set(NETS) for version in ("0.21.12", "0.21.19", "0.22.1", "0.22.4", "0.23.0", "0.23.9")},
+}
+
+
+@pytest.mark.parametrize("name", list(NETS))
+@pytest.mark.parametrize("version", list(READS))
+def test_weights_in_blocks(name: str, version: str, tmp_path: Path) -> None:
+    """What a release computes is what the dequantised model computes; what it cannot read stays, and is told."""
+    make, inputs, wanted, axes = NETS[name]
+    torch.manual_seed(1)
+    model = make().eval()
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    result = export.to(target, tmp_path / "m")
-    item_type = 0x2040 if version in ("0.21.6", "0.21.10") else 0x3040
+    target = TractNNEF(version, weights="q4_0", dynamic_axes=axes)
+    result = ModelExport(model, inputs()).to(target, tmp_path / "m")
     types = {path.stem: int.from_bytes(path.read_bytes()[48:50], "little") for path in (tmp_path / "m").glob("*.dat")}
-    assert {name.partition(".")[0] for name, found in types.items() if found == item_type} == BLOCKS[compression]
-    assert (tmp_path / "m" / "up.weight.dat").stat().st_size == 128 + 64 * 96 // 32 * 18
+    found = {name.partition(".")[0] for name, item_type in types.items() if item_type == 0x3040}
+    assert found == (wanted if name in READS[version] else set())
+    assert {label.partition(".")[0] for label, _ in result.stored} == found
     outcome = result.assert_parity("approximate")
-    assert len(outcome.sizes) >= 7
-    plain = check_parity(target.engine(), result.archive, export.samples, output_names=result.output_names)
-    assert not plain.passed, "4 bits are not what the model has"
+    assert len(outcome.sizes) >= 3
     assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+    if found:
+        plain = check_parity(target.engine(), result.archive, result.export.samples, output_names=result.output_names)
+        assert not plain.passed, "4 bits are not what the model has"
+    else:
+        assert f"from {'0.21.12' if name == 'convolutions' else '0.21.11'} on" in result.notes[0]
 
 
-@pytest.mark.parametrize("version", ["0.21.6", "0.21.19", "0.23.9"])
-def test_weight_compression_of_halves_and_ties(version: str, tmp_path: Path) -> None:
-    """A tied weight is one file, and is left as it is where one of its readers cannot take blocks."""
+@pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
+def test_any_number_of_rows_has_a_kernel(version: str, tmp_path: Path) -> None:
+    for rows, width in itertools.product((1, 2, 3, 5, 8, 12, 16, 17, 33), (32, 96)):
+        export = ModelExport(nn.Linear(width, 96).eval(), torch.randn(rows, width))
+        export.to(TractNNEF(version, weights="q4_0"), tmp_path / "m.nnef.tar").assert_parity("approximate")
 
-    class Tied(nn.Module):
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(11, 64)
+        nn.init.normal_(self.words.weight, std=0.1)  # long sums of halves that cancel would test rounding only
+        self.out = nn.Linear(64, 11, bias=False)
+        self.out.weight = self.words.weight
+        self.mid = nn.Linear(64, 64)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.out(torch.tanh(self.mid(self.words(tokens))))
+
+
+@pytest.mark.parametrize("form", ["q4_0", "int8"])
+@pytest.mark.parametrize("version", ["0.21.19", "0.23.9"])
+def test_a_tied_weight_is_one_file(version: str, form: str, tmp_path: Path) -> None:
+    model = Tied().half() if form == "q4_0" else Tied()
+    target = TractNNEF(version, weights=form)
+    result = ModelExport(model.eval(), torch.randint(0, 11, (2, 7))).to(target, tmp_path / "m")
+    assert {label for label, _ in result.stored} == {"words.weight", "mid.weight"}
+    files = {path.name for path in (tmp_path / "m").glob("*.weight.dat")}
+    assert files == {"words.weight.dat", "mid.weight.dat"}
+    result.assert_parity("approximate")
+
+
+def test_a_tied_weight_that_one_reader_cannot_take_stays(tmp_path: Path) -> None:
+    class Both(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.words = nn.Embedding(11, 64)
-            nn.init.normal_(self.words.weight, std=0.1)  # long sums of halves that cancel would test rounding only
-            self.out = nn.Linear(64, 11, bias=False)
-            self.out.weight = self.words.weight
-            self.mid = nn.Linear(64, 64)
+            self.weight = nn.Parameter(torch.randn(4, 64))
 
-        def forward(self, tokens: Tensor) -> Tensor:
-            return self.out(torch.tanh(self.mid(self.words(tokens))))
+        def forward(self, x: Tensor) -> Tensor:
+            return F.linear(x, self.weight) @ self.weight
 
-    model, tokens = Tied().half(), torch.randint(0, 11, (2, 7))
-    target = TractNNEF(version, weight_compression="q4_0")
-    result = exported(model, tokens, target, tmp_path)
-    assert {v.name for _, v in result.graph.variables() if isinstance(v.weight, Q40Weight)} == {"mid_weight_1"}
+    result = exported(Both(), torch.randn(2, 64), TractNNEF("0.23.9", weights="q4_0"), tmp_path)
+    assert not result.stored
+    assert "`weight` stays float32: no release of tract reads q4_0 in plain products" in result.notes[0]
+
+
+def _int8_nets() -> dict[str, tuple[Callable[[], nn.Module], Callable[[], Any]]]:
+    nets = {name: (make, inputs) for name, (make, inputs, _, _) in NETS.items()}
+    return {
+        **nets,
+        "lstm": (lambda: nn.LSTM(32, 24, bidirectional=True), lambda: torch.randn(7, 2, 32)),
+        "gru": (lambda: nn.GRU(32, 24), lambda: torch.randn(7, 2, 32)),
+        "attention": (
+            lambda: nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), lambda: torch.randn(2, 5, 32)
+        ),
+    }  # fmt: skip
+
+
+@every_line
+@pytest.mark.parametrize("name", list(_int8_nets()))
+def test_weights_of_bytes(name: str, version: str, tmp_path: Path) -> None:
+    """Every release reads them for every reader."""
+    make, inputs = _int8_nets()[name]
+    torch.manual_seed(1)
+    result = ModelExport(make().eval(), inputs()).to(TractNNEF(version, weights="int8"), tmp_path / "m")
+    assert not result.notes
     result.assert_parity("approximate")
-    if version != "0.21.6":
-        target = TractNNEF(version, weight_compression="q4_0_with_embeddings")
-        result = exported(model, tokens, target, tmp_path)
-        blocks = [v for _, v in result.graph.variables() if isinstance(v.weight, Q40Weight)]
-        assert len(blocks) == 2
-        result.assert_parity("approximate")
+    matrices = {label for label, weight in result.export.source.weights.items() if weight.dim() > 1}
+    assert {label for label, _ in result.stored} == matrices
+    for label in matrices:
+        assert (tmp_path / "m" / f"{label}.dat").stat().st_size == 128 + result.export.source.weights[label].numel()
+    own = check_parity(result.target.engine(), result.archive, result.export.samples, output_names=result.output_names)
+    assert own.level not in ("exact", "close", "approximate")
 
 
-def test_weight_compression_is_refused_where_it_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedOpsError, match=r"are read since tract 0\.21\.6"):
-        exported(nn.Linear(64, 5), torch.randn(3, 64), TractNNEF("0.20.22", weight_compression="q4_0"), tmp_path)
-    with pytest.raises(InputError, match="none of q4_0, q4_0_with_embeddings"):
-        TractNNEF("0.23.9", weight_compression="q8")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("compression", [None, "q4_0"])
-def test_a_weight_that_two_layers_share_is_one_file(compression: Any, tmp_path: Path) -> None:
-    model = nn.Sequential(nn.Linear(1, 32, bias=False), nn.Linear(32, 32, bias=False), nn.Linear(32, 32, bias=False))
-    model[1].weight = model[2].weight
-    target = TractNNEF("0.23.9", weight_compression=compression, dynamic_axes={"input": {0: "S"}})
-    result = ModelExport(model, torch.rand(10, 1)).to(target, tmp_path / "m")
-    assert sorted(path.name for path in (tmp_path / "m").glob("*.dat")) == ["0.weight.dat", "1.weight.dat"]
+@pytest.mark.parametrize("form", ["int8", "q4_0"])
+def test_own_scales(form: Any, tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Embedding(9, 64), nn.Linear(64, 32)).eval()
+    weights = {"0": StoredAs(form, scales=least_error), "*": form}
+    export = ModelExport(model, torch.randint(0, 9, (2, 5)))
+    result = export.to(TractNNEF("0.23.9", weights=weights), tmp_path / "m.nnef.tar")
     result.assert_parity("approximate")
+    assert {label: stored.form for label, stored in result.stored} == {"0.weight": form, "1.weight": form}
+    plain = export.lower(TractNNEF("0.23.9", weights=form)).stored
+    errors = [((stored["0.weight"].numbers - model[0].weight) ** 2).sum() for stored in (dict(result.stored), plain)]
+    assert errors[0] < errors[1]
+
+
+@pytest.mark.parametrize("version", ["0.21.19", "0.22.4", "0.23.0", "0.23.5", "0.23.9"])
+def test_bytes_become_numbers_before_the_first_run(version: str, tmp_path: Path) -> None:
+    """The optimised graph neither casts nor scales, also a weight of more than 4 MiB with a norm behind it."""
+    model = nn.Sequential(nn.Conv2d(400, 400, 3), nn.BatchNorm2d(400)).eval()
+    export = ModelExport(model, torch.randn(1, 400, 4, 4))
+    result = export.to(TractNNEF(version, weights="int8"), tmp_path / "m")
+    engine = engine_for(result.target.resolved)  # type: ignore[attr-defined]
+    profile = profile_archive(engine, result.archive, result.samples[0].inputs, seconds=0.05)
+    nodes = [node for line in profile.lines for node in line.nodes]
+    assert not {"Cast", "Concat", "TypedConcat", "Slice", "Mul", "Rsqrt"} & {*nodes}, nodes
+
+
+def test_a_choice_that_is_none_is_refused() -> None:
+    with pytest.raises(InputError, match="'q8' is none of float16, int8, q4_0, float32"):
+        TractNNEF("0.23.9", weights={"*": "q8"})
+    with pytest.raises(InputError, match="float16 has no scales"):
+        StoredAs("float16", scales=least_error)
+    with pytest.raises(InputError, match="weights=3 is no form"):
+        TractNNEF("0.23.9", weights=3)  # type: ignore[arg-type]

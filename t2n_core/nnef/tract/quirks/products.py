@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from t2n_core.nnef.graph import Value, values_in
+from t2n_core.nnef.graph import Value, in_blocks, values_in
 from t2n_core.nnef.shapes import broadcast, is_broadcast
 from t2n_core.nnef.sizes.dims import Dim
 from t2n_core.nnef.tract.optimiser import folds_batch, is_tiled
@@ -132,3 +132,45 @@ def folded_batch(g: TractEmitter, statement: Statement) -> Statement:
 
 
 __all__ = ["batched_constant", "folded_batch", "inner_size", "tiled_operand"]
+
+
+# --------------------------------------------------------------------------------------------- kernels of 4 bits
+_KEPT = frozenset("add sub reshape squeeze unsqueeze transpose copy".split())
+"""Operators through which the engine sees the convolution whose results are scaled."""
+
+
+def _scaled(statement: Statement) -> tuple[Value, Value] | None:
+    """Return the results of a convolution with a kernel in blocks, and the weight that scales them."""
+    pair = statement.get("x"), statement.get("y")
+    for value, other in (pair, pair[::-1]):
+        if isinstance(other, Value) and statement.facts.is_known(other) and _is_of_blocks(value, statement):
+            return value, other
+    return None
+
+
+def _is_of_blocks(value: Value | float, statement: Statement) -> bool:
+    if not isinstance(value, Value):
+        return False
+    while value.producer is not None and value.producer.name in _KEPT:
+        sources = [one for one in value.producer.inputs() if not statement.facts.is_known(one)]
+        if len(sources) != 1:
+            return False
+        value = sources[0]
+    made = value.producer
+    return made is not None and made.name == "conv" and in_blocks(made.arguments["filter"].weight)
+
+
+@quirk(
+    "mul div",
+    ("0.23.0", None),
+    when=lambda statement: _scaled(statement) is not None,
+    reason="the scale of what a convolution gives is multiplied with its kernel, which blocks of 4 bits do not allow",
+    safe="`neg` of both operands before",
+)
+def scaled_blocks(g: TractEmitter, statement: Statement) -> Statement:
+    """Scale the negated results by the negated weight."""
+    found = _scaled(statement)
+    assert found is not None
+    return statement.with_arguments(
+        **{name: g.neg(value) for name in ("x", "y") if (value := statement.get(name)) in found}
+    )

@@ -25,6 +25,7 @@ QUIRKS: tuple[Quirk, ...] = (
     products.inner_size,
     products.tiled_operand,
     products.folded_batch,
+    products.scaled_blocks,
     windows.overrun_row,
     windows.rounded_up_windows,
     windows.moved_stride,

@@ -10,7 +10,7 @@ from torch import nn
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import InputError
 from t2n_core.nnef.graph import FLOAT16, Graph
-from t2n_core.op.halves import loss, rounded
+from t2n_core.op.stored.halves import as_halves, loss
 
 
 def lowered(model: nn.Module, x: torch.Tensor, version: str = "0.23.9", **options: object) -> Graph:
@@ -27,9 +27,9 @@ def operators(graph: Graph) -> list[str]:
 
 def test_numbers_are_rounded_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     weight = torch.randn(37, 11)
-    monkeypatch.setattr("t2n_core.op.halves._AT_A_TIME", 100)
-    assert torch.equal(rounded(weight), weight.half().float())
-    assert torch.equal(rounded(weight.t()), weight.t().half().float())
+    monkeypatch.setattr("t2n_core.op.stored.parts.AT_A_TIME", 100)
+    assert torch.equal(as_halves(weight).numbers, weight.half().float())
+    assert torch.equal(as_halves(weight.t()).numbers, weight.t().half().float())
 
 
 ROWS = {
@@ -55,7 +55,7 @@ def test_matrices_are_stored_as_halves_under_their_labels() -> None:
     model[0].weight.data[0, 0] = 7e4
     graph = lowered(model, torch.randn(2, 4, 16), weights="float16")
     assert halves(graph) == {"1.weight"}
-    assert graph.rounded == {"1.weight"}
+    assert graph.stored.keys() == {"1.weight"}
     assert graph.declined["weights"] == ["`0.weight` stays float32: 1 numbers beyond 65504"]
     stored = next(value for op, value in graph.variables() if op.arguments["label"] == "1.weight")
     assert stored.weight is not None
@@ -134,7 +134,7 @@ def test_layers_are_chosen_by_pattern(name: str) -> None:
 
 
 def test_other_dtypes_are_refused() -> None:
-    with pytest.raises(InputError, match="'bfloat16' is none of float16, float32"):
+    with pytest.raises(InputError, match="'bfloat16' is none of float16, int8, q4_0, float32"):
         TractNNEF("0.23.9", weights="bfloat16")
 
 

@@ -1,19 +1,17 @@
-"""Weights that the archive holds in another form than the model, and the model that computes with their numbers."""
+"""The model that computes with the numbers of the archive's weights."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 
 from t2n_core.errors import InputError
-from t2n_core.op.compression import dequantised
-from t2n_core.op.halves import rounded
+from t2n_core.torch_graph.graph.ir import StoredWeight
 from t2n_core.torch_graph.ways_in.sources import Source
 
-StoredForm: TypeAlias = Literal["q4_0", "float16"]
-StoredWeights: TypeAlias = frozenset[tuple[str, StoredForm]]
+StoredWeights: TypeAlias = frozenset[tuple[str, StoredWeight]]
 """Labels of weights, each with the form that the archive holds it in."""
 
 
@@ -22,11 +20,10 @@ def numbers_of(stored: StoredWeights, source: Source) -> dict[str, torch.Tensor]
 
     Raises InputError for a label that is no weight of the model.
     """
-    known = source.weights
-    missing = sorted({label for label, _ in stored} - known.keys())
+    missing = sorted({label for label, _ in stored} - source.weights.keys())
     if missing:
         raise InputError(f"stored weights that are not the model's own: {', '.join(missing)}")
-    return {label: rounded(known[label]) if form == "float16" else dequantised(known[label]) for label, form in stored}
+    return {label: weight.numbers for label, weight in stored}
 
 
 class StoredSource:
@@ -42,4 +39,4 @@ class StoredSource:
         return self._source.run_with(self._weights, args, kwargs)
 
 
-__all__ = ["StoredForm", "StoredSource", "StoredWeights", "numbers_of"]
+__all__ = ["StoredSource", "StoredWeights", "numbers_of"]

@@ -8,18 +8,22 @@ import torch.nn.functional as F
 from torch import nn
 
 from t2n_core.errors import InputError
-from t2n_core.op.compression import dequantised
-from t2n_core.op.stored import StoredForm, StoredSource
+from t2n_core.op.stored.blocks import as_blocks
+from t2n_core.op.stored.halves import as_halves
+from t2n_core.op.stored.source import StoredSource
+from t2n_core.op.stored.whole_numbers import as_bytes
 from t2n_core.torch_graph.ways_in.sources import source_of
 
+ROUNDED = {"q4_0": as_blocks, "float16": as_halves, "int8": lambda weight: as_bytes(weight, (0,))}
 
-@pytest.mark.parametrize("form", ["q4_0", "float16"])
-def test_a_model_is_called_with_other_weights_and_stays_as_it_is(form: StoredForm) -> None:
+
+@pytest.mark.parametrize("form", list(ROUNDED))
+def test_a_model_is_called_with_other_weights_and_stays_as_it_is(form: str) -> None:
     model = nn.Linear(32, 4)
-    before, x = model.weight.clone(), torch.randn(2, 32)
-    held = dequantised(before) if form == "q4_0" else before.half().float()
-    found = StoredSource(source_of(model), frozenset({("weight", form)})).run((x,), {})
-    assert torch.equal(found, F.linear(x, held, model.bias))
+    before, x = model.weight.detach().clone(), torch.randn(2, 32)
+    stored = ROUNDED[form](before)
+    found = StoredSource(source_of(model), frozenset({("weight", stored)})).run((x,), {})
+    assert torch.equal(found, F.linear(x, stored.numbers, model.bias))
     assert not torch.equal(found, model(x))
     assert torch.equal(model.weight, before)
 
@@ -28,7 +32,9 @@ def test_a_recurrent_net_is_called_with_other_weights() -> None:
     """It keeps a list of its weights besides the parameters."""
     model = nn.LSTM(32, 4)
     x = torch.randn(3, 1, 32)
-    found = StoredSource(source_of(model), frozenset({("weight_ih_l0", "float16")})).run((x,), {})[0]
+    found = StoredSource(source_of(model), frozenset({("weight_ih_l0", as_halves(model.weight_ih_l0))})).run((x,), {})[
+        0
+    ]
     rounded = nn.LSTM(32, 4)
     state = dict(model.state_dict())
     rounded.load_state_dict({**state, "weight_ih_l0": state["weight_ih_l0"].half().float()})
@@ -38,4 +44,4 @@ def test_a_recurrent_net_is_called_with_other_weights() -> None:
 
 def test_a_label_that_is_no_weight_is_refused() -> None:
     with pytest.raises(InputError, match="not the model's own: nothing"):
-        StoredSource(source_of(nn.Linear(32, 4)), frozenset({("nothing", "float16")}))
+        StoredSource(source_of(nn.Linear(32, 4)), frozenset({("nothing", as_halves(torch.ones(2, 2)))}))

@@ -1,0 +1,50 @@
+"""The forms of stored weights that releases read, by the kind of layer that reads the weight: the one place of this."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from t2n_core.nnef.tract.traits import TractTraits, first_release
+from t2n_core.nnef.weight_choice import WeightForm
+
+
+class Reader(StrEnum):
+    """A kind of operator that reads a weight."""
+
+    LINEAR = "linear layers"
+    EMBEDDING = "embeddings"
+    CONVOLUTION = "convolutions"
+    DEPTHWISE = "depthwise convolutions"
+    TRANSPOSED = "transposed convolutions"
+    EXPERTS = "experts picked by index"
+    MATRIX = "plain products"
+    OTHER = "other operators"
+
+
+BLOCKS: Final[dict[Reader, str]] = {
+    Reader.LINEAR: "reads_q40",
+    Reader.EMBEDDING: "reads_q40",
+    Reader.EXPERTS: "reads_q40",
+    Reader.CONVOLUTION: "convolves_q40",
+}
+"""The trait of the releases in which this kind of operator takes blocks of 4 bits.
+
+For all other kinds none does; depthwise convolutions of blocks end the process. Halves and bytes are cast by
+statements, which every release has, so that every reader takes them.
+"""
+
+
+def refusal(traits: TractTraits, form: WeightForm, reader: Reader) -> str:
+    """Return why a weight cannot be stored in a form for this kind of operator; empty if it can."""
+    if form != "q4_0":
+        return ""
+    trait = BLOCKS.get(reader)
+    if trait is None:
+        return f"no release of tract reads {form} in {reader}"
+    if not getattr(traits, trait):
+        return f"tract reads {form} in {reader} from {first_release(trait)} on"
+    return ""
+
+
+__all__ = ["BLOCKS", "Reader", "refusal"]

@@ -1,0 +1,82 @@
+"""Weights in blocks of 4 bits (Q4_0): 32 neighbours in a row share a scale, and are -8 to 7 times that.
+
+The scale is that of llama.cpp's format, unless another one is asked for: the number of largest magnitude becomes -8. It
+is stored as float16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from t2n_core.nnef.graph import BLOCK_ELEMENTS, FLOAT32
+from t2n_core.nnef.weight_choice import Scales
+from t2n_core.op.stored.parts import pieces
+from t2n_core.op.stored.whole_numbers import fitting_scales
+from t2n_core.torch_graph.graph.ir import StoredWeight
+from t2n_core.torch_graph.tensors_on_disk import tensor_on_disk
+
+LOWEST, HIGHEST = -8, 7
+
+
+def as_blocks(tensor: torch.Tensor, scales: Scales | None = None) -> StoredWeight:
+    """Return a weight with the values that the engine reads out of the blocks, in the dtype of the tensor.
+
+    For a float16 tensor the scales have 8 significant bits, so that each product with a number is exact in float16, and
+    PyTorch can hold the values that the engine computes with.
+
+    Raises InputError for scales that are no number for each block, or that float16 does not hold.
+    """
+    numbers = tensor_on_disk(tensor.shape, tensor.dtype)
+    per_row = tensor[0].numel() // BLOCK_ELEMENTS
+    found = torch.empty(len(tensor), per_row, dtype=torch.float32)
+    for place, part in pieces(tensor):
+        blocks = part.to(torch.float32).reshape(-1, BLOCK_ELEMENTS)
+
+        def rounded(rows: torch.Tensor, lowest: int, highest: int) -> torch.Tensor:
+            own = fitting_scales(scales, rows, lowest, highest).half()
+            if tensor.dtype == torch.float16:
+                own = (own.view(torch.int16) & -8).view(torch.float16)
+            return own.float()
+
+        own = fitting_scales(rounded, blocks, LOWEST, HIGHEST)[:, None]
+        steps = torch.floor(blocks / own + 0.5).clamp(LOWEST, HIGHEST)
+        numbers[place] = (steps * own).reshape(part.shape)
+        found[place] = own.reshape(-1, per_row)
+    return StoredWeight("q4_0", numbers, found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockWeight:
+    """A weight as the source of a variable; the engine sees float32, the archive holds blocks."""
+
+    stored: StoredWeight
+    shape: tuple[int, ...]
+    """That of the file, in which blocks run along all axes but the first."""
+    in_blocks: bool = True
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return FLOAT32
+
+    def chunks(self) -> Iterator[memoryview]:
+        assert self.stored.scales is not None
+        for place, part in pieces(self.stored.numbers):
+            yield _packed(part, self.stored.scales[place]).data
+
+
+def _packed(part: torch.Tensor, scales: torch.Tensor) -> NDArray[np.uint8]:
+    blocks = part.to(torch.float32).reshape(-1, BLOCK_ELEMENTS)
+    steps = torch.round(blocks / scales.reshape(-1, 1)) - LOWEST
+    numbers = steps.to(torch.uint8).cpu().numpy()
+    nibbles = numbers[:, :16] | (numbers[:, 16:] << 4)
+    heads = scales.reshape(-1).numpy().astype("<f2").view(np.uint8).reshape(-1, 2)
+    return np.concatenate([heads, nibbles], axis=1).reshape(-1)
+
+
+__all__ = ["BlockWeight", "as_blocks"]

@@ -1,0 +1,168 @@
+"""The weights that are stored in another form: chosen by the user, and rounded on the torch graph."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import torch
+
+from t2n_core.errors import InputError
+from t2n_core.nnef.graph import BLOCK_ELEMENTS
+from t2n_core.nnef.tract.stored_forms import Reader, refusal
+from t2n_core.nnef.tract.traits import TractTraits
+from t2n_core.nnef.weight_choice import StoredAs, WeightChoice, chosen_form
+from t2n_core.op.stored.blocks import as_blocks
+from t2n_core.op.stored.halves import as_halves, loss
+from t2n_core.op.stored.parts import LEAST
+from t2n_core.op.stored.whole_numbers import as_bytes
+from t2n_core.torch_graph.graph.ir import StoredWeight, TensorVariable, TorchModuleIRGraph, TorchOp, tensors_in
+from t2n_core.torch_graph.simplify.passes import swapped
+
+Rounded: TypeAlias = dict[tuple[str, StoredAs, tuple[int, ...]], StoredWeight]
+"""The weights that were rounded, by label, form and axes of channels."""
+_SHOWN = 3
+"""Weights that a note names."""
+_CONVOLUTIONS = frozenset({f"aten::conv{n}d" for n in (1, 2, 3)} | {"aten::convolution", "aten::_convolution"})
+_TRANSPOSED = frozenset(f"aten::conv_transpose{n}d" for n in (1, 2, 3))
+_SECOND_OPERANDS = {"aten::mm": "mat2", "aten::addmm": "mat2", "aten::bmm": "mat2", "aten::matmul": "other"}
+
+
+def with_stored(
+    graph: TorchModuleIRGraph,
+    choice: WeightChoice,
+    traits: TractTraits,
+    own: Mapping[str, torch.Tensor],
+    known: Rounded,
+) -> TorchModuleIRGraph:
+    """Return a graph of tensors of its own, with the chosen weights rounded to the forms that they are stored in.
+
+    `own` are the weights of the model, to which the reference gives the same numbers; `known` keeps what is rounded,
+    for other releases. Vectors stay as they are: biases and norms are small, and matter most.
+    """
+    readers = _readers(graph)
+    twins: dict[int, TensorVariable] = {}
+    left: dict[str, list[str]] = defaultdict(list)
+    for variable in graph.weights:
+        twins[id(variable)] = twin = replace(variable)
+        data, label = variable.data, variable.label
+        if not label or data is None or not _is_matrix(data):
+            continue
+        form = chosen_form(choice, label, data)
+        if form is None:
+            continue
+        kinds = readers[id(variable)]
+        dtype = str(data.dtype).removeprefix("torch.")
+        reason = _refusal(form, data, kinds, traits) if label in own else "no weight of the model itself"
+        if not reason:
+            key = (label, form, _channels(kinds, data.dim()))
+            if key not in known:
+                try:
+                    known[key] = _rounded(data, form, key[2])
+                except InputError as wrong:
+                    raise InputError(f"weights: `{label}` as {form.form}: {wrong}") from wrong
+            twin.stored, twin.data = known[key], known[key].numbers
+        else:
+            left[f"{dtype}: {reason}"].append(f"`{label}`")
+    return replace(_with_twins(graph, twins), left=tuple(_line(names, reason) for reason, names in left.items()))
+
+
+def _line(names: list[str], reason: str) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more} stay{'s' if len(names) == 1 else ''} {reason}"
+
+
+def _is_matrix(data: torch.Tensor) -> bool:
+    return data.dtype in (torch.float16, torch.float32) and data.dim() >= 2 and data.numel() >= LEAST
+
+
+def _rounded(data: torch.Tensor, form: StoredAs, channels: tuple[int, ...]) -> StoredWeight:
+    if form.form == "float16":
+        return as_halves(data)
+    return as_blocks(data, form.scales) if form.form == "q4_0" else as_bytes(data, channels, form.scales)
+
+
+def _refusal(form: StoredAs, data: torch.Tensor, kinds: set[Reader], traits: TractTraits) -> str:
+    """Return why a weight cannot be stored in a form; empty if it can."""
+    refused = next((reason for kind in sorted(kinds) if (reason := refusal(traits, form.form, kind))), "")
+    if refused:
+        return refused
+    if form.form == "float16":
+        return "it is so already" if data.dtype == torch.float16 else loss(data)
+    if not bool(data.isfinite().all()):
+        return "numbers that are not finite"
+    if form.form == "int8":
+        return f"{form.form} is for weights of float32" if data.dtype != torch.float32 else ""
+    if data[0].numel() % BLOCK_ELEMENTS:
+        return f"rows of {data[0].numel()} numbers, no multiple of {BLOCK_ELEMENTS}"
+    if data.dtype == torch.float16 and not kinds <= {Reader.LINEAR, Reader.EMBEDDING}:
+        return f"{form.form} of float16 is for linear layers and embeddings"
+    if data.dim() > 2 and len(kinds) > 1:
+        return f"{' and '.join(sorted(kinds))} read it"
+    return ""
+
+
+def _channels(kinds: set[Reader], rank: int) -> tuple[int, ...]:
+    """Return the axes of a weight whose indices are the output channels of what reads it."""
+    if kinds == {Reader.TRANSPOSED}:
+        return (1,)
+    if kinds == {Reader.MATRIX}:
+        return (*range(rank - 2), rank - 1)
+    return tuple(range(rank - 1)) if Reader.EXPERTS in kinds else (0,)
+
+
+def _readers(graph: TorchModuleIRGraph) -> dict[int, set[Reader]]:
+    """Return the kinds of operators that read each weight, by its identity."""
+    found: dict[int, set[Reader]] = defaultdict(set)
+    for variable in graph.outputs:
+        found[id(variable)].add(Reader.OTHER)
+    for op in graph.op_nodes:
+        for name, argument in op.arguments.items():
+            for variable in tensors_in([argument]):
+                found[id(variable)].add(_reader(op, name, variable))
+    return found
+
+
+def _reader(op: TorchOp, name: str, weight: TensorVariable) -> Reader:
+    packet = op.kind.split(".")[0]
+    if name == _SECOND_OPERANDS.get(packet):
+        return Reader.MATRIX
+    if packet == "aten::index" and name == "self" and _picks_matrices(op.arguments["indices"]):
+        return Reader.EXPERTS
+    if name != "weight":
+        return Reader.OTHER
+    if packet in ("aten::linear", "aten::embedding") and weight.rank == 2:
+        return Reader.LINEAR if packet == "aten::linear" else Reader.EMBEDDING
+    if packet in _TRANSPOSED or (packet in _CONVOLUTIONS and op.arguments.get("transposed", False)):
+        return Reader.TRANSPOSED
+    if packet in _CONVOLUTIONS:
+        groups = op.arguments["groups"]
+        is_depthwise = groups > 1 and weight.shape[:2] == (groups, 1)
+        return Reader.DEPTHWISE if is_depthwise else Reader.CONVOLUTION
+    return Reader.OTHER
+
+
+def _picks_matrices(indices: Any) -> bool:
+    """Return whether an index is one tensor of whole numbers, for the first axis."""
+    given = list(indices)
+    return len(given) == 1 and isinstance(given[0], TensorVariable) and given[0].dtype in (torch.int32, torch.int64)
+
+
+def _with_twins(graph: TorchModuleIRGraph, twins: dict[int, TensorVariable]) -> TorchModuleIRGraph:
+    """Return a graph whose operators and results are its own, since constants will be computed in them."""
+    ops = []
+    for op in graph.op_nodes:
+        results = tuple(None if o is None else replace(o, data=None) for o in op.outputs)
+        twins.update((id(old), new) for old, new in zip(op.outputs, results, strict=True) if old is not None and new)
+        arguments = {name: swapped(argument, twins) for name, argument in op.arguments.items()}
+        ops.append(replace(op, arguments=arguments, outputs=results))
+        for result in results:
+            if result is not None:
+                result.producer = ops[-1]
+    outputs = [twins.get(id(v), v) for v in graph.outputs]
+    return replace(graph, outputs=outputs, op_nodes=ops, weights=[twins[id(v)] for v in graph.weights])
+
+
+__all__ = ["Rounded", "with_stored"]

@@ -1,0 +1,114 @@
+"""Write stored weights: a variable in its form, under the label of the weight, and what makes numbers of it."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import torch
+
+from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.graph import FLOAT32, ArrayWeight, Fragment, Operation, Value
+from t2n_core.nnef.tract.traits import traits_of
+from t2n_core.op.stored.blocks import BlockWeight
+from t2n_core.op.stored.halves import HalfWeight
+from t2n_core.op.stored.parts import LEAST
+from t2n_core.op.stored.whole_numbers import ByteWeight
+from t2n_core.op.weights import TensorWeight, made
+from t2n_core.torch_graph.graph.ir import StoredWeight
+
+
+def stored_value(g: Emitter, label: str, stored: StoredWeight) -> Value:
+    """Return the value of a stored weight: blocks as they are, anything else as float32, which the engine makes once.
+
+    Of blocks of more than two axes that are picked, see `blocks_of`.
+    """
+    shape = tuple(stored.numbers.shape)
+    numbers = TensorWeight(stored.numbers).array
+    if stored.form == "q4_0":
+        return g.variable(label, BlockWeight(stored, shape), form="q4_0")
+    if stored.form == "float16":
+        return half_value(g, label, stored.numbers)
+    assert stored.scales is not None
+    held = g.variable(label, ByteWeight(stored), form="int8")
+    scales = g.variable(f"{label}.scale", ArrayWeight(stored.scales.numpy()), form="int8")
+    return made(g.mul(g.cast(held, FLOAT32), scales), numbers)
+
+
+def half_value(g: Emitter, label: str, tensor: torch.Tensor) -> Value:
+    """Return float32 numbers that are stored as float16."""
+    held = g.variable(label, HalfWeight(tensor), form="float16")
+    return made(g.cast(held, FLOAT32), TensorWeight(tensor).array)
+
+
+def blocks_of(g: Emitter, weight: Value) -> Value | None:
+    """Return a weight as a matrix of blocks, each index of its first axis a row; None for any other weight."""
+    source = weight.weight
+    if not isinstance(source, BlockWeight):
+        return None
+    if weight.rank == 2:
+        return weight
+    made_by = weight.producer
+    assert made_by is not None
+    label, flat = made_by.arguments["label"], (source.shape[0], int(np.prod(source.shape[1:])))
+    return g.variable(label, BlockWeight(source.stored, flat), form="q4_0 rows")
+
+
+def is_computed_matrix(constant: Value) -> bool:
+    """Return whether a tensor that was computed at export is of float32, has two axes or more, and is no small one."""
+    shape = [int(extent) for extent in constant.shape]
+    return constant.dtype == FLOAT32 and sum(extent != 1 for extent in shape) > 1 and int(np.prod(shape)) >= LEAST
+
+
+def cast_in_bodies(g: Emitter) -> None:
+    """Let the bodies of scans take stored weights, and begin with what makes numbers of them.
+
+    Some releases take a variable for a constant in a body, and what is computed of one outside not.
+    """
+    if not traits_of(g.spec.version).forgets_computed_weights:
+        return
+    for operation in g.graph.operations:
+        if operation.name == "tract_core_scan":
+            _cast_in_body(g, operation)
+
+
+def _held(value: Value) -> tuple[Value, Value | None] | None:
+    """Return the variable and the scales that a value is made of; None where it is no stored weight."""
+    operation, scales = value.producer, None
+    if operation is not None and operation.name == "mul":
+        scales, wide = sorted(
+            operation.inputs(), key=lambda one: one.producer is not None and one.producer.name == "tract_core_cast"
+        )
+        operation = wide.producer
+    if operation is None or operation.name != "tract_core_cast":
+        return None
+    (source,) = operation.inputs()
+    is_stored = isinstance(source.weight, HalfWeight if scales is None else ByteWeight)
+    return (source, scales) if is_stored else None
+
+
+def _cast_in_body(g: Emitter, scan: Operation) -> None:
+    given = scan.arguments["full"]
+    held = {name: found for name, value in given if (found := _held(value)) is not None}
+    if not held:
+        return
+    body = g.graph.fragments[scan.arguments["body"]]
+    head, _, rest = body.text.partition("{")
+    lines, full = "", []
+    for name, value in given:
+        if name not in held:
+            full.append((name, value))
+            continue
+        source, scales = held[name]
+        words = f"{name}_held:" if scales is None else f"{name}_scale: tensor<scalar>, {name}_held:"
+        head = re.sub(rf"\b{name}:", words, head)
+        cast = f'tract_core_cast({name}_held, to = "f32")'
+        lines += f"\n  {name} = {cast if scales is None else f'mul({cast}, {name}_scale)'};"
+        full += [(f"{name}_held", source), *([] if scales is None else [(f"{name}_scale", scales)])]
+    own = "_".join([body.name, "casts", *held])
+    text = f"{head.replace(body.name, own, 1)}{{{lines}{rest}"
+    scan.arguments["body"] = g.fragment(Fragment(own, text, body.uses | {"tract_core_cast", "mul"}))
+    scan.arguments["full"] = full
+
+
+__all__ = ["blocks_of", "cast_in_bodies", "half_value", "is_computed_matrix", "stored_value"]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from t2n_core.export.entry import export_model_to_nnef
     from t2n_core.export.model import ModelExport
     from t2n_core.export.result import ExportResult
+    from t2n_core.export.tensors import export_tensors, replace_tensors
     from t2n_core.inference_target import InferenceTarget, KhronosNNEF, TractFeatureFlag, TractNNEF
     from t2n_core.nnef.weight_choice import StoredAs
 
@@ -30,6 +31,8 @@ _HOMES = {
     "TractNNEF": "t2n_core.inference_target",
     "assert_nnef_parity": "t2n_core.export.assertion",
     "export_model_to_nnef": "t2n_core.export.entry",
+    "export_tensors": "t2n_core.export.tensors",
+    "replace_tensors": "t2n_core.export.tensors",
 }
 
 _OF_EXPORTS = ("torch", "sympy", "mpmath", "isal")
@@ -47,6 +50,8 @@ __all__ = [
     "TractNNEF",
     "assert_nnef_parity",
     "export_model_to_nnef",
+    "export_tensors",
+    "replace_tensors",
 ]
 
 

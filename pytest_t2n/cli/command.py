@@ -38,6 +38,9 @@ FAMILIES: Mapping[str, Family] = {
     "export-llm": Family(
         "pytest_t2n.cli.export_llm", "write the archives of a language model in a folder, and prove its tokens"
     ),
+    "export-tensors": Family(
+        "pytest_t2n.cli.export_tensors", "write tensors of a model without a graph, or an archive with them"
+    ),
     "history": Family("pytest_t2n.cli.history", "runs over time: add, html"),
     "profile": Family("pytest_t2n.cli.upstream.profile", "where the time of an archive goes"),
     "reduce": Family("pytest_t2n.cli.upstream.reduce", "the smallest graph and tensors that still fail alike"),

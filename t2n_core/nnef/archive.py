@@ -1,4 +1,4 @@
-"""Writes a graph with its weights: as a directory, a tar file or a gzipped tar file.
+"""Writes a graph with its weights, or weights alone: as a directory, a tar file or a gzipped tar file.
 
 An archive comes to be under a temporary name and is renamed when it is complete, so that its final name never shows
 half of it. Its bytes depend on the graph alone: no time, user, host or order of a dictionary goes into them.
@@ -7,18 +7,19 @@ half of it. Its bytes depend on the graph alone: no time, user, host or order of
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import re
 import shutil
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 from isal import igzip_threaded
 
-from t2n_core.errors import WriteError
+from t2n_core.errors import Origin, WriteError
 from t2n_core.files import put_in_place
 from t2n_core.nnef import dat
 from t2n_core.nnef.graph import Graph, WeightSource
@@ -50,10 +51,50 @@ def write_archive(graph: Graph, path: str | os.PathLike[str], *, spec: Spec, com
 
     Raises WriteError; nothing is left under the final name then, except what was there before.
     """
-    target = Path(path)
-    name = target.name.lower()
-    text = graph_text(graph, spec=spec)
+    content = graph_text(graph, spec=spec).encode()
     weights = collect_weights(graph)
+    return _write({GRAPH: _File(len(content), lambda: [content]), **_files(weights)}, Path(path), compression)
+
+
+def write_tensors(
+    weights: Mapping[str, WeightSource], path: str | os.PathLike[str], *, compression: int | None = None
+) -> Path:
+    """Write tensors without a graph, each under its label, in the forms of `write_archive`. Raises WriteError."""
+    for label in weights:
+        _check_label(label, None)
+    return _write(_files({label: weights[label] for label in sorted(weights)}), Path(path), compression)
+
+
+def write_files(files: Mapping[str, Path], path: str | os.PathLike[str], *, compression: int | None = None) -> Path:
+    """Write an archive of files that there are, in their order. Raises WriteError."""
+    return _write({name: _file_of(file) for name, file in files.items()}, Path(path), compression)
+
+
+class _File(NamedTuple):
+    """A file of an archive."""
+
+    size: int
+    pieces: Callable[[], Iterable[bytes | memoryview]]
+
+
+def _files(weights: Mapping[str, WeightSource]) -> dict[str, _File]:
+    return {
+        f"{label}.dat": _File(dat.HEADER_SIZE + dat.stored_size(source), functools.partial(dat.pieces, source))
+        for label, source in weights.items()
+    }
+
+
+def _file_of(path: Path) -> _File:
+    def pieces() -> Iterator[bytes]:
+        with path.open("rb") as stream:
+            while piece := stream.read(_COPY):
+                yield piece
+
+    return _File(path.stat().st_size, pieces)
+
+
+def _write(files: Mapping[str, _File], target: Path, compression: int | None) -> Path:
+    name = target.name.lower()
     if not name.endswith(_GZIP_SUFFIXES) and compression is not None:
         raise WriteError(f"`compression` is for gzipped archives: the name {target.name!r} is not that of one")
     if compression is not None and compression not in _LEVELS:
@@ -63,13 +104,13 @@ def write_archive(graph: Graph, path: str | os.PathLike[str], *, spec: Spec, com
             level = None if name.endswith(_TAR_SUFFIXES) else _LEVEL if compression is None else compression
             if target.is_dir():
                 raise WriteError(f"{target} is a directory, a file is to be written there")
-            put_in_place(target, lambda part: _write_tar(part, text, weights, level))
+            put_in_place(target, lambda part: _write_tar(part, files, level))
         elif name.endswith(_OTHER_FILES):
             suffix = "`, `".join(_TAR_SUFFIXES + _GZIP_SUFFIXES)
             raise WriteError(f"{target}: an archive ends in `{suffix}`, a directory has no suffix of a file")
         else:
             _check_replaceable(target)
-            put_in_place(target, lambda part: _write_directory(part, text, weights), folder=True)
+            put_in_place(target, lambda part: _write_directory(part, files), folder=True)
     except OSError as wrong:
         raise WriteError(f"{target} cannot be written: {wrong.strerror or wrong}", hint=_hint(target)) from wrong
     return target
@@ -90,14 +131,18 @@ def collect_weights(graph: Graph) -> dict[str, WeightSource]:
         label = operation.arguments["label"]
         if value.weight is None:
             raise WriteError(f"the variable `{value.name}` has no weight", origin=operation.origin)
-        if not _LABEL.fullmatch(label) or max(map(len, label.split("/"))) > 250:
-            raise WriteError(f"{label!r} cannot be the label of a weight", origin=operation.origin)
+        _check_label(label, operation.origin)
         if weights.setdefault(label, value.weight) is not value.weight:
             raise WriteError(f"two weights have the label {label!r}", origin=operation.origin)
     return {label: weights[label] for label in sorted(weights)}
 
 
-def _write_tar(part: Path, text: str, weights: dict[str, WeightSource], level: int | None) -> None:
+def _check_label(label: str, origin: Origin | None) -> None:
+    if not _LABEL.fullmatch(label) or max(map(len, label.split("/"))) > 250:
+        raise WriteError(f"{label!r} cannot be the label of a weight", origin=origin)
+
+
+def _write_tar(part: Path, files: Mapping[str, _File], level: int | None) -> None:
     with contextlib.ExitStack() as stack:
         # Not "wb", which truncates: ext4 then waits at the end until the whole file has its place on the disk.
         out: IO[bytes] = stack.enter_context(part.open("ab"))
@@ -108,11 +153,8 @@ def _write_tar(part: Path, text: str, weights: dict[str, WeightSource], level: i
                 out, "wb", compresslevel=level, threads=threads, block_size=_BLOCK
             )
             out = stack.enter_context(packer)
-        content = text.encode()
-        _add(out, GRAPH, len(content), [content])
-        for label, source in weights.items():
-            size = dat.HEADER_SIZE + dat.stored_size(source)
-            _add(out, f"{label}.dat", size, dat.pieces(source))
+        for name, file in files.items():
+            _add(out, name, file.size, file.pieces())
         out.write(bytes(2 * tarfile.BLOCKSIZE))  # the end
 
 
@@ -130,13 +172,12 @@ def _entry(name: str, size: int) -> tarfile.TarInfo:
     return entry  # time, user and group are zero, the mode is 0o644
 
 
-def _write_directory(part: Path, text: str, weights: dict[str, WeightSource]) -> None:
-    (part / GRAPH).write_text(text, encoding="utf-8", newline="\n")
-    for label, source in weights.items():
-        file = part / f"{label}.dat"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("wb", buffering=0) as out:
-            for piece in dat.pieces(source):
+def _write_directory(part: Path, files: Mapping[str, _File]) -> None:
+    for name, file in files.items():
+        path = part / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb", buffering=0) as out:
+            for piece in file.pieces():
                 _write_all(out, piece)
 
 

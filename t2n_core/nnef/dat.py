@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from t2n_core.errors import WriteError
+from t2n_core.errors import InputError, WriteError
 from t2n_core.nnef.graph import BLOCK_BYTES, BLOCK_ELEMENTS, WeightSource, in_blocks
 
 HEADER_SIZE: Final = 128
@@ -51,6 +51,23 @@ def block_header(shape: tuple[int, ...]) -> bytes:
     item_type = _TRACT_VENDOR << 16 | _BLOCKS
     extents = [*shape, *[0] * (MAX_RANK - len(shape))]
     return _HEADER.pack(b"N\xef", 1, 0, size, len(shape), *extents, _LIMIT - 1, item_type)
+
+
+def read_header(content: bytes, where: str) -> tuple[tuple[int, ...], np.dtype[Any] | None]:
+    """Return shape and dtype of a tensor from the first bytes of its file; no dtype for what only tract has.
+
+    Raises InputError, which says `where`, for a damaged one.
+    """
+    if len(content) < HEADER_SIZE:
+        raise InputError(f"{where}: {len(content)} bytes are no tensor")
+    magic, _, _, _, rank, *rest = _HEADER.unpack(content[:HEADER_SIZE])
+    if magic != b"N\xef" or rank > MAX_RANK:
+        raise InputError(f"{where}: the header of the tensor is damaged")
+    bits, kind = rest[8], {number: letter for letter, number in _KINDS.items()}.get(rest[9])
+    shape = tuple(rest[:rank])
+    if kind is None or (kind != "b" and bits not in (8, 16, 32, 64)) or (kind == "f" and bits == 8):
+        return shape, None
+    return shape, np.dtype(np.bool_ if kind == "b" else f"{kind}{bits // 8}")
 
 
 def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:

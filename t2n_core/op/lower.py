@@ -201,9 +201,10 @@ class _Lowering:
         constant = self.g.constant(weight.array())
         if not self._stored or not is_computed_matrix(constant):
             return constant
-        if self._has_halves and is_exact(variable.data):
+        if not is_exact(variable.data):
+            self._computed.add(constant.name)
+        elif self._has_halves:
             return half_value(self.g, f"{constant.name}.float16", variable.data)
-        self._computed.add(constant.name)
         return constant
 
     def _note_stored(self) -> None:

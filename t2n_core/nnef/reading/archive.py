@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import tarfile
 import zlib
 from collections.abc import Mapping
@@ -20,8 +19,6 @@ from t2n_core.nnef.graph import ArrayWeight
 from t2n_core.nnef.reading.document import Document
 from t2n_core.nnef.reading.parser import read_text
 
-_HEADER: Final = struct.Struct("<2sBBII8III76x")
-_KINDS: Final = {0: "f", 1: "u", 4: "i", 5: "b"}
 _DAT: Final = ".dat"
 
 
@@ -64,21 +61,15 @@ def read_archive(path: Path) -> ArchiveContent:
 
 def tensor_of(data: bytes, where: str) -> NDArray[Any] | StoredTensor:
     """Return the tensor in a `.dat` file. Raises InputError, which says `where`, for a damaged one."""
-    if len(data) < dat.HEADER_SIZE:
-        raise InputError(f"{where}: {len(data)} bytes are no tensor")
-    magic, _, _, size, rank, *rest = _HEADER.unpack(data[: dat.HEADER_SIZE])
-    extents, (bits, item_type) = rest[:8], rest[8:]
+    shape, dtype = dat.read_header(data, where)
     body = data[dat.HEADER_SIZE :]
-    if magic != b"N\xef" or rank > dat.MAX_RANK or len(body) < size:
+    if len(body) < int.from_bytes(data[4:8], "little"):
         raise InputError(f"{where}: the header of the tensor is damaged")
-    shape = tuple(extents[:rank])
-    kind = _KINDS.get(item_type)
     count = int(np.prod(shape, dtype=np.int64))
-    if kind == "b" and bits == 1:
-        return np.unpackbits(np.frombuffer(body, np.uint8), count=count).astype(np.bool_).reshape(shape)
-    if kind is None or bits not in (8, 16, 32, 64) or (kind == "f" and bits == 8):
+    if dtype is None:
         return StoredTensor(data, shape)
-    dtype = np.dtype(np.bool_ if kind == "b" else f"<{kind}{bits // 8}")
+    if dtype.kind == "b" and int.from_bytes(data[44:48], "little") == 1:
+        return np.unpackbits(np.frombuffer(body, np.uint8), count=count).astype(np.bool_).reshape(shape)
     if len(body) < count * dtype.itemsize:
         raise InputError(f"{where}: {len(body)} bytes are too few for {dtype}{list(shape)}")
     return np.frombuffer(body, dtype, count).reshape(shape)

@@ -16,7 +16,7 @@ from t2n_core import ModelExport, StoredAs, TractNNEF
 from t2n_core.check.parity import check_parity
 from t2n_core.engine.pool import engine_for
 from t2n_core.errors import InputError
-from t2n_core.op.stored.scales import least_error
+from t2n_core.op.stored.scales import least_error, percentile
 from t2n_core.profiling.profile import profile_archive
 from tests.contract.options.exports import every_line, exported
 
@@ -189,17 +189,21 @@ def test_weights_of_bytes(name: str, version: str, tmp_path: Path) -> None:
     assert own.level not in ("exact", "close", "approximate")
 
 
-@pytest.mark.parametrize("form", ["int8", "q4_0"])
-def test_own_scales(form: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("form", "scales"), [("int8", percentile(0.9)), ("q4_0", least_error)])
+def test_own_scales(form: Any, scales: Any, tmp_path: Path) -> None:
     model = nn.Sequential(nn.Embedding(9, 64), nn.Linear(64, 32)).eval()
-    weights = {"0": StoredAs(form, scales=least_error), "*": form}
+    weights = {"0": StoredAs(form, scales=scales), "*": form}
     export = ModelExport(model, torch.randint(0, 9, (2, 5)))
     result = export.to(TractNNEF("0.23.9", weights=weights), tmp_path / "m.nnef.tar")
     result.assert_parity("approximate")
     assert {label: stored.form for label, stored in result.stored} == {"0.weight": form, "1.weight": form}
     plain = export.lower(TractNNEF("0.23.9", weights=form)).stored
-    errors = [((stored["0.weight"].numbers - model[0].weight) ** 2).sum() for stored in (dict(result.stored), plain)]
-    assert errors[0] < errors[1]
+    own, usual = dict(result.stored)["0.weight"], plain["0.weight"]
+    if form == "int8":
+        assert (own.scales < usual.scales).all()
+    else:
+        errors = [((one.numbers - model[0].weight) ** 2).sum() for one in (own, usual)]
+        assert errors[0] < errors[1]
 
 
 @pytest.mark.parametrize("version", ["0.21.19", "0.22.4", "0.23.0", "0.23.5", "0.23.9"])

@@ -1,0 +1,98 @@
+"""Named tensors of a model, a state_dict, or files of them, which stay on the disk until they are used."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import torch
+
+from t2n_core.errors import InputError
+
+TensorSource: TypeAlias = torch.nn.Module | Mapping[str, torch.Tensor] | str | Path
+
+_SAFETENSORS: Final = ".safetensors"
+_DTYPES: Final = {
+    "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
+    "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool,
+}  # fmt: skip
+_LONGEST_HEADER: Final = 100 << 20
+
+
+def named_tensors(source: TensorSource) -> Mapping[str, torch.Tensor]:
+    """Return tensors by the keys of a state_dict; those of files are read when they are asked for.
+
+    A file is `.safetensors`, or what `torch.save` wrote of a state_dict; a folder holds files of safetensors.
+
+    Raises InputError for other files, and for damaged ones.
+    """
+    if isinstance(source, torch.nn.Module):
+        parameters = dict(source.named_parameters(remove_duplicate=False))
+        return {**parameters, **dict(source.named_buffers(remove_duplicate=False))}
+    if isinstance(source, Mapping):
+        return source
+    path = Path(source)
+    files = sorted(path.glob(f"*{_SAFETENSORS}")) if path.is_dir() else [path]
+    if not files or not all(file.is_file() for file in files):
+        raise InputError(f"{path} holds no tensors", hint=f"a file or a folder of {_SAFETENSORS}, or a state_dict")
+    if path.suffix == _SAFETENSORS or path.is_dir():
+        return _SafeTensors(files)
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except Exception as cause:  # what a file of a stranger can be wrong in is without end
+        raise InputError(f"{path} holds no state_dict: {cause}") from cause
+    if not isinstance(found, Mapping) or not all(isinstance(one, torch.Tensor) for one in found.values()):
+        raise InputError(f"{path} holds no state_dict: a mapping of names to tensors")
+    return found
+
+
+class _SafeTensors(Mapping[str, torch.Tensor]):
+    """The tensors of files, of which each is mapped into memory when it is asked for."""
+
+    def __init__(self, files: list[Path]) -> None:
+        self._places: dict[str, tuple[Path, int, dict[str, Any]]] = {}
+        for file in files:
+            start, header = _header(file)
+            self._places.update({name: (file, start, one) for name, one in header.items() if name != "__metadata__"})
+
+    def __getitem__(self, name: str) -> torch.Tensor:
+        file, start, told = self._places[name]
+        try:
+            dtype, shape, (begin, end) = _DTYPES[told["dtype"]], list(map(int, told["shape"])), told["data_offsets"]
+        except (KeyError, TypeError, ValueError) as wrong:
+            raise InputError(f"{file}: `{name}` has no dtype, shape or place that is read here: {wrong}") from wrong
+        count = math.prod(shape)
+        if end - begin != count * dtype.itemsize or begin < 0 or start + end > file.stat().st_size:
+            raise InputError(f"{file}: `{name}` is not where the header says")
+        if not count:
+            return torch.empty(shape, dtype=dtype)
+        whole = torch.from_file(str(file), shared=False, size=start + end, dtype=torch.uint8)
+        own = whole[start + begin :]
+        return (own if (start + begin) % dtype.itemsize == 0 else own.clone()).view(dtype).reshape(shape)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+def _header(file: Path) -> tuple[int, dict[str, Any]]:
+    """Return where the tensors of a file begin, and what its header says of them. Raises InputError."""
+    with file.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        if not 0 < length <= min(_LONGEST_HEADER, file.stat().st_size):
+            raise InputError(f"{file} is no file of safetensors")
+        try:
+            found = json.loads(stream.read(length))
+        except ValueError as wrong:
+            raise InputError(f"{file} is no file of safetensors: {wrong}") from wrong
+    if not isinstance(found, dict):
+        raise InputError(f"{file} is no file of safetensors")
+    return 8 + length, found
+
+
+__all__ = ["TensorSource", "named_tensors"]

@@ -1,0 +1,218 @@
+"""Tensors of another model in place of an archive's own: the engine gives the other model's numbers."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pytest_t2n.cli import main
+from t2n_core import ExportResult, ModelExport, TractNNEF, export_tensors, replace_tensors
+from t2n_core.engine.pool import engine_for
+from t2n_core.errors import InputError
+from t2n_core.nnef.reading.headers import headers_of
+from tests.contract.options.exports import every_line
+
+
+class Net(nn.Module):
+    """Every way in which a weight is made into something else before it is computed with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32)
+        self.depthwise = nn.Conv2d(32, 32, 3, groups=32)
+        self.alone, self.groups = nn.BatchNorm2d(32), nn.GroupNorm(4, 32)
+        self.up = nn.ConvTranspose2d(32, 64, 2, groups=2)
+        self.prelu, self.rnn = nn.PReLU(64), nn.GRU(64, 32)
+        self.head = nn.Linear(32, 64)
+        self.tied = nn.Linear(64, 32, bias=False)
+        self.tied.weight = nn.Parameter(self.head.weight.detach().t().contiguous())
+        for one in (self.norm, self.alone):
+            nn.init.normal_(one.running_mean)
+            nn.init.uniform_(one.running_var, 0.5, 2)
+            nn.init.uniform_(one.weight, 0.5, 2)
+            nn.init.normal_(one.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.groups(torch.relu(self.alone(self.depthwise(self.norm(self.conv(x))).relu())))
+        y = self.prelu(self.up(y)).flatten(2).mT
+        return self.tied(self.head(self.rnn(y)[0]))
+
+
+class Adapted(nn.Module):
+    """A layer with a product of two small matrices beside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.base = nn.Linear(32, 48)
+        self.lora_a, self.lora_b = nn.Linear(32, 4, bias=False), nn.Linear(4, 48, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.base(x) + self.lora_b(self.lora_a(x))
+
+
+def ran(result: ExportResult, archive: Path, x: Tensor) -> np.ndarray[Any, Any]:
+    reply = engine_for(result.target.resolved).run(archive, [(x.numpy(),)])  # type: ignore[attr-defined]
+    assert reply.status == "ok", reply
+    return reply.outputs[0][0]
+
+
+def near(found: np.ndarray[Any, Any], wanted: Tensor) -> bool:
+    return bool(np.allclose(found, wanted.detach().numpy(), rtol=1e-4, atol=1e-4))
+
+
+@every_line
+def test_swapped_tensors_give_the_other_models_numbers(version: str, tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    model, other, x = Net().eval(), Net().eval(), torch.randn(1, 3, 5, 6)
+    result = ModelExport(model, x).to(TractNNEF(version), tmp_path / "m.nnef.tgz")
+    labels = headers_of(result.archive).keys()
+    assert {name for name in model.state_dict() if "num_batches" not in name} <= labels
+    assert all(name in model.state_dict() or name.startswith("constant_") for name in labels)
+    found = export_tensors(other, tmp_path / "tensors.tar", like=result.archive)
+    assert found.left == ("norm.num_batches_tracked", "alone.num_batches_tracked")
+    swapped = replace_tensors(result.archive, found.path, tmp_path / "other.nnef.tgz")
+    assert not near(other(x).detach().numpy(), model(x))
+    assert near(ran(result, result.archive, x), model(x))
+    assert near(ran(result, swapped, x), other(x))
+
+
+@pytest.mark.parametrize("form", ["float16", "int8", "q4_0"])
+def test_swapped_tensors_take_the_forms_of_the_archive(form: Any, tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    model, other, x = Net().eval(), Net().eval(), torch.randn(1, 3, 5, 6)
+    target = TractNNEF("0.23.9", weights=form)
+    result = ModelExport(model, x).to(target, tmp_path / "m")
+    torch.save(other.state_dict(), tmp_path / "other.pt")
+    export_tensors(tmp_path / "other.pt", tmp_path / "tensors", like=result.archive)
+    replace_tensors(result.archive, tmp_path / "tensors", tmp_path / "swapped")
+    wanted = ModelExport(other, x).to(target, tmp_path / "other")
+    assert len(wanted.stored) >= 2
+    for file in (tmp_path / "other").rglob("*.dat"):
+        assert (tmp_path / "swapped" / file.name).read_bytes() == file.read_bytes(), file.name
+    assert np.array_equal(ran(result, tmp_path / "swapped", x), ran(wanted, wanted.archive, x))
+
+
+@pytest.mark.parametrize("way", ["apart", "merged"])
+def test_adapters(way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.manual_seed(1)
+    base, x = Adapted().eval(), torch.randn(3, 32)
+    tuned = copy.deepcopy(base)
+    for name, parameter in tuned.named_parameters():
+        if "lora" in name:
+            nn.init.normal_(parameter, std=0.3)
+    if way == "merged":
+        model, merged = base.base, copy.deepcopy(base.base)
+        merged.weight.data += tuned.lora_b.weight @ tuned.lora_a.weight
+        chosen, other, wanted = ["--changed-from", str(tmp_path / "base.pt")], merged, tuned(x)
+        model.weight.data += base.lora_b.weight @ base.lora_a.weight
+    else:
+        model, other, wanted, chosen = base, tuned, tuned(x), ["--names", "lora_*"]
+    result = ModelExport(model, x).to(TractNNEF("0.23.9"), tmp_path / "m.nnef.tgz")
+    for name, one in (("base", model), ("tuned", other)):
+        torch.save(one.state_dict(), tmp_path / f"{name}.pt")
+    command = ["export-tensors", str(tmp_path / "tuned.pt"), *chosen]
+    assert main([*command, "-o", str(tmp_path / "alone"), "--like", str(result.archive)]) == 0
+    files = {file.name for file in (tmp_path / "alone").iterdir()}
+    assert files == ({"weight.dat"} if way == "merged" else {"lora_a.weight.dat", "lora_b.weight.dat"})
+    assert main([*command, "-o", str(tmp_path / "tuned.tgz"), "--into", str(result.archive)]) == 0
+    assert "tensors in place of those of" in capsys.readouterr().out
+    assert near(ran(result, tmp_path / "tuned.tgz", x), wanted)
+    assert not near(ran(result, result.archive, x), wanted)
+
+
+def safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """Write the format by hand: the length of a header, the header, numbers."""
+    names = {torch.float32: "F32", torch.bfloat16: "BF16", torch.int8: "I8"}
+    header, place, parts = dict[str, Any](), 0, []
+    for name, tensor in tensors.items():
+        part = tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+        header[name] = {
+            "dtype": names[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [place, place + len(part)],
+        }
+        place += len(part)
+        parts.append(part)
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(parts))
+
+
+def test_tensors_of_safetensors(tmp_path: Path) -> None:
+    """In two files, some of bfloat16 or not aligned."""
+    tensors = {"a": torch.randn(3, 4), "odd": torch.ones(3, dtype=torch.int8), "b": torch.randn(5).bfloat16()}
+    safetensors(tmp_path / "one.safetensors", tensors)
+    safetensors(tmp_path / "two.safetensors", {"odd2": torch.ones(1, dtype=torch.int8), "c/d": torch.randn(2, 2)})
+    found = export_tensors(tmp_path, tmp_path / "out", ["?", "c/*"])
+    assert set(found.names) == {"a", "b", "c/d"}
+    content = np.frombuffer((tmp_path / "out" / "b.dat").read_bytes()[128:], "<f4")
+    np.testing.assert_array_equal(content, tensors["b"].float().numpy())
+    (tmp_path / "one.safetensors").write_bytes(b"\xff" * 20)
+    with pytest.raises(InputError, match="no file of safetensors"):
+        export_tensors(tmp_path, tmp_path / "out2")
+
+
+REFUSED = {
+    "a wrong name": ({"names": "nothing.*"}, "no tensor is called nothing"),
+    "no difference": ({"changed_from": nn.Linear(4, 4)}, "no tensors to write"),
+    "another shape": ({"like": nn.Linear(4, 3)}, r"`weight` has the shape \[4, 4\], and \[3, 4\] in the archive"),
+    "a constant": ({"like": nn.Sequential(nn.Linear(4, 4))}, "has no tensor `weight`, `bias`"),
+}
+
+
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_what_would_not_be_the_models_numbers_is_refused(name: str, tmp_path: Path) -> None:
+    options, message = REFUSED[name]
+    model = nn.Linear(4, 4)
+    given = dict(options)
+    if "like" in given:
+        target = TractNNEF("0.23.9", check_io=False)
+        given["like"] = ModelExport(given["like"].eval(), torch.randn(2, 4)).to(target, tmp_path / "m").archive
+    if "changed_from" in given:
+        given["changed_from"] = model
+    with pytest.raises(InputError, match=message):
+        export_tensors(model, tmp_path / "out", **given)
+    assert not (tmp_path / "out").exists()
+
+
+MEMORY = """
+import sys, threading, time
+from t2n_core import export_tensors
+def own():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("RssAnon"))
+peak, done, before = [0], [], own()
+def watch():
+    while not done:
+        peak[0] = max(peak[0], own())
+        time.sleep(0.002)
+thread = threading.Thread(target=watch); thread.start()
+export_tensors(sys.argv[1], sys.argv[2], like=sys.argv[3] if len(sys.argv) > 3 else None)
+done.append(1); thread.join()
+print(peak[0] - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell the memory of a process")
+@pytest.mark.parametrize("form", ["", "int8"])
+def test_files_larger_than_the_memory_that_is_taken(form: str, tmp_path: Path) -> None:
+    tensors = {f"{n}.weight": torch.randn(2048, 2048) for n in range(8)}
+    safetensors(tmp_path / "in.safetensors", tensors)
+    more = []
+    if form:
+        model = nn.Sequential(*(nn.Linear(2048, 2048, bias=False) for _ in range(8))).eval()
+        target = TractNNEF("0.23.9", check_io=False, weights=form)
+        more = [str(ModelExport(model, torch.randn(1, 2048)).to(target, tmp_path / "m").archive)]
+    words = [sys.executable, "-c", MEMORY, str(tmp_path / "in.safetensors"), str(tmp_path / "out"), *more]
+    found = subprocess.run(words, capture_output=True, text=True, check=False, timeout=240)
+    assert found.returncode == 0, found.stderr[-500:]
+    kilobytes = int(found.stdout)
+    assert kilobytes < 60_000, f"{kilobytes / 1e3:.0f} MB beside importing, of 134 MB of tensors"

@@ -27,6 +27,7 @@ SUITES = (
     "models",
     "int8",
     "programs",
+    "weights",
     SIZES,
 )
 _VISIBLE = 0.01

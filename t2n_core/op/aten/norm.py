@@ -48,8 +48,9 @@ def batch_norm(
         return g.cast(
             batch_norm(g, wide, weight, bias, running_mean, running_var, training, momentum, eps), input.dtype
         )
-    wide = FLOAT32 if input.dtype == FLOAT16 else input.dtype
-    gamma, beta, mean, var = (None if v is None else g.cast(v, wide) for v in (weight, bias, running_mean, running_var))
+    dtype = FLOAT32 if input.dtype == FLOAT16 else input.dtype
+    given = (weight, bias, running_mean, running_var)
+    gamma, beta, mean, var = (None if v is None else g.cast(v, dtype) for v in given)
     assert mean is not None
     assert var is not None
     factor = scale_of_norm(g, gamma, var, eps)

@@ -1,0 +1,156 @@
+"""python -m conformance.weights_table: forms of stored weights, by layer and release: what is read, its size and time.
+
+    python -m conformance.weights_table measure --tract 0.19,0.20,0.21,0.22,0.23 -o weights.jsonl
+    python -m conformance.weights_table write weights.jsonl --page docs/how-to/halves.md
+
+The nets are those of the suite `weights`. A cell is the bytes of the weights and the time of a run, both as a share of
+float32's in the same release, where the engine computes what PyTorch does with the rounded weights, at `approximate`. A
+dash is a net of which no weight can be stored so: it stays float32.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
+
+BEGIN, END = "<!-- table of stored weights -->", "<!-- end of the table -->"
+STAYS = "-"
+
+
+def measure(name: str, versions: str, folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield a row for each form and engine: `status`, `stored`, `bytes`, `ratio`, `notes`."""
+    import torch
+
+    from conformance.cases.weights import FORMS, NETS
+    from conformance.halves.timing import time_archives
+    from t2n_core import ModelExport, TractNNEF
+    from t2n_core.engine import resolve_engines
+    from t2n_core.nnef.dat import stored_size
+
+    torch.manual_seed(zlib.crc32(name.encode()))
+    export = ModelExport(NETS[name].make().eval(), NETS[name].inputs())
+    for engine in resolve_engines(versions, offline=True):
+        plain = export.to(TractNNEF(check_io=False, engine=engine), folder / "float32.nnef.tar")
+        archives, rows = {"float32": plain.archive}, {}
+        for form, chosen in FORMS.items():
+            target = TractNNEF(check_io=False, engine=engine, weights=chosen)
+            result = export.to(target, folder / f"{form}.nnef.tar")
+            outcome = result.check_parity("approximate")
+            sizes = [
+                sum(stored_size(value.weight) for _, value in one.graph.variables() if value.weight is not None)
+                for one in (plain, result)
+            ]
+            rows[form] = {
+                "net": name, "form": form, "version": engine.version, "status": str(outcome.status),
+                "stored": len(result.stored), "bytes": sizes, "notes": list(result.notes),
+            }  # fmt: skip
+            if outcome.passed and result.stored:
+                archives[form] = result.archive
+        times = time_archives(engine, archives, plain.samples[0].inputs, folder)
+        for form, row in rows.items():
+            yield {**row, "ms": times["float32"], "ratio": times.get(f"{form} ratio")}
+
+
+def cell_of(row: Mapping[str, Any]) -> str:
+    """Return what a cell of the table says of a net in a form and release."""
+    if row["status"] != "pass":
+        return f"**{row['status']}**"
+    if not row["stored"]:
+        return STAYS
+    before, after = row["bytes"]
+    return f"{after / before:.2f}, {row['ratio']:.2f}"
+
+
+def table_of(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return the table in Markdown, with the reasons of what stays float32 below. Raises ValueError for no rows."""
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    reasons: dict[str, dict[str, None]] = {}
+    for row in rows:
+        cells.setdefault((row["form"], row["net"]), {})[row["version"]] = cell_of(row)
+        for reason in _reasons(row["notes"]):
+            reasons.setdefault(reason, {})[row["net"]] = None
+    if not cells:
+        raise ValueError("there are no rows")
+    versions = sorted({version for one in cells.values() for version in one}, key=Version)
+    head = [f"| form | net | {' | '.join(versions)} |", f"|---|---|{'---|' * len(versions)}"]
+    order = sorted(cells, key=lambda key: list(dict.fromkeys(form for form, _ in cells)).index(key[0]))
+    lines = [
+        f"| {form} | {net} | {' | '.join(cells[form, net].get(version, '') for version in versions)} |"
+        for form, net in order
+    ]
+    told = [f"- {reason}: {', '.join(nets)}" for reason, nets in reasons.items()]
+    return "\n".join([*head, *lines, *(["", "What stays float32, wholly or in part:", "", *told] if told else [])])
+
+
+def _reasons(notes: Sequence[str]) -> Iterator[str]:
+    for note in notes:
+        for part in note.split("; "):
+            _, stays, reason = part.partition(" float32: ")
+            if stays and not reason.startswith("`"):
+                yield reason
+
+
+def written(page: str, table: str) -> str:
+    """Return a page with the table between its marks. Raises ValueError if it has none."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page has no {BEGIN} … {END}")
+    return f"{before}{begin}\n\n{table}\n\n{end}{after}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command."""
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="python -m conformance.weights_table", description=__doc__, formatter_class=form
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    measuring = commands.add_parser("measure", help="measure, a line of JSON for each net, form and engine")
+    measuring.add_argument("--tract", default="0.19,0.20,0.21,0.22,0.23", metavar="SPEC", help="engines")
+    measuring.add_argument("--nets", metavar="A,B", help="only these")
+    measuring.add_argument(
+        "-o", "--output", type=Path, required=True, help="continued: what it has is not measured again"
+    )
+    writing = commands.add_parser("write", help="write the table")
+    writing.add_argument("rows", nargs="+", type=Path, help="what was measured")
+    writing.add_argument("--page", type=Path, help="put the table between the marks of this page")
+    given = parser.parse_args(arguments)
+    if given.command == "measure":
+        _measure(given)
+        return 0
+    rows = [json.loads(line) for path in given.rows for line in path.read_text("utf-8").splitlines()]
+    table = table_of(rows)
+    if given.page is None:
+        print(table)
+    else:
+        given.page.write_text(written(given.page.read_text("utf-8"), table), "utf-8")
+    return 0
+
+
+def _measure(given: argparse.Namespace) -> None:
+    from conformance.cases.weights import NETS
+
+    known = given.output.read_text("utf-8").splitlines() if given.output.exists() else []
+    done = {json.loads(line)["net"] for line in known}
+    names = list(NETS) if given.nets is None else given.nets.split(",")
+    for name in names:
+        if name in done:
+            continue
+        with tempfile.TemporaryDirectory() as folder, given.output.open("a", encoding="utf-8") as out:
+            for row in measure(name, given.tract, Path(folder)):
+                out.write(json.dumps(row) + "\n")
+                out.flush()
+                print(row["net"], row["form"], row["version"], cell_of(row), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from t2n_core.nnef.emitter import Emitter, Expected, Operand
 from t2n_core.nnef.graph import FLOAT32, FLOAT64, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, as_dim, same
+from t2n_core.op.aten.antialiased import smoothed
 from t2n_core.op.aten.index import gathered
 from t2n_core.op.effects import chosen
 from t2n_core.op.promote import widened
@@ -211,26 +211,9 @@ def _times(do: Any, a: Any, b: Any) -> Any:
     return (a * b).astype(SINGLE) if isinstance(a, np.ndarray) else do.mul(a, b)
 
 
-def _smoothed(g: Emitter, value: Value, axis: Axis, function: Any, align_corners: bool) -> Value:
-    """Resize with antialiasing, by the matrix that PyTorch's resizing of the unit vectors gives."""
-    if not axis.is_static():
-        raise g.fail("antialiased resizing of a dynamic axis has no form in NNEF")
-    unit = torch.eye(int(axis.extent), dtype=torch.float64)[None, None]
-    made = function(unit, [axis.size, axis.extent], align_corners, axis.scale, None)[0, 0].numpy()
-    last = g.permute(value, _last(value.rank, axis.place))
-    out = g.matmul(last, g.lift(g.constant(made.T.astype(value.dtype)), value.rank))
-    return g.permute(out, np.argsort(_last(value.rank, axis.place)).tolist())
-
-
-def _last(rank: int, place: int) -> list[int]:
-    return [*(i for i in range(rank) if i != place), place]
-
-
 # ------------------------------------------------------------------------------------------------------------ the rules
 Method = Callable[[Emitter, Value, Axis, bool], Value]
 """(g, value, axis, align_corners)."""
-
-SMOOTH = {"bilinear": torch.ops.aten._upsample_bilinear2d_aa, "bicubic": torch.ops.aten._upsample_bicubic2d_aa}
 
 
 def _resized(
@@ -277,7 +260,7 @@ def _exact(g: Emitter, value: Value, axis: Axis, align_corners: bool) -> Value:
 
 
 def _smooth(name: str) -> Method:
-    return lambda g, value, axis, corners: _smoothed(g, value, axis, SMOOTH[name], corners)
+    return lambda g, value, axis, corners: smoothed(g, value, axis, name, corners)
 
 
 def _register(count: int, name: str, method: Method) -> None:

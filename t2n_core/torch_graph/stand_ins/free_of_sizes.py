@@ -146,6 +146,53 @@ def gaussian_nll_loss(
     return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
 
 
+def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """`torch.nn.functional.adaptive_max_pool3d`, axis by axis from the last one: the first maximum is found."""
+    sizes = list(output_size) if isinstance(output_size, Sequence) else [output_size] * 3
+    found, place = input, torch.zeros((), dtype=torch.int64)
+    for axis, step in ((-1, 1), (-2, input.shape[-1]), (-3, input.shape[-1] * input.shape[-2])):
+        rows = torch.arange(found.shape[axis]).reshape(-1, *[1] * (-1 - axis))
+        if sizes[axis] is None:
+            place = place + rows * step
+            continue
+        last = found.transpose(axis, -1)
+        pooled = [
+            x.reshape(*last.shape[:-1], sizes[axis]).transpose(axis, -1)
+            for x in functional.adaptive_max_pool1d(last.flatten(0, -2).unsqueeze(1), sizes[axis], return_indices=True)
+        ]
+        place = (place + rows * step).expand(found.shape).gather(axis, pooled[1])
+        found = pooled[0]
+    return (found, place.expand(found.shape)) if return_indices else found
+
+
+def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_indices: bool = True) -> Any:
+    """`torch.nn.functional.adaptive_max_pool3d_with_indices`."""
+    return adaptive_max_pool3d(input, output_size, True)
+
+
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """`torch.pdist` of any number of rows: row i and its partners begin behind those of all rows before it."""
+    count = input.shape[0]
+    rows = torch.arange(count)
+    begins = rows * (2 * count - 1 - rows) // 2
+    pairs = torch.arange(count * (count - 1) // 2)
+    first = (pairs.unsqueeze(1) >= begins.unsqueeze(0)).to(torch.int64).sum(1) - 1
+    second = pairs - begins[first] + first + 1
+    found: Tensor = torch.linalg.vector_norm(input[first] - input[second], p, dim=1)
+    return found
+
+
+def _over_free_axes(stand_in: Callable[..., Any], function: Any) -> Callable[..., Any]:
+    """Return the stand-in for inputs with a dynamic size, and the function itself for all others."""
+
+    @functools.wraps(stand_in)
+    def either(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+        free = any(isinstance(size, torch.SymInt) for size in input.shape)
+        return (stand_in if free else function)(input, *args, **kwargs)
+
+    return either
+
+
 FREE: dict[Any, Callable[..., Any]] = {
     torch.kron: kron,
     torch.Tensor.kron: kron,
@@ -160,6 +207,11 @@ FREE: dict[Any, Callable[..., Any]] = {
     torch.Tensor.corrcoef: corrcoef,
     functional.gaussian_nll_loss: gaussian_nll_loss,
     torch._chunk_cat: chunk_cat,
+    torch.pdist: _over_free_axes(pdist, torch.pdist),
+    functional.adaptive_max_pool3d: _over_free_axes(adaptive_max_pool3d, functional.adaptive_max_pool3d),
+    functional.adaptive_max_pool3d_with_indices: _over_free_axes(
+        adaptive_max_pool3d_with_indices, functional.adaptive_max_pool3d_with_indices
+    ),
 }
 if hasattr(functional, "linear_cross_entropy"):
     FREE[functional.linear_cross_entropy] = linear_cross_entropy

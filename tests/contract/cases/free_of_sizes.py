@@ -39,6 +39,15 @@ CASES = [
     case("cov with weights", lambda x, n, w: torch.cov(x, fweights=n, aweights=w), randn(3, 7), randint(1, 4, 7),
          uniform(0.5, 2, 7)).dynamic({0: {1: "T"}, 1: {0: "T"}, 2: {0: "T"}}),
     case("corrcoef", torch.corrcoef, randn(3, 7)).dynamic(TIME),
+    case("pdist", F.pdist, randn(4, 3)).dynamic({0: {0: "B", 1: "T"}}),
+    case("pdist of the first norm", lambda x: torch.pdist(x, 1.0), randn(5, 3)).dynamic({0: {0: "B"}}),
+    *(
+        case(f"adaptive_max_pool3d to {size}", lambda x, size=size: F.adaptive_max_pool3d(x, size, return_indices=True),
+             randn(2, 3, 4, 3, 5)).dynamic({0: {0: "B", 2: "D", 3: "H", 4: "W"}})
+        for size in ((2, None, 3), 2)
+    ),
+    case("adaptive_max_pool3d of one sample", lambda x: F.adaptive_max_pool3d(x, (1, 2, None)), randn(3, 4, 3, 5))
+    .dynamic({0: {1: "D", 3: "W"}}),
     case("gaussian_nll_loss", lambda x, y, v: F.gaussian_nll_loss(x, y, v, full=True), randn(3, 5), randn(3, 5),
          uniform(0, 2, 3)).dynamic({0: {1: "T"}, 1: {1: "T"}}),
 ]  # fmt: skip

@@ -38,12 +38,21 @@ CASES = [
         )
         for border in BORDERS
     ),
-    case("3d", F.grid_sample, randn(2, 3, 5, 7, 4), uniform(-1.2, 1.2, 2, 4, 6, 3, 3), align_corners=False).refused(
-        "grid_sampler_3d", before="0.23.3"
+    *(
+        case(
+            f"3d, {mode}, {border}, corners {corners}",
+            F.grid_sample,
+            randn(2, 3, 5, 7, 4),
+            uniform(-1.6, 1.6, 2, 4, 6, 3, 3),
+            mode,
+            border,
+            corners,
+        ).dynamic({0: {0: "B", 3: "H"}, 1: {0: "B", 1: "D"}} if mode == "bilinear" else BATCH)
+        for mode in ("bilinear", "nearest")
+        for border in BORDERS
+        for corners in (False, True)
     ),
     case("grid_sampler_2d", aten.grid_sampler_2d, randn(2, 3, 5, 7), uniform(-1.3, 1.3, 2, 4, 6, 2), 0, 0, False),
-    case(
-        "grid_sampler_3d", aten.grid_sampler_3d, randn(2, 3, 5, 7, 4), uniform(-1.2, 1.2, 2, 4, 6, 3, 3), 0, 0, False
-    ).refused("grid_sampler_3d", before="0.23.3"),
+    case("grid_sampler_3d", aten.grid_sampler_3d, randn(2, 3, 5, 7, 4), uniform(-1.2, 1.2, 2, 4, 6, 3, 3), 0, 0, False),
     case("affine_grid", F.affine_grid, randn(2, 2, 3), (2, 3, 4, 5), align_corners=False),
 ]

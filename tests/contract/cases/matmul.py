@@ -111,4 +111,12 @@ CASES = [
     case("matmul over halves", _of_halves, randn(2, 3, 9)).dynamic({0: {2: "T"}}),
     case("matmul of padded rows", _of_padded_rows, randn(5, 3), weight(randn(4, 2))).dynamic({0: {1: "T"}}),
     case("linear of windows", _of_windows, randn(2, 4, 6, 5), weight(randn(3, 5))).dynamic({0: {0: "B"}}),
+    *(
+        case(f"matrix_exp of norm {scale}", lambda x, scale=scale: torch.linalg.matrix_exp(x * scale), randn(2, 4, 4))
+        for scale in (0.1, 1.0, 5.0)
+    ),
+    case("matrix_exp of any size", lambda x: torch.matrix_exp(x * 0.3), randn(3, 5, 5)).dynamic(
+        {0: {0: "B", 1: "N", 2: "N"}}
+    ),
+    case("matrix_exp of large negative numbers", lambda x: torch.matrix_exp(x - 400 * torch.eye(3)), randn(3, 3)),
 ]

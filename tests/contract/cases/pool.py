@@ -138,4 +138,7 @@ CASES = [
     case("adaptive_max_pool3d", build(nn.AdaptiveMaxPool3d, (5, 3, 1)), below(2, 3, 7, 12, 4)),
     case("lp_pool of negative numbers", nn.LPPool1d(1.5, 2), randn(1, 3, 7)),
     case("lp_pool", build(nn.LPPool2d, 2, (3, 2), (2, 1)), randn(2, 3, 8, 9)),
+    case("max_unpool1d", lambda x: F.max_unpool1d(*F.max_pool1d(x, 2, return_indices=True), 2), randn(2, 3, 8)),
+    case("max_unpool2d", lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2), randn(2, 3, 6, 8)),
+    case("max_unpool3d", lambda x: F.max_unpool3d(*F.max_pool3d(x, 2, return_indices=True), 2), randn(2, 3, 4, 6, 2)),
 ]

@@ -46,6 +46,21 @@ CASES = [
     to("bicubic, times 2", PLANE, scale_factor=2, mode="bicubic").dynamic(SPACE),
     to("bilinear, smoothed", (2, 3, 17, 15), size=(11, 3), mode="bilinear", antialias=True),
     to("bicubic, smoothed", (2, 3, 17, 15), size=(7, 23), mode="bicubic", antialias=True),
+    *(
+        to(f"{mode}, smoothed, dynamic to {size}", (2, 3, 7, 5), size=size, mode=mode, antialias=True).dynamic(SPACE)
+        for mode in ("bilinear", "bicubic")
+        for size in ((3, 9), (11, 2))
+    ),
+    case(
+        "bilinear, smoothed by a factor",
+        lambda x: F.interpolate(x, scale_factor=0.5, mode="bilinear", antialias=True),
+        randn(2, 3, 8, 6),
+    ).dynamic(SPACE),
+    case(
+        "bicubic, smoothed, corners",
+        lambda x: F.interpolate(x, size=(4, 3), mode="bicubic", antialias=True, align_corners=True),
+        randn(2, 3, 8, 6),
+    ).dynamic(SPACE),
     case("upsample_nearest1d", aten.upsample_nearest1d, randn(*LINE), [5], 0.8),
     case("upsample_nearest2d", aten.upsample_nearest2d, randn(*PLANE), [5, 6], None, 1.3),
     case("upsample_nearest3d", aten.upsample_nearest3d, randn(*SOLID), [5, 6, 3]),

@@ -1,0 +1,33 @@
+"""The exponential of a matrix, by scaling and squaring; of any size, since no step looks at single elements."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from t2n_core.torch_graph.simplify.decompositions import decomposition
+
+_TERMS = 18
+"""Powers of Taylor's series, whose rest is below 1e-8 where the norm is at most NEAR: that of float32."""
+_NEAR = 3.0
+_HALVINGS = 16
+"""The norm may be up to NEAR * 2^16; beyond, the result is NaN."""
+
+
+@decomposition("aten::linalg_matrix_exp", "aten::matrix_exp")
+def matrix_exp(self: Tensor) -> Tensor:
+    """exp(A) = exp(A / 2^s)^(2^s), with s for each matrix by its norm."""
+    x = self
+    norm = x.abs().sum(-2).amax(-1)[..., None, None]
+    large = [norm > _NEAR * 2**step for step in range(_HALVINGS)]
+    for is_large in large:
+        x = torch.where(is_large, x / 2, x)
+    unit = torch.eye(x.shape[-1], dtype=x.dtype)
+    found = unit + x / _TERMS
+    for term in range(_TERMS - 1, 0, -1):
+        found = unit + x @ found / term
+    for is_large in large:
+        found = torch.where(is_large, found @ found, found)
+    return torch.where(norm > _NEAR * 2**_HALVINGS, math.nan, found)

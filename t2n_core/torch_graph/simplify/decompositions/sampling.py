@@ -1,0 +1,89 @@
+"""Reads and writes at computed places: sampling of volumes, and pooling undone."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from t2n_core.torch_graph.simplify.decompositions import Refusal, decomposition
+
+_BILINEAR, _NEAREST = 0, 1
+_ZEROS, _BORDER = 0, 1
+
+
+@decomposition("aten::grid_sampler_3d")
+def grid_sampler_3d(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """Sample [n, c, d, h, w] at the places of [n, d', h', w', 3], whose last axis counts w first."""
+    if interpolation_mode not in (_BILINEAR, _NEAREST):
+        raise Refusal("PyTorch samples volumes by bilinear or nearest alone")
+    extents = input.shape[2:]
+    places = [_place(grid[..., 2 - axis], extent, padding_mode, align_corners) for axis, extent in enumerate(extents)]
+    if interpolation_mode == _NEAREST:
+        return _read(input, [place.round() for place in places], extents)
+    floors = [place.floor() for place in places]
+    parts = []
+    for corner in itertools.product((0, 1), repeat=3):
+        at = [low + step for low, step in zip(floors, corner, strict=True)]
+        near = [1 - (place - there).abs() for place, there in zip(places, at, strict=True)]
+        parts.append(_read(input, at, extents) * functools.reduce(torch.mul, near).unsqueeze(1))
+    return functools.reduce(torch.add, parts)
+
+
+def _place(x: Tensor, extent: Any, padding_mode: int, align_corners: bool) -> Tensor:
+    """Return places in elements: -1 is the first element and 1 the last, or the outer edges of both."""
+    place: Tensor = (x + 1) / 2 * (extent - 1) if align_corners else ((x + 1) * extent - 1) / 2
+    if padding_mode == _ZEROS:
+        return place
+    if padding_mode != _BORDER:
+        place = _reflected(place, extent, align_corners)
+    return place.clamp(min=0).minimum(torch.full((), extent - 1, dtype=x.dtype))
+
+
+def _reflected(place: Tensor, extent: Any, align_corners: bool) -> Tensor:
+    """Return places mirrored at the first and last element, or at the outer edges of both."""
+    low = 0.0 if align_corners else -0.5
+    span = extent - 1 if align_corners else extent
+    size = torch.full((), span, dtype=place.dtype)
+    distance = (place - low).abs()
+    flips = (distance / size).floor()
+    rest = distance - flips * size
+    is_odd = flips - (flips / 2).floor() * 2 != 0
+    return torch.where(size > 0, torch.where(is_odd, size - rest, rest) + low, 0)
+
+
+def _read(input: Tensor, at: Sequence[Tensor], extents: Sequence[Any]) -> Tensor:
+    """Return the elements of [n, c, d, h, w] at whole places [n, d', h', w'], 0 for those outside."""
+    inside = [(place >= 0) & (place < extent) for place, extent in zip(at, extents, strict=True)]
+    whole = [torch.where(here, place, 0).to(torch.int64) for here, place in zip(inside, at, strict=True)]
+    batch = torch.arange(input.shape[0]).reshape(-1, 1, 1, 1, 1)
+    channels = torch.arange(input.shape[1]).reshape(1, -1, 1, 1, 1)
+    picked = input[(batch, channels, *(place.unsqueeze(1) for place in whole))]
+    return torch.where(functools.reduce(torch.logical_and, inside).unsqueeze(1), picked, 0)
+
+
+@decomposition("aten::max_unpool2d")
+def max_unpool2d(self: Tensor, indices: Tensor, output_size: Sequence[Any]) -> Tensor:
+    return _unpooled(self, indices, output_size)
+
+
+@decomposition("aten::max_unpool3d")
+def max_unpool3d(
+    self: Tensor, indices: Tensor, output_size: Sequence[Any], stride: Sequence[int], padding: Sequence[int]
+) -> Tensor:
+    return _unpooled(self, indices, output_size)
+
+
+def _unpooled(x: Tensor, indices: Tensor, output_size: Sequence[Any]) -> Tensor:
+    """Return zeros of the output's size with each element at its index in the flattened last axes."""
+    rank = len(output_size)
+    lead = x.shape[: x.dim() - rank]
+    empty = x.new_zeros([*lead, math.prod(output_size)])
+    return empty.scatter(-1, indices.flatten(-rank), x.flatten(-rank)).reshape([*lead, *output_size])

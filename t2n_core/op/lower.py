@@ -30,7 +30,7 @@ from t2n_core.torch_graph.graph import naming
 from t2n_core.torch_graph.graph.ir import FixedTensorList, TensorVariable, TorchModuleIRGraph, TorchOp
 
 _ADD_ONE = "CONTRIBUTING.md, `Add an operator`, shows how to write one"
-_RANDOM = "a graph has no random numbers: make them an input, or replace the call with a rewriter while exporting"
+_RANDOM = "make them an input, or replace the call with a rewriter while exporting"
 
 
 def lower(
@@ -129,8 +129,9 @@ class _Lowering:
         reason = f"no rule for {asked}"
         if op.kind != asked:
             reason += f", and PyTorch's decomposition of it ends in {op.kind}, which has none either"
-        is_random = torch.Tag.nondeterministic_seeded in getattr(op.op_ref, "tags", ())
-        return LowerError(reason, origin=op.origin, hint=_RANDOM if is_random else _ADD_ONE)
+        if torch.Tag.nondeterministic_seeded in getattr(op.op_ref, "tags", ()):
+            return LowerError(f"{asked} draws random numbers, and a graph has none", origin=op.origin, hint=_RANDOM)
+        return LowerError(reason, origin=op.origin, hint=_ADD_ONE)
 
     def _lose(self, op: TorchOp) -> None:
         self.lost.update(id(o) for o in op.outputs if o is not None)

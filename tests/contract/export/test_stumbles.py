@@ -46,7 +46,7 @@ def test_random_numbers() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x + torch.randn_like(x)
 
-    with pytest.raises(UnsupportedOpsError, match="a graph has no random numbers: make them an input"):
+    with pytest.raises(UnsupportedOpsError, match="draws random numbers, and a graph has none"):
         ModelExport(Noisy(), torch.randn(2, 3)).lower(TractNNEF(VERSION))
 
 

@@ -3,8 +3,7 @@
     keep = g.gt(x, 0.5)                 any operator of the target's spec table is a method
     y = g.select(keep, x, 0.0)          Python numbers become literals or constants of the right dtype
 
-Arguments are bound to the signature of the target version, ranks are aligned, result shapes inferred. What the target
-version does not have is a SpecError right here, with the origin of the torch operator that is being written.
+Arguments are bound to the target version's signature, ranks aligned, shapes inferred. What it lacks is a SpecError.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -64,7 +63,6 @@ class NodeContext:
     name: str
     origin: Origin | None
     outputs: tuple[Expected, ...]
-    counts: dict[str, int] = field(default_factory=dict)
 
 
 class Emitter(ABC):
@@ -72,6 +70,8 @@ class Emitter(ABC):
 
     truth_dtype: np.dtype[Any] = np.dtype(np.uint8)
     """The dtype that booleans are cast to before they are compared or added up."""
+    widest: np.dtype[Any] = np.dtype(np.float64)
+    """The widest float that the target computes in."""
 
     def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
         self.spec = spec
@@ -248,6 +248,9 @@ class Emitter(ABC):
     def declare_symbols(self, sizes: SizeRange) -> None:
         """Declare the symbols of dynamic axes, and the range of sizes that the graph holds for."""
 
+    def state_index(self, value: Value, size: Dim) -> None:  # noqa: B027
+        """Note that the elements of `value` are places on an axis of that size, or counted from its end."""
+
     def guard_sizes(self) -> None:  # noqa: B027
         """Make the finished graph fail for sizes out of the range, where no declaration does that."""
 
@@ -376,9 +379,7 @@ class Emitter(ABC):
         return self.squeeze(value, axes=sorted(axes)) if axes else value
 
     def permute(self, value: Value, axes: Sequence[int]) -> Value:
-        if list(axes) == list(range(value.rank)):
-            return value
-        return self.transpose(value, axes=list(axes))
+        return value if list(axes) == list(range(value.rank)) else self.transpose(value, axes=list(axes))
 
     def take(self, value: Value, axis: int, begin: Dim, end: Dim) -> Value:
         """Return `value[begin:end]` along one axis; bounds within the axis, not negative, as all releases want them."""

@@ -61,19 +61,8 @@ def round_even(g: Emitter, x: Value) -> Value:
 
 
 def product_of(g: Emitter, x: Value, axes: list[int]) -> Value:
-    """Return the product along axes, which stay with one element; without an operator, one half times the other."""
-    if not axes:
-        return x
-    if g.spec.has("tract_core_product_reduce"):
-        return g.tract_core_product_reduce(x, axes=axes)
-    for axis in axes:
-        while (size := x.shape[axis]) != 1:
-            if not isinstance(size, int):
-                raise g.fail("a product along a dynamic axis has no form in this target")
-            half = size // 2
-            folded = g.mul(g.take(x, axis, 0, half), g.take(x, axis, half, 2 * half))
-            x = g.concat([folded, g.take(x, axis, 2 * half, size)], axis=axis) if size % 2 else folded
-    return x
+    """Return the product along axes, which stay with one element."""
+    return g.tract_core_product_reduce(x, axes=axes) if axes else x
 
 
 def sigmoid(g: Emitter, x: Value) -> Value:

@@ -32,6 +32,11 @@ def tensor(g: Emitter, value: Tensorlike, dtype: np.dtype[Any]) -> Value:
     return found if isinstance(found, Value) else g.constant(np.asarray(found, dtype=dtype))
 
 
+def pair(g: Emitter, a: Tensorlike, b: Tensorlike) -> tuple[Value, Value]:
+    """Return both operands in the dtype of the result."""
+    return tensor(g, a, g.output.dtype), tensor(g, b, g.output.dtype)
+
+
 def result_type(*operands: Tensorlike) -> np.dtype[Any]:
     """`torch.result_type`: tensors with axes before tensors of rank 0 before numbers, category by category."""
     stand_ins = [_stand_in(o) for o in operands]

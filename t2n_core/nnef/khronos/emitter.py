@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,37 @@ import numpy as np
 from t2n_core.errors import LowerError
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import FLOAT32, Operation, Value
+from t2n_core.nnef.khronos.forms import FORMS
+from t2n_core.nnef.khronos.integers import REAL, Magnitudes, in_floats
 from t2n_core.nnef.sizes.dims import Dim, Shape, is_static
 from t2n_core.nnef.sizes.ranges import SizeRange
+from t2n_core.nnef.spec import Spec
+from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 
 class KhronosEmitter(Emitter):
     """Flat NNEF 1.0: standard operators, fixed sizes, scalar (float32), integer and logical tensors."""
 
     truth_dtype = FLOAT32  # there is no arithmetic of integers
+    widest = FLOAT32
+
+    def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
+        super().__init__(spec, name=name, options=options)
+        self.magnitudes = Magnitudes()
+
+    def call(
+        self, operator: str, *args: Any, outs: Sequence[Expected] | None = None, **attributes: Any
+    ) -> tuple[Value, ...]:
+        """Write a statement; what the standard lacks is written with what it has."""
+        if operator in FORMS:
+            return (FORMS[operator](self, *args, **attributes),)
+        if operator in REAL and outs is None and any(isinstance(a, Value) and a.dtype.kind in "iu" for a in args):
+            return (in_floats(self, operator, list(args), attributes),)
+        return super().call(operator, *args, outs=outs, **attributes)
+
+    def state_index(self, value: Value, size: Dim) -> None:
+        if isinstance(size, int):
+            self.magnitudes.state(value, size)
 
     def declare_symbols(self, sizes: SizeRange) -> None:
         """Declare nothing: `external` refuses an input with a symbol."""
@@ -49,6 +73,7 @@ class KhronosEmitter(Emitter):
             and dtype.itemsize < 4
             and value.dtype.kind in "iuf"
             and not np.can_cast(value.dtype, dtype)
+            and not (value.dtype.kind in "iu" and self.magnitudes.of(value) <= np.iinfo(dtype).max)
         ):
             raise self.fail(f"NNEF 1.0 has one integer type: a cast that wraps around to {dtype} has no form")
         if dtype == FLOAT32 or dtype.kind in "iub":

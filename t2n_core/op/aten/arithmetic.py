@@ -6,14 +6,11 @@ import math
 from collections.abc import Callable
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import BOOL, FLOAT64, INT64, Value
+from t2n_core.nnef.graph import BOOL, INT64, Value
 from t2n_core.op import formulas
-from t2n_core.op.promote import Tensorlike, operand, tensor, wide_dtype, wide_input
+from t2n_core.op.aten.remainder import floor_divide
+from t2n_core.op.promote import Tensorlike, operand, pair, tensor, wide_dtype, wide_input
 from t2n_core.op.registry import op
-
-
-def _pair(g: Emitter, self: Tensorlike, other: Tensorlike) -> tuple[Value, Value]:
-    return tensor(g, self, g.output.dtype), tensor(g, other, g.output.dtype)
 
 
 def _scaled(g: Emitter, value: Tensorlike, alpha: Tensorlike) -> Tensorlike:
@@ -29,7 +26,7 @@ def _scaled(g: Emitter, value: Tensorlike, alpha: Tensorlike) -> Tensorlike:
 def add(g: Emitter, self: Tensorlike, other: Tensorlike, alpha: Tensorlike = 1) -> Value:
     """self + alpha * other; the logical or for booleans."""
     if g.output.dtype == BOOL:
-        return g.or_(*_pair(g, self, other)) if alpha else tensor(g, self, BOOL)
+        return g.or_(*pair(g, self, other)) if alpha else tensor(g, self, BOOL)
     return g.add(*_numbers(g, self, _scaled(g, other, alpha)))
 
 
@@ -49,7 +46,7 @@ def rsub(g: Emitter, self: Value, other: Tensorlike, alpha: Tensorlike = 1) -> V
 def mul(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
     """self * other; the logical and for booleans."""
     if g.output.dtype == BOOL:
-        return g.and_(*_pair(g, self, other))
+        return g.and_(*pair(g, self, other))
     left, right = _numbers(g, self, other)
     if isinstance(left, Value) and isinstance(right, int | float) and right == 1:
         return left  # as in 1 / x, which PyTorch writes as the reciprocal times 1
@@ -79,59 +76,6 @@ def div(g: Emitter, self: Tensorlike, other: Tensorlike, rounding_mode: str | No
 @op("aten::true_divide")
 def true_divide(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
     return g.div(*_numbers(g, self, other))
-
-
-def _fmod_float64(g: Emitter, self: Tensorlike, other: Tensorlike) -> tuple[Value, Value, Value]:
-    """(a, b, a - b * trunc(a / b)) in float64, where the remainder of float32 is exact up to quotients of 2^29."""
-    a, b = _float64(g, self), _float64(g, other)
-    quotient = formulas.truncate(g, g.div(a, b))
-    rest = g.sub(a, g.mul(quotient, b))
-    # a finite number modulo an infinity is itself, where 0 * inf gives NaN
-    whole = g.and_(g.lt(formulas.absolute(g, a), math.inf), g.eq(formulas.absolute(g, b), math.inf))
-    return a, b, g.select(whole, a, rest)
-
-
-def _float64(g: Emitter, value: Tensorlike) -> Value:
-    """Return `value` in float64. A number is rounded to the dtype of the result first: 0.1 is the 0.1 of float32."""
-    if isinstance(value, bool | int | float):
-        return tensor(g, float(g.output.dtype.type(value)), FLOAT64)
-    return tensor(g, value, FLOAT64)
-
-
-@op("aten::fmod", "prims::fmod")
-def fmod(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
-    """Return the remainder with the sign of the dividend."""
-    if g.output.dtype.kind == "f":
-        return g.cast(_fmod_float64(g, self, other)[2], g.output.dtype)
-    a, b = _pair(g, self, other)
-    return g.sub(a, g.mul(g.div(a, b), b))
-
-
-@op("aten::remainder", "prims::remainder")
-def remainder(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
-    """Return the remainder with the sign of the divisor, Python's `%`."""
-    if g.output.dtype.kind == "f":
-        _, b, rest = _fmod_float64(g, self, other)
-        return g.cast(g.select(_signs_differ(g, rest, b), g.add(rest, b), rest), g.output.dtype)
-    a, b = _pair(g, self, other)
-    return g.sub(a, g.mul(formulas.floor_divide(g, a, b), b))
-
-
-def _signs_differ(g: Emitter, rest: Value, b: Value) -> Value:
-    """rest != 0 and (rest < 0) != (b < 0)."""
-    return g.or_(g.and_(g.lt(rest, 0.0), g.gt(b, 0.0)), g.and_(g.gt(rest, 0.0), g.lt(b, 0.0)))
-
-
-@op("aten::floor_divide")
-def floor_divide(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
-    """Return the quotient rounded down; floats use the exact remainder as Python does: 1 // 0.1 is 9."""
-    if g.output.dtype.kind != "f":
-        return formulas.floor_divide(g, *_pair(g, self, other))
-    a, b, rest = _fmod_float64(g, self, other)
-    exact = g.div(g.sub(a, rest), b)
-    lower = g.select(_signs_differ(g, rest, b), g.sub(exact, 1.0), exact)
-    nearest = g.floor(g.add(lower, 0.5))
-    return g.cast(g.select(g.eq(b, 0.0), g.div(a, b), nearest), g.output.dtype)
 
 
 @op("aten::pow", "aten::float_power", "prims::pow")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import FLOAT64, INT64, Value
+from t2n_core.nnef.graph import INT64, Value
 from t2n_core.nnef.sizes.dims import Dim
 from t2n_core.op.promote import Tensorlike, operand, tensor
 from t2n_core.op.registry import op
@@ -82,9 +82,9 @@ def scalar_tensor(g: Emitter, s: Tensorlike) -> Value:
 
 @op("aten::arange", implied=("end", "dtype"))
 def arange(g: Emitter, start: Tensorlike = 0, step: Tensorlike = 1) -> Value:
-    """start + i * step, in float64 or int64, then rounded once."""
+    """start + i * step, in the widest float or int64, then rounded once."""
     dtype = g.output.dtype
-    exact = FLOAT64 if dtype.kind == "f" else INT64
+    exact = g.widest if dtype.kind == "f" else INT64
     indices = g.cast(g.positions(g.output.shape[0]), exact)
     return g.cast(_line(g, indices, start, step), dtype)
 
@@ -112,10 +112,10 @@ def linspace(g: Emitter, start: Tensorlike, end: Tensorlike, steps: Dim) -> Valu
     """Return evenly spaced numbers, computed from both ends towards the middle as PyTorch does."""
     if isinstance(steps, int) and steps == 1:
         return g.reshape_to(tensor(g, start, g.output.dtype), [1])
-    first, last = tensor(g, start, FLOAT64), tensor(g, end, FLOAT64)
-    index = g.cast(g.positions(steps), FLOAT64)
-    back = g.sub(g.size(_less_one(steps), FLOAT64), index)
-    step = g.div(g.sub(last, first), g.size(_less_one(steps), FLOAT64))
+    first, last = tensor(g, start, g.widest), tensor(g, end, g.widest)
+    index = g.cast(g.positions(steps), g.widest)
+    back = g.sub(g.size(_less_one(steps), g.widest), index)
+    step = g.div(g.sub(last, first), g.size(_less_one(steps), g.widest))
     near = g.lt(index, back)
     value = g.select(near, g.add(g.mul(index, step), first), g.sub(last, g.mul(back, step)))
     return g.cast(value, g.output.dtype)

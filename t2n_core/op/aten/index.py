@@ -23,6 +23,7 @@ def whole_index(g: Emitter, index: Value, size: Dim) -> Value:
     if numbers is not None and isinstance(size, int):
         return g.constant(np.where(numbers < 0, numbers + size, numbers).astype(np.int64))
     plain = g.cast(index, INT64)
+    g.state_index(plain, size)
     return g.select(g.lt(plain, 0), g.add(plain, g.size(size, INT64)), plain)
 
 

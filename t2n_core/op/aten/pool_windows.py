@@ -192,7 +192,7 @@ def _in_known_slots(g: Emitter, value: Value, out: Value, first: int) -> Value:
     flat = g.reshape_to(value, [*value.shape[:first], math.prod(extents)])
     found = g.reshape_to(g.pick(flat, g.constant(table.reshape(-1)), axis=first), [*value.shape[:first], *table.shape])
     hits = has_extreme(g, found, extreme(g, found, [first + 1], "max_reduce"))
-    indices = g.select(hits, g.lift(g.constant(table), found.rank), int(np.iinfo(np.int64).max))
+    indices = g.select(hits, g.lift(g.constant(table), found.rank), math.prod(extents))
     return g.reshape_to(g.min_reduce(indices, axes=[first + 1]), out.shape)
 
 

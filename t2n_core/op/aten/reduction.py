@@ -153,9 +153,9 @@ def aminmax(g: Emitter, self: Value, dim: int | None = None, keepdim: bool = Fal
 
 def arg_extreme(g: Emitter, self: Value, dim: int | None, keepdim: bool, operator: str) -> Value:
     """Return the first index of the extreme; without `dim`, in the flattened tensor."""
-    if self.rank == 0:
-        return g.cast(g.mul(g.cast(self, INT64), 0), INT64)
     x = as_numbers(g, self)
+    if self.rank == 0:
+        return g.cast(g.lt(x, x), INT64)
     if dim is None:
         flat = g.reshape_to(x, [product(x.shape)])
         return g.reshape_to(_first_index(g, flat, 0, operator), g.output.shape)

@@ -212,12 +212,12 @@ def last_index(g: Emitter, value: Value) -> Value:
 
 
 # ------------------------------------------------------------------------------------- rules that reduce, in both forms
-def _register(how: Reducer, since: str | None) -> None:
-    @op("aten::scatter_add", target="tract", since=since)
+def _register(how: Reducer, target: str | None = None, since: str | None = None) -> None:
+    @op("aten::scatter_add", target=target, since=since)
     def scatter_add(g: Emitter, self: Value, dim: int, index: Value, src: Value) -> Value:
         return scatter_reduce(g, self, dim, index, src, "sum")
 
-    @op("aten::scatter.reduce", "aten::scatter.value_reduce", target="tract", since=since)
+    @op("aten::scatter.reduce", "aten::scatter.value_reduce", target=target, since=since)
     def scatter_by_name(
         g: Emitter,
         self: Value,
@@ -230,7 +230,7 @@ def _register(how: Reducer, since: str | None) -> None:
         word = {"add": "sum", "multiply": "prod"}.get(reduce, reduce)
         return scatter_reduce(g, self, dim, index, value if src is None else src, word)
 
-    @op("aten::scatter_reduce", target="tract", since=since)
+    @op("aten::scatter_reduce", target=target, since=since)
     def scatter_reduce(
         g: Emitter, self: Value, dim: int, index: Value, src: Tensorlike, reduce: str, include_self: bool = True
     ) -> Value:
@@ -240,7 +240,7 @@ def _register(how: Reducer, since: str | None) -> None:
         out = _reduced(g, how, base, dim % base.rank, where, source, reduce, include_self)
         return g.reshape_to(out, self.shape)
 
-    @op("aten::index_add", target="tract", since=since)
+    @op("aten::index_add", target=target, since=since)
     def index_add(g: Emitter, self: Value, dim: int, index: Value, source: Value, alpha: Tensorlike = 1) -> Value:
         if _is_empty(index):
             return self
@@ -249,7 +249,7 @@ def _register(how: Reducer, since: str | None) -> None:
             pieces = g.mul(pieces, tensor(g, alpha, self.dtype))
         return g.reshape_to(_reduced(g, how, base, axis, where, pieces, "sum", include_self=True), self.shape)
 
-    @op("aten::index_reduce", target="tract", since=since)
+    @op("aten::index_reduce", target=target, since=since)
     def index_reduce(
         g: Emitter, self: Value, dim: int, index: Value, source: Value, reduce: str, include_self: bool = True
     ) -> Value:
@@ -257,13 +257,13 @@ def _register(how: Reducer, since: str | None) -> None:
         out = _reduced(g, how, base, axis, where, pieces, reduce, include_self)
         return g.reshape_to(out, self.shape)
 
-    @op("aten::index_put", "aten::_unsafe_index_put", target="tract", since=since)
+    @op("aten::index_put", "aten::_unsafe_index_put", target=target, since=since)
     def index_put(
         g: Emitter, self: Value, indices: Sequence[Value | None], values: Value, accumulate: bool = False
     ) -> Value:
         return _index_put(g, how, self, indices, values, accumulate)
 
-    @op("aten::put", target="tract", since=since)
+    @op("aten::put", target=target, since=since)
     def put(g: Emitter, self: Value, index: Value, source: Value, accumulate: bool = False) -> Value:
         """Write `source`, or add it, at indices into the flattened tensor."""
         if _is_empty(index):
@@ -278,5 +278,5 @@ def _register(how: Reducer, since: str | None) -> None:
         return g.reshape_to(out, self.shape)
 
 
-_register(_scatter_by_comparison, None)
-_register(_reducing, "0.23.0")
+_register(_scatter_by_comparison)
+_register(_reducing, "tract", "0.23.0")

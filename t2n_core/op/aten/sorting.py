@@ -68,25 +68,25 @@ def _by_engine(g: Emitter, value: Value, axis: int, descending: bool, count: Dim
 Order: TypeAlias = Callable[[Emitter, Value, int, bool, Dim], tuple[Value, Value]]
 
 
-def _register(order: Order, since: str | None) -> None:
-    @op("aten::topk", implied=("sorted",), target="tract", since=since)
+def _register(order: Order, target: str | None = None, since: str | None = None) -> None:
+    @op("aten::topk", implied=("sorted",), target=target, since=since)
     def topk(g: Emitter, self: Value, k: Dim, dim: int = -1, largest: bool = True) -> tuple[Value, Value]:
         return _of_rank_one(g, self, dim, largest, k)
 
-    @op("aten::sort", "aten::sort.stable", implied=("stable",), target="tract", since=since)
+    @op("aten::sort", "aten::sort.stable", implied=("stable",), target=target, since=since)
     def sort(g: Emitter, self: Value, dim: int = -1, descending: bool = False) -> tuple[Value, Value]:
         size = self.shape[axis_of(self, dim)] if self.rank else 1
         return _of_rank_one(g, self, dim, descending, size)
 
-    @op("aten::argsort", "aten::argsort.stable", implied=("stable",), target="tract", since=since)
+    @op("aten::argsort", "aten::argsort.stable", implied=("stable",), target=target, since=since)
     def argsort(g: Emitter, self: Value, dim: int = -1, descending: bool = False) -> Value:
         return sort(g, self, dim, descending)[1]
 
-    @op("aten::msort", target="tract", since=since)
+    @op("aten::msort", target=target, since=since)
     def msort(g: Emitter, self: Value) -> Value:
         return sort(g, self, 0)[0]
 
-    @op("aten::kthvalue", target="tract", since=since)
+    @op("aten::kthvalue", target=target, since=since)
     def kthvalue(g: Emitter, self: Value, k: Dim, dim: int = -1, keepdim: bool = False) -> tuple[Value, Value]:
         """Return the k-th smallest element and its index, counted from 1."""
         values, indices = _of_rank_one(g, self, dim, False, k)
@@ -103,8 +103,8 @@ def _register(order: Order, since: str | None) -> None:
         return g.squeeze(values, axes=[0]), g.squeeze(indices, axes=[0])
 
 
-_register(ordered, None)
-_register(_by_engine, "0.20.19")
+_register(ordered)
+_register(_by_engine, "tract", "0.20.19")
 
 
 # ------------------------------------------------------------------------------------------------------ how many below

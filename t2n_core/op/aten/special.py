@@ -1,4 +1,4 @@
-"""Special functions. They are computed in float64, which every version has, and rounded once."""
+"""Special functions. They are computed in float64, which every version of tract has, and rounded once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import FLOAT64, Value
+from t2n_core.nnef.graph import Value
 from t2n_core.op import formulas
 from t2n_core.op.promote import tensor, wide_input
 from t2n_core.op.registry import op
@@ -65,16 +65,16 @@ def _digamma(g: Emitter, x: Value) -> Value:
     return g.select(g.eq(x, 0.0), signed, g.select(whole, math.nan, g.select(negative, reflected, value)))
 
 
-def _float64(formula: Callable[[Emitter, Value], Value], *keys: str) -> None:
+def _wide(formula: Callable[[Emitter, Value], Value], *keys: str) -> None:
     @op(*keys)
     def rule(g: Emitter, self: Value) -> Value:
-        return g.cast(formula(g, tensor(g, self, FLOAT64)), g.output.dtype)
+        return g.cast(formula(g, tensor(g, self, g.widest)), g.output.dtype)
 
     rule.__doc__ = formula.__doc__
 
 
-_float64(_lgamma, "aten::lgamma", "prims::lgamma", "aten::special_gammaln")
-_float64(_digamma, "aten::digamma", "prims::digamma", "aten::special_digamma")
+_wide(_lgamma, "aten::lgamma", "prims::lgamma", "aten::special_gammaln")
+_wide(_digamma, "aten::digamma", "prims::digamma", "aten::special_digamma")
 
 
 @op("aten::angle")

@@ -59,7 +59,6 @@ def test_it_has_a_form(name: str, tmp_path: Path) -> None:
     export.to(KhronosNNEF(), tmp_path / "a.tar").assert_parity("close" if name != "spectrum" else "approximate")
 
 
-@pytest.mark.parametrize("function", [lambda x: (x > 0).sum(1), lambda x: x.long() + 1], ids=["counts", "sums"])
-def test_arithmetic_of_integers_is_refused(function: Callable[[Tensor], Tensor]) -> None:
+def test_arithmetic_of_integers_of_any_size_is_refused() -> None:
     with pytest.raises(UnsupportedOpsError, match="int64"):
-        ModelExport(Calls(function), numbers()).lower(KhronosNNEF())
+        ModelExport(Calls(lambda x: x.long() + 1), numbers()).lower(KhronosNNEF())

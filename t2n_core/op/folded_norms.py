@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from t2n_core.nnef.emitter import Emitter
@@ -11,16 +12,21 @@ from t2n_core.torch_graph.graph.ir import Normed, TensorVariable
 
 
 def normed(g: Emitter, recipe: Normed, value_of: Callable[[TensorVariable], Value]) -> Value:
-    """Return filter * s, or (bias - mean) * s + beta, with s = gamma / sqrt(var + eps)."""
-    factor = scale_of_norm(
-        g, None if recipe.weight is None else value_of(recipe.weight), value_of(recipe.var), recipe.eps
-    )
-    source = None if recipe.source is None else value_of(recipe.source)
+    """Return filter * s, or (bias - mean) * s + beta, with s = gamma / sqrt(var + eps).
+
+    Both are slices of one product with s: from tract 0.21.11 to 0.23.3 a constant of 1,024 numbers or more, of which
+    two statements are made that are no slices, is no constant, and they are run each time.
+    """
+    gamma = None if recipe.weight is None else value_of(recipe.weight)
+    factor = scale_of_norm(g, gamma, value_of(recipe.var), recipe.eps)
+    filters, mean = value_of(recipe.filter), value_of(recipe.mean)
+    shift = g.neg(mean) if recipe.start is None else g.sub(value_of(recipe.start), mean)
+    count, size = filters.shape[0], math.prod(int(extent) for extent in filters.shape[1:])
+    rows = g.concat([in_shape(g, filters, [count, size]), in_shape(g, shift, [count, 1])], axis=1)
+    scaled = g.mul(rows, in_shape(g, factor, [count, 1]))
     if recipe.is_filter:
-        assert source is not None
-        return g.mul(source, in_shape(g, factor, [source.shape[0], *(1 for _ in source.shape[1:])]))
-    mean = value_of(recipe.mean)
-    shift = g.mul(g.neg(mean) if source is None else g.sub(source, mean), factor)
+        return g.reshape_to(g.slice(scaled, axes=[1], begin=[0], end=[size]), filters.shape)
+    shift = g.reshape_to(g.slice(scaled, axes=[1], begin=[size], end=[size + 1]), [count])
     return shift if recipe.bias is None else g.add(shift, value_of(recipe.bias))
 
 

@@ -35,9 +35,10 @@ class StoredWeight:
 class Normed:
     """The weights that a filter or a bias with a batch norm in it is made of."""
 
-    source: TensorVariable | None
-    """The filter, or the bias; None for no bias."""
     is_filter: bool
+    filter: TensorVariable
+    start: TensorVariable | None
+    """The bias of the product, if it has one."""
     mean: TensorVariable
     var: TensorVariable
     weight: TensorVariable | None

@@ -102,7 +102,7 @@ def _normed_weights(
     if not all(n.isfinite().all() for n in numbers):
         return None
     statistics = (mean, var, norm.arguments["weight"], norm.arguments["bias"], norm.arguments["eps"])
-    found = [Normed(weight, True, *statistics), Normed(bias, False, *statistics)]
+    found = [Normed(is_filter, weight, bias, *statistics) for is_filter in (True, False)]
     return _kept(made, weight, numbers[0], found[0]), _kept(made, bias or mean, numbers[1], found[1])
 
 

@@ -192,6 +192,8 @@ class _Lowering:
 
     def _weight(self, variable: TensorVariable) -> Value:
         assert variable.data is not None
+        if variable.moved is not None and self._move(variable.moved):
+            return self.values[id(variable)]
         weight = TensorWeight(variable.data)
         if variable.stored is not None:
             return stored_value(self.g, variable.label, variable.stored)
@@ -207,6 +209,21 @@ class _Lowering:
         elif self._has_halves:
             return half_value(self.g, f"{constant.name}.float16", variable.data)
         return constant
+
+    def _move(self, op: TorchOp) -> bool:
+        """Write an operator that moves the numbers of a weight, amid another one. Return whether it has a rule."""
+        rule, node = self.registry.find(op.kind, self.spec, self.g.options), self.g.node
+        if rule is None or rule.takes(op):
+            return False
+        outputs = [(o, o.data) for o in op.outputs if o is not None and o.data is not None]
+        self.g.begin(node.name, node.origin, [Expected(o.shape, numpy_dtype(o.dtype)) for o, _ in outputs])
+        arguments = {n: self._argument(v) for n, v in op.arguments.items() if n in rule.parameters}
+        found = rule.function(self.g, **arguments)
+        self.g.node = node
+        values = list(found) if isinstance(found, list | tuple) else [found]
+        for (variable, data), value in zip(outputs, values, strict=True):
+            self.values[id(variable)] = made(value, TensorWeight(data).array)
+        return True
 
     def _note_stored(self) -> None:
         """Note the weights that are stored in another form, and what stays as it is."""

@@ -110,7 +110,7 @@ def _channels(kinds: set[Reader], rank: int) -> tuple[int, ...]:
         return (1,)
     if kinds == {Reader.MATRIX}:
         return (*range(rank - 2), rank - 1)
-    return tuple(range(rank - 1)) if Reader.EXPERTS in kinds else (0,)
+    return tuple(range(rank - 1)) if kinds <= {Reader.EXPERTS, Reader.OTHER} else (0,)
 
 
 def _readers(graph: TorchModuleIRGraph) -> dict[int, set[Reader]]:
@@ -154,7 +154,7 @@ def _with_twins(graph: TorchModuleIRGraph, twins: dict[int, TensorVariable]) -> 
     """Return a graph whose operators and results are its own, since constants will be computed in them."""
     ops = []
     for op in graph.op_nodes:
-        results = tuple(None if o is None else replace(o, data=None) for o in op.outputs)
+        results = tuple(None if o is None else replace(o, data=None, moved=None) for o in op.outputs)
         twins.update((id(old), new) for old, new in zip(op.outputs, results, strict=True) if old is not None and new)
         arguments = {name: swapped(argument, twins) for name, argument in op.arguments.items()}
         ops.append(replace(op, arguments=arguments, outputs=results))

@@ -73,7 +73,7 @@ class _Rewriter:
             assert weight.data is not None
             label = f"{weight.label}.float16" if weight.label and self._is_wide_too(weight) else weight.label
             known = replace(
-                weight, data=weight.data.half(), dtype=F16, label=label, fake=None, normed=None, stored=None
+                weight, data=weight.data.half(), dtype=F16, label=label, fake=None, normed=None, stored=None, moved=None
             )
             self._weights[id(weight)] = known
         return known

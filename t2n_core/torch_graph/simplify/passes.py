@@ -117,7 +117,25 @@ def _fold(op: TorchOp) -> bool:
     for variable, data in zip(op.outputs, results, strict=True):
         if variable is not None:
             variable.data, variable.producer = data.detach(), None
+            variable.moved = op if _moves_a_weight(op) else None
     return True
+
+
+_MOVERS = frozenset(
+    "alias chunk contiguous detach flatten movedim narrow permute reshape select slice split split_with_sizes squeeze "
+    "swapaxes t transpose unbind unflatten unsqueeze view _unsafe_view".split()
+)
+
+
+def _moves_a_weight(op: TorchOp) -> bool:
+    """Return whether an operator gives numbers of a weight in another shape or order.
+
+    The archive then holds the weight itself, and the engine moves its numbers once.
+    """
+    if op.kind.rpartition("::")[2].partition(".")[0] not in _MOVERS or len(op.inputs) != 1:
+        return False
+    (source,) = op.inputs
+    return source.dtype.is_floating_point and bool(source.label or source.moved is not None)
 
 
 def _call(target: OpOverload, arguments: dict[str, Any]) -> Any:

@@ -32,7 +32,7 @@ class Net(nn.Module):
         self.alone, self.groups = nn.BatchNorm2d(32), nn.GroupNorm(4, 32)
         self.up = nn.ConvTranspose2d(32, 64, 2, groups=2)
         self.prelu, self.rnn = nn.PReLU(64), nn.GRU(64, 32)
-        self.head = nn.Linear(32, 64)
+        self.head, self.parts = nn.Linear(32, 64), nn.Parameter(torch.randn(3, 32, 32) / 6)
         self.tied = nn.Linear(64, 32, bias=False)
         self.tied.weight = nn.Parameter(self.head.weight.detach().t().contiguous())
         for one in (self.norm, self.alone):
@@ -44,7 +44,14 @@ class Net(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y = self.groups(torch.relu(self.alone(self.depthwise(self.norm(self.conv(x))).relu())))
         y = self.prelu(self.up(y)).flatten(2).mT
-        return self.tied(self.head(self.rnn(y)[0]))
+        y = self.rnn(y)[0]
+        first, second, third = self.parts.unbind()
+        y = (
+            y @ first.t()
+            + nn.functional.conv1d(y.mT, second[..., None].contiguous()).mT
+            + y @ third[:, :32].view(32, 32)
+        )
+        return self.tied(self.head(y))
 
 
 class Adapted(nn.Module):

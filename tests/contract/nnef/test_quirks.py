@@ -100,6 +100,12 @@ SHOWN: dict[str, Shown] = {
         (randn(2, 32, 7),),
         weights={"blocks.weight": "q4_0"},
     ),
+    "subtracted_blocks": Shown(
+        ("0.23.0", "0.23.9"),
+        lambda m, x: m.column[0] - m.blocks(x),
+        (randn(2, 32, 7),),
+        weights={"blocks.weight": "q4_0"},
+    ),
     "overrun_row": Shown(("0.19.15", "0.22.4"), lambda m, x: m.wide(x), (randn(1, 2, 40, 1),)),
     "rounded_up_windows": Shown(("0.20.19", "0.20.22"), lambda m, x: m.strided(x), (randn(2, 3, 18),), {2: "T"}),
     "moved_stride": Shown(("0.23.0", "0.23.9"), lambda m, x: m.pointwise(x.softmax(2)), (randn(2, 3, 6),), {2: "T"}),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from t2n_core.nnef.graph import Value, in_blocks, values_in
 from t2n_core.nnef.shapes import broadcast, is_broadcast
-from t2n_core.nnef.sizes.dims import Dim
+from t2n_core.nnef.sizes.dims import Dim, same
 from t2n_core.nnef.tract.optimiser import folds_batch, is_tiled
 from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, Statement, fenced, quirk
 
@@ -139,17 +139,12 @@ _KEPT = frozenset("add sub reshape squeeze unsqueeze transpose copy".split())
 """Operators through which the engine sees the convolution whose results are scaled."""
 
 
-def _scaled(statement: Statement) -> tuple[Value, Value] | None:
-    """Return the results of a convolution with a kernel in blocks, and the weight that scales them."""
-    pair = statement.get("x"), statement.get("y")
-    for value, other in (pair, pair[::-1]):
-        if isinstance(other, Value) and statement.facts.is_known(other) and _is_of_blocks(value, statement):
-            return value, other
-    return None
+def _is_of_blocks(value: Any, other: Any, statement: Statement) -> bool:
+    """Return whether `value` is what a convolution with a kernel in blocks gives, and `other` may go into that kernel.
 
-
-def _is_of_blocks(value: Value | float, statement: Statement) -> bool:
-    if not isinstance(value, Value):
+    A weight may; a number only where there is one output channel.
+    """
+    if not isinstance(value, Value) or (isinstance(other, Value) and not statement.facts.is_known(other)):
         return False
     while value.producer is not None and value.producer.name in _KEPT:
         sources = [one for one in value.producer.inputs() if not statement.facts.is_known(one)]
@@ -157,20 +152,34 @@ def _is_of_blocks(value: Value | float, statement: Statement) -> bool:
             return False
         value = sources[0]
     made = value.producer
-    return made is not None and made.name == "conv" and in_blocks(made.arguments["filter"].weight)
+    if made is None or made.name != "conv" or not in_blocks(made.arguments["filter"].weight):
+        return False
+    return isinstance(other, Value) or same(made.arguments["filter"].shape[0], 1)
 
 
 @quirk(
     "mul div",
     ("0.23.0", None),
-    when=lambda statement: _scaled(statement) is not None,
+    when=lambda statement: any(
+        _is_of_blocks(statement.get(one), statement.get(other), statement) for one, other in (("x", "y"), ("y", "x"))
+    ),
     reason="the scale of what a convolution gives is multiplied with its kernel, which blocks of 4 bits do not allow",
     safe="`neg` of both operands before",
 )
 def scaled_blocks(g: TractEmitter, statement: Statement) -> Statement:
     """Scale the negated results by the negated weight."""
-    found = _scaled(statement)
-    assert found is not None
-    return statement.with_arguments(
-        **{name: g.neg(value) for name in ("x", "y") if (value := statement.get(name)) in found}
-    )
+    pair = {name: statement.get(name) for name in ("x", "y")}
+    return statement.with_arguments(**{n: g.neg(v) if isinstance(v, Value) else -v for n, v in pair.items()})
+
+
+@quirk(
+    "sub",
+    ("0.23.0", None),
+    when=lambda statement: _is_of_blocks(statement.get("y"), statement.get("x"), statement),
+    reason="what a convolution with a kernel in blocks of 4 bits gives is added, not subtracted",
+    safe="`add` of the `neg` of the second operand",
+)
+def subtracted_blocks(g: TractEmitter, statement: Statement) -> Statement:
+    """Add the negated results."""
+    arguments = {"x": statement.get("x"), "y": g.neg(statement.get("y"))}
+    return Statement("add", arguments, statement.results, statement.facts)

@@ -26,6 +26,7 @@ QUIRKS: tuple[Quirk, ...] = (
     products.tiled_operand,
     products.folded_batch,
     products.scaled_blocks,
+    products.subtracted_blocks,
     windows.overrun_row,
     windows.rounded_up_windows,
     windows.moved_stride,

@@ -23,7 +23,7 @@ from t2n_core.op.stored.halves import HalfWeight, loss
 from t2n_core.op.stored.whole_numbers import ByteWeight, as_bytes
 from t2n_core.op.weights import TensorWeight
 from t2n_core.torch_graph.graph.ir import StoredWeight
-from t2n_core.torch_graph.ways_in.tensor_files import TensorSource, named_tensors
+from t2n_core.torch_graph.tensor_files import TensorSource, named_tensors
 
 
 @dataclass(frozen=True, slots=True)

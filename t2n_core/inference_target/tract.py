@@ -26,7 +26,7 @@ from t2n_core.nnef.spec import Spec, spec_for
 from t2n_core.nnef.tract.precision import PrecisionPlan
 from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.nnef.tract.user_extensions import to_write, with_assertions
-from t2n_core.nnef.weight_choice import WeightOption, weight_choice
+from t2n_core.nnef.tract.weight_choice import WeightOption, weight_choice
 from t2n_core.nnef.writing_options import WritingOptions
 
 _EXACT = re.compile(r"\d+\.\d+\.\d+([.a-z]+\d+)*")

@@ -1,4 +1,4 @@
-"""What an archive says of its tensors, without reading them."""
+"""Shapes and dtypes of an archive's tensors, which are not read for that."""
 
 from __future__ import annotations
 

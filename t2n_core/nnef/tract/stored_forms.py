@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from t2n_core.nnef.tract.traits import TractTraits, first_release
-from t2n_core.nnef.weight_choice import WeightForm
+from t2n_core.nnef.tract.weight_choice import WeightForm
 
 
 class Reader(StrEnum):

@@ -13,10 +13,10 @@ from t2n_core.errors import InputError
 from t2n_core.nnef.graph import BLOCK_ELEMENTS
 from t2n_core.nnef.tract.stored_forms import Reader, refusal
 from t2n_core.nnef.tract.traits import TractTraits
-from t2n_core.nnef.weight_choice import StoredAs, WeightChoice, chosen_form
+from t2n_core.nnef.tract.weight_choice import StoredAs, WeightChoice, chosen_form
 from t2n_core.op.stored.blocks import as_blocks
 from t2n_core.op.stored.halves import as_halves, loss
-from t2n_core.op.stored.parts import LEAST
+from t2n_core.op.stored.parts import LEAST, pieces
 from t2n_core.op.stored.whole_numbers import as_bytes
 from t2n_core.torch_graph.graph.ir import StoredWeight, TensorVariable, TorchModuleIRGraph, TorchOp, tensors_in
 from t2n_core.torch_graph.simplify.passes import swapped
@@ -91,7 +91,7 @@ def _refusal(form: StoredAs, data: torch.Tensor, kinds: set[Reader], traits: Tra
         return refused
     if form.form == "float16":
         return "it is so already" if data.dtype == torch.float16 else loss(data)
-    if not bool(data.isfinite().all()):
+    if not all(bool(part.isfinite().all()) for _, part in pieces(data)):
         return "numbers that are not finite"
     if form.form == "int8":
         return f"{form.form} is for weights of float32" if data.dtype != torch.float32 else ""

@@ -16,7 +16,7 @@ import torch
 
 from t2n_core.errors import Origin
 from t2n_core.nnef.sizes.dims import Shape, is_static, shape_text
-from t2n_core.nnef.weight_choice import WeightForm
+from t2n_core.nnef.tract.weight_choice import WeightForm
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 
 
@@ -28,7 +28,7 @@ class StoredWeight:
     numbers: torch.Tensor
     """The numbers that the engine computes with, in the shape and dtype of the model's."""
     scales: torch.Tensor | None = None
-    """Of int8 in a shape that broadcasts against the numbers, of q4_0 one for each block."""
+    """Scales, of int8 in a shape that broadcasts against the numbers, of q4_0 one for each block."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -62,7 +62,7 @@ class TensorVariable:
     stored: StoredWeight | None = field(default=None, repr=False)
     """The form that the archive holds a weight in, if another one; `data` is rounded to it then."""
     normed: Normed | None = field(default=None, repr=False)
-    """What `data` is made of, where a norm was folded into a weight."""
+    """The weights that `data` is made of, where a norm was folded into a weight."""
     moved: TorchOp | None = field(default=None, repr=False)
     """The operator that `data` comes from, where that only moves numbers of a weight."""
 

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from t2n_core.torch_graph.stand_ins.loops import least, loop
+
 
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """`torch.kron`: each element of `input` times all of `other`."""
@@ -193,6 +195,44 @@ def _over_free_axes(stand_in: Callable[..., Any], function: Any) -> Callable[...
     return either
 
 
+def lu_unpack(
+    LU_data: Tensor,  # noqa: N803
+    LU_pivots: Tensor,  # noqa: N803
+    unpack_data: bool = True,
+    unpack_pivots: bool = True,
+) -> Any:
+    """`torch.lu_unpack`, which reads as many exchanges as the matrix has rows or columns, also if there are fewer."""
+    if unpack_pivots:
+        torch._check(LU_pivots.shape[-1] >= least(*LU_data.shape[-2:]))  # type: ignore[no-untyped-call]
+    return torch.lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
+
+
+def geqrf(input: Tensor, **out: Any) -> Any:
+    """`torch.geqrf`, whose sizes PyTorch captures as numbers only."""
+    if out or all(isinstance(size, int) for size in input.shape):
+        return torch.geqrf(input, **out)
+    return loop("reflections", input)
+
+
+def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None, **out: Any) -> Any:
+    """`torch.linalg.lstsq` by the pseudoinverse, which is right for any rank, where `gels` asks for a full one."""
+    by_values, tall = (
+        driver in ("gelss", "gelsd"),
+        driver in ("gels", "gelss", "gelsd") and input.shape[-2] > input.shape[-1],
+    )
+    if out or (by_values and tall):  # the rank says whether there are residuals
+        return torch.linalg.lstsq(input, b, rcond, driver=driver, **out)
+    vector = b.dim() == 1 or (input.dim() - 1 == b.dim() and b.shape == input.shape[:-1])
+    wanted = b.unsqueeze(-1) if vector else b
+    solution = torch.linalg.pinv(input, rtol=rcond) @ wanted
+    none = input.new_empty(0)
+    residuals = (input @ solution - wanted).square().sum(-2) if tall else none
+    rank = none.to(torch.int64) if driver == "gels" else torch.linalg.matrix_rank(input, rtol=rcond)
+    values = torch.linalg.svdvals(input) if by_values else none
+    results: Any = torch.return_types
+    return results.linalg_lstsq((solution.squeeze(-1) if vector else solution, residuals, rank, values))
+
+
 FREE: dict[Any, Callable[..., Any]] = {
     torch.kron: kron,
     torch.Tensor.kron: kron,
@@ -212,6 +252,10 @@ FREE: dict[Any, Callable[..., Any]] = {
     functional.adaptive_max_pool3d_with_indices: _over_free_axes(
         adaptive_max_pool3d_with_indices, functional.adaptive_max_pool3d_with_indices
     ),
+    torch.linalg.lstsq: lstsq,
+    torch.lu_unpack: lu_unpack,
+    torch.geqrf: geqrf,
+    torch.Tensor.geqrf: geqrf,
 }
 if hasattr(functional, "linear_cross_entropy"):
     FREE[functional.linear_cross_entropy] = linear_cross_entropy

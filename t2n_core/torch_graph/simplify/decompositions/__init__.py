@@ -5,7 +5,7 @@
 
 The function takes the arguments of the torch schema and is traced like PyTorch's decompositions are, on fake tensors;
 its steps are looked up again. What it cannot take apart it refuses with `Refusal`, which becomes the reason a user
-reads. Loops over sizes are unrolled, so those sizes must be static: `static_size` asks for that.
+reads. A loop over sizes is unrolled where `is_unrolled` says so; else it is an operator of `stand_ins/loops.py`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,6 @@ class Refusal(Exception):  # noqa: N818  it is no error of the program
     """The reason why a call has no decomposition."""
 
 
-def static_size(size: Any, what: str) -> int:
-    """Return a size as a number. Raises Refusal if it varies or is too long to unroll."""
-    if not isinstance(size, int):
-        raise Refusal(f"{what} needs a fixed size of its matrices")
-    if size > UNROLLED:
-        raise Refusal(f"{what} is unrolled, and a size of {size} is beyond {UNROLLED}")
-    return size
+def is_unrolled(*sizes: Any) -> bool:
+    """Return whether a loop over each of these sizes is written step by step."""
+    return all(isinstance(size, int) and size <= UNROLLED for size in sizes)

@@ -5,13 +5,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from t2n_core.torch_graph.simplify.decompositions import decomposition, static_size
+from t2n_core.torch_graph.simplify.decompositions import Refusal, decomposition, is_unrolled
 from t2n_core.torch_graph.simplify.decompositions.triangular import broadcast, solve_lower, solve_upper
+from t2n_core.torch_graph.stand_ins.loops import least, loop
 
 
-def lu_factor(a: Tensor, what: str, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+def lu_factor(a: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     """(L below and U above the diagonal, row exchanges from 1, order of the rows), as LAPACK's getrf gives them."""
-    rows, columns = static_size(a.shape[-2], what), static_size(a.shape[-1], what)
+    rows, columns = a.shape[-2:]
+    if not is_unrolled(rows, columns):
+        if not pivot:
+            raise Refusal("an LU factor without exchanges, which PyTorch has on no processor, needs a fixed size")
+        lu, exchanges = loop("lu", a)
+        return lu, exchanges, loop("order", exchanges, rows)
     numbers = torch.arange(rows).expand(a.shape[:-1])
     order, pivots = numbers, []
     for j in range(min(rows, columns)):
@@ -39,9 +45,12 @@ def lu_factor(a: Tensor, what: str, *, pivot: bool = True) -> tuple[Tensor, Tens
 
 def order_of(pivots: Tensor, rows: int) -> Tensor:
     """Return the order of the rows that a list of exchanges makes."""
+    if not is_unrolled(rows, pivots.shape[-1]):
+        found: Tensor = loop("order", pivots, rows)
+        return found
     numbers = torch.arange(rows).expand(*pivots.shape[:-1], rows)
     order = numbers
-    for j in range(static_size(pivots.shape[-1], "the exchanges of an LU factor")):
+    for j in range(pivots.shape[-1]):
         chosen = pivots[..., j : j + 1].to(torch.int64) - 1
         order = order.gather(-1, torch.where(numbers == j, chosen, torch.where(numbers == chosen, j, numbers)))
     return order
@@ -77,13 +86,13 @@ def _exchanges_sign(pivots: Tensor, dtype: torch.dtype) -> Tensor:
 
 @decomposition("aten::_linalg_det")
 def _linalg_det(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    lu, pivots, _ = lu_factor(A, "a determinant")
+    lu, pivots, _ = lu_factor(A)
     return lu.diagonal(0, -2, -1).prod(-1) * _exchanges_sign(pivots, A.dtype), lu, pivots
 
 
 @decomposition("aten::_linalg_slogdet")
 def _linalg_slogdet(A: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    lu, pivots, _ = lu_factor(A, "a determinant")
+    lu, pivots, _ = lu_factor(A)
     diagonal = lu.diagonal(0, -2, -1)
     sign = diagonal.sign().prod(-1) * _exchanges_sign(pivots, A.dtype)
     return sign, diagonal.abs().log().sum(-1), lu, pivots
@@ -91,7 +100,7 @@ def _linalg_slogdet(A: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 @decomposition("aten::linalg_inv_ex")
 def linalg_inv_ex(A: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
-    lu, _, order = lu_factor(A, "an inverse")
+    lu, _, order = lu_factor(A)
     eye = torch.eye(A.shape[-1], dtype=A.dtype).expand(A.shape)
     return solve_factored(lu, order, eye), upper_info(lu)
 
@@ -102,7 +111,7 @@ def _linalg_solve_ex(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     vector = _is_vector(A, B)
     b = B.unsqueeze(-1) if vector else B
-    lu, pivots, order = lu_factor(A if left else A.mT, "a linear system")
+    lu, pivots, order = lu_factor(A if left else A.mT)
     x = solve_factored(lu, order, b if left else b.mT)
     x = x if left else x.mT
     return (x.squeeze(-1) if vector else x), lu, pivots, upper_info(lu)
@@ -110,13 +119,13 @@ def _linalg_solve_ex(
 
 @decomposition("aten::linalg_lu_factor_ex")
 def linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-    lu, pivots, _ = lu_factor(A, "an LU factor", pivot=pivot)
+    lu, pivots, _ = lu_factor(A, pivot=pivot)
     return lu, pivots, upper_info(lu)
 
 
 @decomposition("aten::linalg_lu")
 def linalg_lu(A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    lu, _, order = lu_factor(A, "an LU factor", pivot=pivot)
+    lu, _, order = lu_factor(A, pivot=pivot)
     p = permutation(order, A.dtype) if pivot else A.new_empty(0)
     return p, *_triangles(lu)
 
@@ -139,11 +148,12 @@ def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
     none = LU_data.new_empty(0)
-    p = permutation(order_of(LU_pivots, LU_data.shape[-2]), LU_data.dtype) if unpack_pivots else none
+    exchanges = LU_pivots[..., : least(*LU_data.shape[-2:])]
+    p = permutation(order_of(exchanges, LU_data.shape[-2]), LU_data.dtype) if unpack_pivots else none
     return p, *(_triangles(LU_data) if unpack_data else (none, none))
 
 
 def _triangles(lu: Tensor) -> tuple[Tensor, Tensor]:
-    count = min(lu.shape[-2:])
+    count = least(*lu.shape[-2:])
     lower = lu[..., :, :count].tril(-1) + torch.eye(lu.shape[-2], count, dtype=lu.dtype)
     return lower, lu[..., :count, :].triu()

@@ -9,7 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from t2n_core.torch_graph.simplify.decompositions import decomposition, static_size
+from t2n_core.torch_graph.simplify.decompositions import decomposition, is_unrolled
+from t2n_core.torch_graph.stand_ins.loops import least, loop
 
 _Step: TypeAlias = "Tensor | tuple[Tensor, Tensor | None]"
 """One step of a factor: the last row if no reflection follows, else a finished column and the row right of its head."""
@@ -17,7 +18,10 @@ _Step: TypeAlias = "Tensor | tuple[Tensor, Tensor | None]"
 
 def factor(a: Tensor) -> tuple[Tensor, Tensor]:
     """(R above the reflections' vectors, their scales)."""
-    rows, columns = static_size(a.shape[-2], "a QR factor"), static_size(a.shape[-1], "a QR factor")
+    rows, columns = a.shape[-2:]
+    if not is_unrolled(rows, columns):
+        packed, found = loop("reflections", a)
+        return packed, found
     done: list[_Step] = []
     scales = []
     for k in range(min(rows, columns)):
@@ -70,7 +74,10 @@ def vectors(packed: Tensor, count: int) -> list[Tensor]:
 
 def reflect(packed: Tensor, scales: Tensor, other: Tensor, *, transpose: bool) -> Tensor:
     """Q other, or Qᵀ other."""
-    count = static_size(scales.shape[-1], "a product of reflections")
+    count = scales.shape[-1]
+    if not is_unrolled(count):
+        found: Tensor = loop("reflect", packed, scales, other, transpose)
+        return found
     columns = list(enumerate(vectors(packed, count)))
     for k, vector in columns if transpose else reversed(columns):
         scale = scales[..., k : k + 1].unsqueeze(-1)
@@ -87,9 +94,9 @@ def geqrf(self: Tensor) -> tuple[Tensor, Tensor]:
 def linalg_qr(A: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     rows, columns = A.shape[-2:]
     packed, scales = factor(A)
+    width = rows if mode == "complete" else least(rows, columns)
     if mode == "r":
-        return A.new_empty(0), packed[..., : min(rows, columns), :].triu()
-    width = rows if mode == "complete" else min(rows, columns)
+        return A.new_empty(0), packed[..., :width, :].triu()
     eye = torch.eye(rows, width, dtype=A.dtype).expand(*A.shape[:-2], rows, width)
     return reflect(packed, scales, eye, transpose=False), packed[..., :width, :].triu()
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-from t2n_core.torch_graph.simplify.decompositions import Refusal, decomposition, static_size
+from t2n_core.torch_graph.simplify.decompositions import decomposition, is_unrolled
+from t2n_core.torch_graph.stand_ins.loops import least, loop
 
 SWEEPS = 6
 """Each squares what is left of the off-diagonal part; random matrices of float32 are done after 5."""
@@ -17,9 +19,10 @@ WIDEST = 16
 
 def orthogonal_columns(a: Tensor, rows: int) -> Tensor:
     """`a` times a rotation that makes the first `rows` rows of its columns orthogonal to one another."""
-    size = static_size(a.shape[-1], "a singular value decomposition")
-    if size > WIDEST:
-        raise Refusal(f"a singular value decomposition is unrolled, and a size of {size} is beyond {WIDEST}")
+    size = a.shape[-1]
+    if not is_unrolled(size) or size > WIDEST:
+        found: Tensor = loop("orthogonal", a, rows)
+        return found
     order = list(range(size))
     for _ in range(SWEEPS if size > 1 else 0):
         for pairs in _rounds(size):
@@ -59,10 +62,14 @@ def _rounds(size: int) -> list[list[tuple[int, int]]]:
 
 def singular_values(a: Tensor) -> Tensor:
     """Return the singular values in descending order."""
-    if a.shape[-2] < a.shape[-1]:
-        a = a.mT
+    a = a.mT if _is_wide(a) else a
     found = orthogonal_columns(a, a.shape[-2]).square().sum(-2).sqrt()
-    return found.sort(-1, descending=True).values
+    return found.sort(-1, descending=True).values[..., : least(*a.shape[-2:])]
+
+
+def _is_wide(a: Tensor) -> bool:
+    """Return whether a matrix is known to have more columns than rows: the other ones may be none, or zero."""
+    return statically_known_true(a.shape[-2] < a.shape[-1])
 
 
 @decomposition("aten::_linalg_svd")
@@ -91,14 +98,14 @@ def linalg_pinv(
     self: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, hermitian: bool = False
 ) -> Tensor:
     a = _symmetric(self, "L") if hermitian else self
-    wide = a.shape[-2] < a.shape[-1]
+    wide = _is_wide(a)
     a = a.mT if wide else a
-    rows, columns = static_size(a.shape[-2], "a pseudoinverse"), a.shape[-1]
+    rows, columns = a.shape[-2:]
     eye = torch.eye(columns, dtype=a.dtype).expand(*a.shape[:-2], columns, columns)
     both = orthogonal_columns(torch.cat([a, eye], -2), rows)
     scaled, right = both[..., :rows, :], both[..., rows:, :]
     squares = scaled.square().sum(-2)
-    cutoff = _cutoff(squares.amax(-1).sqrt(), atol, rtol, max(rows, columns)).unsqueeze(-1)
+    cutoff = _cutoff(squares.amax(-1).sqrt(), atol, rtol, rows + columns - least(rows, columns)).unsqueeze(-1)
     weights = torch.where(squares.sqrt() > cutoff, 1 / squares, torch.zeros_like(squares))
     inverse = (right * weights.unsqueeze(-2)) @ scaled.mT
     return inverse.mT if wide else inverse

@@ -1,4 +1,4 @@
-"""Cholesky factors and triangular systems, unrolled over the size of the matrix."""
+"""Cholesky factors and triangular systems, unrolled over the size of the matrix where that is small and known."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from t2n_core.torch_graph.simplify.decompositions import decomposition, static_size
+from t2n_core.torch_graph.simplify.decompositions import decomposition, is_unrolled
+from t2n_core.torch_graph.stand_ins.loops import loop
 
 
-def cholesky_factor(a: Tensor, what: str = "a Cholesky factor") -> tuple[Tensor, Tensor]:
+def cholesky_factor(a: Tensor) -> tuple[Tensor, Tensor]:
     """(lower factor, pivots); reads the lower triangle only. A pivot that is not positive leaves NaN behind it."""
-    size = static_size(a.shape[-1], what)
+    if not is_unrolled(a.shape[-1]):
+        factor: Tensor
+        factor, found = loop("cholesky", a)
+        return factor.tril(), found
     columns, pivots = [], []
-    for j in range(size):
+    for j in range(a.shape[-1]):
         pivot = a[..., :1, :1]
         column = a[..., :, :1] * torch.rsqrt(pivot)
         columns.append(F.pad(column, (0, 0, j, 0)))
@@ -23,11 +27,13 @@ def cholesky_factor(a: Tensor, what: str = "a Cholesky factor") -> tuple[Tensor,
     return torch.cat(columns, -1), torch.stack(pivots, -1)
 
 
-def solve_lower(a: Tensor, b: Tensor, unit: bool, what: str = "a triangular system") -> Tensor:
+def solve_lower(a: Tensor, b: Tensor, unit: bool) -> Tensor:
     """x with tril(a) x = b, row by row."""
-    size = static_size(a.shape[-1], what)
+    if not is_unrolled(a.shape[-1]):
+        found: Tensor = loop("solve", a, b, False, unit)
+        return found
     rows: list[Tensor] = []
-    for i in range(size):
+    for i in range(a.shape[-1]):
         row = b[..., i : i + 1, :]
         if i:
             row = row - a[..., i : i + 1, :i] @ torch.cat(rows, -2)
@@ -35,8 +41,11 @@ def solve_lower(a: Tensor, b: Tensor, unit: bool, what: str = "a triangular syst
     return torch.cat(rows, -2)
 
 
-def solve_upper(a: Tensor, b: Tensor, unit: bool, what: str = "a triangular system") -> Tensor:
-    return solve_lower(a.flip((-2, -1)), b.flip(-2), unit, what).flip(-2)
+def solve_upper(a: Tensor, b: Tensor, unit: bool) -> Tensor:
+    if not is_unrolled(a.shape[-1]):
+        found: Tensor = loop("solve", a, b, True, unit)
+        return found
+    return solve_lower(a.flip((-2, -1)), b.flip(-2), unit).flip(-2)
 
 
 def broadcast(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:

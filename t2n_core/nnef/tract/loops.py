@@ -1,0 +1,138 @@
+"""Loops at run time: a `tract_core_scan` whose body an emitter of its own writes, as a fragment."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2n_core.nnef.emitter import Expected, Scalar
+from t2n_core.nnef.graph import Fragment, Value
+from t2n_core.nnef.sizes.dims import Dim, Shape
+
+if TYPE_CHECKING:
+    from t2n_core.nnef.tract.emitter import TractEmitter
+
+Step: TypeAlias = "Callable[[TractEmitter, list[Value], list[Value], list[Value]], tuple[list[Value], list[Value]]]"
+"""One step, written with the emitter of the body: (rows, states, given) -> (next states, rows of the results)."""
+
+
+class _Parameters:
+    """The parameters of a body, each with the value outside that it stands for."""
+
+    def __init__(self) -> None:
+        self.inner: list[Value] = []
+        self.outer: dict[str, list[tuple[str, Value]]] = {"scan": [], "state": [], "full": []}
+
+    def take(self, kind: str, value: Value, shape: Shape | None = None) -> Value:
+        """Return the value inside for one outside; a whole tensor is given once."""
+        if kind == "full":
+            for name, known in self.outer[kind]:
+                if known is value:
+                    return next(v for v in self.inner if v.name == name)
+        inner = Value(f"{kind}_{len(self.outer[kind])}", value.dtype, value.shape if shape is None else shape)
+        self.outer[kind].append((inner.name, value))
+        self.inner.append(inner)
+        return inner
+
+
+def write_loop(
+    g: TractEmitter,
+    step: Step,
+    scanned: Sequence[Value],
+    states: Sequence[Value],
+    given: Sequence[Value] = (),
+    *,
+    backwards: bool = False,
+) -> tuple[list[Value], list[Value]]:
+    """Return the last states of a loop, and the rows that its steps gave, in their order.
+
+    Axis 0 of each of `scanned` counts the steps: one takes a row of each, [1, …], the states, and all that is `given`.
+    It gives the next states, in the same shapes, and rows [1, …]. With `backwards` the last row is the first step.
+    """
+    source = next(value for value in [*states, *scanned, *given] if not g.facts.is_known(value))
+    scanned = [_computed(g, value, source) if g.facts.is_known(value) else value for value in scanned]
+    parameters = _Parameters()
+    body = _body(g, parameters)
+    chunks = [parameters.take("scan", value, (1, *value.shape[1:])) for value in scanned]
+    olds = [parameters.take("state", value) for value in states]
+    wholes = [parameters.take("full", value) for value in given]
+    hidden = _hidden_sizes([*chunks, *states, *given])
+    if hidden:
+        zeros = parameters.take("full", g.fill(0, hidden, chunks[0].dtype))
+        chunks[0] = _with_sizes(body, chunks[0], zeros)
+    news, rows = step(body, chunks, olds, wholes)
+    results = [*news, *rows]
+    count, pace = scanned[0].shape[0], -1 if backwards else 1
+    found = g.call(
+        "tract_core_scan",
+        body=g.fragment(_fragment(g, body, parameters.inner, results)),
+        scan=[(name, value, 0, pace) for name, value in parameters.outer["scan"]],
+        full=parameters.outer["full"],
+        state=[(*old, new.name) for old, new in zip(parameters.outer["state"], news, strict=True)],
+        output=[*((v.name, "last", 0, 1) for v in news), *((v.name, "full", 0, pace) for v in rows)],
+        outs=[
+            *(Expected(v.shape, v.dtype) for v in states),
+            *(Expected((count, *v.shape[1:]), v.dtype) for v in rows),
+        ],
+    )
+    return list(found[: len(news)]), list(found[len(news) :])
+
+
+def _body(g: TractEmitter, parameters: _Parameters) -> TractEmitter:
+    """Return the emitter of a body. Its constants are given to it from outside: a fragment holds no weights."""
+
+    class Body(type(g)):  # type: ignore[misc]
+        def constant(self, array: NDArray[Any] | Scalar, dtype: np.dtype[Any] | None = None) -> Value:
+            return parameters.take("full", g.constant(array, dtype))
+
+    body: TractEmitter = Body(g.spec, options=g.options)
+    body.node = g.node
+    body.graph.inputs = parameters.inner
+    body.reserve(f"{kind}_{n}" for kind in parameters.outer for n in range(100))
+    return body
+
+
+def _computed(g: TractEmitter, value: Value, source: Value) -> Value:
+    """Return a weight plus a zero that is computed of a source: old releases take all of a weight for each row."""
+    axes = list(range(source.rank))
+    first = g.squeeze(g.slice(source, axes=axes, begin=[0 for _ in axes], end=[1 for _ in axes]), axes=axes)
+    zero = g.cast(g.lt(g.mul(first, first), 0.0), value.dtype)
+    return g.add(value, zero)
+
+
+def _hidden_sizes(values: Sequence[Value]) -> tuple[Dim, ...]:
+    """Return the symbols that are no extent as they are: inside of a body the engine works out no others."""
+    extents = [extent for value in values for extent in value.shape if not isinstance(extent, int)]
+    symbols = {s for extent in extents for s in extent.free_symbols}
+    return tuple(sorted(symbols - {extent for extent in extents if extent.is_Symbol}, key=str))
+
+
+def _with_sizes(body: TractEmitter, chunk: Value, zeros: Value) -> Value:
+    """Return `chunk` plus one of the zeros, whose axes say sizes: what no statement reads, the engine does not see."""
+    axes = list(range(zeros.rank))
+    zero = body.slice(zeros, axes=axes, begin=[0 for _ in axes], end=[1 for _ in axes])
+    if zero.rank > chunk.rank:
+        zero = body.squeeze(zero, axes=axes[chunk.rank :])
+    return body.add(chunk, body.lift(zero, chunk.rank))
+
+
+def _fragment(g: TractEmitter, body: TractEmitter, inputs: Sequence[Value], results: Sequence[Value]) -> Fragment:
+    """Return the body as a fragment, under the first free name."""
+    from t2n_core.nnef.writer import statement  # which reads the quirks, as the emitter does
+
+    lines = [f"  {statement(o, g.spec.operator(o.name))};" for o in body.graph.operations]
+    given, made = (", ".join(f"{v.name}: tensor<scalar>" for v in values) for values in (inputs, results))
+    uses = frozenset(operation.name for operation in body.graph.operations)
+    for number in itertools.count():
+        name = f"loop_{number}"
+        text = "\n".join([f"fragment {name}({given}) -> ({made})", "{", *lines, "}"])
+        if g.graph.fragments.get(name, Fragment(name, text)).text == text:
+            break
+    return Fragment(name, text, uses)
+
+
+__all__ = ["Step", "write_loop"]

@@ -1,0 +1,81 @@
+"""Loops: what their bodies are given, and when they share one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from t2n_core.nnef.graph import FLOAT32, Value
+from t2n_core.nnef.sizes.dims import symbol
+from t2n_core.nnef.sizes.ranges import SizeRange
+from t2n_core.nnef.spec import spec_for
+from t2n_core.nnef.tract.emitter import TractEmitter
+from t2n_core.nnef.tract.loops import write_loop
+
+N = symbol("N")
+
+
+def emitter() -> TractEmitter:
+    g = TractEmitter(spec_for("tract", "0.23.9"))
+    g.declare_symbols(SizeRange.of(["N"]))
+    return g
+
+
+def add_rows(
+    b: TractEmitter, rows: list[Value], states: list[Value], given: list[Value]
+) -> tuple[list[Value], list[Value]]:
+    total = b.add(states[0], rows[0])
+    return [total], [b.unsqueeze(b.squeeze(total, axes=[0]), axes=[0])]
+
+
+def arguments_of(g: TractEmitter, number: int = -1) -> dict[str, object]:
+    scans = [operation for operation in g.graph.operations if operation.name == "tract_core_scan"]
+    return scans[number].arguments
+
+
+def test_states_keep_their_shape_and_rows_are_counted() -> None:
+    g = emitter()
+    x, start = g.external("x", (N, 3), FLOAT32), g.external("start", (1, 3), FLOAT32)
+    (total,), (sums,) = write_loop(g, add_rows, [x], [start])
+    assert (total.shape, sums.shape) == ((1, 3), (N, 3))
+
+
+def test_equal_bodies_are_one_fragment() -> None:
+    g = emitter()
+    x, start = g.external("x", (N, 3), FLOAT32), g.external("start", (1, 3), FLOAT32)
+    write_loop(g, add_rows, [x], [start])
+    write_loop(g, add_rows, [x], [start], backwards=True)
+    assert list(g.graph.fragments) == ["loop_0"]
+    assert arguments_of(g)["scan"] == [("scan_0", x, 0, -1)]
+
+
+def test_a_constant_of_the_body_is_given_once_from_outside() -> None:
+    def step(
+        b: TractEmitter, rows: list[Value], states: list[Value], given: list[Value]
+    ) -> tuple[list[Value], list[Value]]:
+        weight = np.arange(3, dtype=np.float32)[None]
+        return [b.add(b.mul(states[0], b.constant(weight)), b.add(rows[0], b.constant(weight)))], []
+
+    g = emitter()
+    x, start = g.external("x", (N, 3), FLOAT32), g.external("start", (1, 3), FLOAT32)
+    write_loop(g, step, [x], [start])
+    ((name, weight),) = arguments_of(g)["full"]  # type: ignore[misc]
+    assert weight.weight is not None
+    assert f"{name}: tensor<scalar>" in g.graph.fragments["loop_0"].text
+    assert "variable" not in g.graph.fragments["loop_0"].text
+
+
+def test_a_weight_is_not_scanned_as_it_is() -> None:
+    g = emitter()
+    start = g.external("start", (1, 3), FLOAT32)
+    write_loop(g, add_rows, [g.constant(np.ones((4, 3), np.float32))], [start])
+    ((_, scanned, _, _),) = arguments_of(g)["scan"]  # type: ignore[misc]
+    assert not g.facts.is_known(scanned)
+
+
+def test_a_body_sees_the_sizes_that_extents_are_computed_from() -> None:
+    g = emitter()
+    g.external("of_n", (N,), FLOAT32)
+    x, start = g.external("x", (2 * N, N + 1), FLOAT32), g.external("start", (1, N + 1), FLOAT32)
+    write_loop(g, add_rows, [x], [start])
+    ((_, sizes),) = arguments_of(g)["full"]  # type: ignore[misc]
+    assert sizes.shape == (N,)

@@ -22,7 +22,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="export",
         help="How the suites `recurrent` and `int8` capture their nets: torch.export, or torch.jit.trace",
     )
-    parser.addoption("--aten-outcomes", metavar="FILE", help="Write what became of each sample of the suite `aten`")
+    parser.addoption(
+        "--aten-outcomes",
+        metavar="FILE",
+        help="Write what became of each sample of the suites `aten` and `aten_dynamic`",
+    )
+    parser.addoption(
+        "--aten-dtypes", metavar="NAMES", help="Run the operators of suite `aten` in these dtypes: float64,int8,…"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

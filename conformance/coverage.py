@@ -4,6 +4,8 @@ python -m conformance.coverage --tract 0.23.9                  # first 2 samples
 python -m conformance.coverage --tract 0.23.9 --complete       # all usable samples
 python -m conformance.coverage --from outcomes.jsonl           # numbers of a run that was made before
 python -m conformance.coverage --tract 0.21,0.23 --all-dtypes --json numbers.json --outcomes outcomes.jsonl
+python -m conformance.coverage --tract all-minors --dynamic    # every axis dynamic: suite `aten_dynamic`
+python -m conformance.coverage --tract 0.23.9 --dtypes float64,int8 --part 1/8
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from conformance.checks.aten_outcomes import (
     ALL_FAILED,
     ALL_REFUSED,
     COMPLETE,
+    DYNAMIC,
     NO_SAMPLE,
     PARTLY,
     PASS,
@@ -35,7 +38,13 @@ from conformance.checks.aten_outcomes import (
 
 ROOT = Path(__file__).resolve().parents[1]
 SUITE = "conformance/suites/test_aten.py"
-_TITLES = {"operator": "operators", "inplace": "operators in place", "module": "modules"}
+DYNAMIC_SUITE = "conformance/suites/test_aten_dynamic.py"
+_TITLES = {
+    "operator": "operators",
+    "inplace": "operators in place",
+    "module": "modules",
+    DYNAMIC: "operators with every axis dynamic",
+}
 
 
 def summarise(lines: Sequence[CaseLine]) -> list[dict[str, Any]]:
@@ -89,10 +98,16 @@ def print_summary(entry: Mapping[str, Any]) -> None:
 
 def run_suite(engines: str, outcomes: Path, arguments: argparse.Namespace) -> None:
     """Run the suite in a pytest of its own; failing cells are measured, so its exit status says nothing."""
-    chosen = [] if arguments.all_dtypes else ["-k", "float32 and not inplace"]
+    chosen = ["-k", "float32 and not inplace"]
+    if arguments.dtypes:
+        chosen = [f"--aten-dtypes={arguments.dtypes}"]
+    elif arguments.all_dtypes or arguments.dynamic:
+        chosen = []
     flags = ["--complete"] if arguments.complete else []
+    flags += [f"--t2n-shard={arguments.part}"] if arguments.part else []
     selection = ["--t2n-khronos"] if engines == "khronos" else [f"--t2n-tract={engines}"]
-    command = [sys.executable, "-m", "pytest", SUITE, *selection, *chosen, *flags, f"--aten-outcomes={outcomes}"]
+    suite = DYNAMIC_SUITE if arguments.dynamic else SUITE
+    command = [sys.executable, "-m", "pytest", suite, *selection, *chosen, *flags, f"--aten-outcomes={outcomes}"]
     command += ["-q", "--tb=no", "--no-summary", "-p", "no:cacheprovider", "-n", str(arguments.workers)]
     status = subprocess.run(command, cwd=ROOT, check=False).returncode
     if status not in (0, 1):
@@ -107,6 +122,9 @@ def main() -> None:
     source.add_argument("--from", dest="files", nargs="+", type=Path, metavar="FILE", help="outcomes of earlier runs")
     parser.add_argument("--complete", action="store_true", help="every usable float32 sample")
     parser.add_argument("--all-dtypes", action="store_true", help="also float16, int64, bool, and in-place variants")
+    parser.add_argument("--dynamic", action="store_true", help="every axis dynamic; in float32")
+    parser.add_argument("--dtypes", metavar="NAMES", help="operators in these dtypes alone: float64,bfloat16,int8,…")
+    parser.add_argument("--part", metavar="I/N", help="one part of the operators, as --t2n-shard of the plugin")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers")
     parser.add_argument("--outcomes", type=Path, metavar="FILE", help="write what became of each sample")

@@ -1,14 +1,18 @@
 """The support table of the docs, from results and never from registrations.
 
-python -m conformance.coverage --tract all-minors --all-dtypes --outcomes outcomes.jsonl
-python -m conformance.support_table outcomes.jsonl --output docs/reference/support.md
+python -m conformance.coverage --tract all-minors --all-dtypes --outcomes tract.jsonl
+python -m conformance.coverage --tract all-minors --dynamic --outcomes dynamic.jsonl
+python -m conformance.coverage --khronos --all-dtypes --outcomes khronos.jsonl
+python -m conformance.coverage --tract 0.23.9 --dtypes float64,bfloat16,int8,int16,int32,uint8 --part 1/6 \\
+    --outcomes dtypes.jsonl
+python -m conformance.support_table tract.jsonl dynamic.jsonl khronos.jsonl dtypes.jsonl
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
@@ -16,13 +20,16 @@ from packaging.version import InvalidVersion, Version
 from conformance.checks.aten_outcomes import (
     ALL_REFUSED,
     COMPLETE,
+    DYNAMIC,
     NO_SAMPLE,
     PASS,
+    REFUSED,
     WRONG,
     CaseLine,
     count_verdicts,
     read_lines,
 )
+from conformance.refusal_kinds import KINDS, kind_of
 from t2n_core.check.level import LEVELS
 
 _HEAD = """# Support
@@ -44,7 +51,16 @@ only registered counts for nothing here.
 Why some are **wrong** is in `conformance/expectations_aten.toml`: rounding of float16, where the graph mostly is nearer
 to float64 than PyTorch, equal elements in another order, memory that nobody wrote.
 """
-_SECTIONS = {"operator": "Operators", "inplace": "Operators in place", "module": "Modules"}
+_SECTIONS = {
+    "operator": "Operators",
+    "inplace": "Operators in place",
+    "module": "Modules",
+    DYNAMIC: "Operators with every axis dynamic",
+}
+_LISTED = frozenset(["float32", "float16", "int64", "bool"])
+"""Dtypes whose operators have a row each; of others a part is measured, which is in the totals and refusals alone."""
+_NAMED = 60
+"""Operators that a line of refusals names."""
 
 Rows = Mapping[tuple[str, str], Mapping[str, Sequence[CaseLine]]]
 """By operator and type, then by release: a line per kernel tier."""
@@ -52,15 +68,18 @@ _LEVELS = ["", *(level.value for level in LEVELS)]
 
 
 def support_page(lines: Iterable[CaseLine]) -> str:
-    """Return the page as Markdown; the same for the same outcomes in any order."""
+    """Return the page as Markdown; the same for the same outcomes in any order.
+
+    Raises ValueError for a refusal that is of none of the KINDS.
+    """
     known = sorted(lines, key=lambda line: (line.operator, line.dtype, line.engine))
     engines = sorted({line.engine for line in known}, key=_engine_order)
     releases = list(dict.fromkeys(map(_release, engines)))
-    parts = [_HEAD, _totals(known, engines)]
+    parts = [_HEAD, _totals(known, engines), _refusals(known, releases)]
     for kind, title in _SECTIONS.items():
         rows: dict[tuple[str, str], dict[str, list[CaseLine]]] = defaultdict(lambda: defaultdict(list))
         for line in known:
-            if line.kind == kind and line.verdict != NO_SAMPLE:
+            if line.kind == kind and line.dtype in _LISTED and line.verdict != NO_SAMPLE:
                 rows[line.operator, line.dtype][_release(line.engine)].append(line)
         if rows:
             parts.append(f"## {title}\n\n{_table(rows, releases)}")
@@ -112,8 +131,11 @@ def _table(rows: Rows, engines: Sequence[str]) -> str:
 
 
 def _totals(lines: Sequence[CaseLine], engines: Sequence[str]) -> str:
-    found = ["## Totals\n", "| engine | kind | dtype | usable | complete | samples | silently wrong |"]
-    found.append("|---|---|---|---|---|---|---|")
+    found = [
+        "## Totals\n",
+        "| engine | kind | dtype | usable | complete | samples | refused | fails | silently wrong |",
+    ]
+    found.append("|---|---|---|---|---|---|---|---|---|")
     for engine in engines:
         groups: dict[tuple[str, str], list[CaseLine]] = defaultdict(list)
         for line in lines:
@@ -123,9 +145,52 @@ def _totals(lines: Sequence[CaseLine], engines: Sequence[str]) -> str:
             verdicts = count_verdicts(group)
             samples = [sample.result for line in group for sample in line.samples]
             usable = len(group) - verdicts[NO_SAMPLE]
-            numbers = f"{usable} | {verdicts[COMPLETE]} | {len(samples)} | {samples.count(WRONG)}"
+            refused, wrong = samples.count(REFUSED), samples.count(WRONG)
+            failed = len(samples) - samples.count(PASS) - refused - wrong
+            numbers = f"{usable} | {verdicts[COMPLETE]} | {len(samples)} | {refused} | {failed} | {wrong}"
             found.append(f"| {engine} | {kind} | {dtype} | {numbers} |")
     return "\n".join(found) + "\n"
+
+
+def _refusals(lines: Sequence[CaseLine], releases: Sequence[str]) -> str:
+    """Return what is refused and why: for each kind its reason, and the operators by dtype and engines."""
+    where: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for line in lines:
+        for sample in line.samples:
+            if sample.result == REFUSED:
+                kind = kind_of(sample.message)
+                if kind is None:
+                    raise ValueError(f"a refusal without a kind: {sample.id} in {line.engine}: {sample.message}")
+                dtype = f"{line.dtype}, dynamic" if line.kind == DYNAMIC else line.dtype
+                where[kind.name, dtype, line.operator].add(_release(line.engine))
+    parts = [
+        "## What is refused\n\nOf these operators at least one sample is refused. There are five kinds of refusals.\n"
+    ]
+    for kind in KINDS:
+        rows: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for (name, dtype, operator), engines in sorted(where.items()):
+            if name == kind.name:
+                rows[dtype, _these(engines, releases)].append(f"`{operator}`")
+        parts.append(f"### {kind.name.capitalize()}\n\n{kind.reason}\n")
+        if rows:
+            parts.append("| dtype | engines | operators |\n|---|---|---|")
+            parts += [f"| {dtype} | {engines} | {_names(found)} |" for (dtype, engines), found in sorted(rows.items())]
+            parts.append("")
+    return "\n".join(parts)
+
+
+def _these(engines: Collection[str], releases: Sequence[str]) -> str:
+    """Return a short name of some engines, in their order."""
+    tract = [release for release in releases if release.startswith("tract")]
+    if set(engines) == set(releases):
+        return "all"
+    words = ["tract"] if tract and set(tract) <= set(engines) else [r for r in tract if r in engines]
+    return ", ".join([*words, *(release for release in releases if release in engines and release not in tract)])
+
+
+def _names(operators: Sequence[str]) -> str:
+    more = len(operators) - _NAMED
+    return ", ".join(operators[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _engine_order(title: str) -> tuple[bool, Version, str]:

@@ -29,6 +29,11 @@ from torch.utils import _pytree as pytree
 from conformance.cases.free_axes import free_axes, named
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "int64": torch.int64, "bool": torch.bool}
+OTHER_DTYPES = {
+    "float64": torch.float64, "bfloat16": torch.bfloat16, "int8": torch.int8, "int16": torch.int16,
+    "int32": torch.int32, "uint8": torch.uint8,
+}  # fmt: skip
+"""Measured on demand only. Complex tensors are neither inputs nor results of an archive."""
 NUMBERS = 64
 """Numbers that all sets of a call hold together, as inputs and in each result, if so many sets suffice for that."""
 OTHERS = 7
@@ -307,7 +312,7 @@ def _operator_calls(case: AtenCase, set_seed: bool) -> Generator[_ONE_CALL, None
         patch(f"{internal}.common_utils.extract_test_fn", lambda: None, create=True),
         patch(f"{internal}.opinfo.core.extract_test_fn", lambda: None, create=True),
     ):
-        samples = info.sample_inputs("cpu", DTYPES[case.dtype], requires_grad=False, set_seed=set_seed)
+        samples = info.sample_inputs("cpu", (DTYPES | OTHER_DTYPES)[case.dtype], requires_grad=False, set_seed=set_seed)
     for sample in samples:
         if case.kind != "inplace" or not sample.broadcasts_input:
             yield function, (sample.input, *sample.args), sample.kwargs
@@ -352,13 +357,22 @@ def _modules() -> dict[str, Any]:
 @cache
 def all_aten_cases() -> tuple[AtenCase, ...]:
     """Return the cases of all operators and modules in each of DTYPES that they have; in place in float32."""
-    cases = []
+    cases = list[AtenCase]()
     for name, info in _operators().items():
-        known = set(getattr(info, "dtypes", ()))
-        cases += [AtenCase("operator", name, text) for text, dtype in DTYPES.items() if dtype in known]
-        if getattr(info, "inplace_variant", None) is not None and torch.float32 in known:
+        cases += _cases_of(name, DTYPES)
+        if getattr(info, "inplace_variant", None) is not None and torch.float32 in info.dtypes:
             cases.append(AtenCase("inplace", name, "float32"))
     for name, info in _modules().items():
         known = set(getattr(info, "dtypes", ()))
         cases += [AtenCase("module", name, text) for text in ("float32", "float16") if DTYPES[text] in known]
     return tuple(cases)
+
+
+def aten_cases_of(dtypes: Sequence[str]) -> list[AtenCase]:
+    """Return the cases of all operators in these dtypes, of which others than DTYPES are not among all cases."""
+    return [case for name in _operators() for case in _cases_of(name, {t: (DTYPES | OTHER_DTYPES)[t] for t in dtypes})]
+
+
+def _cases_of(name: str, dtypes: Mapping[str, torch.dtype]) -> list[AtenCase]:
+    known = set(getattr(_operators()[name], "dtypes", ()))
+    return [AtenCase("operator", name, text) for text, dtype in dtypes.items() if dtype in known]

@@ -28,6 +28,8 @@ RESULTS = (PASS, REFUSED, BUG, WRONG, ERROR, CRASH, TIMEOUT)
 """In the order of the tables. `refused` is a T2NError before the archive is written, `exporter bug` any other exception
 there; `timeout` also stands for what ran out of memory."""
 COMPLETE, PARTLY, ALL_REFUSED, ALL_FAILED, NO_SAMPLE = "complete", "partly", "refused", "failed", "no usable sample"
+DYNAMIC = "dynamic"
+"""The kind of the cases of suite `aten_dynamic`."""
 PROPERTY = "aten"
 SECONDS_TO_EXPORT = 120
 _MESSAGE = 400
@@ -85,6 +87,14 @@ class CaseLine:
     def from_json(cls, text: str) -> CaseLine:
         fields = json.loads(text)
         return cls(**{**fields, "samples": tuple(SampleLine(**s) for s in fields["samples"])})
+
+
+def case_line(
+    case: Any, kind: str, engine: str, samples: Sequence[SampleLine], left_out: Mapping[str, int], seconds: float
+) -> CaseLine:
+    """Return the line of an `AtenCase` in one engine."""
+    known = f"{DYNAMIC}.{case.id}" if kind == DYNAMIC else case.id
+    return CaseLine(known, kind, case.name, case.dtype, engine, tuple(samples), left_out, round(seconds, 3))
 
 
 def read_lines(path: Path) -> list[CaseLine]:

@@ -25,9 +25,10 @@ OTHER_DTYPES = 3
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "case" in metafunc.fixturenames:
-        from conformance.cases.aten import all_aten_cases
+        from conformance.cases.aten import all_aten_cases, aten_cases_of
 
-        cases = all_aten_cases()
+        wanted = metafunc.config.getoption("aten_dtypes")
+        cases = all_aten_cases() if wanted is None else aten_cases_of(wanted.split(","))
         metafunc.parametrize("case", cases, ids=[case.id for case in cases])
 
 
@@ -40,16 +41,7 @@ def test_aten(
     start = time.perf_counter()
     exports, left_out = _exports(case, request.config.getoption("complete"))
     lines = aten.check_samples(nnef_export, exports)
-    line = aten_outcomes.CaseLine(
-        case.id,
-        case.kind,
-        case.name,
-        case.dtype,
-        t2n_engine.title,
-        tuple(lines),
-        left_out,
-        round(time.perf_counter() - start, 3),
-    )
+    line = aten_outcomes.case_line(case, case.kind, t2n_engine.title, lines, left_out, time.perf_counter() - start)
     record_property(aten_outcomes.PROPERTY, line.to_json())
     aten.judge(lines, left_out)
 

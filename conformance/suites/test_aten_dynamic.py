@@ -7,12 +7,13 @@ is. Where the operator decides by a size, a graph for all sizes is not possible:
 
 from __future__ import annotations
 
+import time
 from functools import lru_cache
 from typing import Any
 
 import pytest
 
-from conformance.checks import aten
+from conformance.checks import aten, aten_outcomes
 from t2n_core.export.model import ModelExport
 
 SELECTED = 2
@@ -29,10 +30,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.mark.nnef_export(target="tract")
-def test_aten_dynamic(case: Any, nnef_export: Any, request: pytest.FixtureRequest, record_property: Any) -> None:
+def test_aten_dynamic(
+    case: Any, nnef_export: Any, t2n_engine: Any, request: pytest.FixtureRequest, record_property: Any
+) -> None:
     record_property("t2n_op", case.name)
+    start = time.perf_counter()
     exports, left_out = _exports(case, request.config.getoption("complete"))
     lines = aten.check_samples(nnef_export, exports)
+    line = aten_outcomes.case_line(
+        case, aten_outcomes.DYNAMIC, t2n_engine.title, lines, left_out, time.perf_counter() - start
+    )
+    record_property(aten_outcomes.PROPERTY, line.to_json())
     aten.judge(lines, left_out)
 
 

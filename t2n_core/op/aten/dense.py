@@ -9,6 +9,7 @@ from t2n_core.nnef.graph import Value
 from t2n_core.nnef.sizes.dims import product
 from t2n_core.op.aten.factory import eye
 from t2n_core.op.aten.index import gathered
+from t2n_core.op.aten.matmul import rows_product
 from t2n_core.op.aten.reduction import norm_of
 from t2n_core.op.promote import Tensorlike, tensor
 from t2n_core.op.registry import op
@@ -20,7 +21,7 @@ def inner(g: Emitter, self: Value, other: Value) -> Value:
     if not self.rank or not other.rank:
         return g.mul(self, other)
     left, right = (g.reshape_to(v, [product(v.shape[:-1]), v.shape[-1]]) for v in (self, other))
-    return g.reshape_to(g.matmul(left, right, transposeB=True), g.output.shape)
+    return g.reshape_to(rows_product(g, left, right), g.output.shape)
 
 
 @op("aten::addr")

@@ -116,15 +116,17 @@ def slice(
 ) -> Value:
     """`self[start:end:step]` along one axis; the number of its elements is known from capture."""
     axis = axis_of(self, dim)
-    length = g.output.shape[axis]
-    if isinstance(length, int) and length == 0:
-        return _nothing(g, self, axis)
-    return window(g, self, axis, start, length, step)
+    return _part(g, self, axis, start, g.output.shape[axis], step)
+
+
+def _part(g: Emitter, value: Value, axis: int, start: Dim | None, length: Dim, step: Dim = 1) -> Value:
+    is_empty = isinstance(length, int) and length == 0
+    return _nothing(g, value, axis) if is_empty else window(g, value, axis, start, length, step)
 
 
 @op("aten::narrow", "aten::narrow_copy")
 def narrow(g: Emitter, self: Value, dim: int, start: Dim, length: Dim) -> Value:
-    return window(g, self, axis_of(self, dim), start, length)
+    return _part(g, self, axis_of(self, dim), start, length)
 
 
 @op("aten::select.int", "aten::select_copy.int")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import INT64, Value
 from t2n_core.op.aten.reduction import norm_of
 from t2n_core.op.promote import Tensorlike, operand
 from t2n_core.op.registry import op
@@ -15,7 +15,9 @@ def linear(g: Emitter, input: Value, weight: Value, bias: Value | None = None) -
     if weight.rank == 1:
         out = g.reshape_to(matmul(g, input, weight), g.output.shape)
     elif input.rank == 1:
-        out = g.squeeze(g.matmul(g.lift(input, 2), weight, transposeB=True), axes=[0])
+        out = g.squeeze(rows_product(g, g.lift(input, 2), weight), axes=[0])
+    elif input.dtype.kind != "f":
+        out = rows_product(g, input, g.lift(weight, input.rank))
     else:
         out = g.stacked_product(input, weight)
     return out if bias is None else g.add(out, bias)
@@ -35,21 +37,36 @@ def matmul(g: Emitter, self: Value, other: Value | None = None, mat2: Value | No
         drop.append(-1)
     rank = max(left.rank, right.rank)
     left, right = g.lift(left, rank), g.lift(right, rank)
-    out = g.matmul(left, right) if left.dtype.kind == "f" else _integer_product(g, left, right)
-    return g.squeeze_axes(out, [rank + axis for axis in drop])
+    return g.squeeze_axes(_product(g, left, right), [rank + axis for axis in drop])
 
 
-def _integer_product(g: Emitter, left: Value, right: Value) -> Value:
-    """Return the sum of elementwise products: the engine's matmul of integers fails or aborts."""
+def _product(g: Emitter, left: Value, right: Value) -> Value:
+    """Return the product of matrices of equal rank."""
+    if left.dtype.kind == "f":
+        return g.matmul(left, right)
+    return rows_product(g, left, g.permute(right, [*range(right.rank - 2), right.rank - 1, right.rank - 2]))
+
+
+def rows_product(g: Emitter, left: Value, right: Value) -> Value:
+    """Return the product of each row of one with each row of the other.
+
+    That of integers is a sum of elementwise products in int64, which then wraps around as in PyTorch: the engine's
+    own product fails or aborts, and its sums of narrow integers end at their limits.
+    """
+    if left.dtype.kind == "f":
+        return g.matmul(left, right, transposeB=True)
     rank = left.rank
-    products = g.mul(g.unsqueeze(left, axes=[rank]), g.unsqueeze(right, axes=[rank - 2]))
-    return g.squeeze(g.sum_reduce(products, axes=[rank - 1]), axes=[rank - 1])
+    wide = [g.cast(v, INT64) for v in (left, right)]
+    products = g.mul(g.unsqueeze(wide[0], axes=[rank - 1]), g.unsqueeze(wide[1], axes=[rank - 2]))
+    return g.cast(g.squeeze(g.sum_reduce(products, axes=[rank]), axes=[rank]), left.dtype)
 
 
 @op("aten::addbmm")
 def addbmm(g: Emitter, self: Value, batch1: Value, batch2: Value, beta: Tensorlike = 1, alpha: Tensorlike = 1) -> Value:
     """beta * self + alpha * (the sum of the batch's products)."""
-    total = g.squeeze(g.sum_reduce(g.matmul(batch1, batch2), axes=[0]), axes=[0])
+    batch, rows, inner = batch1.shape
+    left = g.reshape_to(g.permute(batch1, [1, 0, 2]), [rows, batch * inner])
+    total = _product(g, left, g.reshape_to(batch2, [batch * inner, batch2.shape[2]]))
     scaled = total if alpha == 1 else g.mul(total, operand(g, alpha, total.dtype))
     if beta == 0:
         return scaled

@@ -220,6 +220,11 @@ def _resized(
     g: Emitter, value: Value, count: int, method: Method, scales: Sequence[float | None] | None, corners: bool = False
 ) -> Value:
     """Resize the last `count` axes by a method; float16 is computed in float32."""
+    if value.dtype.kind != "f" and method not in (_plain, _exact):
+        raise g.fail(
+            f"PyTorch interpolates {value.dtype} in fixed point, rounded after each axis, which has no form in NNEF",
+            hint="convert the image with .float() first",
+        )
     given = [None] * count if scales is None else list(scales)
     first = value.rank - count
     out = widened(g, value)

@@ -113,7 +113,8 @@ def _sign(g: Emitter, x: Value) -> Value:
 
 
 def _square(g: Emitter, x: Value) -> Value:
-    return formulas.product(g, x, x)
+    number = g.cast(x, g.output.dtype)  # that of a boolean is an integer
+    return formulas.product(g, number, number)
 
 
 _exact(formulas.absolute, "aten::abs", "aten::absolute", "prims::abs")

@@ -114,6 +114,7 @@ CASES = [
     case("narrow", torch.narrow, randn(2, 5), 1, 1, 3),
     case("narrow negative", torch.narrow, randn(2, 5), 1, -3, 2),
     case("narrow_copy", torch.narrow_copy, randn(2, 5), 1, 1, 3),
+    case("narrow_copy of nothing", lambda x: torch.cat([torch.narrow_copy(x, 1, 1, 0), x], 1), randn(2, 5)),
     case("slice_scatter", torch.slice_scatter, randn(5, 4), randn(2, 4), 0, 1, 3),
     case("slice_scatter to the end", torch.slice_scatter, randn(5, 4), randn(5, 2), 1, -2),
     case("slice_scatter step", torch.slice_scatter, randn(6, 4), randn(3, 4), 0, 1, 6, 2),

@@ -119,4 +119,17 @@ CASES = [
         {0: {0: "B", 1: "N", 2: "N"}}
     ),
     case("matrix_exp of large negative numbers", lambda x: torch.matrix_exp(x - 400 * torch.eye(3)), randn(3, 3)),
+    *(
+        case(
+            f"{name} of {dtype}".replace("torch.", ""), function, *(randint(low, 120, *s, dtype=dtype) for s in shapes)
+        )
+        for dtype, low in ((torch.int8, -120), (torch.uint8, 0), (torch.int16, -120), (torch.int64, -120))
+        for name, function, shapes in (
+            ("mm", torch.mm, ((3, 4), (4, 5))),
+            ("linear", torch.nn.functional.linear, ((2, 3, 4), (5, 4), (5,))),
+            ("linear of a vector", torch.nn.functional.linear, ((4,), (5, 4))),
+            ("addbmm", torch.addbmm, ((3, 5), (2, 3, 4), (2, 4, 5))),
+            ("inner", torch.inner, ((3, 4), (2, 4))),
+        )
+    ),
 ]

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from tests.contract.cases import Case, case, randn
+from tests.contract.cases import Case, case, randint, randn
 
 aten = torch.ops.aten
 SPACE = {0: {0: "B", 2: "H"}}
@@ -61,6 +61,10 @@ CASES = [
         lambda x: F.interpolate(x, size=(4, 3), mode="bicubic", antialias=True, align_corners=True),
         randn(2, 3, 8, 6),
     ).dynamic(SPACE),
+    case("nearest of uint8", F.interpolate, randint(0, 256, *PLANE, dtype=torch.uint8), (11, 3)),
+    case(
+        "bilinear of uint8", F.interpolate, randint(0, 256, *PLANE, dtype=torch.uint8), (11, 3), mode="bilinear"
+    ).refused("fixed point"),
     case("upsample_nearest1d", aten.upsample_nearest1d, randn(*LINE), [5], 0.8),
     case("upsample_nearest2d", aten.upsample_nearest2d, randn(*PLANE), [5, 6], None, 1.3),
     case("upsample_nearest3d", aten.upsample_nearest3d, randn(*SOLID), [5, 6, 3]),

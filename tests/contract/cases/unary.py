@@ -66,5 +66,6 @@ CASES = [
     case("log1p of small numbers", torch.log1p, uniform(-1e-5, 1e-5, 20)).at("close"),
     case("expm1 of small numbers", torch.expm1, uniform(-1e-5, 1e-5, 20)).at("close"),
     case("rank 0", torch.exp, randn()),
+    case("square of booleans", torch.square, bools(3, 4)),
     case("dynamic", lambda x: torch.exp(x).abs().floor(), randn(4, 3)).dynamic({0: {0: "B"}}),
 ]

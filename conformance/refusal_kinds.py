@@ -1,0 +1,113 @@
+"""The five kinds of refusals: what a message of a refusal, or of an expectation, belongs to.
+
+The support page is made of them, and a test holds that each refusal that is known has a kind. What fits no kind is a
+refusal that nobody has accepted yet.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+RARE = frozenset(
+    """as_strided bfloat16 combinations ctc_loss fractional_max_pool2d fractional_max_pool3d frexp geqrf hash_tensor
+    histogram histogramdd igamma igammac linalg_eigh linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve
+    linalg_lstsq linalg_svd nextafter polygamma_ resize resize_ resize_as special_hermite_polynomial_h
+    special_hermite_polynomial_he special_laguerre_polynomial_l special_legendre_polynomial_p special_zeta""".split()
+)
+"""Operators that are in PyTorch's database and in none of the models that were looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind: its name, why such a refusal is accepted and what to do, and the messages that are of it."""
+
+    name: str
+    reason: str
+    messages: re.Pattern[str]
+
+
+def _any(lines: str) -> re.Pattern[str]:
+    return re.compile("|".join(line.strip() for line in lines.strip().splitlines()))
+
+
+KINDS = (
+    Kind(
+        "random",
+        "The operator draws random numbers. An archive gives the same outputs for the same inputs: make the numbers an "
+        "input, or replace the call with a rewriter. Dropout is left out in evaluation: call `model.eval()`.",
+        _any(
+            """draws random numbers
+            dropout is active"""
+        ),
+    ),
+    Kind(
+        "training",
+        "The operator updates statistics or writes into its inputs, as layers do in training mode. Call `model.eval()` "
+        "before the export.",
+        _any(
+            """training mode
+            writes into its input
+            is a result that .* cannot give"""
+        ),
+    ),
+    Kind(
+        "unknown shape",
+        "How many results there are, or their shape, depends on numbers in a tensor, or on a size that is dynamic; or "
+        "PyTorch itself fixes the size where it captures the operator. Keep all elements and choose: "
+        "`torch.where(mask, x, 0)`; `nonzero_static` has a fixed number of results; keep an axis static whose size "
+        "says how many pieces there are.",
+        _any(
+            r"""depends on (its|the) data
+            numbers in a tensor
+            depends on the numbers
+            depends on (the|two) sizes?
+            decides by a size
+            axis .* is not free
+            inferred a static shape"""
+        ),
+    ),
+    Kind(
+        "no form",
+        "The engine, or the standard, has no form for it at an acceptable cost: no float64, no float16 and no "
+        "arithmetic of integers in NNEF 1.0, no products of integers in tract, no tensor without elements, no tables "
+        "and unrolled loops that are too long.",
+        _any(
+            r"""has no dtype
+            has dtype \w+, which
+            does not compute with integers
+            neither adds nor compares integers
+            has one integer type
+            real numbers alone
+            extents are positive numbers
+            without elements
+            no form in (NNEF|this target)
+            NNEF( 1.0)? has no (operator|loop)
+            may wrap around
+            is unrolled
+            needs a fixed size
+            there are too many
+            too long
+            a matrix product of this dtype
+            its decomposition does not give"""
+        ),
+    ),
+    Kind(
+        "rare",
+        "No model that was looked at uses it, and it would cost much code: it is in PyTorch's database of operators "
+        "alone. Replace it with a rewriter, or add a rule.",
+        _any(
+            rf"""(no rule for |cannot capture .*|operator .*|^)aten(::|\.)_?({"|".join(sorted(RARE))})(?![a-z0-9])
+            a view by strides"""
+        ),
+    ),
+)
+"""In the order in which they are asked; the first that fits is the kind of a refusal."""
+
+
+def kind_of(message: str) -> Kind | None:
+    """Return the kind of a refusal by its message; None if it has none."""
+    return next((kind for kind in KINDS if kind.messages.search(message)), None)
+
+
+__all__ = ["KINDS", "RARE", "Kind", "kind_of"]

@@ -184,6 +184,19 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     return found
 
 
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """`torch.bincount` of numbers below `minlength`; of others, for which PyTorch has more bins, engines fail."""
+    if minlength == 0:
+        return torch.bincount(input, weights)
+    hits = input.unsqueeze(0) == torch.arange(minlength).unsqueeze(1)
+    if weights is None:
+        found = hits.to(torch.int64).sum(1)
+    else:
+        given = weights if weights.dtype == torch.float32 else weights.to(torch.float64)
+        found = torch.where(hits, given, 0).sum(1)
+    return found + found.new_zeros(minlength).index_select(0, input).sum()  # reads out of range
+
+
 def _over_free_axes(stand_in: Callable[..., Any], function: Any) -> Callable[..., Any]:
     """Return the stand-in for inputs with a dynamic size, and the function itself for all others."""
 
@@ -247,6 +260,8 @@ FREE: dict[Any, Callable[..., Any]] = {
     torch.Tensor.corrcoef: corrcoef,
     functional.gaussian_nll_loss: gaussian_nll_loss,
     torch._chunk_cat: chunk_cat,
+    torch.bincount: bincount,
+    torch.Tensor.bincount: bincount,
     torch.pdist: _over_free_axes(pdist, torch.pdist),
     functional.adaptive_max_pool3d: _over_free_axes(adaptive_max_pool3d, functional.adaptive_max_pool3d),
     functional.adaptive_max_pool3d_with_indices: _over_free_axes(

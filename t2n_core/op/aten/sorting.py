@@ -21,6 +21,8 @@ from t2n_core.op.registry import op
 
 COUNTED = 128
 """Elements of an axis up to which places are counted even where the engine can sort."""
+MOST_COUNTED = 1024
+"""Elements up to which places are counted where the engine cannot sort, if it can sort other dtypes."""
 
 
 def _places(g: Emitter, value: Value, axis: int, descending: bool) -> Value:
@@ -65,6 +67,16 @@ def _by_engine(g: Emitter, value: Value, axis: int, descending: bool, count: Dim
     return g.cast(values, value.dtype), indices
 
 
+def _floats_by_engine(g: Emitter, value: Value, axis: int, descending: bool, count: Dim) -> tuple[Value, Value]:
+    """Sort with an operator that takes floats alone; of integers the places are counted, which takes the square."""
+    if as_numbers(g, value).dtype.kind == "f":
+        return _by_engine(g, value, axis, descending, count)
+    size = value.shape[axis]
+    if isinstance(size, int) and size > MOST_COUNTED:
+        raise g.fail(f"{size} integers are too long an axis for an engine that sorts floats alone")
+    return ordered(g, value, axis, descending, count)
+
+
 Order: TypeAlias = Callable[[Emitter, Value, int, bool, Dim], tuple[Value, Value]]
 
 
@@ -104,7 +116,8 @@ def _register(order: Order, target: str | None = None, since: str | None = None)
 
 
 _register(ordered)
-_register(_by_engine, "tract", "0.20.19")
+_register(_floats_by_engine, "tract", "0.20.19")
+_register(_by_engine, "tract", "0.21.0")
 
 
 # ------------------------------------------------------------------------------------------------------ how many below

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from tests.contract.cases import case, randint, randn, tensor, weight
+from tests.contract.cases import bools, case, randint, randn, tensor, weight
 
 LOST = tensor([[1.0, math.nan, -2.0, math.nan, 0.0], [3.0, 3.0, math.nan, -math.inf, math.inf]])
 EDGES = weight(tensor([-1.0, -0.2, 0.3, 1.1]))
@@ -33,4 +33,6 @@ CASES = [
     case(
         "searchsorted by another order", torch.searchsorted, tensor([3.0, 1.0, 2.0]), randn(4), sorter=tensor([1, 2, 0])
     ),
+    case("sort of many integers", lambda x: torch.sort(x, stable=True), randint(-50, 50, 2, 200)),
+    case("argsort of many booleans", lambda x: torch.argsort(x, stable=True), bools(300)),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import Value
+from t2n_core.nnef.graph import BOOL, Value
 from t2n_core.nnef.sizes.dims import product
 from t2n_core.op.aten.factory import eye
 from t2n_core.op.aten.index import gathered
@@ -28,7 +28,12 @@ def inner(g: Emitter, self: Value, other: Value) -> Value:
 def addr(g: Emitter, self: Value, vec1: Value, vec2: Value, beta: Tensorlike = 1, alpha: Tensorlike = 1) -> Value:
     """beta * self + alpha * (vec1 as a column times vec2 as a row); what beta = 0 hides may be NaN."""
     dtype = g.output.dtype
-    table = g.mul(g.unsqueeze(vec1, axes=[1]), g.unsqueeze(vec2, axes=[0]))
+    column, row = g.unsqueeze(vec1, axes=[1]), g.unsqueeze(vec2, axes=[0])
+    if dtype == BOOL:
+        table = g.and_(column, row)
+        table = table if alpha else g.and_(table, g.not_(table))
+        return g.or_(g.expand(g.lift(self, 2), table.shape), table) if beta else table
+    table = g.mul(column, row)
     # engines take 0 times anything for 0, also where that is NaN
     scaled = g.sub(table, table) if alpha == 0 else g.mul(table, tensor(g, alpha, dtype))
     out = table if alpha == 1 else scaled

@@ -21,12 +21,12 @@ from t2n_core.nnef.sizes.range_names import PROPERTY
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.tract.forms import elementwise, products, reshapes, slices, sums, windows
-from t2n_core.nnef.tract.guard_statement import guard
-from t2n_core.nnef.tract.guards import assertions
 from t2n_core.nnef.tract.quirks.quirk import GraphFacts, Statement
 from t2n_core.nnef.tract.quirks.table import repaired
-from t2n_core.nnef.tract.size_values import SizeValues
-from t2n_core.nnef.tract.sizes import argument_for
+from t2n_core.nnef.tract.sizes.arithmetic import argument_for
+from t2n_core.nnef.tract.sizes.guard_statement import guard
+from t2n_core.nnef.tract.sizes.guards import assertions
+from t2n_core.nnef.tract.sizes.values import SizeValues
 from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 

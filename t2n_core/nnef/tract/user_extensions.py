@@ -10,7 +10,7 @@ from sympy.core.relational import Relational
 from t2n_core.errors import InputError
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.nnef.tract.guards import assertion, condition
+from t2n_core.nnef.tract.sizes.guards import assertion, condition
 from t2n_core.nnef.tract.traits import TractTraits
 
 _ASSERT = "tract_assert "

@@ -12,7 +12,7 @@ from t2n_core.nnef.graph import Value
 from t2n_core.nnef.shapes import infer
 from t2n_core.nnef.sizes.dims import Dim, as_dim, at_most, is_static
 from t2n_core.nnef.sizes.reshapes import ReshapePart, factors, joined, reshape_parts
-from t2n_core.nnef.tract.empty import without_empty
+from t2n_core.nnef.tract.sizes.empty import without_empty
 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract.emitter import TractEmitter

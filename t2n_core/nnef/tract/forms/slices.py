@@ -11,7 +11,7 @@ import sympy
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, FloorDiv, as_dim, floor_div, has_extremes, is_static, product
-from t2n_core.nnef.tract.sizes import is_quotient, is_seen_within, without_differences
+from t2n_core.nnef.tract.sizes.arithmetic import is_quotient, is_seen_within, without_differences
 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract.emitter import TractEmitter

@@ -66,8 +66,10 @@ def test_matrices_are_stored_as_halves_under_their_labels() -> None:
 def test_a_norm_is_folded_by_the_engine() -> None:
     """So that the archive holds the weight of the state_dict: scaled numbers would have to be rounded again."""
     graph = lowered(nn.Sequential(nn.Conv1d(4, 8, 3), nn.BatchNorm1d(8)), torch.randn(2, 4, 16), weights="float16")
-    scaled = next(op for op in graph.operations if op.name == "mul" and op.outputs[0].shape == (8, 4, 3))
-    assert next(scaled.inputs()).producer.name == "tract_core_cast"  # type: ignore[union-attr]
+    joined = next(op for op in graph.operations if op.name == "concat" and op.outputs[0].shape == (8, 4 * 3 + 1))
+    rows = next(joined.inputs()).producer
+    assert rows is not None
+    assert next(rows.inputs()).producer.name == "tract_core_cast"  # type: ignore[union-attr]
     assert halves(graph) == {"0.weight"}
     assert {op.arguments["label"] for op, _ in graph.variables()} <= {"0.weight", "0.bias"} | {
         f"1.{name}" for name in ("weight", "bias", "running_mean", "running_var")

@@ -13,8 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from t2n_core import ModelExport, TractNNEF
+from t2n_core import ModelExport, TractNNEF, rewriter
 from t2n_core.errors import CaptureError, UnsupportedOpsError
+from t2n_core.rewriter.context import RewriteContext
 from t2n_core.torch_graph.sizes.narrowing import RangeWarning
 
 
@@ -248,13 +249,11 @@ def test_a_decision_that_pytorch_takes_to_be_known_is_one() -> None:
         assert str(export.captured.range) == "B >= 2, T >= 1"
 
 
-class Unpacked(nn.Module):
-    def forward(self, lu: Tensor, pivots: Tensor) -> Tensor:
-        return torch.lu_unpack(lu, pivots, unpack_pivots=False)[2]
-
-
 def test_a_decomposition_that_decides_by_a_size_is_refused() -> None:
-    lu, pivots = torch.randn(3, 5), torch.tensor([2, 2, 3], dtype=torch.int32)
-    axes = {"lu": {0: "A", 1: "B"}, "pivots": {0: "A"}}
-    with pytest.raises(UnsupportedOpsError, match="aten::lu_unpack decides by a size"):
-        ModelExport(Unpacked(), (lu, pivots), dynamic_axes=axes).lower(TractNNEF("0.23.9"))
+    @rewriter.function(torch.ops.aten.relu.default)
+    def first_seven(ctx: RewriteContext, self: Tensor) -> Tensor:
+        return torch.clamp(self, min=0)[:, :7]
+
+    export = ModelExport(Net(F.relu), torch.randn(2, 7, 4), dynamic_axes={"x": {1: "T"}}, rewriters=[first_seven])
+    with pytest.raises(UnsupportedOpsError, match="aten::relu decides by a size"):
+        export.lower(TractNNEF("0.23.9"))

@@ -12,8 +12,8 @@ from t2n_core.nnef.arguments import replace_values
 from t2n_core.nnef.graph import FLOAT32, ArrayWeight, Graph, Operation, Value
 from t2n_core.nnef.sizes.dims import as_dim, evaluate, product, symbols_of, text
 from t2n_core.nnef.sizes.range_names import NODE
-from t2n_core.nnef.tract.guards import excess
-from t2n_core.nnef.tract.sizes import without_extremes
+from t2n_core.nnef.tract.sizes.arithmetic import without_extremes
+from t2n_core.nnef.tract.sizes.guards import excess
 from t2n_core.nnef.tract.traits import first_release
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import InputError, LowerError
 from t2n_core.nnef.sizes.dims import FloorDiv, Max, Min, Modulo, evaluate, symbol
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.nnef.tract.guards import assertion, assertions, condition, excess
+from t2n_core.nnef.tract.sizes.guards import assertion, assertions, condition, excess
 from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.nnef.tract.user_extensions import to_write, with_assertions
 

@@ -6,7 +6,7 @@ import pytest
 
 from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Modulo, as_dim, symbol
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.nnef.tract.empty import without_empty
+from t2n_core.nnef.tract.sizes.empty import without_empty
 
 T, B, P = symbol("T"), symbol("B"), symbol("P", 0)
 

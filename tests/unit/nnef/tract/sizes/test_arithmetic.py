@@ -9,8 +9,8 @@ import sympy
 from packaging.version import Version
 
 from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, Modulo, as_dim, evaluate, has_extremes, same, symbol
-from t2n_core.nnef.tract import sizes
-from t2n_core.nnef.tract.sizes import (
+from t2n_core.nnef.tract.sizes import arithmetic
+from t2n_core.nnef.tract.sizes.arithmetic import (
     argument_for,
     gathered,
     hinged,
@@ -129,7 +129,7 @@ def test_a_comparison_inside_of_another_is_one_sum_or_has_no_form() -> None:
 
 def test_nested_comparisons_are_refused_before_they_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """Written as quotients they grow with each level: three take half a minute."""
-    monkeypatch.setattr(sizes, "_of_quotients", lambda extreme: pytest.fail(f"{extreme} is written"))
+    monkeypatch.setattr(arithmetic, "_of_quotients", lambda extreme: pytest.fail(f"{extreme} is written"))
     size: sympy.Expr = T
     for i in range(2, 5):
         size = Min(FloorDiv(Max(size - B, i) + 1, 2) + size, B * i)

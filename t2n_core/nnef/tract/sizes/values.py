@@ -13,7 +13,7 @@ from t2n_core.nnef.graph import INT64, Value
 from t2n_core.nnef.sizes import dims
 from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Modulo, at_most, solved, symbols_of
 from t2n_core.nnef.tract.barriers import hide_formula
-from t2n_core.nnef.tract.sizes import negated, signed_parts
+from t2n_core.nnef.tract.sizes.arithmetic import negated, signed_parts
 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract.emitter import TractEmitter

@@ -10,7 +10,7 @@ import pytest
 
 from conformance.refusal_kinds import KINDS, kind_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EXPORTING = {"setup", "input", "capture", "lower", "spec"}
 
 

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT32, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, as_dim, floor_div, minimum
 from t2n_core.nnef.tract.emitter import TractEmitter
@@ -149,8 +150,9 @@ def solve(g: TractEmitter, a: Value, b: Value, upper: bool, unit: bool) -> Value
         column = _picked(body, a, body.eq(columns, k), -1)
         row = _picked(body, x, here, -2)
         row = row if unit else body.div(row, _picked(body, column, here, -2))
-        left = body.select((body.lt if upper else body.gt)(rows, k), column, 0.0)
-        return [body.select(here, row, body.sub(x, body.mul(left, row)))], []
+        rest = body.sub(x, body.mul(column, row))
+        left = (body.lt if upper else body.gt)(rows, k)
+        return [body.select(here, row, body.select(left, rest, x))], []
 
     steps = _steps(g, a.shape[-1], a)
     (found,), _ = write_loop(g, step, [steps], [b], [a, *_places(g, a)], backwards=upper)
@@ -270,3 +272,11 @@ def _pairs(g: TractEmitter, size: Dim) -> tuple[Value, Value]:
     found = g.select(g.eq(i, m), lone, g.select(g.eq(j, i), g.select(g.lt(m, n), m, i), j))
     side = g.sub(g.cast(g.gt(found, i), FLOAT32), g.cast(g.lt(found, i), FLOAT32))
     return found, side
+
+
+@op("t2n_loops::cholesky", "t2n_loops::lu", "t2n_loops::order", "t2n_loops::solve", "t2n_loops::reflections",
+    "t2n_loops::reflect", "t2n_loops::orthogonal", target="khronos",
+    implied=("a", "b", "upper", "unit", "pivots", "rows", "packed", "scales", "other", "transpose"))  # fmt: skip
+def refused(g: Emitter) -> Value:
+    """Raise the error that says why there is no form."""
+    raise g.fail("NNEF 1.0 has no loops, and these steps are too many to write one by one")

@@ -62,3 +62,9 @@ def test_it_has_a_form(name: str, tmp_path: Path) -> None:
 def test_arithmetic_of_integers_of_any_size_is_refused() -> None:
     with pytest.raises(UnsupportedOpsError, match="int64"):
         ModelExport(Calls(lambda x: x.long() + 1), numbers()).lower(KhronosNNEF())
+
+
+def test_a_factor_of_many_steps_is_refused() -> None:
+    x = torch.randn(65, 65, generator=torch.Generator().manual_seed(2))
+    with pytest.raises(UnsupportedOpsError, match=r"NNEF 1\.0 has no loops"):
+        ModelExport(Calls(torch.linalg.inv), x).lower(KhronosNNEF())

@@ -82,12 +82,14 @@ def _origins(*values: Value, stops: frozenset[str] = _STOP_RESHAPES) -> Iterator
             seen.update(map(id, sources))
 
 
-def passes_strides_wrongly(value: Value) -> bool:
+def passes_strides_wrongly(value: Value, is_known: Propagated) -> bool:
     """Return whether a stride at a convolution's input can be moved before an operator with which it does not commute.
 
-    The engine moves it over whatever is computed from one value, up to another convolution.
+    The engine moves it over whatever is computed from one value, up to another convolution. What is computed from
+    weights alone is a constant by then.
     """
-    return any(made.name in _MIXES_STRIDES for _, made in _origins(value, stops=_STRIDE_STOPS))
+    origins = _origins(value, stops=_STRIDE_STOPS)
+    return any(made.name in _MIXES_STRIDES and not is_known(found) for found, made in origins)
 
 
 def may_be_misread(x: Value, y: Operand) -> bool:

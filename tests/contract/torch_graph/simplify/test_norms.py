@@ -31,3 +31,11 @@ def test_norms_of_many_channels_are_folded_before_the_first_run(version: str, tm
     result = ModelExport(model, torch.randn(1, 40, 9)).to(TractNNEF(version), tmp_path / "a.nnef.tar")
     profile = profile_archive(result.target.engine(), result.archive, result.samples[0].inputs, seconds=0.05)
     assert {line.operator for line in profile.lines} == {"conv", "external"}
+
+
+def test_no_barrier_stands_between_a_norm_and_a_strided_convolution(tmp_path: Path) -> None:
+    """The norm's numbers come out of a `reshape` of weights, over which no stride is moved."""
+    model = nn.Sequential(nn.BatchNorm1d(3), nn.ReLU(), nn.Conv1d(3, 4, 1, stride=2)).eval()
+    result = ModelExport(model, torch.randn(2, 3, 9)).to(TractNNEF("0.23.9"), tmp_path / "a.nnef.tar")
+    assert "tract_core_trilu" not in {operation.name for operation in result.graph.operations}
+    result.assert_parity("approximate")

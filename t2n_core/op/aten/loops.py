@@ -12,7 +12,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT32, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, as_dim, floor_div, minimum
 from t2n_core.nnef.tract.emitter import TractEmitter
@@ -272,11 +271,3 @@ def _pairs(g: TractEmitter, size: Dim) -> tuple[Value, Value]:
     found = g.select(g.eq(i, m), lone, g.select(g.eq(j, i), g.select(g.lt(m, n), m, i), j))
     side = g.sub(g.cast(g.gt(found, i), FLOAT32), g.cast(g.lt(found, i), FLOAT32))
     return found, side
-
-
-@op("t2n_loops::cholesky", "t2n_loops::lu", "t2n_loops::order", "t2n_loops::solve", "t2n_loops::reflections",
-    "t2n_loops::reflect", "t2n_loops::orthogonal", target="khronos",
-    implied=("a", "b", "upper", "unit", "pivots", "rows", "packed", "scales", "other", "transpose"))  # fmt: skip
-def refused(g: Emitter) -> Value:
-    """Raise the error that says why there is no form."""
-    raise g.fail("NNEF 1.0 has no loops, and these steps are too many to write one by one")

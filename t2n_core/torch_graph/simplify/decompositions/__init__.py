@@ -5,17 +5,12 @@
 
 The function takes the arguments of the torch schema and is traced like PyTorch's decompositions are, on fake tensors;
 its steps are looked up again. What it cannot take apart it refuses with `Refusal`, which becomes the reason a user
-reads. A loop over sizes is unrolled where `is_unrolled` says so; else it is an operator of `stand_ins/loops.py`.
+reads. A loop over sizes is an operator of `stand_ins/loops.py`.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from t2n_core.torch_graph.simplify.by_overload import ByOverload
-
-UNROLLED = 64
-"""Longest loop that is unrolled; a matrix beyond it would make thousands of statements."""
 
 _TABLE = ByOverload(__name__, __path__)
 decomposition = _TABLE.register
@@ -27,8 +22,3 @@ all_decompositions = _TABLE.known
 
 class Refusal(Exception):  # noqa: N818  it is no error of the program
     """The reason why a call has no decomposition."""
-
-
-def is_unrolled(*sizes: Any) -> bool:
-    """Return whether a loop over each of these sizes is written step by step."""
-    return all(isinstance(size, int) and size <= UNROLLED for size in sizes)

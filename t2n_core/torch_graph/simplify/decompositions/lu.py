@@ -5,55 +5,26 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from t2n_core.torch_graph.simplify.decompositions import Refusal, decomposition, is_unrolled
-from t2n_core.torch_graph.simplify.decompositions.triangular import broadcast, solve_lower, solve_upper
+from t2n_core.torch_graph.simplify.decompositions import Refusal, decomposition
+from t2n_core.torch_graph.simplify.decompositions.triangular import broadcast, solve_triangle
 from t2n_core.torch_graph.stand_ins.loops import least, loop
 
 
-def lu_factor(a: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+def lu_factor(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """(L below and U above the diagonal, row exchanges from 1, order of the rows), as LAPACK's getrf gives them."""
-    rows, columns = a.shape[-2:]
-    if not is_unrolled(rows, columns):
-        if not pivot:
-            raise Refusal("an LU factor without exchanges, which PyTorch has on no processor, needs a fixed size")
-        lu, exchanges = loop("lu", a)
-        return lu, exchanges, loop("order", exchanges, rows)
-    numbers = torch.arange(rows).expand(a.shape[:-1])
-    order, pivots = numbers, []
-    for j in range(min(rows, columns)):
-        if pivot and j < rows - 1:
-            chosen = a[..., j:, j].abs().argmax(-1, keepdim=True) + j
-            exchange = torch.where(numbers == j, chosen, torch.where(numbers == chosen, j, numbers))
-            a = a.gather(-2, exchange.unsqueeze(-1).expand(a.shape))
-            order = order.gather(-1, exchange)
-        else:
-            chosen = torch.full((*a.shape[:-2], 1), j)
-        pivots.append(chosen + 1)
-        if j == rows - 1:
-            continue
-        head = a[..., j : j + 1, j : j + 1]
-        below = a[..., j + 1 :, j : j + 1]
-        factors = torch.where(head == 0, below, below / head)
-        # only parts that are not empty: a slice of no elements has no form in NNEF
-        parts = [a[..., j + 1 :, :j]] if j else []
-        parts.append(factors)
-        if j < columns - 1:
-            parts.append(a[..., j + 1 :, j + 1 :] - factors * a[..., j : j + 1, j + 1 :])
-        a = torch.cat([a[..., : j + 1, :], torch.cat(parts, -1)], -2)
-    return a, torch.cat(pivots, -1).to(torch.int32), order
+    lu, pivots = loop("lu", a)
+    return lu, pivots, order_of(pivots, a.shape[-2])
 
 
 def order_of(pivots: Tensor, rows: int) -> Tensor:
     """Return the order of the rows that a list of exchanges makes."""
-    if not is_unrolled(rows, pivots.shape[-1]):
-        found: Tensor = loop("order", pivots, rows)
-        return found
-    numbers = torch.arange(rows).expand(*pivots.shape[:-1], rows)
-    order = numbers
-    for j in range(pivots.shape[-1]):
-        chosen = pivots[..., j : j + 1].to(torch.int64) - 1
-        order = order.gather(-1, torch.where(numbers == j, chosen, torch.where(numbers == chosen, j, numbers)))
-    return order
+    found: Tensor = loop("order", pivots, rows)
+    return found
+
+
+def _refuse_without_exchanges(pivot: bool) -> None:
+    if not pivot:
+        raise Refusal("an LU factor without exchanges: PyTorch itself computes it on GPUs alone")
 
 
 def permutation(order: Tensor, dtype: torch.dtype) -> Tensor:
@@ -72,7 +43,7 @@ def solve_factored(lu: Tensor, order: Tensor, b: Tensor) -> Tensor:
     lu, b = broadcast(lu, b)
     order = order.expand(lu.shape[:-1])
     b = b.gather(-2, order.unsqueeze(-1).expand(b.shape))
-    return solve_upper(lu, solve_lower(lu, b, unit=True), unit=False)
+    return solve_triangle(lu, solve_triangle(lu, b, upper=False, unit=True), upper=True)
 
 
 def _is_vector(a: Tensor, b: Tensor) -> bool:
@@ -119,15 +90,16 @@ def _linalg_solve_ex(
 
 @decomposition("aten::linalg_lu_factor_ex")
 def linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-    lu, pivots, _ = lu_factor(A, pivot=pivot)
+    _refuse_without_exchanges(pivot)
+    lu, pivots, _ = lu_factor(A)
     return lu, pivots, upper_info(lu)
 
 
 @decomposition("aten::linalg_lu")
 def linalg_lu(A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    lu, _, order = lu_factor(A, pivot=pivot)
-    p = permutation(order, A.dtype) if pivot else A.new_empty(0)
-    return p, *_triangles(lu)
+    _refuse_without_exchanges(pivot)
+    lu, _, order = lu_factor(A)
+    return permutation(order, A.dtype), *_triangles(lu)
 
 
 @decomposition("aten::linalg_lu_solve")
@@ -136,7 +108,7 @@ def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True,
     b = B if left else B.mT
     if adjoint == left:  # then the system is that of the transposed matrix: Uᵀ Lᵀ Pᵀ x = b
         lu, b = broadcast(LU, b)
-        y = solve_upper(lu.mT, solve_lower(lu.mT, b, unit=False), unit=True)
+        y = solve_triangle(lu.mT, solve_triangle(lu.mT, b, upper=False), upper=True, unit=True)
         x = permutation(order, LU.dtype) @ y
     else:
         x = solve_factored(LU, order, b)

@@ -9,55 +9,14 @@ import torch
 from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-from t2n_core.torch_graph.simplify.decompositions import decomposition, is_unrolled
+from t2n_core.torch_graph.simplify.decompositions import decomposition
 from t2n_core.torch_graph.stand_ins.loops import least, loop
-
-SWEEPS = 6
-"""Each squares what is left of the off-diagonal part; random matrices of float32 are done after 5."""
-WIDEST = 16
 
 
 def orthogonal_columns(a: Tensor, rows: int) -> Tensor:
     """`a` times a rotation that makes the first `rows` rows of its columns orthogonal to one another."""
-    size = a.shape[-1]
-    if not is_unrolled(size) or size > WIDEST:
-        found: Tensor = loop("orthogonal", a, rows)
-        return found
-    order = list(range(size))
-    for _ in range(SWEEPS if size > 1 else 0):
-        for pairs in _rounds(size):
-            first, second = [order.index(p) for p, _ in pairs], [order.index(q) for _, q in pairs]
-            left = a.index_select(-1, torch.tensor(first))
-            right = a.index_select(-1, torch.tensor(second))
-            rotated = _rotate(left, right, rows)
-            alone = [c for c in range(size) if all(c not in pair for pair in pairs)]
-            rest = [a.index_select(-1, torch.tensor([order.index(c) for c in alone]))] if alone else []
-            a = torch.cat([*rotated, *rest], -1)
-            order = [p for p, _ in pairs] + [q for _, q in pairs] + alone
-    return a
-
-
-def _rotate(left: Tensor, right: Tensor, rows: int) -> tuple[Tensor, Tensor]:
-    x, y = left[..., :rows, :], right[..., :rows, :]
-    product = (x * y).sum(-2, keepdim=True)
-    twist = (y.square().sum(-2, keepdim=True) - x.square().sum(-2, keepdim=True)) / (2 * product)
-    tangent = torch.where(twist < 0, -1.0, 1.0) / (twist.abs() + (1 + twist.square()).sqrt())
-    tangent = torch.where(product == 0, torch.zeros_like(tangent), tangent)
-    cosine = (1 + tangent.square()).rsqrt()
-    sine = cosine * tangent
-    return cosine * left - sine * right, sine * left + cosine * right
-
-
-def _rounds(size: int) -> list[list[tuple[int, int]]]:
-    """Return the rounds of a tournament: every pair once, disjoint pairs in one round."""
-    seats: list[int | None] = [*range(size), *([None] if size % 2 else [])]
-    rounds = []
-    for _ in range(len(seats) - 1):
-        half = len(seats) // 2
-        pairs = zip(seats[:half], reversed(seats[half:]), strict=True)
-        rounds.append([(min(p, q), max(p, q)) for p, q in pairs if p is not None and q is not None])
-        seats = [seats[0], seats[-1], *seats[1:-1]]
-    return rounds
+    found: Tensor = loop("orthogonal", a, rows)
+    return found
 
 
 def singular_values(a: Tensor) -> Tensor:

@@ -1,51 +1,24 @@
-"""Cholesky factors and triangular systems, unrolled over the size of the matrix where that is small and known."""
+"""Cholesky factors and triangular systems."""
 
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from t2n_core.torch_graph.simplify.decompositions import decomposition, is_unrolled
+from t2n_core.torch_graph.simplify.decompositions import decomposition
 from t2n_core.torch_graph.stand_ins.loops import loop
 
 
 def cholesky_factor(a: Tensor) -> tuple[Tensor, Tensor]:
-    """(lower factor, pivots); reads the lower triangle only. A pivot that is not positive leaves NaN behind it."""
-    if not is_unrolled(a.shape[-1]):
-        factor: Tensor
-        factor, found = loop("cholesky", a)
-        return factor.tril(), found
-    columns, pivots = [], []
-    for j in range(a.shape[-1]):
-        pivot = a[..., :1, :1]
-        column = a[..., :, :1] * torch.rsqrt(pivot)
-        columns.append(F.pad(column, (0, 0, j, 0)))
-        pivots.append(pivot[..., 0, 0])
-        below = column[..., 1:, :]
-        a = a[..., 1:, 1:] - below * below.mT
-    return torch.cat(columns, -1), torch.stack(pivots, -1)
+    """(lower factor, pivots); reads the lower triangle only."""
+    factor, pivots = loop("cholesky", a)
+    return factor.tril(), pivots
 
 
-def solve_lower(a: Tensor, b: Tensor, unit: bool) -> Tensor:
-    """x with tril(a) x = b, row by row."""
-    if not is_unrolled(a.shape[-1]):
-        found: Tensor = loop("solve", a, b, False, unit)
-        return found
-    rows: list[Tensor] = []
-    for i in range(a.shape[-1]):
-        row = b[..., i : i + 1, :]
-        if i:
-            row = row - a[..., i : i + 1, :i] @ torch.cat(rows, -2)
-        rows.append(row if unit else row / a[..., i : i + 1, i : i + 1])
-    return torch.cat(rows, -2)
-
-
-def solve_upper(a: Tensor, b: Tensor, unit: bool) -> Tensor:
-    if not is_unrolled(a.shape[-1]):
-        found: Tensor = loop("solve", a, b, True, unit)
-        return found
-    return solve_lower(a.flip((-2, -1)), b.flip(-2), unit).flip(-2)
+def solve_triangle(a: Tensor, b: Tensor, upper: bool, unit: bool = False) -> Tensor:
+    """x with a x = b, of which the other triangle is not read; equal batches."""
+    found: Tensor = loop("solve", a, b, upper, unit)
+    return found
 
 
 def broadcast(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -57,7 +30,7 @@ def broadcast(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 def solve_matrix(a: Tensor, b: Tensor, upper: bool, unit: bool = False) -> Tensor:
     """x with a x = b for a triangular a; batches broadcast."""
     a, b = broadcast(a, b)
-    return solve_upper(a, b, unit) if upper else solve_lower(a, b, unit)
+    return solve_triangle(a, b, upper, unit)
 
 
 @decomposition("aten::cholesky")

@@ -94,3 +94,11 @@ def test_the_capture_serves_other_targets_as_it_was(tmp_path: Path) -> None:
         labels = [operation.arguments["label"] for operation, _ in graph.variables()]
         assert set(labels) == set(model.state_dict()) - {"1.num_batches_tracked"}
     assert [str(op) for op in export.captured.graph.op_nodes] == before
+
+
+@pytest.mark.parametrize(
+    ("version", "count"), [("0.20.22", 1), ("0.21.10", 1), ("0.21.19", 2), ("0.22.4", 2), ("0.23.0", 2), ("0.23.9", 1)]
+)
+def test_large_filters_are_left_where_the_engine_would_scale_them_at_every_run(version: str, count: int) -> None:
+    model = nn.Sequential(nn.Conv2d(1024, 1024, 1), nn.BatchNorm2d(1024))
+    assert len(kinds(model, 1, 1024, 2, 2, target=TractNNEF(version, check_io=False))) == count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from t2n_core.nnef.emitter import Emitter
-from t2n_core.nnef.graph import INT64, Value
+from t2n_core.nnef.graph import FLOAT16, FLOAT32, INT64, Value
 from t2n_core.op.aten.reduction import norm_of
 from t2n_core.op.promote import Tensorlike, operand
 from t2n_core.op.registry import op
@@ -11,7 +11,14 @@ from t2n_core.op.registry import op
 
 @op("aten::linear")
 def linear(g: Emitter, input: Value, weight: Value, bias: Value | None = None) -> Value:
-    """x @ weight.T + bias; x of any rank, weight [out, in] or [in]."""
+    """x @ weight.T + bias; x of any rank, weight [out, in] or [in].
+
+    Where halves are summed in float32, the bias is a part of the sum, and the result is rounded once.
+    """
+    if bias is not None and input.dtype == FLOAT16 and g.accumulator(FLOAT16) == FLOAT32:
+        g.graph.effects.add("linear_accumulation_in_f32")
+        wide = [g.cast(v, FLOAT32) for v in (input, weight, bias)]
+        return g.cast(linear(g, *wide), FLOAT16)
     if weight.rank == 1:
         out = g.reshape_to(matmul(g, input, weight), g.output.shape)
     elif input.rank == 1:

@@ -41,6 +41,17 @@ def test_force_linear_accumulation_in_f32_is_what_helps(tmp_path: Path) -> None:
 
 
 @every_line
+def test_a_linear_layer_that_is_summed_in_float32_is_rounded_once(version: str, tmp_path: Path) -> None:
+    """The bias nearly cancels the products: those that were rounded before lose the digits that are left."""
+    model, x = nn.Linear(1000, 64).half(), 10 * torch.randn(1, 1000).half()
+    with torch.no_grad():
+        products = (x.double() @ model.weight.double().T)[0]
+        model.bias.copy_(-products + 0.01 * torch.randn(64))
+    target = TractNNEF(version, force_linear_accumulation_in_f32=True)
+    exported(model, x, target, tmp_path).assert_parity("halves")
+
+
+@every_line
 def test_force_norm_in_f32(version: str, tmp_path: Path) -> None:
     """A mean far from zero and a small variance: scale and shift cancel, which halves do not survive."""
     model = nn.BatchNorm1d(6)

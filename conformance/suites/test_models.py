@@ -12,11 +12,16 @@ from functools import lru_cache
 from typing import Any
 
 import pytest
+import torch
 
 from conformance.cases.models.case import ModelCase
 from conformance.checks.at_one import cut_to_one, in_rows
 from t2n_core import ModelExport
+from t2n_core.check.judging.halves import LARGEST
+from t2n_core.torch_graph.ways_in.structure import leaves
 
+_MOVED = 4 * LARGEST
+"""Share of its largest number by which an output differs at least with other inputs."""
 LIBRARIES = ("torchvision", "timm", "transformers", "torchaudio")
 
 for _package in LIBRARIES:
@@ -72,3 +77,17 @@ def export_of_one_row(name: str) -> ModelExport:
 def test_model_traced_at_1(name: str, nnef_export: Any) -> None:
     outcome = nnef_export(export_of_one_row(name)).assert_parity("approximate")
     assert {size for sizes in outcome.sizes for symbol, size in sizes.items() if symbol == "B"} >= BATCHES
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_outputs_tell_inputs_apart(name: str) -> None:
+    """With other inputs each output differs by far more than any level allows: a pass of zeros would prove nothing."""
+    case = CASES[name]
+    model, inputs = case.build(zlib.crc32(name.encode()))
+    with torch.no_grad():
+        pairs = zip(leaves(model(**inputs)), leaves(model(**case.inputs())), strict=True)
+    for one, other in pairs:
+        if not isinstance(one, torch.Tensor) or not one.is_floating_point():
+            continue
+        one, other = (t.nan_to_num(0.0, 0.0, 0.0) for t in (one, other))
+        assert float((one - other).abs().max()) >= _MOVED * max(1.0, float(one.abs().max()))

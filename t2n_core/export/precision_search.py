@@ -1,7 +1,7 @@
-"""Search of a plan of precision: all in halves first; what fails is given back to float32 by groups.
+"""Search a plan of precision: as many operators in halves as the engine confirms, and those that disturb least.
 
-The engine judges each try against the model in float64, at half the level that the archive has to hold, and once more
-with inputs that the search has not seen.
+How much an operator disturbs is estimated by gradients. The engine judges each try against the model in float64, at
+half the level that the archive has to hold, and once more with inputs that the search has not seen.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,11 +21,13 @@ from t2n_core.check.samples import Sample
 from t2n_core.errors import InputError, LowerError, Origin, SpecError, T2NError, UnsupportedOpsError
 from t2n_core.inference_target.tract import TractNNEF
 from t2n_core.nnef.archive import write_archive
-from t2n_core.nnef.tract.precision import PlanEntry, PrecisionPlan
+from t2n_core.nnef.tract.precision import PlanEntry, Precision, PrecisionPlan
 from t2n_core.torch_graph.precision.apply import in_precision
-from t2n_core.torch_graph.precision.kernels import too_slow
+from t2n_core.torch_graph.precision.kernels import lacks_kernels
+from t2n_core.torch_graph.precision.order import order_of
+from t2n_core.torch_graph.precision.roundings import Rounding, roundings_of
 from t2n_core.torch_graph.precision.rules import ruled_out
-from t2n_core.torch_graph.precision.units import Unit, is_product, name_of, unit_of
+from t2n_core.torch_graph.precision.units import Unit, name_of, unit_of
 
 if TYPE_CHECKING:
     from t2n_core.export.model import ModelExport
@@ -33,14 +35,14 @@ if TYPE_CHECKING:
 UNSEEN: Final = 4
 """Inputs that confirm a plan."""
 GOAL: Final = LARGEST / 2
-_SLACK: Final = 0.75
-"""Share of the goal that what is given back has to hold, so that other inputs hold the goal."""
-_SEARCHED: Final = 2
+_SEARCHED: Final = 4
 """Inputs that a search begins with."""
-_ROUNDS: Final = 3
-"""Searches, each with the inputs that the plan before did not hold for as well; then all is float32."""
-_RUNS: Final = 24
-"""Runs of the engine in which a search gives back to halves what it took from them."""
+_TRIES: Final = 20
+"""Plans that are tried before all is float32."""
+_LUCK: Final = 4.0
+"""How much more squared error than follows from its last error is left to the next plan: errors fall by chance too."""
+_STEP: Final = (0.02, 0.8)
+"""The least and the largest share of the squared error that is left to the next plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ class FoundPlan:
     """Runs of the engine."""
     peak: float
     """Largest error with the inputs that the search had not seen, as a share of the largest number of the output."""
+    whole: float
+    """The same of all that can be in float16, for the inputs of the search; infinite if that is not finite."""
     unseen: int
     """Inputs that the search had not seen."""
     release: str
@@ -64,8 +68,8 @@ class FoundPlan:
         """Return what was found in one line."""
         return (
             f"{self.units - self.wide} of {self.units} operators in float16; largest error {self.peak:.2g} of the "
-            f"largest number, with {self.unseen} inputs that the search had not seen in {self.release}, after "
-            f"{self.runs} runs"
+            f"largest number ({self.whole:.2g} with all), with {self.unseen} inputs that the search had not seen in "
+            f"{self.release}, after {self.runs} runs"
         )
 
 
@@ -84,116 +88,127 @@ class _Search:
     def __init__(self, export: ModelExport, target: TractNNEF, folder: Path) -> None:
         self._export, self._target, self._archive = export, target, folder / "try.nnef.tar"
         self._graph = export.simplified(target)
+        in_f32 = lacks_kernels() or target.writing.linear_accumulation_in_f32
+        accumulation: Precision = "float32" if in_f32 else "float16"
+        self._all_halves = PrecisionPlan("float16", accumulation=accumulation)
         found = (unit_of(op) for op in self._graph.op_nodes)
         self._units = list(dict.fromkeys(unit for unit in found if unit is not None))
         self._reasons: dict[Unit, str] = {}
-        self._runs = 0
+        """Reasons for units to stay float32, whatever the error."""
+        self._roundings: dict[int, list[Rounding]] = {}
+        """Estimates for the samples that a plan did not hold for, by their places."""
+        self._runs, self._whole = 0, math.nan
         self._reference = export.reference_for(target)
+        known = self._reference.samples()
+        seen = [*known[:_SEARCHED], *self._reference.others(max(0, _SEARCHED - len(known)), 0)]
+        self._samples, self._given = self._reference.in_float64(seen), known[_SEARCHED:]
 
     def run(self) -> FoundPlan:
-        known = self._reference.samples()
-        samples = self._in_float64(known[:_SEARCHED])
-        first = known[0]
-        tensors = [torch.from_numpy(np.array(array)) for array in first.inputs]
-        self._reasons = {**too_slow(self._graph, first.sizes), **ruled_out(self._graph, tensors, first.sizes)}
-        given = self._in_float64(known[_SEARCHED:])
-        for turn in range(_ROUNDS + 1):
-            wide = self._searched(samples) if turn < _ROUNDS else set(self._units)
-            unseen = [*(given if turn == 0 else []), *self._in_float64(self._reference.others(UNSEEN, turn))]
+        for sample in self._samples:
+            self._reasons |= {**ruled_out(self._graph, _tensors(sample), sample.sizes), **self._reasons}
+        share = held = failed = 1.0
+        halves, best = set(self._units), None
+        for turn in range(_TRIES):
+            samples = len(self._samples)
+            error, found = self._tried(halves, turn)
+            if found is not None:
+                best, held = found, share
+            else:
+                failed = share
+                best = best if len(self._samples) == samples else None  # it has to hold for the new ones too
+            if best is None:
+                share *= min(max(_LUCK * (GOAL / error) ** 2, _STEP[0]), _STEP[1])
+            elif held >= _STEP[1] * failed:
+                return best
+            else:
+                share = math.sqrt(held * failed)
+            before, halves = halves - self._reasons.keys(), self._within(share)
+            while halves == before and halves:
+                if best is not None:
+                    return best
+                share *= _STEP[1]
+                halves = self._within(share)
+        if best is not None:
+            return best
+        error, found = self._tried(set(), _TRIES)
+        if found is not None:
+            return found
+        raise InputError(
+            f"no plan of precision: in float32 the largest error in {self._target} is {error:.2g}",
+            hint="the archive is wrong, or the model is too sharp for float32: look at precision=None first",
+        )
+
+    def _within(self, share: float) -> set[Unit]:
+        """Return as many units as can be halves with this share, below 1, of the squared error of all in halves."""
+        free = [unit for unit in self._units if unit not in self._reasons]
+        order = order_of(free, [one for mine in self._roundings.values() for one in mine])
+        whole = max((error for _, error in order), default=0.0)
+        return {unit for unit, error in order if error <= share * whole and error < whole}
+
+    def _tried(self, halves: set[Unit], turn: int) -> tuple[float, FoundPlan | None]:
+        """Return the largest error with units in halves, and the plan if it holds.
+
+        It has to hold for the samples, and for others, which become samples of the search if it does not. The worst one
+        then says which units disturb.
+        """
+        self._write(halves)
+        errors, unseen = self._errors(self._samples), []
+        if max(errors) <= GOAL:
+            unseen = self._reference.in_float64([*self._given, *self._reference.others(UNSEEN, 1 + turn)])
             if len(unseen) < UNSEEN:
                 raise InputError(
                     f"precision='auto' needs {UNSEEN} inputs beside those of the search, and the model takes "
                     f"{len(unseen)} that were drawn",
                     hint="give more with extra_inputs=, or a plan",
                 )
-            error = self._error(wide, unseen)
-            if error <= GOAL:
-                return self._found(wide, error, len(unseen))
-            samples += unseen
-        raise InputError(
-            f"no plan of precision: in float32 the largest error in {self._target} is {error:.2g}",
-            hint="the archive is wrong, or the model is too sharp for float32: look at precision=None first",
-        )
+            errors += self._errors(unseen)
+        if turn == 0:
+            self._whole = max(errors)
+        if max(errors) <= GOAL:
+            return max(errors), self._found(halves, max(errors[-len(unseen) :]), len(unseen))
+        if unseen:
+            self._samples, self._given = [*self._samples, *unseen], []
+        worst = errors.index(max(errors))
+        if worst not in self._roundings:
+            sample = self._samples[worst]
+            self._roundings[worst] = roundings_of(self._graph, _tensors(sample), sample.sizes)
+        return max(errors), None
 
-    def _in_float64(self, samples: Sequence[Sample]) -> list[Sample]:
-        return self._reference.in_float64(samples)
-
-    def _searched(self, samples: Sequence[Sample]) -> set[Unit]:
-        """Return the units that stay float32 for these inputs."""
-        ruled = {unit for unit in self._units if unit in self._reasons}
-        if self._error(ruled, samples) <= GOAL:
-            return ruled
-        ruled = {unit for unit in self._units if unit in self._reasons}  # with what cannot be written as halves
-        taken = self._taken(ruled, samples)
-        budget = self._runs + _RUNS
-
-        def given_back(part: list[Unit]) -> None:
-            nonlocal taken
-            if not part or self._runs >= budget:
-                return
-            if self._error(ruled | (taken - set(part)), samples) <= _SLACK * GOAL:
-                taken -= set(part)
-            elif len(part) > 1:
-                given_back(part[: len(part) // 2])
-                given_back(part[len(part) // 2 :])
-
-        given_back(sorted(taken, key=lambda unit: (not is_product(unit), self._units.index(unit))))
-        return ruled | taken
-
-    def _taken(self, ruled: set[Unit], samples: Sequence[Sample]) -> set[Unit]:
-        """Return units that must be float32 besides the ruled ones: an operator, several, or all."""
-        classes: dict[str, set[Unit]] = {}
-        for unit in self._units:
-            if unit not in ruled:
-                classes.setdefault(unit[1], set()).add(unit)
-        order = sorted(classes, key=lambda name: (is_product(("", name)), len(classes[name])))
-        errors = {}
-        for name in order:
-            errors[name] = self._error(ruled | classes[name], samples)
-            if errors[name] <= _SLACK * GOAL:
-                return classes[name]
-        taken: set[Unit] = set()
-        for name in sorted(order, key=lambda name: (errors[name], is_product(("", name)))):
-            taken |= classes[name]
-            if self._error(ruled | taken, samples) <= _SLACK * GOAL:
-                break
-        return taken
-
-    def _error(self, wide: set[Unit], samples: Sequence[Sample]) -> float:
-        """Return the largest error of a try; infinite for what the engine cannot run.
-
-        What cannot be written in halves is ruled out, and the others are tried.
-        """
+    def _write(self, halves: set[Unit]) -> None:
+        """Write the archive with units in halves; those that cannot be written so are ruled out."""
         while True:
-            graph = in_precision(self._graph, lambda unit: unit not in wide and unit not in self._reasons)
+            wanted = halves - self._reasons.keys()
+            graph = in_precision(self._graph, wanted.__contains__)
             names = [f"output_{place}_of_try" for place in range(len(graph.outputs))]
             try:
-                written = self._export.write_graph(graph, names, self._target)
+                written = self._export.write_graph(graph, names, self._target.with_precision(self._all_halves))
                 break
             except (LowerError, SpecError, UnsupportedOpsError) as refusal:
-                if not self._rule_out(refusal, wide):
+                if not self._rule_out(refusal, wanted):
                     raise
         write_archive(written, self._archive, spec=self._target.spec)
+
+    def _errors(self, samples: Sequence[Sample]) -> list[float]:
+        """Return the largest error of the archive for each sample; infinite for what the engine cannot run."""
         self._runs += 1
         reply = self._target.engine().run(self._archive, [sample.inputs for sample in samples])
         if reply.status != "ok":
-            return math.inf
-        pairs = zip(samples, reply.outputs, strict=True)
-        return max(peak(sample.reference, found) for sample, found in pairs)
+            return [math.inf] * len(samples)
+        return [peak(sample.reference, found) for sample, found in zip(samples, reply.outputs, strict=True)]
 
-    def _rule_out(self, refusal: T2NError, wide: set[Unit]) -> bool:
+    def _rule_out(self, refusal: T2NError, halves: set[Unit]) -> bool:
         """Rule out the units that a refusal names; return whether there are any."""
         problems = refusal.problems if isinstance(refusal, UnsupportedOpsError) else [refusal]
         origins = [problem.origin for problem in problems if isinstance(problem.origin, Origin)]
         named = {(origin.module_path, name_of(origin.op)) for origin in origins}
-        new = [unit for unit in self._units if unit in named and unit not in wide and unit not in self._reasons]
+        new = named & halves
         self._reasons.update(dict.fromkeys(new, "cannot be written in float16"))
         return bool(new)
 
-    def _found(self, wide: set[Unit], error: float, unseen: int) -> FoundPlan:
-        wide |= {unit for unit in self._units if unit in self._reasons}
-        plan = PrecisionPlan("float16", tuple(self._entries(wide)))
-        return FoundPlan(plan, len(self._units), len(wide), self._runs, error, unseen, str(self._target))
+    def _found(self, halves: set[Unit], error: float, unseen: int) -> FoundPlan:
+        wide = {unit for unit in self._units if unit not in halves or unit in self._reasons}
+        plan = replace(self._all_halves, entries=tuple(self._entries(wide)))
+        return FoundPlan(plan, len(self._units), len(wide), self._runs, error, self._whole, unseen, str(self._target))
 
     def _entries(self, wide: set[Unit]) -> Iterable[PlanEntry]:
         """Yield an entry for each operator and reason; all modules where none computes it in halves."""
@@ -204,6 +219,10 @@ class _Search:
         for (operator, reason), modules in groups.items():
             all_wide = all(unit in wide for unit in self._units if unit[1] == operator)
             yield PlanEntry("float32", ("*",) if all_wide else tuple(modules), (operator,), reason)
+
+
+def _tensors(sample: Sample) -> list[torch.Tensor]:
+    return [torch.from_numpy(np.array(array)) for array in sample.inputs]
 
 
 __all__ = ["GOAL", "UNSEEN", "FoundPlan", "find_plan"]

@@ -296,7 +296,7 @@ class Emitter(ABC):
 
     def accumulator(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """Return the dtype in which products of `dtype` are computed."""
-        return FLOAT32 if dtype == FLOAT16 and self.options.linear_accumulation_in_f32 else dtype
+        return FLOAT32 if dtype == FLOAT16 and self.options.sums_halves_in_f32 else dtype
 
     # ---------------------------------------------------------------------------------------------------- constants
     def variable(self, label: str, weight: WeightSource, *, form: str = "") -> Value:

@@ -1,6 +1,7 @@
 """Plans of precision: which operators of which modules are computed in float16, and which in float32.
 
 default = "float16"
+accumulation = "float32"
 
 [[float32]]
 modules = ["features.*.attn"]
@@ -48,6 +49,8 @@ class PrecisionPlan:
 
     default: Precision = "float16"
     entries: tuple[PlanEntry, ...] = ()
+    accumulation: Precision = "float16"
+    """Dtype that products of float16 are computed and summed in, before each result is rounded."""
 
     def of(self, module: str, operator: str) -> Precision:
         """Return what an operator called by a module is computed in."""
@@ -64,18 +67,20 @@ class PrecisionPlan:
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> PrecisionPlan:
         """Return the plan of a table as TOML has it. Raises InputError for a word that is none of a plan's."""
-        default = given.get("default", "float16")
-        unknown = given.keys() - {"default", *_DTYPES}
-        if default not in _DTYPES or unknown:
-            words = f"default = {default!r}" if default not in _DTYPES else f"`{min(unknown)}`"
-            raise InputError(f"a plan of precision has no {words}", hint="default, [[float16]], [[float32]]")
+        dtypes = {word: given.get(word, "float16") for word in ("default", "accumulation")}
+        wrong = [f"{word} = {dtype!r}" for word, dtype in dtypes.items() if dtype not in _DTYPES]
+        wrong += [f"`{word}`" for word in sorted(given.keys() - {*dtypes, *_DTYPES})]
+        if wrong:
+            known = "default, accumulation, [[float16]], [[float32]]"
+            raise InputError(f"a plan of precision has no {wrong[0]}", hint=known)
         # what stays float32 is asked first: a plan that names both means an exception by it
         entries = [_entry(dtype, one) for dtype in reversed(_DTYPES) for one in given.get(dtype, ())]
-        return cls(default, tuple(entries))
+        return cls(dtypes["default"], tuple(entries), dtypes["accumulation"])
 
     def toml(self, comment: Sequence[str] = ()) -> str:
         """Return the plan as text, below lines of comment."""
         lines = [*(f"# {line}" for line in comment), f'default = "{self.default}"']
+        lines += [f'accumulation = "{self.accumulation}"'] if self.accumulation != "float16" else []
         for one in self.entries:
             lines += ["", f"[[{one.precision}]]", f"modules = {json.dumps(one.modules)}"]
             lines.append(f"operators = {json.dumps(one.operators)}")

@@ -31,7 +31,7 @@ def evaluate_graph(
             continue
         try:
             with torch.no_grad():
-                results = _results(op, given, sizes)
+                results = results_of(op, given, sizes)
         except (NotImplementedError, RuntimeError, TypeError):
             continue
         for variable, result in zip(op.outputs, results, strict=True):
@@ -40,7 +40,8 @@ def evaluate_graph(
     return value
 
 
-def _results(op: TorchOp, tensors: Sequence[torch.Tensor], sizes: Mapping[str, int]) -> list[torch.Tensor]:
+def results_of(op: TorchOp, tensors: Sequence[torch.Tensor], sizes: Mapping[str, int]) -> list[torch.Tensor]:
+    """Return what an operator computes of these values of its `inputs`; the other arguments are its own."""
     if op.kind == MODULE_CALL:
         return op.arguments["key"].compute(tensors[: len(op.arguments["inputs"])])[0]  # type: ignore[no-any-return]
     supply = iter([t.clone() for t in tensors])  # an operator may give a view of what it got, or write into it
@@ -56,4 +57,4 @@ def _results(op: TorchOp, tensors: Sequence[torch.Tensor], sizes: Mapping[str, i
     return [found] if isinstance(found, torch.Tensor) else list(found)
 
 
-__all__ = ["evaluate_graph"]
+__all__ = ["evaluate_graph", "results_of"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,7 @@ from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, To
 from t2n_core.torch_graph.precision.units import MOVERS, Unit, name_of, unit_of
 
 F16, F32 = torch.float16, torch.float32
+_LARGEST = torch.finfo(F16).max
 
 
 def in_precision(graph: TorchModuleIRGraph, is_half: Callable[[Unit], bool]) -> TorchModuleIRGraph:
@@ -56,7 +58,8 @@ class _Rewriter:
             return F16 if self._is_half(unit) else F32
         floats = [v for v in op.inputs if v.dtype is F32 and v.data is None]
         moved = name_of(op.kind) in MOVERS and any(o is not None and o.dtype is F32 for o in op.outputs)
-        return F16 if moved and floats and all(self._now[id(v)].dtype is F16 for v in floats) else F32
+        fits = all(abs(a) <= _LARGEST or math.isinf(a) for a in op.arguments.values() if isinstance(a, float))
+        return F16 if moved and fits and floats and all(self._now[id(v)].dtype is F16 for v in floats) else F32
 
     def _given(self, variable: TensorVariable, dtype: torch.dtype) -> TensorVariable:
         """Return a tensor in a dtype that it is wanted in."""

@@ -16,11 +16,11 @@ MOVERS: Final = frozenset(
     "chunk split split_with_sizes unbind t cat stack repeat view_as detach alias dropout roll flip gather index_select "
     "unfold narrow movedim pad constant_pad_nd pixel_shuffle pixel_unshuffle reshape_as index repeat_interleave "
     "swapaxes channel_shuffle lift_fresh_copy relu max_pool1d max_pool2d max_pool3d embedding tile diagonal where "
-    "masked_fill hstack vstack concat as_strided neg abs copy scatter index_put tril triu".split()
+    "masked_fill hstack vstack concat as_strided neg abs copy scatter index_put tril triu type_as "
+    "slice_scatter select_scatter new_empty new_zeros new_ones new_full empty_like zeros_like ones_like "
+    "full_like".split()
 )
-"""Operators that give numbers that they got: they follow what they are given."""
-_PRODUCTS: Final = ("linear", "conv", "matmul", "mm", "bmm", "addmm", "baddbmm", "scaled_dot_product", "einsum")
-_RECURRENT: Final = ("lstm", "gru", "rnn_")
+"""Operators that give numbers that they got, or constants: they follow what they are given."""
 
 
 def name_of(kind: str) -> str:
@@ -38,9 +38,4 @@ def unit_of(op: TorchOp) -> Unit | None:
     return op.module_path, name_of(op.origin.op if op.origin else op.kind)
 
 
-def is_product(unit: Unit) -> bool:
-    """Return whether a unit multiplies matrices or kernels, which is what time and weights go to."""
-    return unit[1].startswith((*_PRODUCTS, *_RECURRENT))
-
-
-__all__ = ["MOVERS", "Unit", "is_product", "name_of", "unit_of"]
+__all__ = ["MOVERS", "Unit", "name_of", "unit_of"]

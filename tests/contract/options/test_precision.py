@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import warnings
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from t2n_core.errors import InputError
 from t2n_core.export.notes import OptionWarning
 from t2n_core.nnef.graph import FLOAT16, FLOAT32
 from t2n_core.nnef.tract.precision import PrecisionPlan
+from t2n_core.torch_graph.precision.kernels import lacks_kernels
 from tests.contract.options.exports import every_line
 
 
@@ -58,6 +60,26 @@ class Sharp(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         logits = 40 * self.q(x) @ self.k(x).mT
         return torch.softmax(logits, -1) @ self.v(x)
+
+
+class Deep(nn.Module):
+    """Blocks that add to what they get, whose roundings all reach the two outputs."""
+
+    def __init__(self, width: int = 16, depth: int = 6) -> None:
+        super().__init__()
+
+        def block() -> nn.Module:
+            layers = nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+            return nn.Sequential(nn.LayerNorm(width), *layers)
+
+        self.blocks = nn.ModuleList(block() for _ in range(depth))
+        self.head = nn.Linear(width, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for block in self.blocks:
+            x = x + 20 * block(x)
+        out: Tensor = self.head(x)
+        return out
 
 
 def exported(model: nn.Module, x: Tensor, version: str, precision: object, path: Path) -> ExportResult:
@@ -114,6 +136,20 @@ def test_a_search_gives_back_what_it_can(version: str, tmp_path: Path) -> None:
     again.assert_parity()
 
 
+def test_a_search_leaves_float32_to_few_where_all_in_halves_are_a_little_off(tmp_path: Path) -> None:
+    torch.manual_seed(2)
+    model, x = Deep(), torch.randn(1, 16)
+    result = exported(model, x, "0.23.9", "auto", tmp_path)
+    result.assert_parity()
+    counts = re.search(r"(\d+) of 27 operators in float16.*\((\S+) with all\).* after (\d+) runs", result.notes[-1])
+    assert counts is not None
+    assert 20 <= int(counts[1]) < 27
+    assert float(counts[2]) > LARGEST / 2
+    assert int(counts[3]) < 12
+    plan = PrecisionPlan.read(tmp_path / "m.nnef.tar.precision.toml")
+    assert plan.accumulation == ("float32" if lacks_kernels() else "float16")
+
+
 def test_a_model_that_is_too_sharp_for_float32_is_refused(tmp_path: Path) -> None:
     class Wild(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
@@ -133,6 +169,12 @@ def test_slow_halves_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             any("1 convolutions 10 to 400 times and 1 other products about twice as slow" in note for note in notes)
             == told
         )
+
+
+def test_casts_around_products_in_float32_are_told(tmp_path: Path) -> None:
+    model, x = nn.Sequential(nn.Linear(8, 8), nn.Tanh()), torch.randn(2, 8)
+    notes = exported(model, x, "0.23.9", PrecisionPlan(accumulation="float32"), tmp_path).notes
+    assert any("products are computed in float32" in note for note in notes) == lacks_kernels()
 
 
 def test_other_words_are_refused(tmp_path: Path) -> None:

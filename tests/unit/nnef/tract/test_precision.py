@@ -38,7 +38,8 @@ def test_the_first_entry_that_fits_decides(default: str, tmp_path: Path) -> None
 
 
 def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
-    plan = PrecisionPlan("float16", (PlanEntry("float32", ("a.b", "*"), ("div",), 'of "1"'), PlanEntry("float16")))
+    entries = PlanEntry("float32", ("a.b", "*"), ("div",), 'of "1"'), PlanEntry("float16")
+    plan = PrecisionPlan("float16", entries, "float32")
     text = plan.toml(["found today", "in 3 runs"])
     assert text.startswith("# found today\n# in 3 runs\n")
     assert read(text, tmp_path) == plan
@@ -47,6 +48,7 @@ def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 WRONG = {
     'default = "bfloat16"': "no default = 'bfloat16'",
+    'accumulation = "int8"': "no accumulation = 'int8'",
     "[[float64]]": "no `float64`",
     '[[float32]]\nmodule = ["a"]': r"\[\[float32\]\] of a plan has no",
     '[[float32]]\nmodules = "a"': "modules = 'a' of an entry .* is no list of patterns",

@@ -1,0 +1,37 @@
+"""The order in which units are taken into halves: the one that adds least to the error is the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from t2n_core.torch_graph.precision.roundings import Rounding
+from t2n_core.torch_graph.precision.units import Unit
+
+
+def order_of(units: Sequence[Unit], roundings: Sequence[Rounding]) -> list[tuple[Unit, float]]:
+    """Return the units, least disturbing first, each with the squared error of all up to it.
+
+    A rounding counts once, with the first of its units. What no gradient reaches may decide what is chosen from, and
+    comes last.
+    """
+    of_unit: dict[Unit, list[Rounding]] = {unit: [] for unit in units}
+    for rounding in roundings:
+        for unit in rounding.units & of_unit.keys():
+            of_unit[unit].append(rounding)
+    added = {unit: sum(one.error for one in mine) for unit, mine in of_unit.items() if mine}
+    found: list[tuple[Unit, float]] = []
+    seen: set[int] = set()
+    total = 0.0
+    while added:
+        unit = min(added, key=added.__getitem__)
+        total += max(added.pop(unit), 0.0)
+        found.append((unit, total))
+        for one in of_unit[unit]:
+            if id(one) not in seen:
+                seen.add(id(one))
+                for other in one.units & added.keys():
+                    added[other] -= one.error
+    return [*found, *((unit, total) for unit in units if not of_unit[unit])]
+
+
+__all__ = ["order_of"]

@@ -208,14 +208,15 @@ def test_own_scales(form: Any, scales: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["0.21.19", "0.22.4", "0.23.0", "0.23.5", "0.23.9"])
 def test_bytes_become_numbers_before_the_first_run(version: str, tmp_path: Path) -> None:
-    """The optimised graph neither casts nor scales, also a weight of more than 4 MiB with a norm behind it."""
-    model = nn.Sequential(nn.Conv2d(400, 400, 3), nn.BatchNorm2d(400)).eval()
-    export = ModelExport(model, torch.randn(1, 400, 4, 4))
+    """The optimised graph neither casts nor scales, also a weight of more than 4 MiB; in 0.23 with a norm behind it."""
+    norms = [nn.BatchNorm2d(400)] if version.startswith("0.23") else []
+    export = ModelExport(nn.Sequential(nn.Conv2d(400, 400, 3), *norms).eval(), torch.randn(1, 400, 4, 4))
     result = export.to(TractNNEF(version, weights="int8"), tmp_path / "m")
     engine = engine_for(result.target.resolved)  # type: ignore[attr-defined]
     profile = profile_archive(engine, result.archive, result.samples[0].inputs, seconds=0.05)
     nodes = [node for line in profile.lines for node in line.nodes]
-    assert not {"Cast", "Concat", "TypedConcat", "Slice", "Mul", "Rsqrt"} & {*nodes}, nodes
+    folded = ("Cast", "Concat", "TypedConcat", "Slice", "Rsqrt", "Mul", "OptMulBy", "OptMulUnicast")
+    assert not [node for node in nodes if node.startswith(folded)], nodes
 
 
 def test_a_choice_that_is_none_is_refused() -> None:

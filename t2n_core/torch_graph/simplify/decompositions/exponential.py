@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from t2n_core.torch_graph.simplify.decompositions import decomposition
+from t2n_core.torch_graph.simplify.decompositions import Refusal, decomposition
 
 _TERMS = 18
 """Powers of Taylor's series, whose rest is below 1e-8 where the norm is at most NEAR: that of float32."""
@@ -19,6 +19,8 @@ _HALVINGS = 16
 @decomposition("aten::linalg_matrix_exp", "aten::matrix_exp")
 def matrix_exp(self: Tensor) -> Tensor:
     """exp(A) = exp(A / 2^s)^(2^s), with s for each matrix by its norm."""
+    if self.dtype in (torch.float16, torch.bfloat16):
+        raise Refusal("the exponential of a matrix of halves overflows on the way and has no form in NNEF")
     x = self
     norm = x.abs().sum(-2).amax(-1)[..., None, None]
     large = [norm > _NEAR * 2**step for step in range(_HALVINGS)]

@@ -64,14 +64,15 @@ KINDS = (
             depends on (the|two) sizes?
             decides by a size
             axis .* is not free
-            inferred a static shape"""
+            inferred a static shape
+            unbacked symbols"""
         ),
     ),
     Kind(
         "no form",
         "The engine, or the standard, has no form for it at an acceptable cost: no float64, no float16 and no "
-        "arithmetic of integers in NNEF 1.0, no products of integers in tract, no tensor without elements, no tables "
-        "and unrolled loops that are too long.",
+        "arithmetic of integers in NNEF 1.0, no convolution of integers in tract, no tensor without elements, no "
+        "tables and unrolled loops that are too long.",
         _any(
             r"""has no dtype
             has dtype \w+, which
@@ -83,12 +84,16 @@ KINDS = (
             without elements
             no form in (NNEF|this target)
             NNEF( 1.0)? has no (operator|loop)
+            has no operator `
+            must be tensor<scalar>
             may wrap around
             is unrolled
             needs a fixed size
             there are too many
             too long
             a matrix product of this dtype
+            this release cannot check
+            which no other algorithm has
             its decomposition does not give"""
         ),
     ),
@@ -98,7 +103,10 @@ KINDS = (
         "alone. Replace it with a rewriter, or add a rule.",
         _any(
             rf"""(no rule for |cannot capture .*|operator .*|^)aten(::|\.)_?({"|".join(sorted(RARE))})(?![a-z0-9])
-            a view by strides"""
+            a view by strides
+            modify sizes for customized tensor
+            no model that was looked at uses it
+            which no model uses"""
         ),
     ),
 )

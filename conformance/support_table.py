@@ -59,8 +59,6 @@ _SECTIONS = {
 }
 _LISTED = frozenset(["float32", "float16", "int64", "bool"])
 """Dtypes whose operators have a row each; of others a part is measured, which is in the totals and refusals alone."""
-_NAMED = 60
-"""Operators that a line of refusals names."""
 
 Rows = Mapping[tuple[str, str], Mapping[str, Sequence[CaseLine]]]
 """By operator and type, then by release: a line per kernel tier."""
@@ -174,7 +172,9 @@ def _refusals(lines: Sequence[CaseLine], releases: Sequence[str]) -> str:
         parts.append(f"### {kind.name.capitalize()}\n\n{kind.reason}\n")
         if rows:
             parts.append("| dtype | engines | operators |\n|---|---|---|")
-            parts += [f"| {dtype} | {engines} | {_names(found)} |" for (dtype, engines), found in sorted(rows.items())]
+            parts += [
+                f"| {dtype} | {engines} | {', '.join(found)} |" for (dtype, engines), found in sorted(rows.items())
+            ]
             parts.append("")
     return "\n".join(parts)
 
@@ -186,11 +186,6 @@ def _these(engines: Collection[str], releases: Sequence[str]) -> str:
         return "all"
     words = ["tract"] if tract and set(tract) <= set(engines) else [r for r in tract if r in engines]
     return ", ".join([*words, *(release for release in releases if release in engines and release not in tract)])
-
-
-def _names(operators: Sequence[str]) -> str:
-    more = len(operators) - _NAMED
-    return ", ".join(operators[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _engine_order(title: str) -> tuple[bool, Version, str]:

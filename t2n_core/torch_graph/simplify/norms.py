@@ -20,7 +20,7 @@ FOLDED = frozenset({torch.float32, torch.float64})
 LARGE = 1 << 20
 """Elements of a filter from which on a norm behind it takes little time beside it."""
 CHANNELS = 1024
-"""Those from which on `large` decides."""
+"""The number of channels from which on `large` decides."""
 
 
 def fold_norms(

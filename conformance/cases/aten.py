@@ -189,9 +189,10 @@ class Call(nn.Module):
 
 
 def _same_call(call: Call, other: Call) -> bool:
-    """Return whether two calls differ in the numbers of their tensors alone."""
+    """Return whether two calls differ in the numbers of their tensors alone, or in floats, which are drawn too."""
     shapes, others = ([(x.shape, x.dtype) for x in one.examples] for one in (call, other))
-    return shapes == others and repr(call.leaves) == repr(other.leaves)
+    settings, others_of = ([float if type(leaf) is float else leaf for leaf in one.leaves] for one in (call, other))
+    return shapes == others and repr(settings) == repr(others_of)
 
 
 @dataclass(frozen=True, slots=True)

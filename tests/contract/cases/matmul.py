@@ -9,24 +9,29 @@ from torch import nn
 
 from tests.contract.cases import build, case, randint, randn, weight
 
+_GROUPED = "transformers::grouped_mm_fallback"
 
-@torch.library.custom_op("transformers::grouped_mm_fallback", mutates_args=())
-def grouped_mm(input: torch.Tensor, weight: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
+
+def _grouped_mm(input: torch.Tensor, weight: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
     """As the library of that name defines it, which takes its place where it is imported later."""
     ends = [0, *offs.tolist()]
     return torch.cat([input[a:b] @ w for a, b, w in zip(ends, ends[1:], weight, strict=False)])
 
 
-@grouped_mm.register_fake
-def _(input: torch.Tensor, weight: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
-    return input.new_empty(input.shape[0], weight.shape[2])
+def _define() -> None:
+    """Define the operator where there is none, also where the library that had defined it is gone again."""
+    if not torch._C._dispatch_has_kernel(_GROUPED):
+        made = torch.library.custom_op(_GROUPED, _grouped_mm, mutates_args=())
+        made.register_fake(lambda input, weight, offs: input.new_empty(input.shape[0], weight.shape[2]))
 
 
 def _grouped(x: torch.Tensor, matrices: torch.Tensor) -> torch.Tensor:
     """One row with the first matrix, none with the second, and so on; the others with the last one."""
+    _define()
     count = torch.ones_like(x[:, :1], dtype=torch.int64).sum(0)
     ends = torch.minimum((torch.arange(1, matrices.shape[0]) + 1) // 2, count)
-    return grouped_mm(x, matrices, torch.cat([ends, count]))
+    found: torch.Tensor = torch.ops.transformers.grouped_mm_fallback(x, matrices, torch.cat([ends, count]))
+    return found
 
 
 def _of_repeated(x: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:

@@ -19,7 +19,9 @@ from typing import Any
 
 from packaging.version import Version
 
-BEGIN, END = "<!-- table of suite int8 -->", "<!-- end of the table -->"
+from conformance.marked_tables import show
+
+BEGIN = "<!-- table of suite int8 -->"
 _NET = re.compile(r"test_int8\[(?P<net>.+)-tract-(?P<version>[\d.]+)\]")
 _LIMIT = re.compile(r"atol=(?P<atol>[\d.e+-]+)")
 _MARGIN = 1.01
@@ -59,15 +61,6 @@ def _cells(row: Mapping[str, str], versions: Iterable[str]) -> str:
     return " | ".join(row.get(version, "") for version in versions)
 
 
-def written(page: str, table: str) -> str:
-    """Return a page with the table between its marks. Raises ValueError if it has none."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"the page has no {BEGIN} … {END}")
-    return f"{before}{begin}\n\n{table}\n\n{end}{after}"
-
-
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m conformance.int8_table", description=__doc__)
     parser.add_argument("records", nargs="+", type=Path, help="matrix.jsonl of a report, or several of them")
@@ -75,10 +68,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     lines = (line for path in given.records for line in path.read_text("utf-8").splitlines())
     table = table_of(json.loads(line) for line in lines)
-    if given.write is None:
-        print(table)
-    else:
-        given.write.write_text(written(given.write.read_text("utf-8"), table), "utf-8")
+    show(table, BEGIN, given.write)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,9 @@ from typing import Any
 
 from packaging.version import Version
 
-BEGIN, END = "<!-- table of stored weights -->", "<!-- end of the table -->"
+from conformance.marked_tables import show
+
+BEGIN = "<!-- table of stored weights -->"
 STAYS = "-"
 
 
@@ -98,15 +100,6 @@ def _reasons(notes: Sequence[str]) -> Iterator[str]:
                 yield reason
 
 
-def written(page: str, table: str) -> str:
-    """Return a page with the table between its marks. Raises ValueError if it has none."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"the page has no {BEGIN} … {END}")
-    return f"{before}{begin}\n\n{table}\n\n{end}{after}"
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
     form = argparse.RawDescriptionHelpFormatter
@@ -129,10 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     rows = [json.loads(line) for path in given.rows for line in path.read_text("utf-8").splitlines()]
     table = table_of(rows)
-    if given.page is None:
-        print(table)
-    else:
-        given.page.write_text(written(given.page.read_text("utf-8"), table), "utf-8")
+    show(table, BEGIN, given.page)
     return 0
 
 

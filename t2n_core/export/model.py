@@ -246,10 +246,7 @@ class ModelExport:
             wanted = (op.kind, target.spec, target.writing)
             return rules.find(*wanted) is ours.find(*wanted)
 
-        of_tract = target.spec.target == "tract"
-        simple = fold_norms(
-            simple, is_plain, large=not (of_tract and traits_of(target.spec.version).keeps_shared_constants)
-        )
+        simple = fold_norms(simple, is_plain, large=target.folds_large_norms)
         plan = target.writing.precision
         if plan is not None:
             simple = in_precision(simple, lambda unit: plan.of(*unit) == "float16")

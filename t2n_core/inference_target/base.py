@@ -67,6 +67,11 @@ class InferenceTarget(ABC):
         return PLAIN
 
     @property
+    def folds_large_norms(self) -> bool:
+        """Return whether a norm behind a large filter of many channels is made part of the filter."""
+        return True
+
+    @property
     def custom_fragments(self) -> Sequence[Fragment]:
         """Return the fragments that are in the archive from the beginning, for rules to call by name."""
         return ()

@@ -194,6 +194,11 @@ class TractNNEF(InferenceTarget):
         return self._writing
 
     @property
+    def folds_large_norms(self) -> bool:
+        """Return whether the release multiplies filter and norm before the first run, whatever their numbers are."""
+        return not traits_of(self.spec.version).keeps_shared_constants
+
+    @property
     def custom_fragments(self) -> tuple[Fragment, ...]:
         return self._fragments
 

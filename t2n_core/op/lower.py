@@ -20,7 +20,7 @@ from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 from t2n_core.op.dtypes import numpy_dtype
 from t2n_core.op.folded_norms import normed
-from t2n_core.op.registry import Registry
+from t2n_core.op.registry import Registry, Rule
 from t2n_core.op.size_numbers import float_of_sizes
 from t2n_core.op.stored.halves import is_exact
 from t2n_core.op.stored.written import cast_in_bodies, half_value, is_computed_matrix, stored_value
@@ -107,10 +107,7 @@ class _Lowering:
             refused = rule.takes(op)
             if refused:
                 raise LowerError(refused, origin=op.origin)
-            arguments = {n: self._argument(v) for n, v in op.arguments.items() if n in rule.parameters}
-            found = rule.function(self.g, **arguments)
-            results = list(found) if isinstance(found, list | tuple) else [found]
-            self._accept(op, results, expected)
+            self._accept(op, self._results(rule, op), expected)
             if self.scheme == "raw":
                 self._name_as_torch(op, self.g.graph.operations[written:])
         except (LowerError, SpecError) as problem:
@@ -121,6 +118,12 @@ class _Lowering:
         except Exception as cause:  # an error of ours
             cause.add_note(f"in the rule of {op.kind}" + (f", {op.origin}" if op.origin else ""))
             raise
+
+    def _results(self, rule: Rule, op: TorchOp) -> list[Any]:
+        """Return what a rule gives for an operator, as a list."""
+        arguments = {n: self._argument(v) for n, v in op.arguments.items() if n in rule.parameters}
+        found = rule.function(self.g, **arguments)
+        return list(found) if isinstance(found, list | tuple) else [found]
 
     def _no_rule(self, op: TorchOp) -> LowerError:
         asked = op.origin.op if op.origin else op.kind
@@ -217,10 +220,8 @@ class _Lowering:
             return False
         outputs = [(o, o.data) for o in op.outputs if o is not None and o.data is not None]
         self.g.begin(node.name, node.origin, [Expected(o.shape, numpy_dtype(o.dtype)) for o, _ in outputs])
-        arguments = {n: self._argument(v) for n, v in op.arguments.items() if n in rule.parameters}
-        found = rule.function(self.g, **arguments)
+        values = self._results(rule, op)
         self.g.node = node
-        values = list(found) if isinstance(found, list | tuple) else [found]
         for (variable, data), value in zip(outputs, values, strict=True):
             self.values[id(variable)] = made(value, TensorWeight(data).array)
         return True

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.int8_table import BEGIN, END, table_of, written
+from conformance.int8_table import table_of
 
 
 def record(net: str, version: str, **fields: Any) -> dict[str, Any]:
@@ -38,10 +38,6 @@ def test_cells_are_steps_numbers_and_spreads() -> None:
     ]
 
 
-def test_a_page_takes_the_table_between_its_marks() -> None:
-    page = f"a\n{BEGIN}\nold\n{END}\nz\n"
-    assert written(page, "| new |") == f"a\n{BEGIN}\n\n| new |\n\n{END}\nz\n"
-    with pytest.raises(ValueError, match="the page has no"):
-        written("a", "| new |")
+def test_there_is_no_table_of_other_suites() -> None:
     with pytest.raises(ValueError, match="no record"):
         table_of([{"type": "run"}])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.weights_table import BEGIN, END, table_of, written
+from conformance.weights_table import table_of
 
 
 def row(net: str, form: str, version: str, **fields: Any) -> dict[str, Any]:
@@ -40,9 +40,6 @@ def test_cells_are_sizes_and_times() -> None:
     ]
 
 
-def test_a_page_takes_the_table_between_its_marks() -> None:
-    assert written(f"a\n{BEGIN}\nold\n{END}\nz\n", "| new |") == f"a\n{BEGIN}\n\n| new |\n\n{END}\nz\n"
-    with pytest.raises(ValueError, match="the page has no"):
-        written("a", "| new |")
+def test_there_is_no_table_of_nothing() -> None:
     with pytest.raises(ValueError, match="no rows"):
         table_of([])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from conformance.checks.aten_outcomes import PASS, SECONDS_TO_EXPORT, SampleLine, limited, sample_line
+from t2n_core.check.mismatch.rounding import ROUNDING
 from t2n_core.check.outcome import Outcome, Status
 from t2n_core.check.sampling.movement import movements
 from t2n_core.check.tolerance import DEFAULT_LEVEL
@@ -25,7 +27,8 @@ def check_samples(
 ) -> list[SampleLine]:
     """Return the outcome of each sample, an error too, and note them in the matrix.
 
-    Samples whose pass is weak are noted only if no other proves the operator: some are empty, or of one choice.
+    A mismatch that is rounding passes. Samples whose pass is weak are noted only if no other proves the operator: some
+    are empty, or of one choice.
     """
     lines, weak, noted = [], [], 0
     for sample_id, export in exports:
@@ -37,6 +40,7 @@ def check_samples(
         except Exception as cause:
             outcome = Outcome.from_error(cause, "lower")
         else:
+            outcome = _but_rounding(outcome)
             if outcome.status is Status.WEAK:
                 weak.append((result, outcome))
             else:
@@ -46,6 +50,17 @@ def check_samples(
     for result, outcome in weak if not noted else ():
         result.note(outcome)
     return lines
+
+
+def _but_rounding(outcome: Outcome) -> Outcome:
+    """Return the outcome; a mismatch that is rounding as a pass at the level that it reaches, with that as its fact.
+
+    The database has numbers of large condition, of which float32 itself is the error: engine and PyTorch are both off
+    float64 there.
+    """
+    if outcome.status is Status.MISMATCH and outcome.level is not None and ROUNDING in outcome.facts:
+        return replace(outcome, status=Status.PASS, error=None, failed_sizes=())
+    return outcome
 
 
 def proves_something(exports: Iterable[tuple[str, ModelExport]]) -> bool:

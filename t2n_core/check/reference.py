@@ -56,18 +56,19 @@ class Reference:
                 self._samples[key] = self._sampler(stored).samples(extra, held, dims, self.sizes)
         return self._samples[key]
 
-    def in_float64(self, samples: Sequence[Sample]) -> list[Sample]:
+    def in_float64(self, samples: Sequence[Sample], *, keep: bool = False) -> list[Sample]:
         """Return samples with the outputs of the model computed in float64, with its own weights.
 
-        What is expected of the engine is these, rounded once. A model of float32 that cannot run in float64 runs as it
-        is: its errors are far below those of halves. Raises InputError if a model of halves cannot run in float64.
+        What is expected of the engine is these, rounded once; with `keep` it stays what it is. A model of float32 that
+        cannot run in float64 runs as it is: its errors are far below those of halves. Raises InputError if a model of
+        halves cannot run in float64.
         """
         found = []
         for sample in samples:
             with without_rewrites():
                 double = tuple(self._in_float64(sample))
             rounded = tuple(a.astype(b.dtype) for a, b in zip(double, sample.expected, strict=True))
-            found.append(replace(sample, expected=rounded, double=double))
+            found.append(replace(sample, expected=sample.expected if keep else rounded, double=double))
         return found
 
     def _in_float64(self, sample: Sample) -> list[Any]:

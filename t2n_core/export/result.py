@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from t2n_core.check.causes import with_causes
-from t2n_core.check.float64_recheck import recheck_in_float64
 from t2n_core.check.judging.judgement import HALVES, Judgement
+from t2n_core.check.mismatch.causes import with_causes
+from t2n_core.check.mismatch.float64_recheck import recheck_in_float64
+from t2n_core.check.mismatch.rounding import note_rounding
 from t2n_core.check.outcome import Outcome, Stage, Status
 from t2n_core.check.parity import check_parity
 from t2n_core.check.reference import Reference
@@ -163,14 +164,19 @@ class ExportResult:
         )
         if found.passed and self.target.pulse is not None:
             return self.check_streaming(self.target.pulse, judged, timeout=timeout)
-        return self._explained(found).with_times(self.times)
+        if found.status is Status.MISMATCH:
+            found = self._explained(found, judged, timeout)
+        return found.with_times(self.times)
 
-    def _explained(self, outcome: Outcome) -> Outcome:
-        """Return the outcome; a mismatch with its known causes, in the Khronos tools judged again in float64."""
-        if outcome.status is Status.MISMATCH and isinstance(self.target, KhronosNNEF):
+    def _explained(self, mismatch: Outcome, judged: Judgement, timeout: float) -> Outcome:
+        """Return a mismatch with its known causes, judged again in float64."""
+        if isinstance(self.target, KhronosNNEF):
             source, inputs = self.reference.source, self.reference.inputs
-            outcome = recheck_in_float64(outcome, self.archive, self.samples, source, inputs)
-        return with_causes(outcome, self.reference, self.samples) if outcome.status is Status.MISMATCH else outcome
+            mismatch = recheck_in_float64(mismatch, self.archive, self.samples, source, inputs)
+        elif not judged.in_float64:
+            engine = self.target.engine()
+            mismatch = note_rounding(mismatch, engine, self.archive, self.samples, judged, self.reference, timeout)
+        return with_causes(mismatch, self.reference, self.samples)
 
     def check_streaming(
         self,

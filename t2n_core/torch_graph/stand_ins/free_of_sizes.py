@@ -41,7 +41,10 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
 
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """`torch.take_along_dim`: negative indices count from the end, and an axis of one element stands for any."""
+    """`torch.take_along_dim`: an axis of one element stands for any, and of an index the remainder by the size counts.
+
+    So PyTorch's kernel has it, for negative indices and for those beyond the end.
+    """
     if dim is None:
         input, indices, dim = input.reshape(-1), indices.reshape(-1), 0
     axis = dim % input.dim()
@@ -51,8 +54,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
             if i != axis and isinstance(sizes[i], int) and sizes[i] == 1:
                 sizes[i] = size
     source, places = input.expand(shapes[0]), indices.expand(shapes[1])
-    places = torch.where(places < 0, places + input.shape[axis], places)
-    return source.gather(axis, torch.where(places < input.shape[axis], places, 0))
+    return source.gather(axis, torch.remainder(places, input.shape[axis]))
 
 
 def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from t2n_core.check.mismatch.rounding import ROUNDING
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.sampler import double_outputs
@@ -32,13 +33,14 @@ def recheck_in_float64(
     except Exception as cause:  # a model that cannot run in float64 is judged in float32 alone
         return replace(outcome, facts={**outcome.facts, "float64": f"not compared: {cause}"})
     largest = max(errors, default=0.0)
-    words = (
-        f"in float64 graph and model agree to {largest:.1g}: the graph is right, and what differs is rounding"
-        if largest < AGREES
-        else f"in float64 too graph and model differ, by {largest:.2g}: the graph computes something else"
-    )
+    if largest < AGREES:
+        words = f"in float64 graph and model agree to {largest:.1g}: the graph is right, and what differs is rounding"
+        facts = {"float64": words, ROUNDING: words}
+    else:
+        words = f"in float64 too graph and model differ, by {largest:.2g}: the graph computes something else"
+        facts = {"float64": words}
     error = None if outcome.error is None else replace(outcome.error, hint=words)
-    return replace(outcome, error=error, facts={**outcome.facts, "float64": words})
+    return replace(outcome, error=error, facts={**outcome.facts, **facts})
 
 
 def _relative_error(expected: Any, found: Any) -> float:

@@ -1,0 +1,106 @@
+"""Is what differs rounding? The engine's errors against the model in float64, beside those of PyTorch in float32."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from t2n_core.check.comparison import compare_outputs
+from t2n_core.check.judging.judgement import Judgement
+from t2n_core.check.outcome import Outcome
+from t2n_core.check.reference import Reference
+from t2n_core.check.samples import Array, Sample
+from t2n_core.engine.protocol import Engine
+
+ROUNDING = "rounding"
+"""Fact of a mismatch that is rounding, in words."""
+_ROOT_MEAN_SQUARE = 2.0
+"""Most errors of an engine in units of PyTorch's, as PyTorch's own tests of its compiler allow them."""
+_LARGEST = 4.0
+"""The same of single elements: one wrong number among many moves the mean little, and this a lot."""
+
+
+@dataclass(slots=True)
+class _Errors:
+    """Errors of one output in one sample, against float64."""
+
+    largest: float
+    root_mean_square: float
+    scale: float
+    """The largest number of the output."""
+
+    @classmethod
+    def of(cls, found: Array, right: Array) -> _Errors:
+        """Return the errors where an output is finite; elsewhere it has to be the same, or the errors are NaN."""
+        finite = np.isfinite(right)
+        if not np.array_equal(found[~finite], right[~finite], equal_nan=True):
+            return cls(np.nan, np.nan, np.nan)
+        error = np.abs(found[finite].astype(np.float64) - right[finite])
+        largest, scale = (float(np.abs(x).max(initial=0.0)) for x in (error, right[finite]))
+        return cls(largest, float(np.sqrt(np.square(error).mean())) if error.size else 0.0, scale)
+
+    def near(self, other: _Errors) -> bool:
+        """Return whether these are of the size of the other ones; NaN never is."""
+        few = self.root_mean_square <= _ROOT_MEAN_SQUARE * other.root_mean_square
+        return few and self.largest <= _LARGEST * other.largest
+
+
+def note_rounding(
+    mismatch: Outcome,
+    engine: Engine,
+    archive: Path,
+    samples: Sequence[Sample],
+    judged: Judgement,
+    reference: Reference,
+    timeout: float,
+) -> Outcome:
+    """Return the outcome of a mismatch; if it is rounding, with that as its hint, and as the fact `rounding`.
+
+    It is rounding if for every output that failed the engine is about as near to the model in float64 as PyTorch is in
+    float32. What the engine answers at the sizes that failed is asked for once more; `timeout` is in seconds.
+    """
+    failed = [sample for sample in samples if sample.sizes in mismatch.failed_sizes]
+    try:
+        reply = engine.run(archive, [sample.inputs for sample in failed], timeout=timeout)
+        errors = [
+            pair
+            for sample, answer in zip(reference.in_float64(failed, keep=True), reply.outputs, strict=True)
+            for pair in _errors(sample, answer, judged)
+        ]
+    except Exception:  # there is no model in float64, or no second answer: nothing is known of the cause
+        return mismatch
+    if (
+        reply.status != "ok"
+        or mismatch.error is None
+        or not errors
+        or not all(found.near(own) for found, own in errors)
+    ):
+        return mismatch
+    found, own = max(errors, key=lambda pair: pair[0].largest)
+    words = (
+        f"what differs is rounding: the engine is {found.largest:.2g} off the model in float64, and PyTorch in "
+        f"float32 is {own.largest:.2g} off, of numbers up to {own.scale:.2g}"
+    )
+    return replace(mismatch, error=replace(mismatch.error, hint=words), facts={**mismatch.facts, ROUNDING: words})
+
+
+def _errors(sample: Sample, answer: Sequence[Array], judged: Judgement) -> list[tuple[_Errors, _Errors]]:
+    """Return the errors of the engine and of PyTorch in the outputs of a sample that fail.
+
+    Raises ValueError if shapes differ, or what is no float.
+    """
+    errors = []
+    compared = compare_outputs(sample.expected, answer, tolerance=judged)
+    for result, single, right, found in zip(compared, sample.expected, sample.reference, answer, strict=True):
+        if result.passed:
+            continue
+        if single.shape != found.shape or single.dtype.kind != "f":
+            raise ValueError(f"{result.name} is other than by rounding")
+        errors.append((_Errors.of(found, right), _Errors.of(single, right)))
+    return errors
+
+
+__all__ = ["ROUNDING", "note_rounding"]

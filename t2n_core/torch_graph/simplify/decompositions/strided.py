@@ -1,8 +1,10 @@
-"""Views by strides of tensors that lie in memory as their shape says."""
+"""Views by strides, and other sizes, of tensors that lie in memory as their shape says."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,3 +38,21 @@ def as_strided_scatter(
 ) -> Tensor:
     places = positions(self, size, stride, storage_offset)
     return self.reshape(-1).scatter(0, places, src.reshape(-1)).reshape(self.shape)
+
+
+@decomposition("aten::resize")
+def resize(self: Tensor, size: Sequence[int], memory_format: Any = None) -> Tensor:
+    """Return the first elements as they lie in memory; a growing tensor would have some that nobody wrote."""
+    if not self.is_contiguous() or self.storage_offset() != 0 or memory_format not in (None, torch.contiguous_format):
+        raise Refusal("a view that is resized takes its elements as they lie in memory")
+    count, known = math.prod(size), self.numel()
+    if not isinstance(count, int) or not isinstance(known, int):
+        raise Refusal("whether a tensor grows where it is resized depends on the sizes: take a slice of it")
+    if count > known:
+        raise Refusal("a tensor that grows has elements that depend on the numbers in its memory")
+    return self.reshape(-1)[:count].reshape(list(size))
+
+
+@decomposition("aten::resize_as")
+def resize_as(self: Tensor, the_template: Tensor, memory_format: Any = None) -> Tensor:
+    return resize(self, the_template.shape, memory_format)

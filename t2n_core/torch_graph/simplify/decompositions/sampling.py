@@ -15,6 +15,8 @@ from t2n_core.torch_graph.simplify.decompositions import Refusal, decomposition
 
 _BILINEAR, _NEAREST = 0, 1
 _ZEROS, _BORDER = 0, 1
+_EXACT = 1 << 24
+"""Whole numbers below this are exact in float32."""
 
 
 @decomposition("aten::grid_sampler_3d")
@@ -62,10 +64,13 @@ def _reflected(place: Tensor, extent: Any, align_corners: bool) -> Tensor:
 def _read(input: Tensor, at: Sequence[Tensor], extents: Sequence[Any]) -> Tensor:
     """Return the elements of [n, c, d, h, w] at whole places [n, d', h', w'], 0 for those outside."""
     inside = [(place >= 0) & (place < extent) for place, extent in zip(at, extents, strict=True)]
-    whole = [torch.where(here, place, 0).to(torch.int64) for here, place in zip(inside, at, strict=True)]
-    batch = torch.arange(input.shape[0]).reshape(-1, 1, 1, 1, 1)
-    channels = torch.arange(input.shape[1]).reshape(1, -1, 1, 1, 1)
-    picked = input[(batch, channels, *(place.unsqueeze(1) for place in whole))]
+    count = math.prod(extents)
+    # floats of few elements are exact, and NNEF 1.0 multiplies no integers
+    dtype = torch.float32 if isinstance(count, int) and count < _EXACT else torch.int64
+    depth, height, width = (torch.where(here, place, 0).to(dtype) for here, place in zip(inside, at, strict=True))
+    flat = ((depth * extents[1] + height) * extents[2] + width).to(torch.int64).reshape(input.shape[0], 1, -1)
+    picked = input.flatten(2).gather(2, flat.expand(-1, input.shape[1], -1))
+    picked = picked.reshape(*input.shape[:2], *depth.shape[1:])
     return torch.where(functools.reduce(torch.logical_and, inside).unsqueeze(1), picked, 0)
 
 

@@ -56,6 +56,19 @@ CASES = [
     case("batch_norm 2d", trained(nn.BatchNorm2d, 4, affine=False), randn(3, 4, 5, 6)).dynamic(SPACE),
     case("batch_norm 3d", trained(nn.BatchNorm3d, 4), randn(1, 4, 2, 5, 6)),
     case("batch_norm of conv1d", normed(nn.Conv1d(3, 4, 3), nn.BatchNorm1d(4)), randn(2, 3, 7)).dynamic(SPACE),
+    case("batch_norm of conv1d, depthwise", normed(nn.Conv1d(6, 6, 5, groups=6), nn.BatchNorm1d(6)), randn(2, 6, 9)),
+    case(
+        "batch_norm of conv1d, depthwise, of any length",
+        normed(nn.Conv1d(6, 6, 5, groups=6), nn.BatchNorm1d(6)),
+        randn(2, 6, 9),
+    ).dynamic(SPACE),
+    case("batch_norm of conv1d, pointwise", normed(nn.Conv1d(6, 5, 1), nn.BatchNorm1d(5)), randn(2, 6, 9)),
+    case("batch_norm of conv1d, grouped", normed(nn.Conv1d(6, 8, 3, groups=2), nn.BatchNorm1d(8)), randn(2, 6, 9)),
+    case(
+        "batch_norm of conv1d, several filters a channel",
+        normed(nn.Conv1d(6, 12, 3, groups=6), nn.BatchNorm1d(12)),
+        randn(2, 6, 9),
+    ),
     case(
         "batch_norm of conv2d", normed(nn.Conv2d(4, 6, (3, 2), groups=2), nn.BatchNorm2d(6)), randn(2, 4, 5, 7)
     ).dynamic(SPACE),

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+import torch.nn.functional as F
 from packaging.version import Version
 from torch import Tensor, nn
 from torch.export import Dim
@@ -40,7 +41,13 @@ class Net(nn.Module):
         self.pointwise = nn.Conv1d(3, 4, 1, stride=2)
         self.wide = nn.Conv2d(2, 3, (1, 5), padding=(0, 2))
         self.blocks = nn.Conv1d(32, 33, 3)
-        for name, shape in {"batches": (2, 5, 4, 6), "column": (1, 1, 33, 1), "dense": (7, 28), "few": (4, 3)}.items():
+        for name, shape in {
+            "batches": (2, 5, 4, 6),
+            "column": (1, 1, 33, 1),
+            "dense": (7, 28),
+            "few": (4, 3),
+            "taps": (6, 4),
+        }.items():
             self.register_buffer(name, randn(*shape).abs() + 0.5)
 
     def forward(self, *inputs: Tensor) -> Tensor:
@@ -109,6 +116,11 @@ SHOWN: dict[str, Shown] = {
     "overrun_row": Shown(("0.19.15", "0.22.4"), lambda m, x: m.wide(x), (randn(1, 2, 40, 1),)),
     "rounded_up_windows": Shown(("0.20.19", "0.20.22"), lambda m, x: m.strided(x), (randn(2, 3, 18),), {2: "T"}),
     "moved_stride": Shown(("0.23.0", "0.23.9"), lambda m, x: m.pointwise(x.softmax(2)), (randn(2, 3, 6),), {2: "T"}),
+    "inserted_axis": Shown(
+        ("0.23.0", "0.23.9"),
+        lambda m, x: F.conv1d(x, m.taps[:, :3].unsqueeze(1), m.taps[:, 3], groups=6),
+        (randn(2, 6, 17),),
+    ),
     "reshape_of_scan": Shown(("0.23.0", "0.23.8"), lambda m, x: m.rnn(x)[0].flatten(0, 1), (randn(6, 4, 5),), {0: "T"}),
     "reshape_of_sum": Shown(
         ("0.20.3", "0.20.18"), lambda m, x, y: (x @ m.dense + y).view(4, 1, 7), (randn(1, 1, 7), randn(1, 1, 28))

@@ -30,6 +30,7 @@ QUIRKS: tuple[Quirk, ...] = (
     windows.overrun_row,
     windows.rounded_up_windows,
     windows.moved_stride,
+    windows.inserted_axis,
     reshapes.reshape_of_scan,
     reshapes.reshape_of_sum,
 )

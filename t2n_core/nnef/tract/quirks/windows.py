@@ -116,4 +116,32 @@ def moved_stride(g: TractEmitter, statement: Statement) -> Statement:
     return fenced(g, statement, [statement.get("input")])
 
 
-__all__ = ["moved_stride", "overrun_row", "rounded_up_windows"]
+# ------------------------------------------------------------------------------------------- filters in one piece
+_IN_ONE_PIECE = frozenset({"variable", "concat", "tract_core_cast"})
+"""Operators whose results lie in memory as their shape says."""
+
+
+def _has_inserted_axis(statement: Statement) -> bool:
+    """Return whether a depthwise filter over one axis is made of something else, maybe by inserting its unit axis."""
+    filters, groups = statement.get("filter"), statement.get("groups")
+    if filters.rank != 3 or filters.shape[1] != 1 or filters.shape[2] == 1 or filters.shape[0] != groups:
+        return False
+    return filters.producer is not None and filters.producer.name not in _IN_ONE_PIECE
+
+
+@quirk(
+    "conv",
+    ("0.23.0", None),
+    when=_has_inserted_axis,
+    reason="the rows of a depthwise filter are found by the stride of its unit axis, which is another one where that "
+    "axis was inserted into a tensor",
+    safe="`concat` of two slices of the filter",
+)
+def inserted_axis(g: TractEmitter, statement: Statement) -> Statement:
+    """Put the filter together anew: the engine joins constants before the first run."""
+    filters = statement.get("filter")
+    parts = [g.take(filters, 2, 0, 1), g.take(filters, 2, 1, filters.shape[2])]
+    return statement.with_arguments(filter=g.concat(parts, axis=2))
+
+
+__all__ = ["inserted_axis", "moved_stride", "overrun_row", "rounded_up_windows"]

@@ -41,6 +41,9 @@ OTHERS = 7
 UNWRITTEN = frozenset("empty empty_like empty_permuted empty_strided new_empty new_empty_strided".split())
 """Their results are memory as it was found, which two runs may find alike."""
 
+UNCHECKED = frozenset(["_segment_reduce.lengths", "_segment_reduce.offsets"])
+"""Operators that read the memory behind an input if it has another size."""
+
 
 @dataclass(frozen=True, slots=True)
 class AtenCase:
@@ -71,6 +74,8 @@ class AtenSample:
     inputs: tuple[Tensor, ...]
     extra_inputs: tuple[tuple[Tensor, ...], ...] = ()
     """Other inputs of the same shapes for the same call, as PyTorch makes them; none where it makes others."""
+    is_checked: bool = True
+    """False if the operator does not look whether the sizes of its inputs fit."""
 
     @property
     def input_names(self) -> list[str]:
@@ -79,6 +84,8 @@ class AtenSample:
     @property
     def dynamic_axes(self) -> dict[str, dict[int, str]]:
         """Every axis that PyTorch takes in other sizes; those that have to be equal share a name."""
+        if not self.is_checked:
+            return {}
         return named(free_axes(self.model, self.inputs), self.input_names)
 
 
@@ -101,7 +108,9 @@ class SampleSource:
                 if reason:
                     self.left_out[reason] = self.left_out.get(reason, 0) + 1
                     continue
-                yield AtenSample(f"{self.case.id}-{index}", model, inputs, others.inputs_of(index, model))
+                extra = others.inputs_of(index, model)
+                checked = self.case.operator not in UNCHECKED
+                yield AtenSample(f"{self.case.id}-{index}", model, inputs, extra, checked)
                 found += 1
                 if found == most:
                     return

@@ -58,3 +58,10 @@ def test_no_generator_of_pytorch_outlives_the_samples() -> None:
         assert waiting() == before
     finally:
         gc.enable()
+
+
+def test_operators_that_do_not_look_at_their_sizes_have_no_free_axes() -> None:
+    names = ("abs", "_segment_reduce.offsets")
+    checked, unchecked = (next(SampleSource(AtenCase("operator", name, "float32")).usable()) for name in names)
+    assert checked.dynamic_axes
+    assert not unchecked.dynamic_axes

@@ -92,7 +92,7 @@ KINDS = (
             there are too many
             too long
             a matrix product of this dtype
-            this release cannot check
+            cannot check
             which no other algorithm has
             its decomposition does not give"""
         ),

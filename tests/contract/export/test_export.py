@@ -123,10 +123,10 @@ def test_one_capture_serves_several_targets(net: Net, x: torch.Tensor, tmp_path:
 
 def test_a_failed_check_removes_the_archive(x: torch.Tensor, tmp_path: Path) -> None:
     torch.manual_seed(0)
-    net = nn.Linear(5, 3).eval()
+    net = nn.Sequential(nn.Linear(5, 3), nn.Tanh()).eval()  # sums alone may be exact, which depends on the processor
     target = TractNNEF(TARGET, check_io_tolerance="exact")
     with pytest.raises(ParityError, match="exact") as caught:
-        export_model_to_nnef(net, (x * 1e3,), tmp_path / "m.nnef.tgz", target)
+        export_model_to_nnef(net, (x,), tmp_path / "m.nnef.tgz", target)
     assert "max abs" in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 

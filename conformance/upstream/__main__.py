@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from t2n_core.reduce.binding import Signatures
 from t2n_core.reduce.case import npz_bytes
 from t2n_core.reduce.oracles import Float64Oracle, ReleaseOracle
 from t2n_core.reduce.program import Program
+
+if TYPE_CHECKING:
+    from torch.nn import Module
 
 HERE = Path(__file__).parent
 FLOAT64 = "float64"
@@ -64,10 +68,7 @@ def _two_relu(folder: Path) -> Program:
 
 def _lstm(folder: Path) -> Program:
     """Return a tagger exported for 0.20.22, whose steps reshape what earlier releases reshape wrongly."""
-    import torch
     from torch import Tensor, nn
-
-    from t2n_core import ModelExport, TractNNEF
 
     class Tagger(nn.Module):
         def __init__(self) -> None:
@@ -78,10 +79,35 @@ def _lstm(folder: Path) -> Program:
         def forward(self, x: Tensor) -> Tensor:
             return self.out(self.rnn(x)[0]).softmax(-1)
 
+    return _exported(Tagger, (1, 20, 32), "0.20.22", folder)
+
+
+def _depthwise(folder: Path) -> Program:
+    """Return a depthwise convolution exported for 0.22.4, whose filter is rows with an axis inserted."""
+    import torch.nn.functional as F
+    from torch import Tensor, nn
+
+    class Taps(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.taps = nn.Parameter(nn.Linear(4, 6).weight.detach())
+
+        def forward(self, x: Tensor) -> Tensor:
+            return F.conv1d(x, self.taps[:, :3].unsqueeze(1), self.taps[:, 3], groups=6)
+
+    return _exported(Taps, (2, 6, 17), "0.22.4", folder)
+
+
+def _exported(make: Callable[[], Module], shape: tuple[int, ...], release: str, folder: Path) -> Program:
+    """Return a model of random weights as exported for a release, with one input of random numbers."""
+    import torch
+
+    from t2n_core import ModelExport, TractNNEF
+
     torch.manual_seed(0)
-    x = torch.randn(1, 20, 32)
-    result = ModelExport(Tagger().eval(), x).to(TractNNEF("0.20.22"), folder)
-    return Program.of(read_archive(result.archive), [x.numpy()], Signatures.of("tract", "0.20.22"))
+    model, x = make().eval(), torch.randn(*shape)
+    result = ModelExport(model, x).to(TractNNEF(release), folder)
+    return Program.of(read_archive(result.archive), [x.numpy()], Signatures.of("tract", release))
 
 
 FAILURES = (
@@ -117,6 +143,13 @@ FAILURES = (
         "two-relu-of-one-tensor", "Two equal `relu` of one tensor: a Dummy op is run", "0.21.6", "0.21.13", _two_relu
     ),
     Failure("scan-with-reshape", "`reshape` in the body of a scan is wrong", "0.20.18", "0.20.22", _lstm),
+    Failure(
+        "depthwise-filter-of-rows",
+        "A depthwise `conv` whose filter got its unit axis by `reshape` reads other elements",
+        "0.23.9",
+        "0.22.4",
+        _depthwise,
+    ),
 )
 
 

@@ -105,8 +105,8 @@ def _exported(make: Callable[[], Module], shape: tuple[int, ...], release: str, 
     from t2n_core import ModelExport, TractNNEF
 
     torch.manual_seed(0)
-    model, x = make().eval(), torch.randn(*shape)
-    result = ModelExport(model, x).to(TractNNEF(release), folder)
+    x = torch.randn(*shape)
+    result = ModelExport(make().eval(), x).to(TractNNEF(release), folder)
     return Program.of(read_archive(result.archive), [x.numpy()], Signatures.of("tract", release))
 
 

@@ -2,6 +2,8 @@
 
 T2NError
 ├── InputError                 input     a bad argument, file name or option, or a call that PyTorch itself refuses
+├── RegistryError              setup     two rules for one operator, or a rule for none
+├── TorchVersionError          setup     the installed PyTorch lacks a name that the converter needs
 ├── RewriteError               capture   a rewriter that names nothing, clashes with another, or never applied
 ├── CaptureError               capture   PyTorch could not give a graph of the model
 ├── LowerError                 lower     a rule could not write an operator
@@ -86,6 +88,14 @@ class InputError(T2NError):
     """A bad argument, file name or option, or a call that PyTorch itself refuses; nothing was written."""
 
     stage = "input"
+
+
+class RegistryError(T2NError):
+    """Two rules for the same key, a rule whose arguments are not those of the torch schema, or one for no operator."""
+
+
+class TorchVersionError(T2NError):
+    """The installed PyTorch lacks a name that the converter needs; the hint says which release to install."""
 
 
 class RewriteError(T2NError):

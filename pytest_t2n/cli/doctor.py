@@ -21,6 +21,7 @@ from t2n_core.engine.processor import this_processor
 from t2n_core.engine.provision.store import EngineStore
 from t2n_core.engine.provision.versions import UNUSABLE
 from t2n_core.errors import T2NError
+from t2n_core.torch_graph.compat.releases import untested_note
 
 _GRAPH = """version 1.0;
 
@@ -87,7 +88,10 @@ def _packages() -> Iterator[Finding]:
             how = "" if base else ": pip install 'pytest-t2n[torch]', to export models"
             yield Finding(wanted.name, f"not installed{how}", "bad" if base else "note")
             continue
-        if wanted.specifier.contains(found, prereleases=True):
+        untested = untested_note(found) if wanted.name == "torch" else ""
+        if untested:
+            yield Finding(wanted.name, untested, "note")
+        elif wanted.specifier.contains(found, prereleases=True):
             if not base or wanted.name in ("numpy", "pytest", "torch"):
                 yield Finding(wanted.name, found)
         else:

@@ -22,13 +22,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
 
-import torch
-
 from t2n_core.entry_points import load_entry_points
-from t2n_core.errors import T2NError
+from t2n_core.errors import RegistryError
 from t2n_core.nnef.releases import ALL_RELEASES, Releases
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
+from t2n_core.torch_graph.compat.operators import find_overloads, may_be_absent
 from t2n_core.torch_graph.graph.ir import TorchOp
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -37,10 +36,6 @@ IGNORED = frozenset(
     {"layout", "device", "pin_memory", "memory_format", "non_blocking", "generator", "out", "requires_grad"}
 )
 """Arguments of factories and copies that do not change a value."""
-
-
-class RegistryError(T2NError):
-    """Two rules for the same key, or a rule whose arguments are not those of the torch schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +130,9 @@ def op(
 ) -> Callable[[Function], Function]:
     """Register a rule under one or more keys (`aten::add`, `aten::sum.dim_IntList`).
 
-    `since` and `before` bound the versions of the target: `since` has it, `before` no longer does. Raises RegistryError
-    for an argument that no overload of the operator has, and for a second rule of equal rank.
+    `since` and `before` bound the versions of the target: `since` has it, `before` no longer does. A key that the
+    installed PyTorch lacks is left out. Raises RegistryError for a key that no supported PyTorch has, for an argument
+    that no overload of the operator has, and for a second rule of equal rank.
     """
     releases = Releases.of(since, before)
     if option and not hasattr(PLAIN, option):
@@ -144,8 +140,10 @@ def op(
 
     def register(function: Function) -> Function:
         parameters = frozenset(list(inspect.signature(function).parameters)[1:])
-        _check(keys, parameters | set(implied), function)
-        for key in keys:
+        present = [key for key in keys if not _is_absent(key)]
+        if present:
+            _check(present, parameters | set(implied), function)
+        for key in present:
             rule = Rule(key, function, target, releases, parameters, frozenset(implied), option, tuple(needs))
             registry.add(rule)
         return function
@@ -164,15 +162,17 @@ def _check(keys: Iterable[str], parameters: frozenset[str], function: Callable[.
         )
 
 
+def _is_absent(key: str) -> bool:
+    """Return whether the installed PyTorch lacks an operator that other releases have: no model holds it."""
+    return may_be_absent(key) and not find_overloads(key)
+
+
 def schemas_of(key: str) -> list[Any]:
     """Return the torch schemas that a key stands for. Raises RegistryError for an unknown operator."""
-    namespace, _, rest = key.partition("::")
-    name, _, overload = rest.partition(".")
-    packet = getattr(getattr(torch.ops, namespace), name, None)
-    if packet is None:
+    overloads = find_overloads(key)
+    if not overloads:
         raise RegistryError(f"PyTorch has no operator {key}")
-    names = [overload] if overload else packet.overloads()
-    return [getattr(packet, n)._schema for n in names]
+    return [overload._schema for overload in overloads]
 
 
 @cache

@@ -13,13 +13,12 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from torch._library.custom_ops import CustomOpDef
-from torch._ops import OpOverload, OpOverloadPacket
 
-from t2n_core.errors import RewriteError
-from t2n_core.op.registry import RegistryError, schemas_of
+from t2n_core.errors import RegistryError, RewriteError
+from t2n_core.op.registry import schemas_of
 from t2n_core.rewriter.specs import Level, Rewriter
 from t2n_core.rewriter.torch_calls import is_torch_function
+from t2n_core.torch_graph.compat.private import CustomOpDef, OpOverload, OpOverloadPacket, _dispatch_get_all_op_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +177,9 @@ def _longest_module(parts: list[str], rewriter: Rewriter) -> tuple[Any, list[str
 def _operator(rewriter: Rewriter, key: str) -> OperatorSite:
     try:
         schemas_of(key)
-    except (RegistryError, AttributeError) as wrong:
+    except RegistryError as wrong:
         namespace, _, name = key.partition("::")
-        known = [n.partition("::")[2] for n in torch._C._dispatch_get_all_op_names() if n.startswith(f"{namespace}::")]
+        known = [n.partition("::")[2] for n in _dispatch_get_all_op_names() if n.startswith(f"{namespace}::")]
         if not known:
             raise Absent(f"no operator of {namespace}:: is loaded") from None
         raise RewriteError(f"{rewriter.place}: PyTorch has no operator {key}{_near(name, known)}") from wrong

@@ -18,6 +18,12 @@ from torch.overrides import TorchFunctionMode
 from t2n_core.rewriter.context import CURRENT, Session
 from t2n_core.rewriter.patches import copied, original_of
 from t2n_core.rewriter.specs import Rewriter
+from t2n_core.torch_graph.compat.private import (
+    _VariableFunctions,
+    linalg_functions,
+    neural_functions,
+    special_functions,
+)
 
 _OPERATORS = {
     "matmul": "__matmul__", "add": "__add__ __radd__", "mul": "__mul__ __rmul__", "sub": "__sub__",
@@ -45,14 +51,14 @@ def is_torch_function(subject: Any) -> bool:
     if not isinstance(subject, types.BuiltinFunctionType):
         return False
     home = getattr(subject.__self__, "__name__", "").partition(".")[0]
-    return home == "torch" or getattr(torch._C._VariableFunctions, subject.__name__, None) is subject
+    return home == "torch" or getattr(_VariableFunctions, subject.__name__, None) is subject
 
 
 def spellings(subject: Any) -> Iterator[tuple[Any, bool]]:
     """Yield the callables that are the same function, each with whether its two operands are exchanged."""
     yield subject, False
     for name in _SAME.get(subject.__name__, (subject.__name__,)):
-        for home in (torch, torch.Tensor, *(getattr(torch._C, part) for part in ("_nn", "_linalg", "_special"))):
+        for home in (torch, torch.Tensor, neural_functions, linalg_functions, special_functions):
             yield from ((found, False) for found in _found(home, name))
         for word in _OPERATORS.get(name, "").split():
             yield from ((found, False) for found in _found(torch.Tensor, word))

@@ -13,8 +13,11 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import torch
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from t2n_core.torch_graph.compat.operators import operator
+from t2n_core.torch_graph.compat.private import TorchDispatchMode, pytree
+
+_TO_COPY = operator("aten::_to_copy.default")
 
 LARGE: Final = 8 << 20
 """Bytes from which on a tensor is put into a file."""
@@ -37,7 +40,7 @@ def tensor_on_disk(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
 class _OnDisk(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func is torch.ops.aten._to_copy.default and _is_plain(args[0]) and _is_cpu(kwargs.get("device")):
+        if func is _TO_COPY and _is_plain(args[0]) and _is_cpu(kwargs.get("device")):
             return tensor_on_disk(args[0].shape, kwargs.get("dtype") or args[0].dtype).copy_(args[0])
         found = func(*args, **kwargs)
         given = {_storage(one) for one in pytree.tree_leaves((args, kwargs)) if _is_plain(one)}

@@ -23,7 +23,8 @@ def draw_inputs(strategy: Any, count: int = EXAMPLES) -> list[Any]:
     import numpy as np
     import torch
     from hypothesis import HealthCheck, Phase, given, settings
-    from torch.utils._pytree import tree_map_only
+
+    from t2n_core.torch_graph.compat.private import pytree
 
     found: list[Any] = []
 
@@ -40,7 +41,7 @@ def draw_inputs(strategy: Any, count: int = EXAMPLES) -> list[Any]:
         found.append(value)
 
     collect()
-    return [tree_map_only(np.ndarray, torch.from_numpy, value) for value in found]
+    return [pytree.tree_map_only(np.ndarray, torch.from_numpy, value) for value in found]
 
 
 __all__ = ["draw_inputs", "is_strategy"]

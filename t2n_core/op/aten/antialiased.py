@@ -10,11 +10,12 @@ import torch
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT32, Value
 from t2n_core.op import formulas
+from t2n_core.torch_graph.compat.operators import operator
 
 if TYPE_CHECKING:
     from t2n_core.op.aten.resize import Axis
 
-FUNCTIONS = {"bilinear": torch.ops.aten._upsample_bilinear2d_aa, "bicubic": torch.ops.aten._upsample_bicubic2d_aa}
+FUNCTIONS = {"bilinear": operator("aten::_upsample_bilinear2d_aa"), "bicubic": operator("aten::_upsample_bicubic2d_aa")}
 SHARPNESS = -0.5
 """The `A` of the cubic convolution, which is another one than without antialiasing."""
 

@@ -17,12 +17,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
-from torch.utils import _pytree as pytree
 
+from t2n_core.errors import RegistryError
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
-from t2n_core.op.registry import RegistryError, op
+from t2n_core.op.registry import op
 from t2n_core.torch_graph.capture.module_calls import MODULE_CALL, ModuleCall, WholeCall
+from t2n_core.torch_graph.compat.private import pytree
 
 
 class ModuleInfoExtractor(ABC):

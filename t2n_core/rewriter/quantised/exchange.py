@@ -15,6 +15,7 @@ from t2n_core.errors import CaptureError
 from t2n_core.rewriter.quantised.calls import QuantisedCalls
 from t2n_core.rewriter.quantised.grid import Grid
 from t2n_core.rewriter.quantised.packed import opened
+from t2n_core.torch_graph.compat.private import FunctionModifiers
 from t2n_core.torch_graph.graph.from_export import place_of
 
 _GRIDS = re.compile(r"(\w*_)?(scale|zero_point)(_\d+)?")
@@ -99,7 +100,7 @@ def _open(
 
 def _compiled_methods(kind: type[torch.nn.Module]) -> tuple[str, ...]:
     """Return the methods of a class that are marked with torch.jit.export."""
-    marked = torch._jit_internal.FunctionModifiers.EXPORT
+    marked = FunctionModifiers.EXPORT
     return tuple(n for n in dir(kind) if getattr(getattr(kind, n, None), "_torchscript_modifier", None) is marked)
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from t2n_core.errors import CaptureError
+from t2n_core.torch_graph.compat.operators import operator
 from t2n_core.torch_graph.stand_ins.whole_numbers import dequantised, dequantised_along
 
 
@@ -105,14 +106,14 @@ def opened(packed: Any, owner: torch.nn.Module, stem: str) -> Opened:
         how |= {"groups": int(packed.groups()), "transposed": bool(packed.transpose())}
         return _of_tensor(weight, bias, owner, stem, how)
     if kind == "EmbeddingPackedParamsBase":
-        return _rows(torch.ops.quantized.embedding_bag_unpack(packed), owner, stem)
+        return _rows(operator("quantized::embedding_bag_unpack")(packed), owner, stem)
     if kind == "CellParamsBase":
         return _cell(packed, owner, stem)
     raise CaptureError(f"the model holds a {kind}, which is no tensor and has no form here")
 
 
 def _linear(packed: Any, owner: torch.nn.Module, stem: str) -> Opened:
-    weight, bias = torch.ops.quantized.linear_unpack(packed)
+    weight, bias = operator("quantized::linear_unpack")(packed)
     if not weight.is_quantized:
         raise CaptureError(
             "a linear layer with weights of float16 (dynamic quantisation) has no form here",
@@ -162,7 +163,7 @@ def _cell(packed: Any, owner: torch.nn.Module, stem: str) -> Opened:
         )
     stand_ins, tensors = [], dict[str, Tensor]()
     for part, bias, word in zip(parts, biases, ("ih", "hh"), strict=True):
-        weight, own = torch.ops.quantized.linear_unpack(part)
+        weight, own = operator("quantized::linear_unpack")(part)
         found = _of_tensor(weight, own if own is not None else bias, owner, f"{stem}{word}_", {})
         stand_ins.append(found.stand_in)
         tensors |= found.tensors

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from t2n_core.rewriter.quantised.grid import Grid, reciprocal, requantised, rounded_on, single
 from t2n_core.rewriter.quantised.packed import PackedWeight
+from t2n_core.torch_graph.compat.private import _is_vnni_supported
 from t2n_core.torch_graph.stand_ins.whole_numbers import whole_sums
 
 _CONVOLUTIONS = {3: F.conv1d, 4: F.conv2d, 5: F.conv3d}
@@ -45,7 +46,7 @@ def rounding_of(engine: str, weight: PackedWeight) -> Rounding:
     if engine != "x86":
         return Rounding(engine)
     is_convolution = weight.stored.dim() > 2
-    has_vnni = torch.cpu._is_vnni_supported()
+    has_vnni = _is_vnni_supported()
     symmetric = not weight.zeros and not any(weight.output_padding)
     if is_convolution and has_vnni and symmetric and weight.groups <= _ONEDNN_GROUPS:
         return Rounding.ONEDNN

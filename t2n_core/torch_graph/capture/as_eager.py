@@ -6,14 +6,15 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch import nn
 from torch.nn import functional
-from torch.nn._reduction import legacy_get_string
 
 from t2n_core.errors import CaptureError
+from t2n_core.torch_graph.compat.operators import functional_overloads
+from t2n_core.torch_graph.compat.patches import replaced
+from t2n_core.torch_graph.compat.private import legacy_get_string
 
 
 def multilabel_margin_loss(
@@ -101,11 +102,7 @@ def linspace(start: Any, end: Any, steps: Any, *, dtype: torch.dtype | None = No
     return torch.where(near, start + step * place, end - step * (steps - 1 - place))
 
 
-_SQUEEZES = [
-    getattr(kind, name)
-    for kind in (torch.ops.aten.squeeze, torch.ops.aten.squeeze_copy)
-    for name in ("default", "dim", "dims")
-]
+_SQUEEZES = [o for key in ("aten::squeeze", "aten::squeeze_copy") for o in functional_overloads(key)]
 AS_EAGER: dict[Any, Callable[..., Any]] = {
     functional.multilabel_margin_loss: multilabel_margin_loss,
     **dict.fromkeys((torch.narrow, torch.Tensor.narrow), narrow),
@@ -127,12 +124,11 @@ def skip_mask_checks() -> Iterator[None]:
 
     The answer is no, so that the given mask is used, which gives the same result.
     """
-    from torch.nn.modules import transformer
 
     def hinted(mask: torch.Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:
         return is_causal is True
 
-    with patch.object(transformer, "_detect_is_causal_mask", hinted):
+    with replaced("torch.nn.modules.transformer._detect_is_causal_mask", lambda _: hinted):
         yield
 
 

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental import proxy_tensor
+from t2n_core.torch_graph.compat.patches import replaced
 
 
 @contextmanager
@@ -24,15 +22,15 @@ def cheaper_capture() -> Iterator[None]:
 
     A PyTorch without these functions does its work as ever.
     """
-    with ExitStack() as stack:
-        keep = getattr(FakeTensorMode, "_make_cache_entry", None)
-        if keep is not None:
-            stack.enter_context(patch.object(FakeTensorMode, "_make_cache_entry", _when_repeated(keep)))
-        describe = getattr(proxy_tensor, "_extract_tensor_metadata", None)
-        if describe is not None:
-            short = functools.partial(describe, include_contiguity=False)
-            stack.enter_context(patch.object(proxy_tensor, "_extract_tensor_metadata", short))
+    with (
+        replaced("torch._subclasses.fake_tensor.FakeTensorMode._make_cache_entry", _when_repeated, optional=True),
+        replaced("torch.fx.experimental.proxy_tensor._extract_tensor_metadata", _without_contiguity, optional=True),
+    ):
         yield
+
+
+def _without_contiguity(describe: Callable[..., Any]) -> Callable[..., Any]:
+    return functools.partial(describe, include_contiguity=False)
 
 
 def _when_repeated(keep: Callable[..., Any]) -> Callable[..., Any]:

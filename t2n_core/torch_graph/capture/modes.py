@@ -13,12 +13,10 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import _disable_current_modes
-from torch.utils.weak import WeakIdKeyDictionary
 
 from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.capture.as_eager import AS_EAGER
+from t2n_core.torch_graph.compat.private import OpOverload, WeakIdKeyDictionary, _disable_current_modes, pytree
 from t2n_core.torch_graph.simplify.complex_pairs.fourier import istft_of_any_length
 from t2n_core.torch_graph.simplify.complex_pairs.inverse_real import TO_REAL
 from t2n_core.torch_graph.simplify.decompositions.quantised import (
@@ -29,7 +27,7 @@ from t2n_core.torch_graph.stand_ins.free_of_sizes import FREE
 from t2n_core.torch_graph.stand_ins.numbers_as_indices import getitem, select, setitem
 from t2n_core.torch_graph.stand_ins.packed_rows import PackedRows
 from t2n_core.torch_graph.stand_ins.pool_1d import POOLS, max_pool1d
-from t2n_core.torch_graph.stand_ins.recurrent import NAMES, NAMESPACE
+from t2n_core.torch_graph.stand_ins.recurrent import NAMES
 from t2n_core.torch_graph.stand_ins.size_tensors import SizeTensors, computes_a_size
 from t2n_core.torch_graph.stand_ins.window_functions import WINDOWS
 
@@ -75,7 +73,7 @@ class CaptureMode(TorchFunctionMode):
         if func in INSTEAD:
             func = INSTEAD[func]
             kwargs = {"dim" if name == "axis" else name: given for name, given in kwargs.items()}  # as PyTorch takes it
-        if isinstance(func, torch._ops.OpOverload):
+        if isinstance(func, OpOverload):
             namespace, _, name = func._schema.name.partition("::")
             if namespace != "aten":
                 return func(*args, **kwargs)
@@ -95,7 +93,7 @@ class CaptureMode(TorchFunctionMode):
 
     # ---------------------------------------------------------------------------------------------------- stand-ins
     def _recurrent(self, name: str, args: Any, kwargs: Any) -> Any:
-        stand_ins = getattr(torch.ops, NAMESPACE)
+        stand_ins = torch.ops.t2n_capture
         # the padded form has `has_biases` in fourth place, the packed form its weights
         packed = "batch_sizes" in kwargs or (len(args) > 3 and not isinstance(args[3], bool))
         if name.endswith("_cell") or not packed:

@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any, Protocol
 
 import torch
-from torch.utils import _pytree as pytree
 
+from t2n_core.torch_graph.compat.private import pytree
 from t2n_core.torch_graph.stand_ins.recurrent import NAMESPACE, library
 
 

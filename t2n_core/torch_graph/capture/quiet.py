@@ -6,7 +6,8 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from unittest.mock import patch
+
+from t2n_core.torch_graph.compat.patches import replaced
 
 
 @contextmanager
@@ -17,8 +18,6 @@ def quiet() -> Iterator[None]:
     TORCH_TRACE, which writes to a folder, is wanted; without a handler no text is made. What they complain of before
     they raise an exception is in our error, so it is not said twice.
     """
-    from torch.export import _trace
-
     log = logging.getLogger("torch.__trace")
     before = log.handlers
     with warnings.catch_warnings():
@@ -27,7 +26,7 @@ def quiet() -> Iterator[None]:
         for complaining in _COMPLAINING:
             complaining.addFilter(_is_asked_for)
         try:
-            with patch.object(_trace, "print", _unprinted, create=True):  # of the graph so far
+            with replaced("torch.export._trace.print", lambda _: _unprinted, optional=True):  # of the graph so far
                 yield
         finally:
             log.handlers = before

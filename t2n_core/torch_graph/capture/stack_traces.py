@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from traceback import FrameSummary, StackSummary
 from types import FrameType
 from typing import Any
-from unittest.mock import patch
 
-from torch.fx import proxy
+from t2n_core.torch_graph.compat.patches import replaced
 
 _KEPT = "forward"
 """Name of the functions that torch.fx keeps of a stack."""
@@ -44,10 +43,7 @@ class ForwardFrames:
 @contextmanager
 def short_stack_traces() -> Iterator[None]:
     """While active, nodes get the lines of `forward` functions without a look at all other frames."""
-    if not hasattr(proxy, "CapturedTraceback"):  # another PyTorch, which takes them in another way
-        yield
-        return
-    with patch.object(proxy, "CapturedTraceback", ForwardFrames):
+    with replaced("torch.fx.proxy.CapturedTraceback", lambda _: ForwardFrames, optional=True):
         yield
 
 

@@ -9,10 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from torch._guards import detect_fake_mode
 from torch.export.graph_signature import OutputKind, TensorArgument
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
 
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.ranges import LEAST, SizeRange
@@ -24,6 +22,9 @@ from t2n_core.torch_graph.capture.module_calls import Extractor, whole_modules
 from t2n_core.torch_graph.capture.quiet import quiet
 from t2n_core.torch_graph.capture.stack_traces import short_stack_traces
 from t2n_core.torch_graph.choices import CAPTURE_WAYS, CaptureWay
+from t2n_core.torch_graph.compat.operators import operator
+from t2n_core.torch_graph.compat.private import OpOverload, detect_fake_mode, pytree, symbolic_config
+from t2n_core.torch_graph.compat.releases import warn_if_untested
 from t2n_core.torch_graph.graph.from_export import build_graph
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
 from t2n_core.torch_graph.sizes.capture_sizes import Axes, capture_sizes, example_sizes, freeing_sizes, resized
@@ -45,6 +46,8 @@ from t2n_core.torch_graph.ways_in.script import ScriptCall
 from t2n_core.torch_graph.ways_in.sources import Source, source_of
 from t2n_core.torch_graph.ways_in.structure import leaves_with_path
 from t2n_core.torch_graph.ways_in.traces import FrozenDecision, traced
+
+_DETACH = operator("aten::detach_.default")
 
 
 @dataclass(slots=True)
@@ -102,6 +105,7 @@ class TorchModuleTracer:
 
     def trace(self) -> CapturedModel:
         """Capture the model. Raises InputError for unknown axes, CaptureError for what torch.export refuses."""
+        warn_if_untested(torch.__version__)
         tensors = self.inputs.tensors
         shapes = {n: tuple(t.shape) for n, t in zip(self.inputs.names, tensors, strict=True)}
         self._declared = normalise(self.dynamic_axes, shapes)
@@ -284,10 +288,8 @@ class TorchModuleTracer:
         tensors: Sequence[torch.Tensor],
         decisions: Decisions,
     ) -> torch.export.ExportedProgram:
-        from torch.fx.experimental import _config as symbolic_config
-
         # sizes are then never assumed to differ from 0 and 1, so that one graph serves them all
-        with symbolic_config.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
+        with symbolic_config.patch(backed_size_oblivious=True):
             try:
                 with ExitStack() as while_capturing:
                     while_capturing.enter_context(short_stack_traces())
@@ -389,8 +391,8 @@ def _user_fakes(program: torch.export.ExportedProgram) -> list[torch.Tensor]:
 
 def _mutates(program: torch.export.ExportedProgram) -> bool:
     """Return whether an operator writes numbers into its argument: only then is a second trace worth its time."""
-    called = (n.target for n in program.graph.nodes if isinstance(n.target, torch._ops.OpOverload))
-    return any(op._schema.is_mutable and op is not torch.ops.aten.detach_.default for op in called)
+    called = (n.target for n in program.graph.nodes if isinstance(n.target, OpOverload))
+    return any(op._schema.is_mutable and op is not _DETACH for op in called)
 
 
 __all__ = ["CapturedModel", "ModelInputs", "TorchModuleTracer", "bind_inputs"]

@@ -10,6 +10,7 @@ import torch
 
 from t2n_core.errors import CaptureError, Origin
 from t2n_core.torch_graph.capture.module_calls import MODULE_CALL, calls
+from t2n_core.torch_graph.compat.private import OpOverload
 from t2n_core.torch_graph.graph import naming
 from t2n_core.torch_graph.graph.ir import FixedTensorList, TensorVariable, TorchOp
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
@@ -43,7 +44,7 @@ class NodeReader:
             fields = node.args[0] if isinstance(node.args[0], list | tuple) else node.args
             self.env[node.name] = self.resolve(list(fields))
             return
-        if not isinstance(target, torch._ops.OpOverload):
+        if not isinstance(target, OpOverload):
             raise CaptureError(f"a call of {target} is no torch operator", origin=self._origin(str(target), node))
         if value is None:  # an assertion about sizes or values
             return

@@ -9,8 +9,11 @@ from typing import Any
 
 import torch
 
+from t2n_core.torch_graph.compat.operators import operator
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, TorchOp, replace_tensors
 from t2n_core.torch_graph.precision.units import MOVERS, Unit, name_of, unit_of
+
+_TO_COPY = operator("aten::_to_copy.default")
 
 F16, F32 = torch.float16, torch.float32
 _LARGEST = torch.finfo(F16).max
@@ -93,7 +96,7 @@ class _Rewriter:
     def _cast(self, value: TensorVariable, dtype: torch.dtype) -> TensorVariable:
         key = (id(value), dtype)
         if key not in self._casts:
-            op_ref = torch.ops.aten._to_copy.default
+            op_ref = _TO_COPY
             arguments: dict[str, Any] = {a.name: a.default_value for a in op_ref._schema.arguments}
             arguments.update({"self": value, "dtype": dtype})
             made = replace(value, name=f"{value.name}_cast", dtype=dtype, producer=None)

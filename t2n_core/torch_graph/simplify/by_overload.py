@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, TypeVar
 
-import torch
-from torch._ops import OpOverload
+from t2n_core.torch_graph.compat.operators import functional_overloads
+from t2n_core.torch_graph.compat.private import OpOverload
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -25,14 +25,17 @@ class ByOverload:
         self._of_libraries: dict[str, Callable[..., Any]] = {}
 
     def register(self, *keys: str) -> Callable[[Function], Function]:
-        """Register the decorated function for an operator (`aten::median`) or one overload (`aten::median.dim`)."""
+        """Register the decorated function for an operator (`aten::median`) or one overload (`aten::median.dim`).
+
+        Operators that this release of PyTorch lacks are left out. Raises RegistryError for one that no release has.
+        """
 
         def registered(function: Function) -> Function:
             for key in keys:
                 if not key.startswith(("aten::", "prims::")):
                     self._of_libraries[key] = function
                     continue
-                for overload in overloads(key):
+                for overload in functional_overloads(key):
                     self._found[overload] = function
             return function
 
@@ -46,15 +49,6 @@ class ByOverload:
         """Return every overload of torch's own operators that has a function; for the test that each has a case."""
         load_modules(self._package, *self._path)
         return iter(self._found)
-
-
-def overloads(key: str) -> list[OpOverload]:
-    """Return the overload that is named (`aten::median.dim`), or all without `out` of an operator (`aten::median`)."""
-    namespace, _, rest = key.partition("::")
-    name, _, overload = rest.partition(".")
-    packet = getattr(getattr(torch.ops, namespace), name)
-    names = [overload] if overload else [n for n in packet.overloads() if n != "out" and not n.endswith("_out")]
-    return [getattr(packet, n) for n in names]
 
 
 @cache

@@ -11,14 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from t2n_core.errors import CaptureError
 from t2n_core.nnef.shapes import check_shape
 from t2n_core.nnef.sizes.dims import FloorDiv, Modulo, shape_text
 from t2n_core.torch_graph.capture.quiet import quiet
+from t2n_core.torch_graph.compat.private import DispatchKey, FakeTensorMode, OpOverload, make_fx
 from t2n_core.torch_graph.graph.fx_nodes import NodeReader
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp, replace_sizes, replace_tensors
 from t2n_core.torch_graph.simplify import decompositions
@@ -31,7 +29,7 @@ Expansion = tuple[list[TorchOp], list["TensorVariable | None"]]
 @functools.cache
 def _table() -> dict[Any, Callable[..., Any]]:
     """Return PyTorch's decompositions: those to core ATen first, else those that go down to primitives."""
-    from torch._decomp import core_aten_decompositions, decomposition_table
+    from t2n_core.torch_graph.compat.private import core_aten_decompositions, decomposition_table
 
     return {**decomposition_table, **core_aten_decompositions()}
 
@@ -106,7 +104,7 @@ def expand(
 
 
 def _body(target: OpOverload) -> Callable[..., Any] | None:
-    composite = target.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
+    composite = target.has_kernel_for_dispatch_key(DispatchKey.CompositeImplicitAutograd)
     return decompositions.find(target) or (target.decompose if composite else _table().get(target))
 
 

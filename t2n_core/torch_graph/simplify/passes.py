@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 
 from t2n_core.errors import LowerError
 from t2n_core.nnef.sizes.dims import product
+from t2n_core.torch_graph.compat.private import OpOverload
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, TorchOp, is_constant, replace_tensors
 from t2n_core.torch_graph.simplify.complex_pairs.expansion import ComplexPairs
 from t2n_core.torch_graph.simplify.decompose import decompose

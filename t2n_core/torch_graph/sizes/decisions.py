@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
-from unittest.mock import patch
 
 import sympy
 import torch
 
 from t2n_core.errors import Origin
+from t2n_core.torch_graph.compat.patches import replaced
+from t2n_core.torch_graph.compat.private import OpOverload
 from t2n_core.torch_graph.graph import naming
 
 _OURS = f"{Path(__file__).parents[1] / 'ways_in'}{os.sep}"
@@ -72,28 +73,28 @@ class Decisions:
     def recording(self) -> Iterator[None]:
         """Note every decision while the block runs: those that PyTorch notes as guards, and answers that it takes to be
         known, since it takes sizes to differ from 1 once an operator looked at them."""
-        from torch.fx.experimental.sym_node import SymNode
-        from torch.fx.experimental.symbolic_shapes import ShapeEnv
-
-        plain = getattr(ShapeEnv, "_log_guard", None)
-        if plain is None:  # another PyTorch: there is nothing to tell then
+        with (
+            replaced("torch.fx.experimental.symbolic_shapes.ShapeEnv._log_guard", self._noting_guards),
+            replaced("torch.fx.experimental.sym_node.SymNode.bool_", self._noting_answers),
+        ):
             yield
-            return
-        plain_bool = SymNode.bool_
 
+    def _noting_guards(self, plain: Any) -> Any:
         def log_guard(env: Any, prefix: str, g: Any, *rest: Any, **more: Any) -> Any:
             self._note(g)
             return plain(env, prefix, g, *rest, **more)
 
+        return log_guard
+
+    def _noting_answers(self, plain: Any) -> Any:
         def bool_(node: Any) -> Any:
             noted = len(self._found)
-            answer = plain_bool(node)
+            answer = plain(node)
             if len(self._found) == noted:
                 self._note(node.expr if answer else sympy.Not(node.expr), "decided")
             return answer
 
-        with patch.object(ShapeEnv, "_log_guard", log_guard), patch.object(SymNode, "bool_", bool_):
-            yield
+        return bool_
 
     def _note(self, condition: Any, asked: str | None = None) -> None:
         if not isinstance(condition, sympy.Basic) or not condition.free_symbols:
@@ -152,7 +153,7 @@ def _origin() -> Origin | None:
                 operator or _PYTHON, "", naming.source_line(place, frame.f_lineno, frame.f_code.co_name, code)
             )
         called = frame.f_locals.get("func") or frame.f_locals.get("self")
-        if isinstance(called, torch._ops.OpOverload):
+        if isinstance(called, OpOverload):
             operator = naming.kind_of(called)
         frame = frame.f_back
     return None

@@ -8,6 +8,7 @@ from typing import Any
 import sympy
 import torch
 
+from t2n_core.torch_graph.compat.private import OpOverload
 from t2n_core.torch_graph.graph import naming
 from t2n_core.torch_graph.graph.fx_nodes import bind_schema
 from t2n_core.torch_graph.sizes.decisions import Decision
@@ -17,7 +18,7 @@ from t2n_core.torch_graph.sizes.slices import SLICES
 def implied_decisions(program: torch.export.ExportedProgram) -> Iterator[Decision]:
     """Yield the sign of each computed bound of a slice, which is what it is at the captured sizes."""
     for node in program.graph.nodes:
-        if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        if node.op != "call_function" or not isinstance(node.target, OpOverload):
             continue
         kind = naming.kind_of(node.target)
         if kind not in SLICES:

@@ -11,12 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import sympy
-import torch
 from sympy.core.relational import Relational
 
 from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Modulo, Shape, as_dim, symbol
 from t2n_core.nnef.sizes.ranges import SizeRange
+from t2n_core.torch_graph.compat.operators import operator
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp
+
+_SLICE = operator("aten::slice.Tensor")
 
 
 def multiples(sizes: SizeRange, where: Iterable[Any], known: Mapping[str, int]) -> tuple[SizeRange, dict[str, Dim]]:
@@ -61,7 +63,7 @@ def cut(variable: TensorVariable, shape: Shape) -> list[TorchOp]:
             name = f"{variable.name}_whole"
             result = TensorVariable(name, extents, variable.dtype, fake=variable.fake)
             bounds = {"self": variable, "dim": axis, "start": 0, "end": want, "step": 1}
-            result.producer = TorchOp("aten::slice.Tensor", bounds, (result,), torch.ops.aten.slice.Tensor, scope=name)
+            result.producer = TorchOp("aten::slice.Tensor", bounds, (result,), _SLICE, scope=name)
             steps.append(result.producer)
             variable = result
     return steps

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import torch
+
+from t2n_core.torch_graph.compat.patches import replaced
 
 
 def windows(size: Any, kernel: int, before: int, behind: int, stride: int, dilation: int, ceil_mode: bool) -> Any:
@@ -26,14 +27,14 @@ def windows(size: Any, kernel: int, before: int, behind: int, stride: int, dilat
 @contextmanager
 def pools_of_any_size() -> Iterator[None]:
     """While active, the windows over a dynamic axis are counted by `windows`."""
-    from torch import _meta_registrations as registrations
 
-    plain: Any = registrations.pooling_output_shape_pad_lr
+    def replacement(plain: Any) -> Any:
+        def count(size: Any, *rest: Any) -> Any:
+            return windows(size, *rest) if isinstance(size, torch.SymInt) else plain(size, *rest)
 
-    def counted(size: Any, *rest: Any) -> Any:
-        return windows(size, *rest) if isinstance(size, torch.SymInt) else plain(size, *rest)
+        return count
 
-    with patch.object(registrations, "pooling_output_shape_pad_lr", counted):
+    with replaced("torch._meta_registrations.pooling_output_shape_pad_lr", replacement):
         yield
 
 

@@ -25,7 +25,7 @@ def refusal(
     cause: Exception, model: str, input_names: Sequence[str], fixing: Sequence[Decision], can_trace: bool
 ) -> CaptureError:
     """Return the error for what torch.export raised; `fixing` are the decisions that fixed a dynamic size."""
-    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+    from t2n_core.torch_graph.compat.private import GuardOnDataDependentSymNode
 
     frozen = 'capture="trace" freezes such decisions as the example inputs make them'
     if isinstance(cause, GuardOnDataDependentSymNode):

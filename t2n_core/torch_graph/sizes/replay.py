@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import torch
 from torch.fx import Interpreter, Node
 
+from t2n_core.torch_graph.compat.private import OpOverload
 from t2n_core.torch_graph.stand_ins.recurrent import NAMESPACE, aten_twin
 
 SizeAt: TypeAlias = Callable[[Any], int | None]
@@ -37,7 +38,7 @@ class _Replay(Interpreter):
         return all(size in (None, int(found)) for size, found in zip(wanted, result.shape, strict=True))
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if isinstance(target, torch._ops.OpOverload) and target.namespace == NAMESPACE:
+        if isinstance(target, OpOverload) and target.namespace == NAMESPACE:
             target = aten_twin(target)
         return super().call_function(target, args, kwargs)
 

@@ -14,7 +14,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from t2n_core.torch_graph.compat.operators import operator
+from t2n_core.torch_graph.compat.private import _check, _chunk_cat
 from t2n_core.torch_graph.stand_ins.loops import least, loop
+
+_SLICE = operator("aten::slice.Tensor")
 
 
 def kron(input: Tensor, other: Tensor) -> Tensor:
@@ -70,7 +74,7 @@ def _differences(x: Tensor, axis: int, step: float, edge_order: int) -> Tensor:
     size = x.shape[axis]
 
     def at(begin: int, end: Any) -> Tensor:
-        found: Tensor = torch.ops.aten.slice.Tensor(x, axis, begin, end)
+        found: Tensor = _SLICE(x, axis, begin, end)
         return found
 
     if edge_order == 1:
@@ -124,7 +128,8 @@ def linear_cross_entropy(*args: Any, options: Any = None, **kwargs: Any) -> Tens
 def chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int, **out: Any) -> Tensor:
     """`torch._chunk_cat`: each tensor is padded with zeros to `num_chunks` chunks, laid side by side after `dim`."""
     if out:
-        return torch._chunk_cat(list(tensors), dim, num_chunks, **out)
+        written: Tensor = _chunk_cat(list(tensors), dim, num_chunks, **out)
+        return written
     axis, parts = dim % tensors[0].dim(), []
     for x in tensors:
         *_, size = lead = x.shape[: axis + 1]
@@ -218,7 +223,7 @@ def lu_unpack(
 ) -> Any:
     """`torch.lu_unpack`, which reads as many exchanges as the matrix has rows or columns, also if there are fewer."""
     if unpack_pivots:
-        torch._check(LU_pivots.shape[-1] >= least(*LU_data.shape[-2:]))  # type: ignore[no-untyped-call]
+        _check(LU_pivots.shape[-1] >= least(*LU_data.shape[-2:]))
     return torch.lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
 
 
@@ -261,7 +266,7 @@ FREE: dict[Any, Callable[..., Any]] = {
     torch.corrcoef: corrcoef,
     torch.Tensor.corrcoef: corrcoef,
     functional.gaussian_nll_loss: gaussian_nll_loss,
-    torch._chunk_cat: chunk_cat,
+    _chunk_cat: chunk_cat,
     torch.bincount: bincount,
     torch.Tensor.bincount: bincount,
     torch.pdist: _over_free_axes(pdist, torch.pdist),

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import torch
 
+from t2n_core.torch_graph.compat.operators import operator
+from t2n_core.torch_graph.compat.patches import replaced
+
+_INDEX = operator("aten::index.Tensor")
 _MASKS = (torch.bool, torch.uint8)
 Picks = list[tuple[int, torch.Tensor]]
 
@@ -19,17 +22,17 @@ Picks = list[tuple[int, torch.Tensor]]
 @contextmanager
 def numbers_as_indices() -> Iterator[None]:
     """While active, torch.export does not ask tensors for the numbers that they pick."""
-    from torch._export.non_strict_utils import _NonStrictTorchFunctionHandler as Handler
 
-    plain = Handler._override
+    def replacement(plain: Any) -> Any:
+        def override(self: Any, func: Any, args: Any, kwargs: Any) -> Any:
+            if func is torch.Tensor.__getitem__ and any(map(_is_number, _items(args[1]))):
+                picks, rest = _split(*args)
+                args = (_all_picked(args[0], picks), rest)
+            return plain(self, func, args, kwargs)
 
-    def override(self: Any, func: Any, args: Any, kwargs: Any) -> Any:
-        if func is torch.Tensor.__getitem__ and any(map(_is_number, _items(args[1]))):
-            picks, rest = _split(*args)
-            args = (_all_picked(args[0], picks), rest)
-        return plain(self, func, args, kwargs)  # type: ignore[no-untyped-call]
+        return override
 
-    with patch.object(Handler, "_override", override):
+    with replaced("torch._export.non_strict_utils._NonStrictTorchFunctionHandler._override", replacement):
         yield
 
 
@@ -66,7 +69,7 @@ def _all_picked(x: torch.Tensor, picks: Picks) -> torch.Tensor:
 
 def _picked(x: torch.Tensor, axis: int, number: torch.Tensor) -> torch.Tensor:
     index = [*[None] * axis, number.reshape(1).long()]
-    found: torch.Tensor = torch.ops.aten.index.Tensor(x, index)
+    found: torch.Tensor = _INDEX(x, index)
     return found.squeeze(axis)
 
 

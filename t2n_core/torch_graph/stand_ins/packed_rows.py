@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
-from torch.utils.weak import WeakIdKeyDictionary
 
 from t2n_core.errors import CaptureError
+from t2n_core.torch_graph.compat.private import WeakIdKeyDictionary, pytree
 
 _ELEMENT_BY_ELEMENT = frozenset({"embedding", "dropout", "relu", "gelu", "silu", "sigmoid", "tanh"})
 _ROW_BY_ROW = _ELEMENT_BY_ELEMENT | {"linear"}

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from t2n_core.torch_graph.compat.operators import operator
+
 
 def _by_two_axes(
     input: torch.Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
@@ -32,7 +34,7 @@ def _is_free(*args: Any, **kwargs: Any) -> bool:
     return isinstance(input, torch.Tensor) and isinstance(input.shape[-1], torch.SymInt)
 
 
-POOLS = (torch.max_pool1d, functional.max_pool1d, torch.ops.aten.max_pool1d.default)
+POOLS = (torch.max_pool1d, functional.max_pool1d, operator("aten::max_pool1d.default"))
 
 
 def max_pool1d(pool: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

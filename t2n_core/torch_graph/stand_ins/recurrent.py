@@ -13,6 +13,9 @@ from typing import Any
 
 import torch
 
+from t2n_core.torch_graph.compat.operators import operator
+from t2n_core.torch_graph.compat.private import _pack_padded_sequence, _pad_packed_sequence
+
 NAMESPACE = "t2n_capture"
 library = torch.library.Library(NAMESPACE, "DEF")  # type: ignore[no-untyped-call]
 
@@ -60,10 +63,10 @@ def _masked(kind: str, shapes: Callable[..., Any]) -> tuple[Callable[..., Any], 
 
     def computed(input: torch.Tensor, running: torch.Tensor, hx: Any, *settings: Any) -> Any:
         lengths, order = running.sum(0).reshape(-1).sort(descending=True)
-        data, sizes = torch._VF._pack_padded_sequence(input[:, order], lengths, False)
+        data, sizes = _pack_padded_sequence(input[:, order], lengths, False)
         states = [s[:, order] for s in hx] if isinstance(hx, list | tuple) else hx[:, order]
-        rows, *final = getattr(torch.ops.aten, kind).data(data, sizes, states, *settings)
-        padded, _ = torch._VF._pad_packed_sequence(rows, sizes, False, 0.0, len(input))
+        rows, *final = operator(f"aten::{kind}.data")(data, sizes, states, *settings)
+        padded, _ = _pad_packed_sequence(rows, sizes, False, 0.0, len(input))
         return tuple(result[:, order.argsort()] for result in (padded, *final))
 
     return declared, computed
@@ -133,7 +136,7 @@ def aten_twin(stand_in: Any) -> Any:
     name = stand_in._schema.name.split("::")[1]
     if name in ("pack", "pad", "module_call") or name.endswith("_masked"):
         return stand_in
-    packet = getattr(torch.ops.aten, name.removesuffix("_data"))
+    packet = operator(f"aten::{name.removesuffix('_data')}")
     if name.endswith("_cell"):
         return packet.default
     return packet.data if name.endswith("_data") else packet.input

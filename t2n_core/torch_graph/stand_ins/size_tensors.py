@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
-from torch.utils.weak import WeakIdKeyDictionary
 
 from t2n_core.errors import CaptureError
+from t2n_core.torch_graph.compat.private import WeakIdKeyDictionary, pytree
 
 _MAKERS = frozenset({"tensor", "as_tensor", "scalar_tensor"})
 _COPIES = frozenset({"to", "long", "int", "clone", "detach", "contiguous", "alias"})

@@ -16,6 +16,8 @@ import torch
 from torch.fx import traceback as fx_traceback
 
 from t2n_core.errors import CaptureError
+from t2n_core.torch_graph.compat.operators import find_packet
+from t2n_core.torch_graph.compat.private import ScriptObject, _jit_pass_inline
 from t2n_core.torch_graph.graph.naming import ORIGIN, ROOT, without_root
 from t2n_core.torch_graph.ways_in.results import Results
 from t2n_core.torch_graph.ways_in.script_numbers import CALCULATE, OF_TENSORS
@@ -44,7 +46,7 @@ class ScriptCall(torch.nn.Module):
         super().__init__()
         self.training = script.training
         graph = getattr(script, fn_name).graph.copy()
-        torch._C._jit_pass_inline(graph)
+        _jit_pass_inline(graph)
         packed = next((node.kind() for node in graph.nodes() if node.kind().startswith("quantized::")), None)
         if packed is not None:
             raise CaptureError(
@@ -89,7 +91,7 @@ class _Path:
                 return found.item()  # a setting of the model: what becomes of it must be known
             known = weight(path)
             return found if known is None else known
-        return _Path(found, path) if isinstance(found, torch.jit.ScriptModule | torch._C.ScriptObject) else found
+        return _Path(found, path) if isinstance(found, torch.jit.ScriptModule | ScriptObject) else found
 
 
 class _Run:
@@ -164,7 +166,9 @@ def _operator(schema: str, given: list[Any]) -> Any:
     if found is None:
         raise CaptureError(f"`{schema}` is no schema of an operator")
     namespace, name, overload = found.groups()
-    packet = getattr(getattr(torch.ops, namespace), name)
+    packet: Any = find_packet(f"{namespace}::{name}")
+    if packet is None:
+        raise CaptureError(f"PyTorch {torch.__version__} has no operator {namespace}::{name}, which the script calls")
     operator = getattr(packet, overload or "default")
     arguments = operator._schema.arguments
     if name == "_convolution":

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from torch.utils import _pytree as pytree
+from t2n_core.torch_graph.compat.private import pytree
 
 Path = tuple[Any, ...]
 """Keys, places and field names from the outside in."""

@@ -9,9 +9,9 @@ from contextlib import ExitStack
 from typing import Any
 
 import torch
-from torch.jit._trace import TracerWarning
 from torch.overrides import TorchFunctionMode
 
+from t2n_core.torch_graph.compat.private import TracerWarning
 from t2n_core.torch_graph.ways_in.calls import FlatCall
 
 

@@ -10,8 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from t2n_core import KhronosNNEF, ModelExport, TractNNEF, rewriter
-from t2n_core.errors import CaptureError, RewriteError, UnsupportedOpsError
-from t2n_core.op.registry import RegistryError
+from t2n_core.errors import CaptureError, RegistryError, RewriteError, UnsupportedOpsError
 from t2n_core.rewriter.patches import _patches
 
 

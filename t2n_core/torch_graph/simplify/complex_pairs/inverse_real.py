@@ -9,8 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from t2n_core.torch_graph.compat.operators import operator
 from t2n_core.torch_graph.simplify.complex_pairs import Pair
 from t2n_core.torch_graph.simplify.complex_pairs.fourier import fft_c2r
+
+_SLICE = operator("aten::slice.Tensor")
 
 _INVERSE = {"forward": 0, "ortho": 1, "backward": 2, None: 2}
 _HERMITIAN = {"backward": 0, "ortho": 1, "forward": 2, None: 0}
@@ -40,7 +43,7 @@ def _resized(x: Tensor, axis: int, size: Any) -> Tensor:
     known = isinstance(x.shape[axis], int) and isinstance(size, int)
     more = max(size - x.shape[axis], 0) if known else size
     padded = F.pad(x, [0, 0] * (x.dim() - 1 - axis) + [0, more])
-    found: Tensor = torch.ops.aten.slice.Tensor(padded, axis, 0, size)
+    found: Tensor = _SLICE(padded, axis, 0, size)
     return found
 
 

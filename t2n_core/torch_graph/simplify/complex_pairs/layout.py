@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
-from t2n_core.torch_graph.simplify.by_overload import overloads
+from t2n_core.torch_graph.compat.operators import functional_overloads
+from t2n_core.torch_graph.compat.private import OpOverload
 from t2n_core.torch_graph.simplify.complex_pairs import Operand, Pair, as_pair, on_pairs
 from t2n_core.torch_graph.simplify.decompositions import Refusal
 
@@ -71,7 +71,7 @@ def _parts(value: Any, part: str) -> Any:
 
 for _names, _make in ((_ONE_TENSOR, _on_one), (_SEVERAL_TENSORS, _on_several)):
     for _name in _names.split():
-        for _overload in overloads(f"aten::{_name}"):
+        for _overload in functional_overloads(f"aten::{_name}"):
             on_pairs(f"aten::{_name}.{_overload._overloadname}")(_make(_overload))
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from t2n_core.torch_graph.compat.private import statically_known_true
 from t2n_core.torch_graph.simplify.decompositions import decomposition
 from t2n_core.torch_graph.stand_ins.loops import least, loop
 

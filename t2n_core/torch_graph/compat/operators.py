@@ -1,0 +1,90 @@
+"""Operators of PyTorch by name, and which releases have those that not every supported one has.
+
+An operator that the installed PyTorch lacks is an empty answer here and never an AttributeError: no model of that
+release can hold it, so its rules and decompositions are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from packaging.version import Version
+
+from t2n_core.errors import RegistryError
+from t2n_core.torch_graph.compat.private import OpOverload, OpOverloadPacket, absent
+from t2n_core.torch_graph.compat.releases import untested_note
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An operator that some of the supported releases lack."""
+
+    key: str
+    """Operator or overload: `aten::cholesky`, `aten::median.dim`."""
+    since: str | None = None
+    """The first release with it; None if the oldest supported one has it."""
+    before: str | None = None
+    """The first release without it again; None if the newest tested one has it."""
+    instead: str = ""
+    """What models of the releases without it hold in its place."""
+
+    def is_in(self, release: str) -> bool:
+        """Return whether a release has the operator."""
+        minor = Version(release).release[:2]
+        return (self.since is None or minor >= Version(self.since).release[:2]) and (
+            self.before is None or minor < Version(self.before).release[:2]
+        )
+
+
+CHANGES: Final = (Change("aten::cholesky", before="2.14", instead="aten::linalg_cholesky_ex"),)
+
+
+def find_packet(key: str) -> OpOverloadPacket | None:
+    """Return the operator of a key, with or without overload (`aten::median.dim`); None if this PyTorch lacks it."""
+    namespace, _, rest = key.partition("::")
+    name = rest.partition(".")[0]
+    packet: OpOverloadPacket | None = getattr(getattr(torch.ops, namespace), name, None) if name else None
+    return packet
+
+
+def find_overloads(key: str) -> list[OpOverload]:
+    """Return the named overload (`aten::median.dim`), or all of an operator; an empty list if this PyTorch has none."""
+    packet = find_packet(key)
+    if packet is None:
+        return []
+    overload = key.partition("::")[2].partition(".")[2]
+    names = [overload] if overload else packet.overloads()  # type: ignore[no-untyped-call]
+    return [getattr(packet, n) for n in names if hasattr(packet, n)]
+
+
+def functional_overloads(key: str) -> list[OpOverload]:
+    """Return what `find_overloads` does without the overloads that write into an argument `out`.
+
+    Raises RegistryError for an operator that no supported PyTorch has.
+    """
+    found = find_overloads(key)
+    if not found and not may_be_absent(key):
+        raise RegistryError(f"PyTorch {torch.__version__} has no operator {key}")
+    return found if "." in key else [o for o in found if not _writes_out(o._overloadname)]
+
+
+def _writes_out(overload: str) -> bool:
+    return overload == "out" or overload.endswith("_out")
+
+
+def operator(key: str) -> Any:
+    """Return an operator or overload that the converter cannot do without. Raises TorchVersionError if it is absent."""
+    packet = find_packet(key)
+    overload = key.partition("::")[2].partition(".")[2]
+    found = getattr(packet, overload, None) if overload else packet
+    if found is None:
+        raise absent(key)
+    return found
+
+
+def may_be_absent(key: str) -> bool:
+    """Return whether the installed PyTorch may lack an operator: as CHANGES says, or as an untested release."""
+    changes = [c for c in CHANGES if key == c.key or key.startswith(f"{c.key}.")]
+    return bool(untested_note(torch.__version__)) or any(not c.is_in(torch.__version__) for c in changes)

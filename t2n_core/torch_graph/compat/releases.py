@@ -1,0 +1,35 @@
+"""The releases of PyTorch that the test suite passed with. Imports no torch."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Final
+
+from packaging.version import Version
+
+TESTED: Final = ("2.13.0", "2.14.1", "2.15.0")
+"""Releases whose unit, plugin and contract tests and suites passed; `pyproject.toml` declares their range."""
+
+
+class UntestedTorchWarning(UserWarning):
+    """The installed PyTorch is newer than every release that this version of the package was tested with."""
+
+
+def untested_note(installed: str) -> str:
+    """Return a sentence about a PyTorch that is newer than the tested ones; an empty string for every other.
+
+    Patch releases of a tested minor release count as tested.
+    """
+    newest = max(map(Version, TESTED))
+    if Version(installed).release[:2] <= newest.release[:2]:
+        return ""
+    return f"torch {installed} is newer than {newest}, the newest release that this version was tested with"
+
+
+@functools.cache
+def warn_if_untested(installed: str) -> None:
+    """Warn once in a process if the installed PyTorch is newer than the tested ones."""
+    note = untested_note(installed)
+    if note:
+        warnings.warn(note, UntestedTorchWarning, stacklevel=3)

@@ -35,9 +35,6 @@ _HOMES = {
     "replace_tensors": "t2n_core.export.tensors",
 }
 
-_OF_EXPORTS = ("torch", "sympy", "mpmath", "isal")
-"""Packages of the extra `torch`: what judges bundles does without them."""
-
 __all__ = [
     "ExportResult",
     "InferenceTarget",
@@ -58,13 +55,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
+    from t2n_core.extras import importing
+
+    with importing(f"t2n_core.{name}"):
         value = getattr(import_module(_HOMES[name]), name)
-    except ModuleNotFoundError as missing:
-        if missing.name in _OF_EXPORTS:
-            hint = f"t2n_core.{name} needs {missing.name}: pip install 'pytest-t2n[torch]'"
-            raise ImportError(hint, name=missing.name) from missing
-        raise
     globals()[name] = value
     return value
 

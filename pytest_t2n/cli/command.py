@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from t2n_core import __version__
 from t2n_core.errors import T2NError
+from t2n_core.extras import importing
 from t2n_core.text import visible
 
 
@@ -63,7 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             import_module(family.module).add_commands(family_parser)
     options = parser.parse_args(given)
     try:
-        status: int = options.run(options)
+        with importing(f"t2n {options.family}"):
+            status: int = options.run(options)
     except T2NError as error:
         print(f"error: {visible(str(error))}", file=sys.stderr)
         return 1

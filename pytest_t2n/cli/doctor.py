@@ -21,6 +21,7 @@ from t2n_core.engine.processor import this_processor
 from t2n_core.engine.provision.store import EngineStore
 from t2n_core.engine.provision.versions import UNUSABLE
 from t2n_core.errors import T2NError
+from t2n_core.extras import install_command
 from t2n_core.torch_graph.compat.releases import untested_note
 
 _GRAPH = """version 1.0;
@@ -85,7 +86,7 @@ def _packages() -> Iterator[Finding]:
         try:
             found = importlib.metadata.version(wanted.name)
         except importlib.metadata.PackageNotFoundError:
-            how = "" if base else ": pip install 'pytest-t2n[torch]', to export models"
+            how = "" if base else f": {install_command(wanted.name)}, to export models"
             yield Finding(wanted.name, f"not installed{how}", "bad" if base else "note")
             continue
         untested = untested_note(found) if wanted.name == "torch" else ""

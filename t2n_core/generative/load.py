@@ -10,6 +10,7 @@ from unittest.mock import patch
 import torch
 
 from t2n_core.errors import InputError
+from t2n_core.extras import importing
 from t2n_core.torch_graph.tensors_on_disk import tensors_on_disk
 
 DTYPES: Final = {"f32": torch.float32, "f16": torch.float16}
@@ -28,7 +29,8 @@ def load_model(folder: Path, *, dtype: str | None = None, random: bool = False) 
     float32. With `random` the weights are drawn, and none are needed.
 
     Raises:
-        InputError: transformers is not installed, or the folder holds no model that generates tokens.
+        MissingPackageError: transformers is not installed.
+        InputError: the folder holds no model that generates tokens.
     """
     transformers = _library()
     if not (folder / "config.json").is_file():
@@ -75,10 +77,8 @@ def tokens_of(text: Path, folder: Path) -> list[int]:
 
 
 def _library() -> Any:
-    try:
+    with importing("a language model"):
         import transformers
-    except ImportError as cause:
-        raise InputError("language models are loaded with transformers, which is not installed") from cause
     return transformers
 
 

@@ -30,6 +30,7 @@ from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.schema import PlatformLine
 from t2n_core.engine.processes.memory import MOST
 from t2n_core.errors import InputError, T2NError
+from t2n_core.extras import importing
 from t2n_core.foreign import ForeignFileError, inside, read_file, refuse_strange_files
 
 _MOST_INSIDE = 16 << 20
@@ -125,10 +126,8 @@ def dask_workers(options: argparse.Namespace, say: Callable[[str], None]) -> Ite
 
     Raises T2NError if there is no cluster, or none of its workers can judge.
     """
-    try:
+    with importing("--dask"):
         from distributed import Client, Security
-    except ImportError as exc:
-        raise T2NError(f"--dask needs {exc.name}: pip install 'pytest-t2n[dask]'") from None
     _refuse_open_network(options)
     for spec in options.tract:
         if "path:" in spec:

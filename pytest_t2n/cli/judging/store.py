@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from t2n_core.errors import T2NError
+from t2n_core.extras import importing
 from t2n_core.files import write_whole
 from t2n_core.foreign import ForeignFileError, read_file
 
@@ -101,10 +102,8 @@ class ResultStore:
 
 
 def _opened(url: str) -> tuple[Any, str]:
-    try:
+    with importing("--reuse with a URL"):
         from fsspec.core import url_to_fs
-    except ImportError:
-        raise T2NError("--reuse with a URL needs fsspec: pip install 'pytest-t2n[dask]'") from None
     try:
         filesystem, root = url_to_fs(url)
     except (ImportError, ValueError) as exc:

@@ -12,6 +12,7 @@ import msgspec
 from pytest_t2n.records.schema import CellLine
 from pytest_t2n.report.matrix import Matrix, Row, is_surprise
 from t2n_core.errors import T2NError
+from t2n_core.extras import importing
 from t2n_core.files import put_in_place
 from t2n_core.scratch import scratch_folder
 from t2n_core.text import text_of
@@ -39,12 +40,10 @@ _LONGEST = 4 << 20
 def database(folder: Path, memory: str = "256MB") -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a database that holds so much in memory, and the rest in `folder`.
 
-    Raises T2NError without DuckDB, and for its errors.
+    Raises MissingPackageError without DuckDB, and T2NError for its errors.
     """
-    try:
+    with importing("a database of runs"):
         import duckdb
-    except ImportError:
-        raise T2NError("this needs DuckDB: pip install 'pytest-t2n[history]'") from None
     base = duckdb.connect(
         config={
             "memory_limit": memory,

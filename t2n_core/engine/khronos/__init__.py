@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from t2n_core.extras import install_command
+
 _PACKAGES = ("nnef", "nnef_tools", "torch")
 """Packages that the processes of these engines import; nothing else of an engine needs them."""
 
@@ -13,7 +15,7 @@ def why_no_khronos() -> str:
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if not missing:
         return ""
-    return f"the Khronos tools need {', '.join(missing)}: pip install 'pytest-t2n[khronos]'"
+    return f"the Khronos tools need {', '.join(missing)}: {install_command('nnef')}"
 
 
 __all__ = ["why_no_khronos"]

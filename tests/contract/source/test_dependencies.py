@@ -74,10 +74,19 @@ def test_the_tested_versions_fit_what_is_declared() -> None:
 WITHOUT = "import sys\nfor name in {names}: sys.modules[name] = None\n"
 
 
+LOAD = "from pathlib import Path\nfrom t2n_core.generative.load import load_model\nload_model(Path('.'))"
+
+
 @pytest.mark.parametrize(
     ("missing", "code", "told"),
     [
         (["torch"], "import t2n_core\nt2n_core.ModelExport", "needs torch: pip install 'pytest-t2n[torch]'"),
+        (
+            ["torch"],
+            "from t2n_core.generative import export_generative",
+            "needs torch: pip install 'pytest-t2n[torch]'",
+        ),
+        (["transformers"], LOAD, "needs transformers: pip install 'pytest-t2n[llm]'"),
         (["sympy"], "from t2n_core import TractNNEF", "needs sympy: pip install 'pytest-t2n[torch]'"),
     ],
 )
@@ -87,8 +96,28 @@ def test_what_is_missing_is_told(missing: list[str], code: str, told: str) -> No
     assert told in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    ("package", "command"),
+    [
+        ("torch", "export net.py:make -o net.nnef.tgz --offline"),
+        ("torch", "export-tensors weights.pt -o weights.tgz"),
+        ("torch", "export-llm . -o llm --random --offline"),
+        ("transformers", "export-llm . -o llm --random --offline"),
+    ],
+)
+def test_a_command_without_its_package_is_one_sentence(package: str, command: str, tmp_path: Path) -> None:
+    for name, text in (("net.py", "def make(): ..."), ("weights.pt", ""), ("config.json", "{}")):
+        (tmp_path / name).write_text(text)
+    program = (
+        f"import os; os.chdir({str(tmp_path)!r})\nfrom pytest_t2n.cli import main\nsys.exit(main({command.split()}))"
+    )
+    done = run(WITHOUT.format(names=[package]) + program)
+    assert done.returncode == 1
+    assert re.fullmatch(rf"error: .+ needs {package}: pip install 'pytest-t2n\[\w+\]'\n", done.stderr)
+
+
 def test_the_small_form_judges_without_the_packages_of_exports() -> None:
-    names = ["torch", "sympy", "mpmath", "isal", "nnef", "nnef_tools"]
+    names = ["torch", "sympy", "mpmath", "nnef", "nnef_tools"]
     modules = (
         "pytest_t2n.cli.matrix, pytest_t2n.cli.run, pytest_t2n.run.bundles, t2n_core.check.parity, t2n_core.engine"
     )

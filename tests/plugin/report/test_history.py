@@ -144,4 +144,4 @@ def test_without_duckdb_it_is_told_what_to_install(tmp_path, capsys, monkeypatch
     monkeypatch.setitem(__import__("sys").modules, "duckdb", None)
     path = write_run(tmp_path, 0)
     assert main(["matrix", "export", str(path), "--parquet", str(tmp_path / "x.parquet")]) == 1
-    assert "error: this needs DuckDB: pip install 'pytest-t2n[history]'" in capsys.readouterr().err
+    assert "error: a database of runs needs duckdb: pip install 'pytest-t2n[history]'" in capsys.readouterr().err

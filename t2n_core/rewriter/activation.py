@@ -11,8 +11,8 @@ import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
+from t2n_core.rewriter.autograd import whole_functions
 from t2n_core.rewriter.context import CAPTURE_LOCK, CURRENT, Session
-from t2n_core.rewriter.functions import FunctionNode
 from t2n_core.rewriter.modules import exchanged
 from t2n_core.rewriter.patches import patched
 from t2n_core.rewriter.quantised.exchange import whole_numbers
@@ -50,6 +50,7 @@ def rewriting(
         quantised = stack.enter_context(whole_numbers(model)) if builtin else None
         session.selection = selection
         stack.callback(CURRENT.reset, CURRENT.set(session))
+        stack.enter_context(whole_functions(selection.functions))
         if selection.subjects:
             stack.enter_context(patched(selection.subjects.values(), _dispatch))
         if selection.subjects or selection.torch:
@@ -66,10 +67,7 @@ def _dispatch(subject: Any, original: Callable[..., Any], args: tuple[Any, ...],
     session = CURRENT.get()
     if session is None:
         return original(*args, **kwargs)
-    owners = session.selection.python.get(id(subject))
-    if owners is None:
-        return _autograd(session, original, args, kwargs)
-    rewriter = _nearest(owners, args)
+    rewriter = _nearest(session.selection.python.get(id(subject), {}), args)
     if rewriter is None:
         return original(*args, **kwargs)
     instance_id = id(args[0]) if args and isinstance(args[0], torch.nn.Module) else 0
@@ -83,15 +81,6 @@ def _nearest(owners: Mapping[Any, Rewriter], args: tuple[Any, ...]) -> Rewriter 
             if base in owners:
                 return owners[base]
     return owners.get(None)
-
-
-def _autograd(session: Session, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Rewrite a call of `Function.apply`, whose first argument is the class."""
-    rewriter = _nearest(session.selection.functions, args) if args else None
-    if rewriter is None:
-        return original(*args, **kwargs)
-    session.hits[rewriter] += 1
-    return FunctionNode(args[0], rewriter, original).as_one_node(*args[1:], **kwargs)
 
 
 @contextmanager

@@ -1,13 +1,11 @@
-"""Autograd functions and operators: kept whole with a rule of the user's, or written by other operators."""
+"""Operators with a rule or a body of the user's."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
-
-import torch
 
 from t2n_core.errors import LowerError, T2NError
 from t2n_core.nnef.spec import Spec
@@ -16,38 +14,7 @@ from t2n_core.op.registry import Registry, Rule, op
 from t2n_core.rewriter.context import Session
 from t2n_core.rewriter.selection import Selection
 from t2n_core.rewriter.specs import Rewriter
-from t2n_core.torch_graph.capture.module_calls import WholeCall, write_node
 from t2n_core.torch_graph.graph.ir import TorchOp
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FunctionNode:
-    """One call of an autograd function that stays one node."""
-
-    cls: type
-    rewriter: Rewriter
-    apply: Callable[..., Any]
-    """torch's own `apply`, which takes the class first."""
-
-    def as_one_node(self, *args: Any, **kwargs: Any) -> Any:
-        return write_node(self, [], self._outputs, args, kwargs)
-
-    def _outputs(self, *args: Any, **kwargs: Any) -> Any:
-        if self.rewriter.outputs is not None:
-            return self.rewriter.outputs(*args, **kwargs)
-        with torch.no_grad():
-            return self.apply(self.cls, *args, **kwargs)
-
-    def compute(self, *args: Any, **kwargs: Any) -> Any:
-        return self.apply(self.cls, *args, **kwargs)
-
-    def write(self, g: Any, call: WholeCall, inputs: list[Any], params: list[Any]) -> Any:
-        """Call the rule with what `apply` got, values in place of tensors."""
-        args, kwargs = call.filled(inputs)
-        try:
-            return self.rewriter.replacement(g, *args, **kwargs)
-        except TypeError as wrong:
-            raise g.fail(f"the rule for {self.rewriter.subject_name} ({self.rewriter.place}): {wrong}") from wrong
 
 
 class RulesOfAnExport(Registry):

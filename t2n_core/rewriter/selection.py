@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
 from t2n_core.errors import RewriteError
 from t2n_core.rewriter.resolve import Absent, ClassSite, OperatorSite, PythonSite, TorchSite, resolve
 from t2n_core.rewriter.specs import Level, Rewriter
@@ -105,8 +103,6 @@ def _enter(selection: Selection, key: Any, value: Any, rewriter: Rewriter) -> No
         selection.modules[value] = rewriter
     elif isinstance(value, type):
         selection.functions[value] = rewriter
-        apply = torch.autograd.Function.__dict__["apply"].__func__
-        selection.subjects[id(apply)] = apply
     elif rewriter.level is Level.SYMBOLIC:
         selection.rules[value] = rewriter
     else:

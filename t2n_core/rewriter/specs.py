@@ -131,6 +131,7 @@ def symbolic(
     Args:
         subject: `"aten::gelu"` (all overloads), `"aten::sum.dim_IntList"`, an operator, a `torch.library.custom_op`; or
             a subclass of `torch.autograd.Function`, which then is one node whose rule gets the arguments of `apply`.
+            The same goes for its subclasses without a rule of their own.
         outputs: for a Function whose forward cannot run on fake tensors: gives tensors of the right shapes and dtypes.
     """
     return _decorator(Level.SYMBOLIC, subject, target, versions, outputs=outputs)

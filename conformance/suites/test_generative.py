@@ -80,7 +80,7 @@ def streaming_export(name: str) -> tuple[ModelExport, list[torch.Tensor], list[t
             whole = getattr(model(**{case.name: torch.cat(pieces, case.axis)}), case.result)
         torch.testing.assert_close(torch.cat(heard, case.time), whole, atol=1e-4, rtol=1e-4)
     _, call = case.heard(model, pieces[:1])
-    return ModelExport(model, {**call, case.name: pieces[1]}, state=list(case.caches)), pieces, heard
+    return ModelExport(model, {**call, case.name: pieces[1]}, state=case.caches(model)), pieces, heard
 
 
 @pytest.mark.nnef_export(target="tract")

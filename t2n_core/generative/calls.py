@@ -16,8 +16,8 @@ import torch
 from t2n_core.errors import InputError
 from t2n_core.torch_graph.ways_in.objects import parts_at_any_depth
 
-CACHES: Final = ("past_key_values", "cache_params")
-"""The arguments that caches have in transformers."""
+CACHES: Final = ("cache", "past_key_values", "cache_params")
+"""The arguments that caches have in transformers: the first one from 5.24 on, the others before."""
 _PROMPT = 3
 """Tokens that the cache of an example holds; a window has to be longer."""
 _STEP = 2
@@ -52,7 +52,7 @@ def decoder_call(
     if ids.shape[-1] < _PROMPT + _STEP:
         raise InputError(f"the prompt has {ids.shape[-1]} tokens, an example needs {_PROMPT + _STEP}")
     fixed = {name: value for name, value in prompt.items() if name != tokens}
-    cache = _cache_argument(model)
+    cache = cache_argument(model)
     first = {**fixed, tokens: ids[:, :_PROMPT], "use_cache": True}
     with torch.no_grad():
         result = model(**copy.deepcopy(first))
@@ -113,7 +113,8 @@ def _token_argument(model: torch.nn.Module, prompt: Mapping[str, Any]) -> str:
     raise InputError(f"the example of {type(model).__name__} has no input_ids of shape [batch, tokens]")
 
 
-def _cache_argument(model: torch.nn.Module) -> str:
+def cache_argument(model: torch.nn.Module) -> str:
+    """Return the argument of a model, and the field of its result, that holds the cache. Raises InputError."""
     parameters = inspect.signature(model.forward).parameters
     found = next((name for name in CACHES if name in parameters), None)
     if found is None:
@@ -124,4 +125,4 @@ def _cache_argument(model: torch.nn.Module) -> str:
     return found
 
 
-__all__ = ["CACHES", "DecoderCall", "decoder_call"]
+__all__ = ["CACHES", "DecoderCall", "cache_argument", "decoder_call"]

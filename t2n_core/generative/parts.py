@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from t2n_core.errors import InputError
-from t2n_core.generative.calls import DecoderCall, decoder_call
+from t2n_core.generative.calls import DecoderCall, cache_argument, decoder_call
 from t2n_core.torch_graph.ways_in.objects import parts_at_any_depth
 from t2n_core.torch_graph.ways_in.state_names import state_name
 
@@ -122,16 +122,16 @@ class CrossAttention(nn.Module):
 
     def __init__(self, model: Any, start: int) -> None:
         super().__init__()
-        self.model, self.start = model, start
+        self.model, self.start, self.cache = model, start, cache_argument(model)
 
     def forward(self, **inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """Return them by the names of the decoder's inputs."""
         encoded = self.model.get_encoder()(**inputs)
         first = next(iter(inputs.values()))
         tokens = torch.full((first.shape[0], 1), self.start)
-        cache = self.model(decoder_input_ids=tokens, encoder_outputs=encoded, use_cache=True).past_key_values
+        cache = getattr(self.model(decoder_input_ids=tokens, encoder_outputs=encoded, use_cache=True), self.cache)
         return {
-            f"in_{state_name('past_key_values', ('cross_attention_cache', *path))}": part
+            f"in_{state_name(self.cache, ('cross_attention_cache', *path))}": part
             for path, part in parts_at_any_depth(cache.cross_attention_cache)
             if isinstance(part, torch.Tensor)
         }
@@ -143,20 +143,20 @@ class DecoderStep(nn.Module):
     def __init__(self, model: Any, encoded: Any) -> None:
         """Take a model, and an example of what its encoder returns."""
         super().__init__()
-        self.model, self.kind = model, type(encoded)
+        self.model, self.kind, self.cache = model, type(encoded), cache_argument(model)
         self.width = encoded.last_hidden_state.shape[-1]
 
-    def forward(self, decoder_input_ids: torch.Tensor, past_key_values: Any) -> dict[str, Any]:
+    def forward(self, decoder_input_ids: torch.Tensor, cache: Any) -> dict[str, Any]:
         """Return the logits and the cache. The model reads the size of the encoded input, and none of its numbers."""
-        keys = past_key_values.cross_attention_cache.layers[0].keys
+        keys = cache.cross_attention_cache.layers[0].keys
         encoded = keys.new_zeros(keys.shape[0], keys.shape[2], self.width)
         found = self.model(
             decoder_input_ids=decoder_input_ids,
             encoder_outputs=self.kind(last_hidden_state=encoded),
-            past_key_values=past_key_values,
             use_cache=True,
+            **{self.cache: cache},
         )
-        return {"logits": found.logits, "past_key_values": found.past_key_values}
+        return {"logits": found.logits, "cache": getattr(found, self.cache)}
 
 
 def _with_encoder(
@@ -186,7 +186,8 @@ def _with_encoder(
     if batch is not None:
         axes = {**{name: {0: batch} for name in given}, **axes}
     kept = _kept_axes(encoder, given, dynamic_axes)
-    step = replace(call, arguments={name: call.arguments[name] for name in (call.tokens, call.cache)})
+    arguments = {call.tokens: call.arguments[call.tokens], "cache": call.arguments[call.cache]}
+    step = replace(call, cache="cache", arguments=arguments)
     decoder = _decoder(model, step, batch, kept)
     options: dict[str, Any] = {"dynamic_axes": axes or None}
     return Plan(replace(decoder, module=DecoderStep(model, encoded).eval()), call, Part(encoder, given, options))

@@ -22,6 +22,7 @@ import torch
 import conformance.cases.models.libraries  # noqa: F401
 from conformance.benchmarks.engine.steps import Step, input_shapes, load, with_cache
 from t2n_core.engine.tract.driver import TractDriver
+from t2n_core.generative.calls import cache_argument
 from t2n_core.generative.export import STEP
 
 Tokens = np.ndarray[Any, Any]
@@ -45,12 +46,12 @@ def generated(model: Any, prompt: Tokens, steps: int) -> tuple[list[int], Tokens
 
 def in_torch(model: Any) -> Step:
     """Return a step of a new sequence in PyTorch."""
-    cache = None
+    cache, name = None, cache_argument(model)
 
     def step(tokens: Tokens) -> Tokens:
         nonlocal cache
-        found = model(torch.from_numpy(tokens), past_key_values=cache, use_cache=True, logits_to_keep=1)
-        cache = found.past_key_values
+        found = model(torch.from_numpy(tokens), use_cache=True, logits_to_keep=1, **{name: cache})
+        cache = getattr(found, name)
         logits: Tokens = found.logits.numpy()
         return logits
 

@@ -10,6 +10,7 @@ import torch
 import transformers as hf
 
 from conformance.cases.generative.case import GenerativeCase
+from t2n_core.generative.calls import cache_argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,6 @@ class StreamingCase(GenerativeCase):
     """The axis of time of a piece."""
     options: Mapping[str, Any] | None = None
     """Further arguments of a call that keeps its caches."""
-    caches: tuple[str, ...] = ("past_key_values", "padding_cache")
     result: str = "last_hidden_state"
     """The field of the result that the encoder gives."""
     time: int = 1
@@ -38,6 +38,10 @@ class StreamingCase(GenerativeCase):
         """Return so many random pieces."""
         return list(torch.randn(count, *self.shape))
 
+    def caches(self, model: Any) -> list[str]:
+        """Return the arguments that take the caches, which are fields of the result too."""
+        return [cache_argument(model), "padding_cache"]
+
     def heard(self, model: Any, pieces: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], dict[str, Any]]:
         """Return what the model itself gives for piece after piece, and a call with the caches that it leaves."""
         call: dict[str, Any] = dict(self.options or {})
@@ -46,7 +50,7 @@ class StreamingCase(GenerativeCase):
             with torch.no_grad():
                 found = model(**{self.name: piece}, **call)
             results.append(getattr(found, self.result))
-            call |= {cache: plain_cache(getattr(found, cache)) for cache in self.caches}
+            call |= {cache: plain_cache(getattr(found, cache)) for cache in self.caches(model)}
         return results, call
 
 

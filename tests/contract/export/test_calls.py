@@ -21,6 +21,7 @@ from torch.utils import _pytree as pytree
 from t2n_core import ExportResult, ModelExport, TractNNEF, export_model_to_nnef
 from t2n_core.check.sampling.sampler import Sampler, double_outputs
 from t2n_core.errors import CaptureError, InputError, T2NError, UnsupportedOpsError
+from t2n_core.generative.calls import cache_argument
 from t2n_core.torch_graph.ways_in.inputs import bind_inputs
 from t2n_core.torch_graph.ways_in.results import DroppedResultWarning
 from t2n_core.torch_graph.ways_in.sources import source_of
@@ -126,14 +127,15 @@ def test_the_cache_of_transformers_is_refused_and_stays_as_it_is(tmp_path: Path)
     sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 4}
     model = LlamaForCausalLM(LlamaConfig(vocab_size=50, **sizes)).eval()
     ids = torch.randint(3, 50, (1, 5))
+    argument = cache_argument(model)
     with torch.no_grad():
-        cache = model(input_ids=ids, use_cache=True).past_key_values
-    with pytest.raises(InputError, match="`past_key_values` of LlamaForCausalLM is a DynamicCache that holds tensors"):
-        exported(model, {"input_ids": ids}, tmp_path, kwargs={"past_key_values": cache})
+        cache = getattr(model(input_ids=ids, use_cache=True), argument)
+    with pytest.raises(InputError, match=f"`{argument}` of LlamaForCausalLM is a DynamicCache that holds tensors"):
+        exported(model, {"input_ids": ids}, tmp_path, kwargs={argument: cache})
     assert cache.get_seq_length() == 5
     empty = DynamicCache()
-    with pytest.warns(DroppedResultWarning, match=r"not in the archive: past_key_values: DynamicCache$"):
-        result = exported(model, {"input_ids": ids}, tmp_path, kwargs={"past_key_values": empty})
+    with pytest.warns(DroppedResultWarning, match=rf"not in the archive: {argument}: DynamicCache$"):
+        result = exported(model, {"input_ids": ids}, tmp_path, kwargs={argument: empty})
     assert result.input_names == ["input_ids"]
     result.assert_parity("approximate")
     assert empty.get_seq_length() == 0

@@ -13,6 +13,7 @@ import torch
 from packaging.version import Version
 
 from t2n_core.errors import RegistryError
+from t2n_core.nnef.releases import Releases
 from t2n_core.torch_graph.compat.private import OpOverload, OpOverloadPacket, absent
 from t2n_core.torch_graph.compat.releases import untested_note
 
@@ -28,14 +29,11 @@ class Change:
     before: str | None = None
     """The first release without it again; None if the newest tested one has it."""
     instead: str = ""
-    """What models of the releases without it hold in its place."""
+    """The operator that models of the releases without it hold in its place."""
 
     def is_in(self, release: str) -> bool:
         """Return whether a release has the operator."""
-        minor = Version(release).release[:2]
-        return (self.since is None or minor >= Version(self.since).release[:2]) and (
-            self.before is None or minor < Version(self.before).release[:2]
-        )
+        return Version(Version(release).base_version) in Releases.of(self.since, self.before)
 
 
 CHANGES: Final = (Change("aten::cholesky", before="2.14", instead="aten::linalg_cholesky_ex"),)

@@ -10,7 +10,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from t2n_core.rewriter.quantised.grid import Grid, quantised, reciprocal, requantised, rounded_on, single
+from t2n_core.rewriter.quantised.grid import (
+    Grid,
+    quantised,
+    reciprocal,
+    requantised,
+    rounded_as_quantize,
+    rounded_on,
+    single,
+)
 from t2n_core.torch_graph.stand_ins.whole_numbers import bounded
 
 
@@ -171,7 +179,7 @@ def interpolated(x: Grid, *args: Any, **kwargs: Any) -> Grid:
     mode = kwargs.get("mode", args[2] if len(args) > 2 else "nearest")
     if mode.startswith("nearest"):
         return x.like(F.interpolate(x.numbers, *args, **kwargs))
-    return rounded_on(F.interpolate(x.centred, *args, **kwargs), x.scale, x.zero, x.dtype)
+    return rounded_as_quantize(F.interpolate(x.centred, *args, **kwargs), x.scale, x.zero, x.dtype)
 
 
 def padded(x: Grid, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Grid:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from t2n_core.errors import CaptureError
+from t2n_core.torch_graph.compat.behaviour import QUANTIZE_ROUNDS_FIRST
 from t2n_core.torch_graph.stand_ins.whole_numbers import bounded
 
 LIMITS = {torch.quint8: (0, 255), torch.qint8: (-128, 127)}
@@ -105,14 +106,29 @@ def rounded_on(real: Tensor, scale: float, zero: int, dtype: torch.dtype, relu: 
     return Grid(bounded(torch.round(moved), max(low, zero) if relu else low, high), scale, zero, dtype)
 
 
-def quantised(x: Tensor, scale: float, zero: int, dtype: torch.dtype, relu: bool = False) -> Grid:
-    """Return real numbers on a grid. PyTorch rounds x / scale + zero once, which takes a fused product and sum.
+rounded_as_quantize = requantised if QUANTIZE_ROUNDS_FIRST else rounded_on
+"""Puts real numbers in units of the scale on their grid in the order of `torch.quantize_per_tensor`."""
 
-    Without one, 7 of 6 million random numbers become their neighbours. Raises CaptureError for a dtype without a form.
+
+def quantised(x: Tensor, scale: float, zero: int, dtype: torch.dtype, relu: bool = False) -> Grid:
+    """Return real numbers on a grid, with the order of rounding and zero point of the installed PyTorch.
+
+    A PyTorch that rounds x / scale + zero once takes a fused product and sum for it: without one, 7 of 6 million random
+    numbers become their neighbours. Raises CaptureError for a dtype without a form.
     """
     if dtype not in LIMITS:
         raise CaptureError(f"quantised tensors of {dtype} have no form here", hint="quint8 and qint8 have one")
-    return rounded_on(x * reciprocal(scale), scale, zero, dtype, relu)
+    return rounded_as_quantize(x * reciprocal(scale), scale, zero, dtype, relu)
 
 
-__all__ = ["LIMITS", "Call", "Grid", "quantised", "reciprocal", "requantised", "rounded_on", "single"]
+__all__ = [
+    "LIMITS",
+    "Call",
+    "Grid",
+    "quantised",
+    "reciprocal",
+    "requantised",
+    "rounded_as_quantize",
+    "rounded_on",
+    "single",
+]

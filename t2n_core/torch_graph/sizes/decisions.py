@@ -27,6 +27,8 @@ from t2n_core.torch_graph.graph import naming
 
 _OURS = f"{Path(__file__).parents[1] / 'ways_in'}{os.sep}"
 """The place of the code that calls a model to capture it."""
+_NO_SIZE = 1 << 47
+"""More elements than a process can address."""
 NOT_THE_MODELS = (*(f"{Path(found).parent}/" for found in (torch.__file__, Path(__file__).parent, sympy.__file__)), "<")
 """Prefixes of the names of files that hold no code of a model."""
 _PYTHON = "Python code that looks at a size"
@@ -97,7 +99,7 @@ class Decisions:
         return bool_
 
     def _note(self, condition: Any, asked: str | None = None) -> None:
-        if not isinstance(condition, sympy.Basic) or not condition.free_symbols:
+        if not isinstance(condition, sympy.Basic) or not condition.free_symbols or _is_beyond_memory(condition):
             return
         asked = asked or _asked(sys._getframe(2))
         origin = None if asked is None else _origin()
@@ -117,6 +119,13 @@ class Decisions:
     def all(self) -> list[Decision]:
         """Return all of them, in the order in which they were taken."""
         return list(self._found.values())
+
+
+def _is_beyond_memory(condition: sympy.Basic) -> bool:
+    """Return whether a condition is an upper bound on sizes that no tensor in memory reaches."""
+    if isinstance(condition, sympy.Ge | sympy.Gt):
+        condition = condition.reversed
+    return isinstance(condition, sympy.Le | sympy.Lt) and bool(condition.rhs.is_number and condition.rhs >= _NO_SIZE)
 
 
 def _asked(frame: FrameType | None) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import sympy
 import torch
@@ -28,8 +28,7 @@ def implied_decisions(program: torch.export.ExportedProgram) -> Iterator[Decisio
             place: Any = bound[name]
             size = place.meta.get("val") if isinstance(place, torch.fx.Node) else place
             if isinstance(size, torch.SymInt) and size.node.has_hint():
-                expression, here = size.node.expr, int(size.node.hint)
-                zero = sympy.S.Zero
+                expression, here, zero = size.node.expr, cast("int", size.node.hint), sympy.S.Zero
                 condition = sympy.Ge(expression, zero) if here >= 0 else sympy.Lt(expression, zero)
                 if condition not in (sympy.true, sympy.false):
                     yield Decision(condition, naming.origin_of(kind, node.meta), translated=True)

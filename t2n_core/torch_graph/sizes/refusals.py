@@ -18,7 +18,8 @@ from t2n_core.torch_graph.sizes.narrowing import SizeDecision
 _SHOWN = 3
 """Lines of the model that an error names."""
 _HERE = f"{Path(__file__).parents[2]}/"
-_TENSORS = re.compile(r"inputs\['tensors'\]\[(\d+)\]")
+_TENSORS = re.compile(r"inputs\['tensors(?:'\]\[|_)(\d+)(?:'\])?\]?")
+"""An input in a message of torch.export: `inputs['tensors'][0]`, or `inputs['tensors_0']` from torch 2.14 on."""
 
 
 def refusal(

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch.export.graph_signature import OutputKind, TensorArgument
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
 from t2n_core.errors import CaptureError, InputError
@@ -296,6 +297,8 @@ class TorchModuleTracer:
                     while_capturing.enter_context(cheaper_capture())
                     while_capturing.enter_context(decisions.recording())
                     while_capturing.enter_context(skip_mask_checks())
+                    # the choice of a fused kernel compares widths, and the graph keeps attention whole
+                    while_capturing.enter_context(sdpa_kernel(SDPBackend.MATH))
                     while_capturing.enter_context(numbers_of_sizes())
                     while_capturing.enter_context(numbers_as_indices())
                     while_capturing.enter_context(pools_of_any_size())

@@ -25,6 +25,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from t2n_core import ModelExport
+from t2n_core.torch_graph.compat.operators import find_packet
 
 Axes = Mapping[int, Mapping[int, str]]
 
@@ -88,12 +89,18 @@ class Case:
     level: str = "approximate"
     refusal: str = ""
     """Part of the message of the error that the export must end with."""
+    operator: str = ""
+    """The operator of PyTorch that the case is about, where some supported releases lack it."""
     refused_before: str = ""
     """The first version that can do it; older ones must refuse. Empty: all refuse, if there is a `refusal`."""
 
     def dynamic(self, axes: Axes) -> Case:
         """{number of the input: {axis: symbol}}: checked at further sizes of each symbol."""
         return replace(self, axes=axes)
+
+    def about(self, operator: str) -> Case:
+        """Run only with a PyTorch that has this operator."""
+        return replace(self, operator=operator)
 
     def at(self, level: str) -> Case:
         """The level that must hold."""
@@ -162,4 +169,4 @@ def all_cases() -> list[Case]:
             if name in found:
                 raise ValueError(f"two cases are called {name}")
             found[name] = replace(one, name=name)
-    return list(found.values())
+    return [one for one in found.values() if not one.operator or find_packet(one.operator) is not None]

@@ -32,7 +32,7 @@ def of_spread(name: str, function: Any, *args: Any) -> Case:
 
 CASES = [
     case("cholesky", lambda a: linalg.cholesky(positive(a)), BATCH),
-    case("cholesky upper", lambda a: torch.cholesky(positive(a), upper=True), A),
+    case("cholesky upper", lambda a: torch.cholesky(positive(a), upper=True), A).about("aten::cholesky"),
     case("cholesky_ex", lambda a: linalg.cholesky_ex(positive(a)), A),
     case("cholesky_ex of a matrix without", lambda a: linalg.cholesky_ex(positive(a) - 9 * torch.eye(4)).info, A),
     case("cholesky_solve", lambda a, b: torch.cholesky_solve(b, linalg.cholesky(positive(a))), A, B),

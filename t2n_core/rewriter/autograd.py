@@ -28,7 +28,9 @@ class FunctionNode:
     rewriter: Rewriter
 
     def as_one_node(self, *args: Any, **kwargs: Any) -> Any:
-        return write_node(self, [], self._outputs, args, kwargs)
+        return write_node(
+            self, [], self._outputs, args, kwargs, f"`outputs=` of the rule for {self.rewriter.subject_name}"
+        )
 
     def _outputs(self, *args: Any, **kwargs: Any) -> Any:
         if self.rewriter.outputs is not None:

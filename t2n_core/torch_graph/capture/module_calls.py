@@ -8,14 +8,17 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 import torch
 
-from t2n_core.torch_graph.compat.private import pytree
+from t2n_core.errors import CaptureError, T2NError
+from t2n_core.torch_graph.compat.private import detect_fake_mode, pytree
+from t2n_core.torch_graph.sizes.refusals import first_lines
+from t2n_core.torch_graph.stand_ins.operators import define
 from t2n_core.torch_graph.stand_ins.recurrent import NAMESPACE, library
 
 
@@ -78,7 +81,8 @@ class ModuleCall:
     def as_one_node(self, *args: Any, **kwargs: Any) -> Any:
         """Write the node, and return tensors in the structure of the declared outputs."""
         params = [t for _, t in [*self.module.named_parameters(), *self.module.named_buffers()]]
-        return write_node(self, params, partial(self.extractor.declare_outputs, self.module), args, kwargs)
+        declare = partial(self.extractor.declare_outputs, self.module)
+        return write_node(self, params, declare, args, kwargs, f"`declare_outputs` of {type(self.extractor).__name__}")
 
     def compute(self, *args: Any, **kwargs: Any) -> Any:
         return self.forward(*args, **kwargs)
@@ -93,8 +97,13 @@ def write_node(
     declare: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
+    declared_by: str,
 ) -> Any:
-    """Write one node for a call, with results of the shapes and dtypes that `declare(*args, **kwargs)` returns."""
+    """Write one node for a call, with results of the shapes and dtypes that `declare(*args, **kwargs)` returns.
+
+    `declared_by` names for an error what a user overrides to declare them. Raises CaptureError where `declare` needs
+    the values in the tensors.
+    """
     leaves, structure = pytree.tree_flatten((args, kwargs))
     places = tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor))
     kept = tuple(None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
@@ -104,7 +113,9 @@ def write_node(
     def run(given: Sequence[torch.Tensor], fake: bool) -> list[torch.Tensor]:
         if fake:
             new_args, new_kwargs = node.filled(given)
-            results, form = pytree.tree_flatten(declare(*new_args, **new_kwargs))
+            results, form = pytree.tree_flatten(
+                _without_data(partial(declare, *new_args, **new_kwargs), given, declared_by)
+            )
         else:
             results, form = node.compute(given)
         declared.append(form)
@@ -115,6 +126,30 @@ def write_node(
     _runs[key], calls[key] = run, node
     results = torch.ops.t2n_capture.module_call([leaves[i] for i in places], list(params), key)
     return pytree.tree_unflatten(results, declared[-1])
+
+
+def _without_data(declare: Callable[[], Any], given: Sequence[torch.Tensor], declared_by: str) -> Any:
+    """Return what a declaration returns for fake tensors. Values that it reads must not decide on shapes."""
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+    mode = detect_fake_mode(given)
+    sizes = None if mode is None else mode.shape_env
+    hint = f"{declared_by} can return empty tensors of the right shapes and dtypes without reading values"
+    try:
+        with nullcontext() if sizes is None else sizes.ignore_fresh_unbacked_symbols():
+            declared = declare()
+    except T2NError:
+        raise
+    except Exception as cause:
+        raise CaptureError(
+            f"the shapes of the results cannot be found without data: {type(cause).__name__}: {first_lines(cause, 1)}",
+            hint=hint,
+        ) from cause
+    before = free_unbacked_symbols([t.shape for t in given])
+    for result in pytree.tree_leaves(declared):
+        if isinstance(result, torch.Tensor) and free_unbacked_symbols(result.shape) - before:
+            raise CaptureError(f"the shape of a result depends on values in a tensor: {tuple(result.shape)}", hint=hint)
+    return declared
 
 
 _keys = itertools.count()
@@ -132,9 +167,7 @@ def _computed(inputs: Sequence[torch.Tensor], params: Sequence[torch.Tensor], ke
     return _runs[key](inputs, False)
 
 
-library.define("module_call(Tensor[] inputs, Tensor[] params, int key) -> Tensor[]")  # type: ignore[no-untyped-call]
-library.impl("module_call", _declared, "Meta")  # type: ignore[no-untyped-call]
-library.impl("module_call", _computed, "CPU")  # type: ignore[no-untyped-call]
+define(library, "module_call(Tensor[] inputs, Tensor[] params, int key) -> Tensor[]", _declared, _computed)
 MODULE_CALL = f"{NAMESPACE}::module_call"
 
 

@@ -35,7 +35,7 @@ def refusal(
             origin=_origin("Python code that looks at numbers in a tensor", cause),
             hint=f"torch.where(condition, a, b) takes both ways{f'; {frozen}' if can_trace else ''}",
         )
-    problem = _TENSORS.sub(lambda m: f"input `{input_names[int(m[1])]}`", _first_lines(cause))
+    problem = _TENSORS.sub(lambda m: f"input `{input_names[int(m[1])]}`", first_lines(cause))
     if "static shape" in problem and fixing:
         problem += "".join(f"\nThe size is {d.fixes()} because of {d.origin}." for d in fixing[:_SHOWN])
         return CaptureError(
@@ -89,14 +89,14 @@ def refuse_smaller_range(declared: DeclaredAxes, sizes: SizeRange, decisions: Se
 
 def refusal_to_trace(cause: Exception, model: str) -> CaptureError:
     """Return the error for what torch.jit.trace raised."""
-    problem = f"torch.jit.trace cannot capture {model}: {_first_lines(cause)}"
+    problem = f"torch.jit.trace cannot capture {model}: {first_lines(cause)}"
     return CaptureError(problem, origin=_origin(type(cause).__name__, cause))
 
 
 def refusal_to_run(cause: Exception, model: str, inputs: str) -> InputError:
     """Return the error for a model that PyTorch does not run on some inputs, which are named."""
     return InputError(
-        f"{model} cannot run on its inputs ({inputs}): {_first_lines(cause)}",
+        f"{model} cannot run on its inputs ({inputs}): {first_lines(cause)}",
         origin=_origin(type(cause).__name__, cause),
         hint="PyTorch itself refuses them: compare dtypes and shapes with what the model takes",
     )
@@ -113,6 +113,6 @@ def _origin(what: str, cause: Exception) -> Origin | None:
     return Origin(what, "", naming.source_line(frame.filename, frame.lineno or 0, frame.name, code))
 
 
-def _first_lines(cause: BaseException, most: int = 6) -> str:
+def first_lines(cause: BaseException, most: int = 6) -> str:
     lines = [line for line in str(cause).strip().splitlines() if line.strip()]
     return "\n".join(lines[:most]) or type(cause).__name__

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from t2n_core.torch_graph.stand_ins.operators import define
+
 least: Callable[..., Any] = torch.sym_min
 """The smaller one of two sizes, which may be symbols."""
 library = torch.library.Library("t2n_loops", "DEF")  # type: ignore[no-untyped-call]
@@ -98,9 +100,6 @@ _OPERATORS: dict[str, tuple[_Computed, _Computed]] = {
     "orthogonal(Tensor a, SymInt rows) -> Tensor": (_orthogonal, lambda a, rows: torch.empty_like(a)),
 }
 for _schema, (_numbers, _shapes) in _OPERATORS.items():
-    _name = _schema.partition("(")[0]
-    library.define(_schema)  # type: ignore[no-untyped-call]
-    library.impl(_name, _numbers, "CPU")  # type: ignore[no-untyped-call]
-    library.impl(_name, _shapes, "Meta")  # type: ignore[no-untyped-call]
+    define(library, _schema, _shapes, _numbers)
 
 __all__ = ["least", "loop"]

@@ -9,12 +9,14 @@ Shapes follow the documentation of torch.nn.LSTM, GRU and RNN.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
 from t2n_core.torch_graph.compat.operators import operator
 from t2n_core.torch_graph.compat.private import _pack_padded_sequence, _pad_packed_sequence
+from t2n_core.torch_graph.stand_ins.operators import define
 
 NAMESPACE = "t2n_capture"
 library = torch.library.Library(NAMESPACE, "DEF")  # type: ignore[no-untyped-call]
@@ -84,34 +86,23 @@ def _cell(
     return torch.empty_like(hx)
 
 
-def _define(name: str, schema: str, shapes: Callable[..., Any], numbers: Callable[..., Any] | None = None) -> None:
-    library.define(name + schema)  # type: ignore[no-untyped-call]
-    library.impl(name, shapes, "Meta")  # type: ignore[no-untyped-call]
-    if numbers is not None:
-        library.impl(name, numbers, "CPU")  # type: ignore[no-untyped-call]
+_define = partial(define, library)
 
-
-_define("lstm", f"(Tensor input, Tensor[] hx, {_TAIL}, bool batch_first) -> (Tensor, Tensor, Tensor)", _lstm)
+_define(f"lstm(Tensor input, Tensor[] hx, {_TAIL}, bool batch_first) -> (Tensor, Tensor, Tensor)", _lstm)
+_define(f"lstm_data(Tensor data, int[] batch_sizes, Tensor[] hx, {_TAIL}) -> (Tensor, Tensor, Tensor)", _lstm_packed)
 _define(
-    "lstm_data", f"(Tensor data, int[] batch_sizes, Tensor[] hx, {_TAIL}) -> (Tensor, Tensor, Tensor)", _lstm_packed
-)
-_define(
-    "lstm_masked",
-    f"(Tensor input, Tensor running, Tensor[] hx, {_TAIL}) -> (Tensor, Tensor, Tensor)",
+    f"lstm_masked(Tensor input, Tensor running, Tensor[] hx, {_TAIL}) -> (Tensor, Tensor, Tensor)",
     *_masked("lstm", _lstm),
 )
-_define("lstm_cell", f"(Tensor input, Tensor[] hx, {_CELL}(Tensor, Tensor)", _lstm_cell)
+_define(f"lstm_cell(Tensor input, Tensor[] hx, {_CELL}(Tensor, Tensor)", _lstm_cell)
 for _name in ("gru", "rnn_tanh", "rnn_relu"):
-    _define(_name, f"(Tensor input, Tensor hx, {_TAIL}, bool batch_first) -> (Tensor, Tensor)", _one_state)
+    _define(f"{_name}(Tensor input, Tensor hx, {_TAIL}, bool batch_first) -> (Tensor, Tensor)", _one_state)
+    _define(f"{_name}_data(Tensor data, int[] batch_sizes, Tensor hx, {_TAIL}) -> (Tensor, Tensor)", _one_state_packed)
     _define(
-        f"{_name}_data", f"(Tensor data, int[] batch_sizes, Tensor hx, {_TAIL}) -> (Tensor, Tensor)", _one_state_packed
-    )
-    _define(
-        f"{_name}_masked",
-        f"(Tensor input, Tensor running, Tensor hx, {_TAIL}) -> (Tensor, Tensor)",
+        f"{_name}_masked(Tensor input, Tensor running, Tensor hx, {_TAIL}) -> (Tensor, Tensor)",
         *_masked(_name, _one_state),
     )
-    _define(f"{_name}_cell", f"(Tensor input, Tensor hx, {_CELL}Tensor", _cell)
+    _define(f"{_name}_cell(Tensor input, Tensor hx, {_CELL}Tensor", _cell)
 
 
 def _pack(input: torch.Tensor, lengths: Sequence[int], batch_first: bool) -> torch.Tensor:
@@ -125,8 +116,8 @@ def _pad(
     return data.new_empty((*head, *data.shape[1:]))
 
 
-_define("pack", "(Tensor input, int[] lengths, bool batch_first) -> Tensor", _pack)
-_define("pad", "(Tensor data, int[] batch_sizes, bool batch_first, float padding_value, int steps) -> Tensor", _pad)
+_define("pack(Tensor input, int[] lengths, bool batch_first) -> Tensor", _pack)
+_define("pad(Tensor data, int[] batch_sizes, bool batch_first, float padding_value, int steps) -> Tensor", _pad)
 
 NAMES = frozenset(f"{kind}{end}" for kind in ("lstm", "gru", "rnn_tanh", "rnn_relu") for end in ("", "_cell"))
 

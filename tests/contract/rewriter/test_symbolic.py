@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
@@ -141,6 +142,20 @@ def test_the_outputs_of_an_autograd_function_are_those_of_its_forward(proven: An
 
     result = proven(Calling(Pair.apply), (x,), pair, dynamic_axes={"x": {0: "B", 1: "T"}})
     assert "mul" not in statements(result)
+
+
+def test_an_autograd_function_that_reads_data_is_refused_with_what_to_declare(proven: Any, x: torch.Tensor) -> None:
+    class Positive(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x * 2 if x.sum() > 0 else x
+
+    net = Calling(Positive.apply)
+    rule = rewriter.symbolic(Positive)(lambda g, x: g.select(g.gt(g.sum_reduce(x, axes=[0, 1, 2]), 0.0), x, x))
+    with pytest.raises(CaptureError, match=r"`outputs=` of the rule for .*Positive can return empty tensors"):
+        proven(net, (x,), rule)
+    gc.collect()
+    proven(nn.Linear(4, 6), (x,))
 
 
 def test_other_autograd_functions_are_followed(proven: Any, x: torch.Tensor) -> None:

@@ -20,7 +20,7 @@ from t2n_core.torch_graph.compat.operators import find_packet
 from t2n_core.torch_graph.compat.private import ScriptObject, _jit_pass_inline
 from t2n_core.torch_graph.graph.naming import ORIGIN, ROOT, without_root
 from t2n_core.torch_graph.ways_in.results import Results
-from t2n_core.torch_graph.ways_in.script_numbers import CALCULATE, OF_TENSORS
+from t2n_core.torch_graph.ways_in.script_numbers import CALCULATE, OF_TENSORS, as_integer
 
 _SCHEMA = re.compile(r"(\w+)::(\w+)(?:\.(\w+))?\(")
 _TRACED = re.compile(r"(?P<file>\S[^\n]*?)\((?P<line>\d+)\): (?P<function>\S+)")
@@ -156,7 +156,7 @@ class _Run:
         else:
             raise CaptureError(f"the script holds {kind}, which has no form in a graph")
         if count == 1:
-            return [result]
+            return [as_integer(result)]
         return [] if count == 0 else list(result)
 
 

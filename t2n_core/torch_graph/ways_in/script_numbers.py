@@ -9,7 +9,30 @@ from typing import Any
 
 import torch
 
+from t2n_core.errors import CaptureError
+
 _torch: Any = torch
+
+
+_DTYPES = (
+    torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64,
+    torch.complex32, torch.complex64, torch.complex128, torch.bool, torch.qint8, torch.quint8, torch.qint32,
+    torch.bfloat16,
+)  # fmt: skip
+"""Each at its place in c10::ScalarType, which TorchScript has in place of a dtype."""
+_INTEGERS: dict[Any, int] = {**{dtype: place for place, dtype in enumerate(_DTYPES)}, torch.strided: 0}
+
+
+def as_integer(value: Any) -> Any:
+    """Return the integer that TorchScript has for a dtype or a layout; anything else as it is.
+
+    Raises CaptureError for a dtype or layout that no engine has.
+    """
+    if not isinstance(value, torch.dtype | torch.layout):
+        return value
+    if value not in _INTEGERS:
+        raise CaptureError(f"the script looks at {value}, which archives do not have")
+    return _INTEGERS[value]
 
 
 def _added(a: Any, b: Any, alpha: Any = 1) -> Any:
@@ -29,11 +52,11 @@ def _divided(a: Any, b: Any, rounding_mode: str | None = None) -> Any:
 
 
 def _converted(number: Any, dtype: Any, *_: Any) -> Any:
-    if not isinstance(dtype, torch.dtype | int):
+    if not isinstance(dtype, int):
         return number  # to another device
-    if dtype in (torch.bool, 11):  # TorchScript writes dtypes as the numbers of c10::ScalarType
+    if dtype == as_integer(torch.bool):
         return bool(number)
-    return _real(number) if dtype in (torch.float16, torch.float32, torch.float64, 5, 6, 7) else _whole(number)
+    return _real(number) if _DTYPES[dtype].is_floating_point else _whole(number)
 
 
 def _sliced(items: Any, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
@@ -85,6 +108,7 @@ CALCULATE: dict[str, Callable[..., Any]] = {
     "warn": lambda *_: None, "dict": lambda *a: dict(*a), "percentFormat": lambda text, *v: text % v,
     "min": lambda *a: _torch.sym_min(*a) if len(a) == 2 else min(*a),
     "max": lambda *a: _torch.sym_max(*a) if len(a) == 2 else max(*a), "device": torch.device,
+    "type": lambda device: device.type,
 }  # fmt: skip
 """`aten::` operators whose arguments hold no tensor, and operators of lists, which may."""
 

@@ -1,67 +1,139 @@
-"""Keep a model's lists and dicts as the same objects with the same contents: torch.export replaces them by copies."""
+"""Leave nothing of a capture in a model: what its code stored while it ran is taken out again, also after a refusal.
+
+A model that caches what it computes (in a dict, an attribute, a helper object, a closure, a global or an `lru_cache`)
+would otherwise keep the fake tensors of capture, which hold no data.
+"""
 
 from __future__ import annotations
 
+import gc
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import CellType
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from t2n_core.torch_graph.capture.reachable import Reachable
+
+_NOTHING = object()
+"""Stands for a name or a cell without a value."""
 
 
 @contextmanager
 def preserve_containers(model: torch.nn.Module) -> Iterator[None]:
-    """Restore every attribute that held a list, tuple, dict or set to that object and its contents after the block.
+    """Restore what the block changes in the objects of a model and in what its code reaches; weights are not looked at.
 
-    A model that caches in a dict what it computes would otherwise keep the fake tensors of capture in it.
+    The model's own objects are always restored. Globals, classes and closures of its code are only if a fake tensor got
+    into one of them, and an `lru_cache` with a fake tensor in it is cleared.
     """
-    held = [
-        (vars(module), name, value)
-        for module in model.modules()
-        for name, value in vars(module).items()
-        if isinstance(value, list | tuple | dict | set)
-    ]
-    contents: dict[int, tuple[Any, Any]] = {}
-    for _, name, value in held:
-        if name not in _OWN:
-            _note(value, contents)
+    found = Reachable()
+    found.follow(model)
+    objects = _Snapshot(found)
+    beyond = Reachable(_seen=found._seen, _code=found._code)
+    beyond.follow_code()
+    code = _Snapshot(beyond)
+    caches = [(cache, cache.cache_info().misses) for cache in beyond.caches]
     try:
         yield
     finally:
-        for attributes, name, value in held:
-            if name in attributes and attributes[name] is not value:
-                attributes[name] = value
-        for container, before in contents.values():
-            _restore(container, before)
+        objects.restore()
+        if any(_is_fake(value) for value in code.changed()):
+            code.restore()
+        for cache, misses in caches:
+            if cache.cache_info().misses != misses and _is_fake(gc.get_referents(cache)):
+                cache.cache_clear()
 
 
-_OWN = frozenset({"_parameters", "_buffers", "_modules", *(n for n in vars(torch.nn.Module()) if "hook" in n)})
-"""Attributes of torch.nn.Module itself; capture restores their contents."""
+class _Snapshot:
+    """The values that containers, cells and names hold at one moment."""
+
+    def __init__(self, found: Reachable) -> None:
+        self._contents = [(c, list(c.items()) if isinstance(c, dict) else list(c)) for c in found.contents]
+        self._cells = [(cell, _held(cell)) for cell in found.cells]
+        self._names = [(owner, name, _named(owner, name)) for owner, name in found.names]
+
+    def changed(self) -> Iterator[Any]:
+        """Yield what is held now in place of something else."""
+        for container, before in self._contents:
+            if not _is_same(container, before):
+                yield container
+        for cell, held in self._cells:
+            if _held(cell) is not held:
+                yield _held(cell)
+        for owner, name, value in self._names:
+            if _named(owner, name) is not value:
+                yield _named(owner, name)
+
+    def restore(self) -> None:
+        for container, before in self._contents:
+            if not _is_same(container, before):
+                container.clear()
+                if isinstance(container, dict | set):
+                    container.update(before)
+                else:
+                    container.extend(before)
+        for cell, held in self._cells:
+            if _held(cell) is not held:
+                if held is _NOTHING:
+                    del cell.cell_contents
+                else:
+                    cell.cell_contents = held
+        for owner, name, value in self._names:
+            if _named(owner, name) is not value:
+                _name(owner, name, value)
 
 
-def _note(value: Any, contents: dict[int, tuple[Any, Any]]) -> None:
-    if not isinstance(value, list | tuple | dict | set) or id(value) in contents:
-        return
-    if not isinstance(value, tuple):
-        contents[id(value)] = (value, list(value.items()) if isinstance(value, dict) else list(value))
-    for item in value.values() if isinstance(value, dict) else value:
-        _note(item, contents)
-
-
-def _restore(container: Any, before: list[Any]) -> None:
-    """Restore the contents of a container in place, if they have changed."""
+def _is_same(container: Any, before: list[Any]) -> bool:
+    if len(container) != len(before):
+        return False
     if isinstance(container, dict):
-        now = list(container.items())
-        if len(now) != len(before) or any(
-            a[0] is not b[0] or a[1] is not b[1] for a, b in zip(now, before, strict=True)
-        ):
-            container.clear()
-            container.update(before)
-        return
-    if len(container) == len(before) and all(a is b for a, b in zip(container, before, strict=True)):
-        return
-    if isinstance(container, set):
-        container.clear()
-        container.update(before)
+        pairs = zip(container.items(), before, strict=True)
+        return all(now[0] is old[0] and now[1] is old[1] for now, old in pairs)
+    return all(now is old for now, old in zip(container, before, strict=True))
+
+
+def _held(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _NOTHING
+
+
+def _named(owner: Any, name: str) -> Any:
+    if isinstance(owner, dict):
+        return owner.get(name, _NOTHING)
+    return vars(owner).get(name, _NOTHING) if isinstance(owner, type) else getattr(owner, name, _NOTHING)
+
+
+def _name(owner: Any, name: str, value: Any) -> None:
+    if isinstance(owner, dict):
+        owner[name] = value
+    elif value is _NOTHING:
+        delattr(owner, name)
     else:
-        container[:] = before
+        setattr(owner, name, value)
+
+
+def _is_fake(value: Any) -> bool:
+    """Return whether a value is a fake tensor or holds one."""
+    ahead, seen = [value], set[int]()
+    while ahead:
+        value = ahead.pop()
+        if isinstance(value, FakeTensor):
+            return True
+        if id(value) in seen or isinstance(value, torch.Tensor | type | str):
+            continue
+        seen.add(id(value))
+        if isinstance(value, dict):
+            ahead += value.values()
+        elif isinstance(value, list | tuple | set | frozenset | deque):
+            ahead += value
+        elif isinstance(getattr(value, "__dict__", None), dict):
+            ahead += vars(value).values()
+    return False
+
+
+__all__ = ["preserve_containers"]

@@ -18,6 +18,7 @@ from t2n_core.nnef.sizes.ranges import LEAST, SizeRange
 from t2n_core.torch_graph.capture.as_eager import eager_padding, skip_mask_checks
 from t2n_core.torch_graph.capture.containers import preserve_containers
 from t2n_core.torch_graph.capture.cost import cheaper_capture
+from t2n_core.torch_graph.capture.leftovers import FakeTensors
 from t2n_core.torch_graph.capture.modes import CaptureMode
 from t2n_core.torch_graph.capture.module_calls import Extractor, whole_modules
 from t2n_core.torch_graph.capture.quiet import quiet
@@ -181,6 +182,7 @@ class TorchModuleTracer:
         """Computes what the model does."""
         frozen: Sequence[FrozenDecision] = ()
         decisions, modes, results = Decisions(), self.modes, call.results
+        fakes = FakeTensors()
         with ExitStack() as stack:
             stack.enter_context(preserve_containers(self.source.module))
             module: torch.nn.Module = call
@@ -194,11 +196,13 @@ class TorchModuleTracer:
             if not self.source.is_script and self.capture == "trace":
                 script, frozen = self._traced(call, tensors)
                 module, modes = ScriptCall(script), ()
-            program = self._export(module, axes, modes, tensors, decisions)
+            with fakes.recording():
+                program = self._export(module, axes, modes, tensors, decisions)
             captured = self._read(program, axes, results, asked, tensors, decisions)
             fits = captured.range.holds(captured.symbols)
             if fits and frozen and captured.captured_at != captured.symbols:
                 fits = _computes(program, asked, self.inputs.tensors)
+        fakes.refuse_leftovers(program)
         return _Attempt(captured, frozen, fits)
 
     def _traced(

@@ -1,0 +1,117 @@
+"""Find fake tensors that outlive their capture in objects of the model's code, where nobody knew of them before."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import CellType, FrameType, FunctionType, ModuleType
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils import _pytree as pytree
+
+from t2n_core.errors import CaptureError
+from t2n_core.torch_graph.capture.reachable import CACHE, is_foreign
+
+_META = ("val", "eager_input_vals")
+"""Entries of a program's nodes that hold fake tensors."""
+_STEPS = 4
+_WIDEST = 64
+"""Steps from a tensor to what holds it, and the most holders in one of them."""
+
+
+class FakeTensors:
+    """The fake tensors of one capture."""
+
+    def __init__(self) -> None:
+        self._made: list[weakref.ref[Any]] = []
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Note each fake tensor that is made in the block."""
+        plain: Any = FakeTensor.__new__
+
+        def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            tensor = plain(cls, *args, **kwargs)
+            self._made.append(weakref.ref(tensor))
+            return tensor
+
+        with patch.object(FakeTensor, "__new__", staticmethod(new)):
+            yield
+
+    def refuse_leftovers(self, program: torch.export.ExportedProgram) -> None:
+        """Raise CaptureError if the model's code holds a fake tensor, and clear an `lru_cache` that does.
+
+        A scan of all objects is needed only if there are tensors beside those of the program.
+        """
+        if not self._beside(program):
+            return
+        gc.collect(1)
+        beside = self._beside(program)
+        for where in _holders(beside) if beside else ():
+            raise CaptureError(
+                f"the model keeps a tensor that it computed while it was captured, which holds no data, in {where}",
+                hint="run the model once on the example inputs before the export, so that it holds the real tensor",
+            )
+
+    def _beside(self, program: torch.export.ExportedProgram) -> list[Any]:
+        of_program = set[int]()
+        for node in program.graph.nodes:
+            for entry in map(node.meta.get, _META):
+                if isinstance(entry, torch.Tensor):
+                    of_program.add(id(entry))
+                elif entry is not None:
+                    of_program.update(id(leaf) for leaf in pytree.tree_leaves(entry))
+        alive = [tensor for tensor in (made() for made in self._made) if tensor is not None]
+        modes = {id(t.fake_mode): t.fake_mode for t in alive}.values()
+        for sizes in (mode.shape_env for mode in modes if mode.shape_env is not None):
+            of_program.update(id(tracked.fake) for tracked in sizes.tracked_fakes or ())
+        return [tensor for tensor in alive if id(tensor) not in of_program]
+
+
+def _holders(tensors: Sequence[Any]) -> Iterator[str]:
+    """Yield a name for each of the model's objects that holds one of these tensors; clear caches."""
+    step: list[Any] = list(tensors)
+    ours, seen = [tensors, step], {id(t) for t in tensors}
+    for _ in range(_STEPS):
+        found: list[Any] = []
+        ours.append(found)
+        for holder in gc.get_referrers(*step[:_WIDEST]):
+            if id(holder) in seen or isinstance(holder, FrameType) or any(holder is own for own in ours):
+                continue
+            seen.add(id(holder))
+            if isinstance(holder, CACHE):
+                holder.cache_clear()
+                return
+            name = _name(holder, step)
+            if name:
+                yield name
+            found.append(holder)
+        step = found
+        ours.append(step)
+
+
+def _name(holder: Any, held: Sequence[Any]) -> str:
+    """Return what a user calls a holder; "" for one of PyTorch's own objects, and for a mere container."""
+    if isinstance(holder, dict):
+        name = next((str(key) for key, value in holder.items() if any(value is one for one in held)), "")
+        module = sys.modules.get(str(holder.get("__name__")))
+        if module is not None and vars(module) is holder and not is_foreign(module.__name__):
+            return f"the global `{name}` of {module.__name__}"
+        return ""
+    if isinstance(holder, CellType):
+        closures = [c for c in gc.get_referrers(holder) if isinstance(c, tuple)]
+        own = [f for f in gc.get_referrers(*closures) if isinstance(f, FunctionType) and not is_foreign(f.__module__)]
+        return f"a variable around the function `{own[0].__qualname__}`" if own else ""
+    if isinstance(holder, torch.Tensor | ModuleType | tuple | list | set | FunctionType):
+        return ""
+    cls = holder if isinstance(holder, type) else type(holder)
+    return "" if is_foreign(cls.__module__) else f"`{cls.__qualname__}`"
+
+
+__all__ = ["FakeTensors"]

@@ -1,0 +1,159 @@
+"""Find what the Python code of a model can change while it runs: its objects, containers, closures, globals and caches.
+
+Followed are modules, helper objects that are no modules, functions with their closures and the globals that they name,
+and the classes of all of these, the nearest first; not the code of PyTorch, numpy and the standard library.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from typing import Any
+
+import torch
+
+_FOREIGN = frozenset(
+    {*sys.stdlib_module_names, "torch", "numpy", "sympy", "t2n_core", "pytest_t2n", "_pytest", "pytest"}
+)
+_ATOMS = (int, float, complex, str, bytes, type(None), torch.Tensor, torch.Size, torch.dtype, BuiltinFunctionType)
+_OF_A_MODULE = frozenset(vars(torch.nn.Module()))
+"""Attributes of torch.nn.Module itself; capture restores their contents."""
+CACHE = type(functools.lru_cache(lambda: None))
+_MOST = 1000
+"""Objects that code reaches and that are looked at. Much of a large library can be reached, and that takes time."""
+
+
+@dataclass(slots=True)
+class Reachable:
+    """The result of a search; each list holds an object once."""
+
+    contents: list[Any] = field(default_factory=list)
+    """Lists, dicts, sets and deques; the attributes of an object are the dict `vars(it)`."""
+    cells: list[CellType] = field(default_factory=list)
+    """Variables of closures."""
+    names: list[tuple[Any, str]] = field(default_factory=list)
+    """Names and what has them: a dict of globals, a class, or an object with slots."""
+    caches: list[Any] = field(default_factory=list)
+    """Functions with an lru_cache."""
+    _seen: dict[int, Any] = field(default_factory=dict)
+    _ahead: list[Any] = field(default_factory=list)
+    _code: deque[Any] = field(default_factory=deque)
+
+    def follow(self, *roots: Any) -> None:
+        """Add what can be reached from the roots through objects and containers; their code waits for `follow_code`."""
+        self._ahead += roots
+        while self._ahead:
+            value = self._ahead.pop()
+            if isinstance(value, _ATOMS) or id(value) in self._seen:
+                continue
+            self._seen[id(value)] = value
+            self._visit(value)
+
+    def follow_code(self) -> None:
+        """Add what the functions and classes that were met can reach in their turn, up to a number of objects."""
+        most = len(self._seen) + _MOST
+        while self._code and len(self._seen) < most:
+            self.follow(*_reached_by_code(self._code.popleft(), self))
+
+    def _visit(self, value: Any) -> None:
+        if isinstance(value, torch.nn.Module):
+            attributes = vars(value)
+            self.contents.append(attributes)
+            self._ahead += [v for name, v in attributes.items() if name not in _OF_A_MODULE]
+            self._ahead += value._modules.values()
+            self._code.append(type(value))
+        elif isinstance(value, dict):
+            self.contents.append(value)
+            self._ahead += value.values()
+        elif isinstance(value, list | set | deque):
+            self.contents.append(value)
+            self._ahead += value
+        elif isinstance(value, tuple | frozenset):
+            self._ahead += value
+        elif isinstance(value, FunctionType | type | CACHE):
+            self._code.append(value)
+        elif isinstance(value, MethodType):
+            self._ahead += [value.__self__, value.__func__]
+        elif isinstance(value, functools.partial):
+            self._ahead += [value.func, value.args, value.keywords]
+        elif isinstance(value, property | staticmethod | classmethod | functools.cached_property):
+            self._ahead += [getattr(value, name, None) for name in ("__func__", "fget", "fset", "func")]
+        elif isinstance(value, SimpleNamespace) or not is_foreign(type(value).__module__):
+            self._object(value)
+
+    def _object(self, value: Any) -> None:
+        self._code.append(type(value))
+        attributes = getattr(value, "__dict__", None)
+        if isinstance(attributes, dict):
+            self.contents.append(attributes)
+            self._ahead += attributes.values()
+        for cls in type(value).__mro__:
+            slots = vars(cls).get("__slots__", ())
+            for name in (slots,) if isinstance(slots, str) else slots:
+                if name not in ("__dict__", "__weakref__") and not is_foreign(cls.__module__):
+                    self.names.append((value, name))
+                    self._ahead.append(getattr(value, name, None))
+
+
+def _reached_by_code(code: Any, found: Reachable) -> Iterator[Any]:
+    """Yield the objects that a function or class can reach by itself, and add its names, closure or cache."""
+    if isinstance(code, CACHE):
+        found.caches.append(code)
+        yield code.__wrapped__
+    elif is_foreign(getattr(code, "__module__", None)):
+        return
+    elif isinstance(code, type):
+        yield from code.__bases__
+        for name, value in sorted(vars(code).items(), key=lambda item: item[0] not in ("forward", "__call__")):
+            if not name.startswith("__") or name in ("__call__", "__init__", "__getitem__"):
+                if not isinstance(value, FunctionType):
+                    found.names.append((code, name))
+                yield value
+    else:
+        for cell in code.__closure__ or ():
+            found.cells.append(cell)
+            yield _inside(cell)
+        yield from (code.__defaults__, code.__kwdefaults__, vars(code))
+        yield from _globals(code, found)
+
+
+def _globals(function: FunctionType, found: Reachable) -> Iterator[Any]:
+    names = _names(function.__code__)
+    places = [function.__globals__]
+    for name in names:
+        value = function.__globals__.get(name)
+        if isinstance(value, ModuleType) and not is_foreign(value.__name__):
+            places.append(vars(value))
+    for place in places:
+        for name in names:
+            if name in place and not isinstance(place[name], ModuleType):
+                if not isinstance(place[name], FunctionType | type | CACHE):
+                    found.names.append((place, name))
+                yield place[name]
+
+
+@functools.lru_cache(1 << 14)
+def _names(code: CodeType) -> tuple[str, ...]:
+    """Return the names that a function reads and writes, also in the functions inside of it."""
+    inner = [name for const in code.co_consts if isinstance(const, CodeType) for name in _names(const)]
+    return tuple(dict.fromkeys([*code.co_names, *inner]))
+
+
+@functools.lru_cache(1 << 12)
+def is_foreign(module: str | None) -> bool:
+    """Return whether a module is part of PyTorch, numpy, the standard library or this package."""
+    return module is None or module.partition(".")[0] in _FOREIGN
+
+
+def _inside(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return None
+
+
+__all__ = ["CACHE", "Reachable", "is_foreign"]

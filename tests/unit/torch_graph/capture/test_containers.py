@@ -1,0 +1,192 @@
+"""Nothing of a capture stays in a model: its caches hold real tensors afterwards, also after a refusal."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from t2n_core.errors import CaptureError
+from t2n_core.torch_graph.capture.containers import preserve_containers
+from t2n_core.torch_graph.capture.tracer import TorchModuleTracer, bind_inputs
+
+table: torch.Tensor | None = None
+tables: dict[int, torch.Tensor] = {}
+namespace: Any = types.SimpleNamespace(table=None)
+
+
+@functools.lru_cache(None)
+def cached(size: int) -> torch.Tensor:
+    return torch.arange(size) * 1.0
+
+
+@functools.lru_cache(4)
+def cached_in_a_list(size: int) -> list[torch.Tensor]:
+    return [torch.arange(size) * 1.0]
+
+
+def in_a_global(size: int) -> torch.Tensor:
+    global table
+    if table is None:
+        table = torch.arange(size) * 1.0
+    return table
+
+
+def in_a_dict(size: int) -> torch.Tensor:
+    if size not in tables:
+        tables[size] = torch.arange(size) * 1.0
+    return tables[size]
+
+
+def in_a_namespace(size: int) -> torch.Tensor:
+    if namespace.table is None:
+        namespace.table = torch.arange(size) * 1.0
+    return namespace.table  # type: ignore[no-any-return]
+
+
+def in_a_default(size: int, cache: dict[int, torch.Tensor] = {}) -> torch.Tensor:  # noqa: B006
+    return cache.setdefault(size, torch.arange(size) * 1.0)
+
+
+def in_a_closure() -> Callable[[int], torch.Tensor]:
+    kept: torch.Tensor | None = None
+
+    def compute(size: int) -> torch.Tensor:
+        nonlocal kept
+        if kept is None:
+            kept = torch.arange(size) * 1.0
+        return kept
+
+    return compute
+
+
+class Helper:
+    """A helper that is no module, as rotary helpers often are."""
+
+    def __init__(self) -> None:
+        self.table: torch.Tensor | None = None
+
+    def __call__(self, size: int) -> torch.Tensor:
+        if self.table is None:
+            self.table = torch.arange(size) * 1.0
+        return self.table
+
+
+class Slots:
+    __slots__ = ("table",)
+
+    def __init__(self) -> None:
+        self.table: torch.Tensor | None = None
+
+    def __call__(self, size: int) -> torch.Tensor:
+        if self.table is None:
+            self.table = torch.arange(size) * 1.0
+        return self.table
+
+
+class Shared:
+    table: torch.Tensor | None = None
+
+    def __call__(self, size: int) -> torch.Tensor:
+        if Shared.table is None:
+            Shared.table = torch.arange(size) * 1.0
+        return Shared.table
+
+
+class Caching(nn.Module):
+    """Adds what a function keeps; decides on data if it is to be refused."""
+
+    def __init__(self, function: Callable[[int], torch.Tensor], refused: bool = False) -> None:
+        super().__init__()
+        self.function, self.refused = function, refused
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x + self.function(x.shape[1])
+        return y * 2 if self.refused and y.sum() > 0 else y
+
+
+KEEPERS: dict[str, Callable[[], Callable[[int], torch.Tensor]]] = {
+    "lru_cache": lambda: cached,
+    "lru_cache of lists": lambda: lambda size: cached_in_a_list(size)[0],
+    "global": lambda: in_a_global,
+    "global dict": lambda: in_a_dict,
+    "namespace": lambda: in_a_namespace,
+    "default": lambda: in_a_default,
+    "closure": in_a_closure,
+    "helper": Helper,
+    "method of a helper": lambda: Helper().__call__,
+    "slots": Slots,
+    "class": Shared,
+    "partial": lambda: functools.partial(in_a_default, cache={}),
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept() -> None:
+    global table
+    table = namespace.table = Shared.table = None
+    for kept in (tables, in_a_default.__defaults__[0]):  # type: ignore[index]
+        kept.clear()
+    cached.cache_clear()
+    cached_in_a_list.cache_clear()
+
+
+def capture(model: nn.Module, way: Any = "export") -> None:
+    TorchModuleTracer(model.eval(), bind_inputs(model, (torch.randn(2, 3),)), capture=way).trace()
+
+
+@pytest.mark.parametrize("refused", [False, True], ids=["captured", "refused"])
+@pytest.mark.parametrize("keeper", KEEPERS.values(), ids=KEEPERS)
+def test_a_model_that_caches_returns_real_tensors_afterwards(
+    keeper: Callable[[], Callable[[int], torch.Tensor]], refused: bool
+) -> None:
+    model = Caching(keeper(), refused)
+    if refused:
+        with pytest.raises(CaptureError):
+            capture(model)
+    else:
+        capture(model)
+    x = torch.randn(2, 3)
+    expected = x + torch.arange(3)
+    assert type(model(x)) is torch.Tensor
+    assert torch.equal(Caching(model.function)(x), expected)
+
+
+def test_a_cache_that_was_filled_before_keeps_its_tensors() -> None:
+    helper, model = Helper(), None
+    before = [helper(3), cached(3), in_a_global(3), in_a_dict(3)]
+    for function in (helper, cached, in_a_global, in_a_dict):
+        model = Caching(function)
+        capture(model)
+    assert all(a is b for a, b in zip(before, [helper(3), cached(3), in_a_global(3), in_a_dict(3)], strict=True))
+
+
+def test_globals_without_a_fake_tensor_are_left_alone() -> None:
+    def counts(size: int) -> torch.Tensor:
+        tables[-1] = torch.ones(1)
+        return torch.ones(size)
+
+    real = Caching(counts)
+    with preserve_containers(real):
+        real(torch.ones(2, 3))
+    assert tables.pop(-1) is not None
+
+
+def hide() -> Callable[[int], torch.Tensor]:
+    """Return a function whose cache no name leads to: it is a global of code that looks like the library's."""
+    hidden = [Helper()]
+    exec("def get():\n    return hidden[0]", found := {"hidden": hidden, "__name__": "os"})
+    del hidden
+    get = found.pop("get")
+    return lambda size: get()(size)
+
+
+def test_a_tensor_in_an_object_that_was_not_found_is_refused_with_its_holder() -> None:
+    model = Caching(hide())
+    with pytest.raises(CaptureError, match="holds no data, in `Helper`"):
+        capture(model)

@@ -27,7 +27,7 @@ from t2n_core.torch_graph.choices import CAPTURE_WAYS, CaptureWay
 from t2n_core.torch_graph.compat.operators import operator
 from t2n_core.torch_graph.compat.private import OpOverload, detect_fake_mode, pytree, symbolic_config
 from t2n_core.torch_graph.compat.releases import warn_if_untested
-from t2n_core.torch_graph.graph.from_export import build_graph
+from t2n_core.torch_graph.graph.from_export import build_graph, user_fakes
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
 from t2n_core.torch_graph.sizes.capture_sizes import Axes, capture_sizes, example_sizes, freeing_sizes, resized
 from t2n_core.torch_graph.sizes.decisions import Decisions
@@ -47,6 +47,7 @@ from t2n_core.torch_graph.ways_in.results import Results
 from t2n_core.torch_graph.ways_in.script import ScriptCall
 from t2n_core.torch_graph.ways_in.sources import Source, source_of
 from t2n_core.torch_graph.ways_in.structure import leaves_with_path
+from t2n_core.torch_graph.ways_in.trace_comparison import frozen_sizes
 from t2n_core.torch_graph.ways_in.traces import FrozenDecision, traced
 
 _DETACH = operator("aten::detach_.default")
@@ -195,6 +196,13 @@ class TorchModuleTracer:
                 stack.enter_context(whole_modules(self.source.module, self.find_extractor))
             if not self.source.is_script and self.capture == "trace":
                 script, frozen = self._traced(call, tensors)
+                sizes = example_sizes(axes, self.inputs.names, tensors)
+
+                def trace_at(at: Mapping[str, int]) -> torch.jit.ScriptModule:
+                    others = resized(axes, self.inputs.names, tensors, at)
+                    return self._traced(FlatCall(self.source, self.inputs), others)[0]
+
+                frozen += frozen_sizes(script, trace_at, sizes, self._declared.range.bounds, frozen)
                 module, modes = ScriptCall(script), ()
             with fakes.recording():
                 program = self._export(module, axes, modes, tensors, decisions)
@@ -209,7 +217,8 @@ class TorchModuleTracer:
         self, call: FlatCall, tensors: Sequence[torch.Tensor]
     ) -> tuple[torch.jit.ScriptModule, list[FrozenDecision]]:
         try:
-            return traced(call, tensors, self.modes)
+            with preserve_containers(self.source.module):
+                return traced(call, tensors, self.modes)
         except CaptureError as refused:
             raise located(refused) from refused.__cause__
         except Exception as cause:
@@ -225,7 +234,7 @@ class TorchModuleTracer:
         found: Decisions,
     ) -> CapturedModel:
         results = replace(results)  # decisions are tried by calls at other sizes, which note their own places
-        fakes = _user_fakes(program)
+        fakes = user_fakes(program)
         if len(fakes) != len(tensors):
             raise InputError(f"{self.source.name} has {len(fakes)} input tensors, the example has {len(tensors)}")
         declared = self._declared.range
@@ -385,15 +394,6 @@ def _results_of(program: torch.export.ExportedProgram) -> Results:
     values = [torch.empty(0) if isinstance(s.arg, TensorArgument) else getattr(s.arg, "value", None) for s in specs]
     results.note((path, values[place]) for path, place in leaves_with_path(places))
     return results
-
-
-def _user_fakes(program: torch.export.ExportedProgram) -> list[torch.Tensor]:
-    wanted = set(program.graph_signature.user_inputs)
-    return [
-        n.meta["val"]
-        for n in program.graph.nodes
-        if n.op == "placeholder" and n.name in wanted and isinstance(n.meta.get("val"), torch.Tensor)
-    ]
 
 
 def _mutates(program: torch.export.ExportedProgram) -> bool:

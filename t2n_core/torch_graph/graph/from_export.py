@@ -45,6 +45,16 @@ def build_graph(
     return graph
 
 
+def user_fakes(program: torch.export.ExportedProgram) -> list[torch.Tensor]:
+    """Return the fake tensors of the inputs of a program."""
+    wanted = set(program.graph_signature.user_inputs)
+    return [
+        n.meta["val"]
+        for n in program.graph.nodes
+        if n.op == "placeholder" and n.name in wanted and isinstance(n.meta.get("val"), torch.Tensor)
+    ]
+
+
 def _placeholders(
     program: torch.export.ExportedProgram, reader: NodeReader, input_names: Sequence[str]
 ) -> tuple[list[TensorVariable], list[TensorVariable]]:

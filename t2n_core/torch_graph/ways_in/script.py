@@ -104,7 +104,7 @@ class _Run:
         for node in block.nodes():
             with ExitStack() as stack:
                 if node.kind().startswith("aten::"):
-                    stack.enter_context(fx_traceback.annotate({ORIGIN: _origin(node)}))
+                    stack.enter_context(fx_traceback.annotate({ORIGIN: origin_of(node)}))
                 self._node(node)
         return [self.values[v.debugName()] for v in block.outputs()]
 
@@ -244,7 +244,7 @@ def _line(file: str, number: int) -> str:
     return linecache.getline(file, number).strip()
 
 
-def _origin(node: Any) -> tuple[str, str]:
+def origin_of(node: Any) -> tuple[str, str]:
     """Return the module path and source line of a node."""
     text = node.sourceRange()
     traced = list(_TRACED.finditer(text))

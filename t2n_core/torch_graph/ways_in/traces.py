@@ -34,6 +34,14 @@ def traced(
     return script, _decisions(seen)
 
 
+def frozen_size(line: str, name: str, size: int) -> FrozenDecision:
+    """Return what is to be warned of for a line that a trace writes down in another way at other sizes."""
+    return FrozenDecision(
+        f"{line or 'the model'} depends on the size `{name}` in a way that a trace cannot follow; the archive always "
+        f"computes it as for {name} = {size}"
+    )
+
+
 def _decisions(seen: Iterable[warnings.WarningMessage]) -> list[FrozenDecision]:
     lines = ((w.filename, w.lineno) for w in seen if issubclass(w.category, TracerWarning) and _is_own(w.filename))
     return [

@@ -1,0 +1,97 @@
+"""Compare traces of one model at several sizes: where they differ, a trace holds for the sizes of its inputs only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from t2n_core.nnef.sizes.ranges import LEAST
+from t2n_core.torch_graph.capture.module_calls import MODULE_CALL, calls
+from t2n_core.torch_graph.ways_in.script import origin_of
+from t2n_core.torch_graph.ways_in.traces import FrozenDecision, frozen_size
+
+_COMPARED = 2
+"""Sizes of a symbol at which a trace is compared with that of the example."""
+
+
+def frozen_sizes(
+    script: torch.jit.ScriptModule,
+    trace_at: Callable[[Mapping[str, int]], torch.jit.ScriptModule],
+    sizes: Mapping[str, int],
+    bounds: Mapping[str, tuple[int, int | None]],
+    frozen: Sequence[FrozenDecision],
+) -> list[FrozenDecision]:
+    """Return a warning for each further line that a trace at another size of one symbol writes down otherwise.
+
+    `sizes` are those of the trace, `trace_at` raises where the model does not run at a size.
+    """
+    found: dict[str, FrozenDecision] = {}
+    for name, size in sizes.items():
+        low, high = bounds.get(name, (LEAST, None))
+        others = [n for n in (2 * size + 1, size + 1, size - 1) if low <= n and (high is None or n <= high)]
+        compared = 0
+        for other in others:
+            try:
+                again = trace_at({name: other})
+            except Exception:
+                continue
+            for line in differing_lines(script, again):
+                if not any(str(one).startswith(line.partition(" in ")[0] + ":") for one in frozen if line):
+                    found.setdefault(line, frozen_size(line, name, size))
+            compared += 1
+            if compared == _COMPARED:
+                break
+    return list(found.values())
+
+
+def differing_lines(one: torch.jit.ScriptModule, other: torch.jit.ScriptModule) -> list[str]:
+    """Return the lines of the model at which two traces do not hold the same operators with the same constants.
+
+    The first operator that only one of them has is the last one that is compared.
+    """
+    return list(dict.fromkeys(_differences(*(_nodes(script) for script in (one, other)))))
+
+
+def _nodes(script: torch.jit.ScriptModule) -> list[Any]:
+    graph = script.graph.copy()
+    torch._C._jit_pass_inline(graph)
+    return [*graph.nodes(), graph.return_node()]
+
+
+def _differences(one: Sequence[Any], other: Sequence[Any]) -> Iterator[str]:
+    names: dict[str, str] = {}
+    constants: dict[str, tuple[Any, Any]] = {}
+    lines: dict[str, str] = {}
+    for step, (a, b) in enumerate(zip(one, other, strict=False)):
+        inputs = list(zip(a.inputs(), b.inputs(), strict=False))
+        alike = a.kind() == b.kind() and a.inputsSize() == b.inputsSize() and a.outputsSize() == b.outputsSize()
+        if not alike or any(names.setdefault(x.debugName(), y.debugName()) != y.debugName() for x, y in inputs):
+            yield next((line for line in (origin_of(node)[1] for node in one[step:]) if line), "")
+            return
+        if a.kind() == "prim::Constant":
+            constants[a.output().debugName()] = (a.output().toIValue(), b.output().toIValue())
+            lines[a.output().debugName()] = origin_of(a)[1]
+        elif a.kind() == "prim::GetAttr" and a.s("name") != b.s("name"):
+            yield origin_of(a)[1]
+        names.update(zip((x.debugName() for x in a.outputs()), (y.debugName() for y in b.outputs()), strict=True))
+        for place, (x, _) in enumerate(inputs):
+            is_key = a.kind() == MODULE_CALL and place == 2
+            if x.debugName() in constants and not _same(*constants[x.debugName()], is_key):
+                yield origin_of(a)[1] or lines[x.debugName()]  # a list has no line of its own
+
+
+def _same(one: Any, other: Any, is_key: bool) -> bool:
+    if is_key:
+        one, other = calls[one].leaves, calls[other].leaves
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        pairs = list(zip(pytree.tree_leaves(one), pytree.tree_leaves(other), strict=False))
+        return len(one) == len(other) and all(_same(a, b, False) for a, b in pairs)
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return one.dtype == other.dtype and one.shape == other.shape and bool(torch.equal(one, other))
+    return type(one) is type(other) and bool(one == other or one != one)
+
+
+__all__ = ["differing_lines", "frozen_sizes"]

@@ -14,9 +14,9 @@ from types import CellType
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 
 from t2n_core.torch_graph.capture.reachable import Reachable
+from t2n_core.torch_graph.compat.private import FakeTensor
 
 _NOTHING = object()
 """Stands for a name or a cell without a value."""

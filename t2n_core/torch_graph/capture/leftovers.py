@@ -12,11 +12,10 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils import _pytree as pytree
 
 from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.capture.reachable import CACHE, is_foreign
+from t2n_core.torch_graph.compat.private import FakeTensor, pytree
 
 _META = ("val", "eager_input_vals")
 """Entries of a program's nodes that hold fake tensors."""

@@ -130,7 +130,7 @@ def write_node(
 
 def _without_data(declare: Callable[[], Any], given: Sequence[torch.Tensor], declared_by: str) -> Any:
     """Return what a declaration returns for fake tensors. Values that it reads must not decide on shapes."""
-    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+    from t2n_core.torch_graph.compat.private import free_unbacked_symbols
 
     mode = detect_fake_mode(given)
     sizes = None if mode is None else mode.shape_env

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from torch.export.graph_signature import OutputKind, TensorArgument
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
@@ -21,11 +20,11 @@ from t2n_core.torch_graph.capture.cost import cheaper_capture
 from t2n_core.torch_graph.capture.leftovers import FakeTensors
 from t2n_core.torch_graph.capture.modes import CaptureMode
 from t2n_core.torch_graph.capture.module_calls import Extractor, whole_modules
+from t2n_core.torch_graph.capture.programs import functional, results_of
 from t2n_core.torch_graph.capture.quiet import quiet
 from t2n_core.torch_graph.capture.stack_traces import short_stack_traces
 from t2n_core.torch_graph.choices import CAPTURE_WAYS, CaptureWay
-from t2n_core.torch_graph.compat.operators import operator
-from t2n_core.torch_graph.compat.private import OpOverload, detect_fake_mode, pytree, symbolic_config
+from t2n_core.torch_graph.compat.private import detect_fake_mode, symbolic_config
 from t2n_core.torch_graph.compat.releases import warn_if_untested
 from t2n_core.torch_graph.graph.from_export import build_graph, user_fakes
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
@@ -44,13 +43,10 @@ from t2n_core.torch_graph.stand_ins.numbers_of_sizes import numbers_of_sizes
 from t2n_core.torch_graph.ways_in.calls import FlatCall
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.ways_in.results import Results
-from t2n_core.torch_graph.ways_in.script import ScriptCall
 from t2n_core.torch_graph.ways_in.sources import Source, source_of
-from t2n_core.torch_graph.ways_in.structure import leaves_with_path
-from t2n_core.torch_graph.ways_in.trace_comparison import frozen_sizes
-from t2n_core.torch_graph.ways_in.traces import FrozenDecision, traced
-
-_DETACH = operator("aten::detach_.default")
+from t2n_core.torch_graph.ways_in.torchscript.script import ScriptCall
+from t2n_core.torch_graph.ways_in.torchscript.trace_comparison import frozen_sizes
+from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision, traced
 
 
 @dataclass(slots=True)
@@ -115,8 +111,8 @@ class TorchModuleTracer:
         axes = self._declared.axes
         with quiet(), torch.no_grad():
             if self.source.program is not None:
-                program = _functional(self.source.program)
-                read = self._read(program, axes, _results_of(self.source.program), None, tensors, Decisions())
+                program = functional(self.source.program)
+                read = self._read(program, axes, results_of(self.source.program), None, tensors, Decisions())
                 attempt = _Attempt(read)
             else:
                 attempt = self._freed(axes, self._at_free_sizes(axes) or self._at(axes, tensors))
@@ -325,7 +321,7 @@ class TorchModuleTracer:
                         strict=False,
                         prefer_deferred_runtime_asserts_over_guards=True,
                     )
-                return _functional(program)
+                return functional(program)
             except CaptureError as refused:
                 raise located(refused) from refused.__cause__
             except Exception as cause:
@@ -367,10 +363,6 @@ _FAILURES = 1
 """Number of failed captures, at sizes at which the model runs, after which another one is tried."""
 
 
-def _functional(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    return program.run_decompositions({}) if _mutates(program) else program
-
-
 def _is_tied(size: int | torch.SymInt) -> bool:
     """Return whether the model computes a size from other sizes, which have to be known first."""
     return isinstance(size, torch.SymInt) and not size.node.expr.is_Symbol
@@ -382,24 +374,6 @@ def _free_axes(name: str, fake: torch.Tensor, source: Source) -> dict[int, AxisS
         return {}
     free = [axis for axis, size in enumerate(fake.shape) if isinstance(size, torch.SymInt)]
     return {axis: AxisSize(f"{name}_dim{axis}") for axis in free}
-
-
-def _results_of(program: torch.export.ExportedProgram) -> Results:
-    """Return the places of the tensors, and of the constants, in the nested result of a program."""
-    results, form = Results(), program.call_spec.out_spec
-    if form is None:
-        return results
-    specs = [s for s in program.graph_signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
-    places = pytree.tree_unflatten(list(range(form.num_leaves)), form)
-    values = [torch.empty(0) if isinstance(s.arg, TensorArgument) else getattr(s.arg, "value", None) for s in specs]
-    results.note((path, values[place]) for path, place in leaves_with_path(places))
-    return results
-
-
-def _mutates(program: torch.export.ExportedProgram) -> bool:
-    """Return whether an operator writes numbers into its argument: only then is a second trace worth its time."""
-    called = (n.target for n in program.graph.nodes if isinstance(n.target, OpOverload))
-    return any(op._schema.is_mutable and op is not _DETACH for op in called)
 
 
 __all__ = ["CapturedModel", "ModelInputs", "TorchModuleTracer", "bind_inputs"]

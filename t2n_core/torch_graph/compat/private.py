@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch._guards import detect_fake_mode
     from torch._library.custom_ops import CustomOpDef
     from torch._ops import OpOverload, OpOverloadPacket
-    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, statically_known_true
     from torch.jit._trace import TracerWarning
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 PRIVATE = {
     "CustomOpDef": "torch._library.custom_ops",
     "DispatchKey": "torch._C",
+    "FakeTensor": "torch._subclasses.fake_tensor",
     "FakeTensorMode": "torch._subclasses.fake_tensor",
     "FunctionModifiers": "torch._jit_internal",
     "GuardOnDataDependentSymNode": "torch.fx.experimental.symbolic_shapes",
@@ -48,6 +49,7 @@ PRIVATE = {
     "core_aten_decompositions": "torch._decomp",
     "decomposition_table": "torch._decomp",
     "detect_fake_mode": "torch._guards",
+    "free_unbacked_symbols": "torch.fx.experimental.symbolic_shapes",
     "legacy_get_string": "torch.nn._reduction",
     "make_fx": "torch.fx.experimental.proxy_tensor",
     "statically_known_true": "torch.fx.experimental.symbolic_shapes",
@@ -96,6 +98,7 @@ def absent(path: str) -> TorchVersionError:
 __all__ = [
     "CustomOpDef",
     "DispatchKey",
+    "FakeTensor",
     "FakeTensorMode",
     "GuardOnDataDependentSymNode",
     "OpOverload",

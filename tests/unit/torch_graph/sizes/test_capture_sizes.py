@@ -16,7 +16,7 @@ from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer, bind_inputs
 from t2n_core.torch_graph.sizes.capture_sizes import Limits, capture_sizes, example_sizes, freeing_sizes, resized
 from t2n_core.torch_graph.sizes.declared_axes import AxisSize
-from t2n_core.torch_graph.ways_in.traces import FrozenDecision
+from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision
 
 B, T = symbol("B"), symbol("T")
 BT = {"x": {0: "B", 1: "T"}}

@@ -10,7 +10,7 @@ from torch import nn
 
 from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.capture.tracer import TorchModuleTracer, bind_inputs
-from t2n_core.torch_graph.ways_in.script_numbers import as_integer
+from t2n_core.torch_graph.ways_in.torchscript.script_numbers import as_integer
 
 
 def kinds(model: nn.Module, *args: torch.Tensor) -> list[str]:

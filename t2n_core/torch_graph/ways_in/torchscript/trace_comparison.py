@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from t2n_core.nnef.sizes.ranges import LEAST
 from t2n_core.torch_graph.capture.module_calls import MODULE_CALL, calls
-from t2n_core.torch_graph.ways_in.script import origin_of
-from t2n_core.torch_graph.ways_in.traces import FrozenDecision, frozen_size
+from t2n_core.torch_graph.compat.private import _jit_pass_inline, pytree
+from t2n_core.torch_graph.ways_in.torchscript.script import origin_of
+from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision, frozen_size
 
 _COMPARED = 2
 """Sizes of a symbol at which a trace is compared with that of the example."""
@@ -57,7 +57,7 @@ def differing_lines(one: torch.jit.ScriptModule, other: torch.jit.ScriptModule) 
 
 def _nodes(script: torch.jit.ScriptModule) -> list[Any]:
     graph = script.graph.copy()
-    torch._C._jit_pass_inline(graph)
+    _jit_pass_inline(graph)
     return [*graph.nodes(), graph.return_node()]
 
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from t2n_core.torch_graph.capture.tracer import TorchModuleTracer, bind_inputs
-from t2n_core.torch_graph.ways_in.traces import FrozenDecision
+from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision
 
 
 class Calling(nn.Module):

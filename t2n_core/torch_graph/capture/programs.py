@@ -1,0 +1,40 @@
+"""Exported programs: the places of their results, and their form without writes."""
+
+from __future__ import annotations
+
+import torch
+from torch.export.graph_signature import OutputKind, TensorArgument
+
+from t2n_core.torch_graph.compat.operators import operator
+from t2n_core.torch_graph.compat.private import OpOverload, pytree
+from t2n_core.torch_graph.ways_in.results import Results
+from t2n_core.torch_graph.ways_in.structure import leaves_with_path
+
+DETACH_IN_PLACE = operator("aten::detach_.default")
+"""Marked as one that writes, and changes no element."""
+
+
+def functional(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """Return a program without operators that write into their arguments."""
+    return program.run_decompositions({}) if _mutates(program) else program
+
+
+def results_of(program: torch.export.ExportedProgram) -> Results:
+    """Return the places of the tensors, and of the constants, in the nested result of a program."""
+    results, form = Results(), program.call_spec.out_spec
+    if form is None:
+        return results
+    specs = [s for s in program.graph_signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
+    places = pytree.tree_unflatten(list(range(form.num_leaves)), form)
+    values = [torch.empty(0) if isinstance(s.arg, TensorArgument) else getattr(s.arg, "value", None) for s in specs]
+    results.note((path, values[place]) for path, place in leaves_with_path(places))
+    return results
+
+
+def _mutates(program: torch.export.ExportedProgram) -> bool:
+    """Return whether an operator writes numbers into its argument: only then is a second trace worth its time."""
+    called = (n.target for n in program.graph.nodes if isinstance(n.target, OpOverload))
+    return any(op._schema.is_mutable and op is not DETACH_IN_PLACE for op in called)
+
+
+__all__ = ["DETACH_IN_PLACE", "functional", "results_of"]

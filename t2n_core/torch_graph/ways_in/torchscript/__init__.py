@@ -1,0 +1,1 @@
+"""Models as TorchScript: scripts, their numbers, and traces."""

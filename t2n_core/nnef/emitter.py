@@ -63,6 +63,8 @@ class NodeContext:
     name: str
     origin: Origin | None
     outputs: tuple[Expected, ...]
+    exact: bool = False
+    """True if something is decided by its results: quotients and means are rounded once, as PyTorch's are."""
 
 
 class Emitter(ABC):
@@ -87,9 +89,9 @@ class Emitter(ABC):
         self._variables: dict[str, Value] = {}
 
     # ---------------------------------------------------------------------------------------------- the torch operator
-    def begin(self, name: str, origin: Origin | None, outputs: Iterable[Expected]) -> None:
+    def begin(self, name: str, origin: Origin | None, outputs: Iterable[Expected], *, exact: bool = False) -> None:
         """Begin a torch operator: all statements that are written from here on belong to it."""
-        self.node = NodeContext(name, origin, tuple(outputs))
+        self.node = NodeContext(name, origin, tuple(outputs), exact)
 
     @property
     def output(self) -> Expected:
@@ -281,6 +283,10 @@ class Emitter(ABC):
     def stacked_product(self, x: Value, w: Value) -> Value:
         """Return the product [..., O] of `x` [..., I] and the rows of `w` [O, I]."""
         return self.matmul(x, self.lift(w, x.rank), transposeB=True)
+
+    def quotient(self, x: Operand, y: Operand) -> Value:
+        """Return `x / y` of floats, rounded once as IEEE 754 has it; for a rule that decides something by it."""
+        return self.div(x, y)
 
     def sums_rows(self, lead: Shape) -> bool:
         """Return whether the axes after `lead` should be merged into one before a sum over them."""

@@ -28,6 +28,7 @@ from t2n_core.op.weights import TensorWeight, made
 from t2n_core.torch_graph.choices import NamingScheme
 from t2n_core.torch_graph.graph import naming
 from t2n_core.torch_graph.graph.ir import FixedTensorList, TensorVariable, TorchModuleIRGraph, TorchOp
+from t2n_core.torch_graph.simplify.exact_ops import exact_ops
 
 _ADD_ONE = "CONTRIBUTING.md, `Add an operator`, shows how to write one"
 _RANDOM = "make them an input, or replace the call with a rewriter while exporting"
@@ -71,6 +72,7 @@ class _Lowering:
         self.lost: set[int] = set()
         self._stored = {v.label: v.stored for v in graph.weights if v.stored is not None}
         self._computed: set[str] = set()
+        self._exact = exact_ops(graph)
         self._has_halves = any(stored.form == "float16" for stored in self._stored.values())
 
     def run(self, output_names: list[str], sizes: SizeRange | None) -> Graph:
@@ -102,7 +104,7 @@ class _Lowering:
                 raise self._no_rule(op)
             expected = [None if o is None else Expected(o.shape, numpy_dtype(o.dtype)) for o in op.outputs]
             stem = op.scope if self.scheme == "raw" else naming.scope_name(op.kind, op.module_path)
-            self.g.begin(stem, op.origin, [e for e in expected if e is not None])
+            self.g.begin(stem, op.origin, [e for e in expected if e is not None], exact=id(op) in self._exact)
             written = len(self.g.graph.operations)
             refused = rule.takes(op)
             if refused:

@@ -20,8 +20,8 @@ _JOINED: dict[str, Callable[[Emitter, Value, Value], Value]] = {
     "Mul": lambda g, a, b: g.mul(a, b),
     "Max": lambda g, a, b: g.max(a, b),
     "Min": lambda g, a, b: g.min(a, b),
-    "IntTrueDiv": lambda g, a, b: g.div(a, b),
-    "FloatTrueDiv": lambda g, a, b: g.div(a, b),
+    "IntTrueDiv": lambda g, a, b: g.quotient(a, b),
+    "FloatTrueDiv": lambda g, a, b: g.quotient(a, b),
     "Pow": lambda g, a, b: g.pow(a, b),
     "FloatPow": lambda g, a, b: g.pow(a, b),
     "PowByNatural": lambda g, a, b: g.pow(a, b),
@@ -36,7 +36,7 @@ _OF_ONE: dict[str, Callable[[Emitter, Value], Value]] = {
 
 
 def float_of_sizes(g: Emitter, number: torch.SymFloat, table: SymbolTable) -> Value:
-    """`number` as a tensor of rank 0, in float64 where the operator at hand gives that, else in float32.
+    """`number` as a tensor of rank 0, in float64 where the operator at hand gives that, else rounded to float32.
 
     Raises LowerError for a number that depends on data, or on a function without a form here.
     """
@@ -48,7 +48,7 @@ def float_of_sizes(g: Emitter, number: torch.SymFloat, table: SymbolTable) -> Va
         )
     outputs = g.node.outputs
     dtype = FLOAT64 if outputs and outputs[0].dtype == FLOAT64 else FLOAT32
-    return _written(g, expression, table, dtype)
+    return g.cast(_written(g, expression, table, g.widest), dtype)
 
 
 def _written(g: Emitter, e: Any, table: SymbolTable, dtype: np.dtype[Any]) -> Value:

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from t2n_core.errors import LowerError
-from t2n_core.nnef.emitter import Emitter, Expected
+from t2n_core.nnef.emitter import Emitter, Expected, Operand
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, INT64, Operation, Value
 from t2n_core.nnef.sizes.dims import Dim, Shape, is_static
 from t2n_core.nnef.sizes.range_names import PROPERTY
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
-from t2n_core.nnef.tract.forms import elementwise, products, reshapes, slices, sums, windows
+from t2n_core.nnef.tract.forms import elementwise, products, quotients, reshapes, slices, sums, windows
 from t2n_core.nnef.tract.quirks.quirk import GraphFacts, Statement
 from t2n_core.nnef.tract.quirks.table import repaired
 from t2n_core.nnef.tract.sizes.arithmetic import argument_for
@@ -140,6 +140,9 @@ class TractEmitter(Emitter):
         if not self.traits.splits_dynamic_products or is_static(x.shape[:-1]):
             return super().stacked_product(x, w)
         return windows.product_of_merged(self, x, w)
+
+    def quotient(self, x: Operand, y: Operand) -> Value:
+        return quotients.exact_quotient(self, x, y)
 
     def sums_rows(self, lead: Shape) -> bool:
         return sums.sums_rows(self, lead)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter, Expected, Operand
-from t2n_core.nnef.graph import FLOAT32, FLOAT64, INT64, Value
+from t2n_core.nnef.graph import FLOAT32, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, as_dim, same
 from t2n_core.op.aten.antialiased import smoothed
 from t2n_core.op.aten.index import gathered
@@ -59,8 +59,7 @@ class Axis:
         over, under = as_dim(over), as_dim(under)
         if isinstance(over, int) and isinstance(under, int):
             return SINGLE(over) / SINGLE(under)
-        # Engines divide by multiplying with the reciprocal, which in float32 is below 1 for 25 / 25.
-        return g.cast(g.div(g.size(over, FLOAT64), g.size(under, FLOAT64)), FLOAT32)
+        return g.quotient(g.size(over, FLOAT32), g.size(under, FLOAT32))
 
 
 # -------------------------------------------------------------------------------------- numbers now, or in the graph

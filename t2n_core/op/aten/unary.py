@@ -31,7 +31,17 @@ def _native(operator: str) -> Formula:
 
 
 def _scaled_log(base: float) -> Formula:
-    return lambda g, x: g.mul(g.log(x), 1 / math.log(base))
+    """Return the logarithm to a whole base: of a power of that base a whole number, if something is decided by it."""
+
+    def formula(g: Emitter, x: Value) -> Value:
+        if not g.node.exact:
+            return g.mul(g.log(x), 1 / math.log(base))
+        wide = g.cast(x, g.widest)
+        value = g.mul(g.log(wide), 1 / math.log(base))
+        whole = formulas.round_even(g, value)
+        return g.cast(g.select(g.eq(g.pow(base, whole), wide), whole, value), x.dtype)
+
+    return formula
 
 
 def _times(factor: float) -> Formula:
@@ -145,7 +155,7 @@ def round(g: Emitter, self: Value, decimals: int = 0) -> Value:
     if decimals > 0:
         x = g.div(formulas.round_even(g, g.mul(x, scale)), scale)
     elif decimals < 0:
-        x = g.mul(formulas.round_even(g, g.div(x, scale)), scale)
+        x = g.mul(formulas.round_even(g, g.quotient(x, scale)), scale)
     else:
         x = formulas.round_even(g, x)
     return g.cast(x, g.output.dtype)

@@ -9,6 +9,7 @@ import numpy as np
 
 from t2n_core.nnef.emitter import Expected, Operand
 from t2n_core.nnef.graph import FLOAT32, Value
+from t2n_core.nnef.tract.forms.quotients import exact_quotient, is_float
 from t2n_core.nnef.tract.optimiser import is_smaller
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ def mul(g: TractEmitter, x: Operand, y: Operand, out: Expected | None = None) ->
 
 
 def div(g: TractEmitter, x: Operand, y: Operand, out: Expected | None = None) -> Value:
-    """Write `x / y`; of integers it is rounded towards zero."""
+    """Write `x / y`; of integers it is rounded towards zero, of floats exactly where something is decided by it."""
+    if g.node.exact and out is None and is_float(x, y):
+        return exact_quotient(g, x, y)
     quotient = g.one("div", x, y, out=out)
     if isinstance(x, Value) and x.dtype.kind == "i" and _may_be_shifted(g, y):
         return _towards_zero(g, quotient, x, y)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import FLOAT64, INT64, Value
 from t2n_core.nnef.sizes.dims import Shape, product, same
+from t2n_core.nnef.tract.forms.quotients import in_float64
 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract.emitter import TractEmitter
@@ -26,6 +27,13 @@ def sum_reduce(g: TractEmitter, input: Value, *, axes: Sequence[int], out: Expec
     parts = high, g.sub(input, g.mul(high, 1 << 32))
     upper, lower = (g.cast(g.one("sum_reduce", g.cast(part, FLOAT64), axes=axes), INT64) for part in parts)
     return g.add(g.mul(upper, 1 << 32), lower)
+
+
+def mean_reduce(g: TractEmitter, input: Value, *, axes: Sequence[int]) -> Value:
+    """Write a mean, which the engine computes as a product with a reciprocal."""
+    if g.node.exact:
+        return in_float64(g, input, lambda wide: g.one("mean_reduce", wide, axes=axes))
+    return g.one("mean_reduce", input, axes=axes)
 
 
 def _fits(value: Value, axes: Sequence[int]) -> bool:
@@ -58,6 +66,6 @@ def mean_of_last(g: TractEmitter, value: Value) -> Value:
     return g.squeeze(g.mean_reduce(row, axes=[last, last + 1]), axes=[last])
 
 
-FORMS = {"sum_reduce": sum_reduce}
+FORMS: dict[str, Callable[..., Value]] = {"sum_reduce": sum_reduce, "mean_reduce": mean_reduce}
 
 __all__ = ["FORMS", "mean_of_last", "sums_rows"]

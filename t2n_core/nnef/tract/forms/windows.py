@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.sizes.dims import product
+from t2n_core.nnef.tract.forms.quotients import in_float64
 from t2n_core.nnef.tract.forms.slices import respelled
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ def conv(
 
 def _pool(operator: str) -> Callable[..., Value]:
     def pool(g: TractEmitter, input: Value, **attributes: Any) -> Value:
-        """Write a pool, whose result has the sizes that are written."""
+        """Write a pool, whose result has the sizes that are written; a mean is a product with a reciprocal."""
+        if g.node.exact and attributes.get("normalize"):
+            return in_float64(g, input, lambda wide: respelled(g, g.one(operator, wide, **attributes)))
         return respelled(g, g.one(operator, input, **attributes))
 
     return pool

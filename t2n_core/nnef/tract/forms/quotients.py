@@ -1,0 +1,87 @@
+"""Quotients and means that are rounded once, as IEEE 754 has it.
+
+The engine multiplies by the reciprocal: every release by that of a constant, those from 0.20 on by that of a tensor
+too. In float32 that is one off in the last bit for half of the integers, so that 21 / 7 is above 3. In float64 the
+product differs from the quotient by less than 2^-51 of it, while a quotient of two float32 is at least 2^-49 of it away
+from any number in the middle between two float32: rounded to float32, both are the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from t2n_core.nnef.emitter import Operand
+from t2n_core.nnef.graph import FLOAT16, FLOAT32, FLOAT64, Value
+
+if TYPE_CHECKING:
+    from t2n_core.nnef.tract.emitter import TractEmitter
+
+_SPLITTER = float(2**27 + 1)
+"""A float64 times this, minus the difference of that and itself, has the upper 26 bits."""
+
+
+def is_float(*operands: Operand) -> bool:
+    """Return whether a statement with these operands computes in floats."""
+    return any(isinstance(operand, Value) and operand.dtype.kind == "f" for operand in operands)
+
+
+def in_float64(g: TractEmitter, value: Value, formula: Callable[[Value], Value]) -> Value:
+    """Return a formula of a float computed in float64, and rounded to the float's own dtype once."""
+    return _narrow(g, formula(_widened(g, value)), value)
+
+
+def exact_quotient(g: TractEmitter, x: Operand, y: Operand) -> Value:
+    """Return `x / y` of floats of one dtype, rounded once; float16 is rounded from float32, as PyTorch does."""
+    like = x if isinstance(x, Value) else y
+    assert isinstance(like, Value)
+    if like.dtype == FLOAT64:
+        return _of_float64(g, x, y)
+    return _narrow(g, g.one("div", _wide(g, x), _wide(g, y)), like)
+
+
+def _wide(g: TractEmitter, operand: Operand) -> Operand:
+    """Return an operand in float64; a number is rounded to float32 before, in which PyTorch takes it."""
+    if isinstance(operand, Value):
+        return _widened(g, operand)
+    with np.errstate(over="ignore"):
+        return float(np.float32(operand))
+
+
+def _widened(g: TractEmitter, value: Value) -> Value:
+    return g.cast(g.cast(value, FLOAT32) if value.dtype == FLOAT16 else value, FLOAT64)
+
+
+def _narrow(g: TractEmitter, value: Value, like: Value) -> Value:
+    return g.cast(g.cast(value, FLOAT32) if like.dtype == FLOAT16 else value, like.dtype)
+
+
+def _of_float64(g: TractEmitter, x: Operand, y: Operand) -> Value:
+    """Return a quotient of float64: the engine's, and what is left of `x` beside its product with `y`, divided again.
+
+    That rest is exact, by Dekker's product; it is no number where an operand or the quotient is zero or infinite.
+    """
+    dividend, divisor = (o if isinstance(o, Value) else g.constant(o, FLOAT64) for o in (x, y))
+    quotient = g.one("div", dividend, divisor)
+    product = g.mul(quotient, divisor)
+    (upper, lower), (high, low) = _split(g, quotient), _split(g, divisor)
+    error = g.sub(g.mul(upper, high), product)
+    for part in (g.mul(upper, low), g.mul(lower, high), g.mul(lower, low)):
+        error = g.add(error, part)
+    rest = g.sub(g.sub(dividend, product), error)
+    corrected = g.add(quotient, g.one("div", rest, divisor))
+    is_finite = g.and_(g.lt(rest, math.inf), g.gt(rest, -math.inf))
+    return g.select(is_finite, corrected, quotient)
+
+
+def _split(g: TractEmitter, value: Value) -> tuple[Value, Value]:
+    """Return two float64 of half as many bits each, whose sum is `value`."""
+    scaled = g.mul(value, _SPLITTER)
+    upper = g.sub(scaled, g.sub(scaled, value))
+    return upper, g.sub(value, upper)
+
+
+__all__ = ["exact_quotient", "in_float64", "is_float"]

@@ -1,0 +1,68 @@
+"""Find the operators whose results must be PyTorch's to the last bit, since something is decided by them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, TorchOp
+
+_ROUNDING: Final = frozenset(
+    "ceil fix floor floor_divide fmod frac hardshrink heaviside remainder round sgn sign special_round threshold "
+    "trunc".split()
+)
+"""Operators whose float result jumps where their operand changes in the last bit."""
+_OF_RANGE: Final = frozenset("isfinite isinf isnan isneginf isposinf".split())
+"""Conditions that the last bit of a number does not change."""
+_GRIDS: Final = frozenset("grid_sampler grid_sampler_2d grid_sampler_3d".split())
+_NEAREST: Final = 1
+"""The `interpolation_mode` of a grid sampler that takes one element."""
+_SUMMED: Final = re.compile(
+    r"_?convolution|conv\w*|linear|bilinear|\w*mm|\w*matmul|mv|v?dot|inner|addr|addmv"  # products
+    r"|\w*softmax(_\w+)?|\w*attention\w*|_transformer_\w+|(gru|lstm|rnn)_\w+|gru|lstm"
+    r"|(_?native_|_fused_)?(layer|group|batch|instance|rms)_norm\w*"
+    r"|cholesky|lu|orthogonal|reflect|reflections|solve"
+)
+"""Operators that sum products in an order of their own: nothing before them is exact after them."""
+
+
+def exact_ops(graph: TorchModuleIRGraph) -> frozenset[int]:
+    """Return the identities of the operators of floats by whose results something is decided.
+
+    That is a rounding, a cast to integers, a comparison, an index or a maximum's place, however many operators element
+    by element, reductions and changes of shape are between the two.
+    """
+    read = {id(v) for v in graph.outputs}
+    deciding: set[int] = set()
+    found: set[int] = set()
+    for op in reversed(graph.op_nodes):
+        is_exact = any(id(o) in deciding for o in op.outputs) and not _SUMMED.fullmatch(_name(op))
+        if is_exact:
+            found.add(id(op))
+        if is_exact or _decides(op, read):
+            deciding.update(id(v) for v in op.inputs if _is_float(v))
+        read.update(id(v) for v in op.inputs)
+    return frozenset(found)
+
+
+def _decides(op: TorchOp, read: set[int]) -> bool:
+    """Return whether the last bit of a float operand may change a whole step of a result that is read."""
+    name = _name(op)
+    if name in _OF_RANGE or not any(_is_float(v) for v in op.inputs):
+        return False
+    if name in _GRIDS:
+        return bool(op.arguments["interpolation_mode"] == _NEAREST)
+    if name in _ROUNDING or op.arguments.get("rounding_mode"):
+        return True
+    return any(o is not None and id(o) in read and not _is_float(o) for o in op.outputs)
+
+
+def _is_float(value: TensorVariable) -> bool:
+    return value.dtype.is_floating_point
+
+
+def _name(op: TorchOp) -> str:
+    return op.kind.rpartition("::")[2].partition(".")[0]
+
+
+__all__ = ["exact_ops"]

@@ -1,0 +1,85 @@
+"""Which operators must give PyTorch's results to the last bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from t2n_core import ModelExport, TractNNEF
+from t2n_core.torch_graph.simplify.exact_ops import exact_ops
+
+Net = Callable[[Tensor], Any]
+
+
+class Function(nn.Module):
+    def __init__(self, function: Net) -> None:
+        super().__init__()
+        self.function = function
+        self.line = nn.Linear(6, 6)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.function(x)
+
+
+def is_exact(net: Net, name: str = "div") -> bool:
+    """Whether the operator of that name, of which there is one, is exact in a net."""
+    graph = ModelExport(Function(net).eval(), torch.randn(4, 6)).simplified(TractNNEF("0.23.9", check_io=False))
+    (wanted,) = [op for op in graph.op_nodes if op.kind.partition(".")[0] == f"aten::{name}"]
+    return id(wanted) in exact_ops(graph)
+
+
+EXACT: dict[str, Net] = {
+    "rounded": lambda x: (x / 7).ceil(),
+    "cast to integers": lambda x: (x / 7).long(),
+    "cast to conditions": lambda x: (x / 7 - 1).bool(),
+    "compared": lambda x: x / 7 == 1,
+    "the place of a maximum": lambda x: (x / 7).argmax(1),
+    "the places of the largest": lambda x: (x / 7).topk(2)[1],
+    "a bin": lambda x: torch.bucketize(x / 7, torch.tensor([0.0, 1.0])),
+    "rounded by a mode": lambda x: x.div(7).remainder(3),
+    "through others": lambda x: (-(x / 7)[1:].mT.clamp(-1, 1) * 10 + x[1:].mT).floor(),
+    "through a sum": lambda x: (x / 7).sum(1) > 2,
+    "through a choice": lambda x: torch.where(x > 0, x / 7, x).round(),
+    "also used otherwise": lambda x: (y := x / 7, y.floor()),
+    "nearest": lambda x: F.grid_sample(x[None, None], (x / 7)[None, :, :2, None].mT, mode="nearest"),
+}
+PLAIN: dict[str, Net] = {
+    "an output": lambda x: x / 7,
+    "a product": lambda x: torch.mm(x / 7, x.mT) > 0,
+    "a softmax": lambda x: (x / 7).softmax(1).argmax(1),
+    "a norm": lambda x: F.layer_norm(x / 7, [6]) > 0,
+    "clamped": lambda x: (x / 7).relu().clamp(0, 1),
+    "a question of range": lambda x: (y := x / 7).isnan() | y.isfinite(),
+    "the largest, not their places": lambda x: (x / 7).max(1)[0],
+    "beside a decision": lambda x: (x / 7, x.floor()),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_what_decides_is_exact(name: str) -> None:
+    assert is_exact(EXACT[name])
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_decides_nothing_is_fast(name: str) -> None:
+    assert not is_exact(PLAIN[name])
+
+
+def test_other_operators_are_exact_too() -> None:
+    assert is_exact(lambda x: x.mean(1) == 1, "mean")
+    assert is_exact(lambda x: x.abs().log2().floor(), "log2")
+    assert not is_exact(lambda x: x.mean(1).sigmoid(), "mean")
+
+
+def test_statements_change_only_where_something_is_decided() -> None:
+    def casts(net: Net) -> int:
+        graph = ModelExport(Function(net).eval(), torch.randn(4, 6)).lower(TractNNEF("0.23.9", check_io=False))
+        return sum(operation.name == "tract_core_cast" for operation in graph.operations)
+
+    assert casts(lambda x: ((x / 7).mean(1), F.avg_pool1d(x, 3), x.abs().log2())) == 0
+    assert casts(lambda x: (x / 7).ceil()) == 2

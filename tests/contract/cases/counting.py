@@ -71,7 +71,9 @@ CASES = [
     case("resize_as_", lambda x, like: (x + 1).resize_as_(like), randn(4, 5), randn(3, 2, 3)),
     case("resize_", lambda x: x.clone().resize_(2, 7), randn(3, 5)),
     case("resize", lambda x: torch.ops.aten.resize(x + 1, [2, 7]), randn(3, 5)),
-    case("resize_ that grows", lambda x: x.clone().resize_(4, 7), randn(3, 5)).refused("a tensor that grows|resize a view tensor to a larger size"),
+    case("resize_ that grows", lambda x: x.clone().resize_(4, 7), randn(3, 5)).refused(
+        "a tensor that grows|resize a view tensor to a larger size"
+    ),
     case("as_strided", torch.as_strided, randn(4, 5), (2, 3), (6, 2), 1),
     case("as_strided_copy", torch.as_strided_copy, randn(20), (3, 4), (1, 5)),
     case("as_strided_scatter", torch.as_strided_scatter, randn(4, 5), randn(2, 3), (2, 3), (6, 2), 1),

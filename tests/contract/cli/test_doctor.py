@@ -62,6 +62,9 @@ def test_what_is_not_installed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     told = lines(capsys)
     assert told["torch"] == "note not installed: pip install 'pytest-t2n[torch]', to export models"
     assert told["sympy"] == "note 1.0 is not >=1.13.3"
+    missing["torch"] = "2.90.0"
+    assert main(["doctor", "--offline"]) == 0
+    assert lines(capsys)["torch"].startswith("note torch 2.90.0 is newer than ")
     missing["numpy"] = None
     assert main(["doctor", "--offline"]) == 1
     assert lines(capsys)["numpy"] == "BAD not installed"

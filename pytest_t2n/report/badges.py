@@ -19,6 +19,7 @@ class BadgeFold:
 
     def __init__(self, matrix: Matrix) -> None:
         self._releases = releases_of(matrix.columns)
+        self._release_of = {index: release for release in self._releases for index in release.columns}
         self._titles = [engine.title for engine in matrix.columns]
         self._state = matrix.completeness
         self._counts = {title: Counter[str]() for title in (*self._titles, *(one.name for one in self._releases))}
@@ -26,7 +27,8 @@ class BadgeFold:
 
     def add(self, row: Row) -> None:
         """Take one more row."""
-        for release in self._releases:
+        present = [self._release_of[index] for index, cell in enumerate(row.cells) if cell is not None]
+        for release in dict.fromkeys(present):
             cells = [row.cells[index] for index in release.columns]
             titles = [self._titles[index] for index in release.columns]
             self._count(release.name, worst_of(cells))

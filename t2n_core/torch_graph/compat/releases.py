@@ -1,4 +1,4 @@
-"""The releases of PyTorch that the test suite passed with. Imports no torch."""
+"""The releases of PyTorch that the tests passed with. Imports no torch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from packaging.version import Version
 
 TESTED: Final = ("2.13.0", "2.14.1", "2.15.0")
-"""Releases whose unit, plugin and contract tests and suites passed; `pyproject.toml` declares their range."""
+"""Releases with which the unit, plugin and contract tests passed; `pyproject.toml` declares their range."""
 
 
 class UntestedTorchWarning(UserWarning):

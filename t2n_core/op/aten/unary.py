@@ -31,7 +31,7 @@ def _native(operator: str) -> Formula:
 
 
 def _scaled_log(base: float) -> Formula:
-    """Return the logarithm to a whole base: of a power of that base a whole number, if something is decided by it."""
+    """Return the logarithm to an integer base; exact for powers of that base if something is decided by the result."""
 
     def formula(g: Emitter, x: Value) -> Value:
         if not g.node.exact:

@@ -20,7 +20,7 @@ from t2n_core.nnef.sizes.dims import compiled, symbol
 LEAST: Final = 1
 """The smallest size of a symbol without a declared bound: PyTorch itself takes sizes for 2 or more."""
 Bounds: TypeAlias = tuple[int, int | None]
-_KINDS: Final = (sympy.Eq, sympy.Le, sympy.Lt, sympy.Ge, sympy.Gt)
+_KINDS: Final = (sympy.Eq, sympy.Ne, sympy.Le, sympy.Lt, sympy.Ge, sympy.Gt)
 _NEARBY: Final = 4
 _PERIOD: Final = 64
 """Sizes that break a condition alone are sought among the smallest, around bounds, and up to a divisor beside them."""
@@ -209,7 +209,7 @@ def _bounds_text(name: str, low: int, high: int | None) -> str:
 
 def _bound_of(condition: Relational) -> tuple[str, Bounds] | None:
     """Return the bounds of its one symbol that say the same as a linear condition."""
-    if not isinstance(condition, _KINDS) or len(condition.free_symbols) != 1:
+    if not isinstance(condition, _KINDS) or isinstance(condition, sympy.Ne) or len(condition.free_symbols) != 1:
         return None
     (size,) = condition.free_symbols
     difference = sympy.expand(condition.lhs - condition.rhs)

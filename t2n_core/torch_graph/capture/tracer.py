@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from t2n_core.torch_graph.compat.private import detect_fake_mode, symbolic_confi
 from t2n_core.torch_graph.compat.releases import warn_if_untested
 from t2n_core.torch_graph.graph.from_export import build_graph, user_fakes
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
+from t2n_core.torch_graph.proofs.regions import Recaptured, Regions
 from t2n_core.torch_graph.sizes.capture_sizes import Axes, capture_sizes, example_sizes, freeing_sizes, resized
 from t2n_core.torch_graph.sizes.decisions import Decisions
 from t2n_core.torch_graph.sizes.declared_axes import AxisSize, DeclaredAxes, DynamicAxes, normalise
@@ -37,7 +38,7 @@ from t2n_core.torch_graph.sizes.multiples import multiples
 from t2n_core.torch_graph.sizes.narrowing import RangeWarning, SizeDecision, named, narrowed, of_emptiness
 from t2n_core.torch_graph.sizes.pool_sizes import pools_of_any_size
 from t2n_core.torch_graph.sizes.refusals import fixed_axis, located, refusal, refusal_to_trace, refuse_smaller_range
-from t2n_core.torch_graph.sizes.replay import SizeAt, agree, replay
+from t2n_core.torch_graph.sizes.replay import computes_alike
 from t2n_core.torch_graph.stand_ins.numbers_as_indices import numbers_as_indices
 from t2n_core.torch_graph.stand_ins.numbers_of_sizes import numbers_of_sizes
 from t2n_core.torch_graph.ways_in.calls import FlatCall
@@ -181,7 +182,6 @@ class TorchModuleTracer:
         decisions, modes, results = Decisions(), self.modes, call.results
         fakes = FakeTensors()
         with ExitStack() as stack:
-            stack.enter_context(preserve_containers(self.source.module))
             module: torch.nn.Module = call
             if self.source.is_script:
                 script: Any = self.source.module
@@ -190,7 +190,8 @@ class TorchModuleTracer:
             else:
                 # until the program is read: its nodes for whole modules are known by then
                 stack.enter_context(whole_modules(self.source.module, self.find_extractor))
-            if not self.source.is_script and self.capture == "trace":
+            is_traced = not self.source.is_script and self.capture == "trace"
+            if is_traced:
                 script, frozen = self._traced(call, tensors)
                 sizes = example_sizes(axes, self.inputs.names, tensors)
 
@@ -202,12 +203,44 @@ class TorchModuleTracer:
                 module, modes = ScriptCall(script), ()
             with fakes.recording():
                 program = self._export(module, axes, modes, tensors, decisions)
-            captured = self._read(program, axes, results, asked, tensors, decisions)
+
+            def again(at: Mapping[str, int], static: frozenset[str]) -> Recaptured | None:
+                others = resized(axes, self.inputs.names, self.inputs.tensors, at)
+                if sum(tensor.numel() for tensor in others) > _LARGEST:
+                    return None
+                with suppress(CaptureError), preserve_containers(self.source.module):
+                    there = ScriptCall(self._traced(call, others)[0]) if is_traced else module
+                    other = self._recaptured(there, axes, modes, others, static)
+                    # capture may give empty tensors another shape than the model does
+                    return other if computes_alike(other.program, asked, others, as_captured=True) else None
+                return None
+
+            captured = self._read(program, axes, results, again, tensors, decisions)
             fits = captured.range.holds(captured.symbols)
             if fits and frozen and captured.captured_at != captured.symbols:
-                fits = _computes(program, asked, self.inputs.tensors)
+                with preserve_containers(self.source.module):
+                    fits = computes_alike(program, asked, self.inputs.tensors)
         fakes.refuse_leftovers(program)
         return _Attempt(captured, frozen, fits)
+
+    def _recaptured(
+        self,
+        module: torch.nn.Module,
+        axes: Axes,
+        modes: Sequence[TorchFunctionMode],
+        tensors: Sequence[torch.Tensor],
+        static: frozenset[str],
+    ) -> Recaptured:
+        """Return a program captured with other tensors, and some of the dynamic axes static. Raises CaptureError."""
+        free = {
+            name: {axis: size for axis, size in of_input.items() if size.name not in static}
+            for name, of_input in axes.items()
+        }
+        found = Decisions()
+        program = self._export(module, free, modes, tensors, found)
+        fakes = dict(zip(self.inputs.names, user_fakes(program), strict=True))
+        sizes = [(fakes[name].shape[axis], size) for name, of in axes.items() for axis, size in of.items()]
+        return Recaptured(program, sizes, [*found.all(), *implied_decisions(program)])
 
     def _traced(
         self, call: FlatCall, tensors: Sequence[torch.Tensor]
@@ -225,7 +258,7 @@ class TorchModuleTracer:
         program: torch.export.ExportedProgram,
         axes: Axes,
         results: Results,
-        call: torch.nn.Module | None,
+        again: Callable[[Mapping[str, int], frozenset[str]], Recaptured | None] | None,
         tensors: Sequence[torch.Tensor],
         found: Decisions,
     ) -> CapturedModel:
@@ -240,13 +273,13 @@ class TorchModuleTracer:
         sizes = SizeRange({n: declared.bounds.get(n, (min(LEAST, size), None)) for n, size in example.items()})
         table.range = sizes
         decisions = named([*found.all(), *implied_decisions(program)], table)
-        of_capture = of_emptiness(sizes) if call is not None else []
+        of_capture = of_emptiness(sizes) if again is not None else []
+        regions = None if again is None else Regions(program, table, captured_at, again)
 
-        def agrees(at: Mapping[str, int]) -> bool:
-            others = resized(axes, self.inputs.names, self.inputs.tensors, at)
-            return call is not None and _computes(program, call, others, lambda size: table.size_at(size, at))
+        def proves(region: Any, sizes: SizeRange) -> bool:
+            return regions is not None and regions.prove([region], sizes)
 
-        sizes, causes, dropped = narrowed(sizes, [*decisions, *of_capture], captured_at, agrees)
+        sizes, causes, dropped = narrowed(sizes, [*decisions, *of_capture], captured_at, proves)
         dropped = [decision for decision in dropped if decision not in of_capture]  # the program is right there
         for name, (low, high) in sizes.bounds.items():
             if low == high and declared.bounds.get(name) != (low, high):
@@ -302,6 +335,7 @@ class TorchModuleTracer:
         with symbolic_config.patch(backed_size_oblivious=True):
             try:
                 with ExitStack() as while_capturing:
+                    while_capturing.enter_context(preserve_containers(self.source.module))
                     while_capturing.enter_context(short_stack_traces())
                     while_capturing.enter_context(cheaper_capture())
                     while_capturing.enter_context(decisions.recording())
@@ -343,22 +377,8 @@ def _warn_of_range(captured: CapturedModel) -> None:
         )
 
 
-def _computes(
-    program: torch.export.ExportedProgram,
-    call: torch.nn.Module,
-    tensors: Sequence[torch.Tensor],
-    size_at: SizeAt | None = None,
-) -> bool:
-    """Return whether a captured program computes of these tensors what the model does; also where the model fails."""
-    try:
-        with torch.no_grad():
-            expected = call(*(t.detach().clone() for t in tensors))
-    except Exception:
-        return True
-    found = replay(program, tensors, size_at)
-    return found is not None and agree(list(expected), found)
-
-
+_LARGEST = 1 << 22
+"""Most elements of the inputs of a capture for a proof."""
 _FAILURES = 1
 """Number of failed captures, at sizes at which the model runs, after which another one is tried."""
 

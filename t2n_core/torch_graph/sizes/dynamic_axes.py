@@ -10,7 +10,7 @@ import torch
 from sympy.core.relational import Relational
 
 from t2n_core.errors import CaptureError
-from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, Modulo, as_dim, evaluate, same, symbol, symbols_of
+from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, Modulo, as_dim, same, symbol, symbols_of
 from t2n_core.nnef.sizes.ranges import LEAST, SizeRange
 from t2n_core.torch_graph.sizes.declared_axes import AxisSize
 
@@ -54,6 +54,12 @@ class SymbolTable:
             )
         if declared.is_plain or declared.name not in self.symints:
             self.symints[declared.name] = size if declared.is_plain else (size - declared.offset) // declared.factor
+
+    def learn_first_name(self, size: torch.SymInt, extent: Any) -> None:
+        """Note a size under the name that it had before PyTorch found it equal to another one, or to a constant."""
+        before = size.node._expr
+        if before.is_Symbol:
+            self._names.setdefault(before.name, extent)
 
     def name_of(self, size: Any) -> str | None:
         """Return what the user calls a free size of capture, if it is known already."""
@@ -99,13 +105,6 @@ class SymbolTable:
         if isinstance(size, int):
             return size
         return self.expression(size.node.expr)
-
-    def size_at(self, size: Any, sizes: Mapping[str, int]) -> int | None:
-        """Return what one of torch's sizes is where the symbols have these sizes; None if that depends on data."""
-        try:
-            return evaluate(self.dim(size), sizes)
-        except (CaptureError, ValueError, ZeroDivisionError):
-            return None
 
     def expression(self, expression: Any) -> Dim:
         if expression not in self._known:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,17 +12,17 @@ from sympy.core.relational import Relational
 
 from t2n_core.errors import CaptureError, Origin
 from t2n_core.nnef.sizes.dims import Max, Min, Modulo, symbol
-from t2n_core.nnef.sizes.ranges import EmptyRangeError, SizeRange, relation_holds
+from t2n_core.nnef.sizes.ranges import EmptyRangeError, SizeRange
+from t2n_core.torch_graph.proofs.solving import OtherSide, Sizes, holds, negated, other_side, truths
 from t2n_core.torch_graph.sizes.decisions import Decision
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 
-Sizes = Mapping[str, int]
-_FAR = tuple(1 << exponent for exponent in range(9, 21))
 _PERIODS = range(2, 65)
-_MOST_TRIED = 3
-"""Most sizes on the other side of a decision that are tried; if there are more, the range excludes them."""
-_SMALL = 256
-_CONDITIONS = (sympy.Eq, sympy.Le, sympy.Lt, sympy.Ge, sympy.Gt)
+_LARGE = 1 << 12
+"""Larger sizes than this, or than four times the captured ones, are not captured for a proof."""
+_APART = 4
+"""Most conditions of the form `a != b` in a range: an archive states 2 scenarios for one, 4 for two, 8 for three."""
+_CONDITIONS = (sympy.Eq, sympy.Ne, sympy.Le, sympy.Lt, sympy.Ge, sympy.Gt)
 
 
 class RangeWarning(UserWarning):
@@ -44,7 +43,7 @@ class SizeDecision:
 
     def holds(self, sizes: Sizes) -> bool:
         """Return whether the graph that was captured is also that of these sizes."""
-        return _holds(self.condition, sizes)
+        return holds(self.condition, sizes)
 
     def __str__(self) -> str:
         return f"{_said(self.condition)}, decided by {self.origin}"
@@ -72,91 +71,51 @@ def narrowed(
     sizes: SizeRange,
     decisions: Iterable[SizeDecision],
     captured: Sizes,
-    agrees: Callable[[Sizes], bool],
+    proves: Callable[[Any, SizeRange], bool],
 ) -> tuple[SizeRange, list[SizeDecision], list[SizeDecision]]:
     """Return the part of a range for which a graph holds, the decisions that made it smaller, and those that did not
-    since the program was right wherever it was tried.
+    since the program is proven to be right on their other side.
 
     Args:
         sizes: the range before.
         decisions: what was decided while capturing.
         captured: the sizes that were captured with, at which all decisions hold.
-        agrees: tells whether the captured program computes at other sizes what the model does. A decision with few
-            sizes on its other side is dropped where it does at all of them.
+        proves: tells whether the captured program is proven to be right wherever a condition holds in a range. It is
+            asked for the other sides that are a few sizes, or an equation of several.
 
     Raises CaptureError where a decision has no form as a condition on sizes that an engine could check.
     """
     causes: list[SizeDecision] = []
     dropped: list[SizeDecision] = []
-    trials: dict[tuple[tuple[str, int], ...], bool] = {}
-
-    def tried(at: Sizes) -> bool:
-        key = tuple(sorted(at.items()))
-        if key not in trials:
-            trials[key] = agrees(at)
-        return trials[key]
-
     for decision in decisions:
-        others = _others(decision, sizes, captured)
-        chosen = _trials(decision, others, captured)
-        if chosen and all(map(tried, chosen)):
+        others = other_side(decision.condition, sizes, captured)
+        if others.is_empty or (decision.required and not others.points):
+            continue  # PyTorch itself raises an error where what it requires does not hold
+        if _may_be_alike(decision, others, captured) and proves(negated(decision.condition), sizes):
             dropped.append(decision)
             continue
-        if others:
-            try:
-                sizes = sizes.narrowed(*_conditions(decision, sizes, captured))
-            except EmptyRangeError as wrong:
-                raise CaptureError(f"no size is left for this model: {wrong}", origin=decision.origin) from wrong
-            causes.append(decision)
+        try:
+            sizes = sizes.narrowed(*_conditions(decision, sizes, captured))
+        except EmptyRangeError as wrong:
+            raise CaptureError(f"no size is left for this model: {wrong}", origin=decision.origin) from wrong
+        if sum(isinstance(condition, sympy.Ne) for condition in sizes.conditions) > _APART:
+            raise CaptureError(
+                f"the model decides by more than {_APART} equations of sizes; the last is {decision}",
+                origin=decision.origin,
+                hint="keep one of the axes static, or compute what does not depend on these conditions",
+            )
+        causes.append(decision)
     return sizes, causes, dropped
 
 
-def _trials(decision: SizeDecision, others: Sequence[Sizes], captured: Sizes) -> list[Sizes]:
-    """Return sizes at which running the model shows what it does on the other side of a decision; none if it cannot.
-
-    All sizes on the other side are returned where they are few. Where the other side is that two expressions of several
-    symbols are equal, some of them are returned. Large sizes never are.
-    """
-    if decision.required or decision.translated:
-        return []
-    small = [at for at in others if all(size <= _SMALL + 4 * captured[name] for name, size in at.items())]
-    if isinstance(decision.condition, sympy.Ne) and len(decision.condition.free_symbols) > 1:
-        return small
-    return small if len(small) == len(others) <= _MOST_TRIED else []
-
-
-def _others(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> list[Sizes]:
-    """Return sizes in range at which it would have been decided otherwise, a few more than would be tried."""
-    names = sorted(s.name for s in decision.condition.free_symbols)
-    found: list[Sizes] = []
-    for point in _points(names, decision, sizes):
-        at = {**captured, **point}
-        if sizes.holds(at) and not decision.holds(at):
-            found.append(at)
-            if len(found) > _MOST_TRIED:
-                break
-    return found
-
-
-def _points(names: Sequence[str], decision: SizeDecision, sizes: SizeRange) -> Iterator[Sizes]:
-    values = {name: _tried_sizes(name, decision, sizes) for name in names}
-    if len(names) == 1:
-        yield from ({names[0]: size} for size in values[names[0]])
-        return
-    small = [[size for size in values[name] if size <= values[name][0] + 3] for name in names]
-    yield from (dict(zip(names, point, strict=True)) for point in itertools.product(*small))
-    chance = random.Random(5)
-    for _ in range(120):
-        yield {name: chance.choice(values[name]) for name in names}
-
-
-def _tried_sizes(name: str, decision: SizeDecision, sizes: SizeRange) -> list[int]:
-    """Return the small sizes, those around all numbers of the condition and their products, and some far ones."""
-    low, high = sizes.bounds[name]
-    numbers = [abs(int(n)) for n in decision.condition.atoms(sympy.Integer)]
-    edges = {*numbers, *(a * b for a, b in itertools.combinations_with_replacement(numbers[:12], 2)), *_FAR}
-    found = {*range(max(low, 1) + 140), *(edge + step for edge in edges for step in (-1, 0, 1, 2))}
-    return sorted(n for n in {low, *found} if n >= low and (high is None or n <= high))
+def _may_be_alike(decision: SizeDecision, others: OtherSide, captured: Sizes) -> bool:
+    """Return whether a proof is worth its captures: where few sizes, or an equation, are on the other side."""
+    if decision.required or decision.translated or not others.points:
+        return False
+    if any(size > _LARGE + 4 * captured[name] for name, size in others.points[0].items()):
+        return False
+    equation = isinstance(decision.condition, sympy.Ne) and len(decision.condition.free_symbols) > 1
+    return equation or others.is_few
 
 
 def _conditions(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> list[Any]:
@@ -190,30 +149,33 @@ def _remainders(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> li
     found: list[Any] = []
     for name in sorted(s.name for s in decision.condition.free_symbols):
         near = range(max(sizes.bounds[name][0], captured[name] - 70), captured[name] + 70)
-
-        def holds(n: int, name: str = name) -> bool:
-            return decision.holds({**captured, name: n})
-
-        period = next((p for p in _PERIODS if _is_periodic(holds, near, p)), None)
+        flags = [decision.holds({**captured, name: n}) for n in near]
+        period = next((p for p in _PERIODS if _is_periodic(flags, p)), None)
         if period is not None:
-            found.append(sympy.Eq(Modulo(symbol(name), period), captured[name] % period, evaluate=False))
-    return found if found and not _others(decision, sizes.narrowed(*found), captured) else []
+            found.append(_as_captured(name, period, captured))
+    return found if found and _covers(decision, sizes, found, captured) else []
 
 
 def _remainder_of_one(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> list[Any]:
     """Return what remainder one symbol has to share with its captured size so that the decision is as it was whatever
     the others are, such as `A % 25 == 0` for `A * B % 25 == 0`; none if there is no such symbol."""
     names = sorted(s.name for s in decision.condition.free_symbols)
-    tried = {name: _tried_sizes(name, decision, sizes) for name in names}
-    for name in names:
-        for period in _PERIODS:
-            alike = [n for n in tried[name] if n % period == captured[name] % period]
-            chance = random.Random(period)
-            points = ({n: chance.choice(tried[n]) for n in names} | {name: chance.choice(alike)} for _ in range(60))
-            if all(decision.holds({**captured, **point}) for point in points):
-                found = [sympy.Eq(Modulo(symbol(name), period), captured[name] % period, evaluate=False)]
-                return [] if _others(decision, sizes.narrowed(*found), captured) else found
+    divisors = {int(n) for n in decision.condition.atoms(sympy.Integer) if int(n) in _PERIODS}
+    for name, period in itertools.product(names, sorted(divisors)):
+        found = [_as_captured(name, period, captured)]
+        if _covers(decision, sizes, found, captured):
+            return found
     return []
+
+
+def _as_captured(name: str, period: int, captured: Sizes) -> Any:
+    return sympy.Eq(Modulo(symbol(name), period), captured[name] % period, evaluate=False)
+
+
+def _covers(decision: SizeDecision, sizes: SizeRange, conditions: Sequence[Any], captured: Sizes) -> bool:
+    """Return whether a decision is as it was wherever these conditions hold."""
+    others = other_side(decision.condition, sizes.narrowed(*conditions), captured)
+    return others.is_empty or (decision.required and not others.points)
 
 
 def _is_linear(relation: Any) -> bool:
@@ -227,7 +189,7 @@ def _larger_sizes(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> 
     for least in range(2, 10):
         lows = {name: max(sizes.bounds[name][0], min(least, captured[name])) for name in names}
         larger = [sympy.Ge(symbol(name), low, evaluate=False) for name, low in lows.items()]
-        if not _others(decision, sizes.narrowed(*larger), captured):
+        if _covers(decision, sizes, larger, captured):
             return larger
     return []
 
@@ -245,54 +207,24 @@ def _without_extreme(part: Any) -> Any:
 def _bounds(name: str, decision: SizeDecision, sizes: SizeRange, here: int) -> list[Any]:
     """Return the bounds of the sizes around `here` that are decided alike, or the remainder that they share."""
     size = symbol(name, *sizes.bounds[name])
-    values = _tried_sizes(name, decision, sizes)
-
-    def holds(n: int) -> bool:
-        return decision.holds({name: n})
-
-    near = range(max(values[0], here - 70), here + 70)
-    period = next((p for p in _PERIODS if _is_periodic(holds, near, p)), None)
-    if period is not None and all(holds(n) for n in values if n % period == here % period):
-        return [sympy.Eq(Modulo(size, period), here % period, evaluate=False)]
-    below = [n for n in values if n < here]
-    above = [n for n in values if n > here]
-    low = _edge(holds, here, reversed(below))
-    high = _edge(holds, here, above)
-    found = []
-    if below and low > values[0]:
-        found.append(sympy.Ge(size, low, evaluate=False))
-    if above and (high < above[-1] or not holds(above[-1])):
-        found.append(sympy.Le(size, high, evaluate=False))
-    return found
+    known = truths(decision.condition, name, *sizes.bounds[name], reach=here + 2 * _PERIODS.stop)
+    near = [flag for n, flag in zip(known.sizes, known.flags, strict=True) if abs(n - here) < _PERIODS.stop + 5]
+    periods = [p for p in _PERIODS if known.period % p == 0 and _is_periodic(near, p)]
+    period = periods[0] if known.exact and periods else None
+    if period is not None:
+        if isinstance(decision.condition, sympy.Ne) and sum(near[:period]) > 1:
+            return [decision.condition]
+        if known.all_like(here, period):
+            return [sympy.Eq(Modulo(size, period), here % period, evaluate=False)]
+    low, high = known.around(here)
+    if high is None and not known.exact:
+        high = known.sizes[-1]
+    found = [] if low is None else [sympy.Ge(size, low, evaluate=False)]
+    return found if high is None else [*found, sympy.Le(size, high, evaluate=False)]
 
 
-def _is_periodic(holds: Callable[[int], bool], near: range, period: int) -> bool:
-    flags = [holds(n) for n in near]
+def _is_periodic(flags: Sequence[bool], period: int) -> bool:
     return not all(flags[:period]) and any(flags[:period]) and flags[period:] == flags[:-period]
-
-
-def _edge(holds: Callable[[int], bool], here: int, values: Iterable[int]) -> int:
-    """Return the last size on the way from `here` through `values` that is decided as `here`."""
-    last = here
-    for n in values:
-        if not holds(n):
-            inside, outside = last, n
-            while abs(outside - inside) > 1:
-                middle = (inside + outside) // 2
-                inside, outside = (middle, outside) if holds(middle) else (inside, middle)
-            return inside
-        last = n
-    return last
-
-
-def _holds(condition: Any, sizes: Sizes) -> bool:
-    if condition in (sympy.true, sympy.false):
-        return bool(condition)
-    if isinstance(condition, sympy.Not):
-        return not _holds(condition.args[0], sizes)
-    if isinstance(condition, sympy.And | sympy.Or):
-        return (all if isinstance(condition, sympy.And) else any)(_holds(part, sizes) for part in condition.args)
-    return relation_holds(condition, sizes)
 
 
 def _said(condition: Any) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch.fx import Interpreter, Node
@@ -11,16 +11,14 @@ from torch.fx import Interpreter, Node
 from t2n_core.torch_graph.compat.private import OpOverload
 from t2n_core.torch_graph.stand_ins.recurrent import NAMESPACE, aten_twin
 
-SizeAt: TypeAlias = Callable[[Any], int | None]
-"""Returns the value of a captured size at the sizes that are tried; None if it is unknown."""
-
 
 class _Replay(Interpreter):
-    """Runs a program, whatever it asserts of its sizes. Raises ValueError where a shape is not the captured one."""
+    """Runs a program, whatever it asserts of sizes. Raises ValueError where a rank or a fixed size is another one; with
+    the tensors that it was captured with, where any size is."""
 
-    def __init__(self, module: torch.fx.GraphModule, size_at: SizeAt | None) -> None:
+    def __init__(self, module: torch.fx.GraphModule, as_captured: bool) -> None:
         super().__init__(module)
-        self._size_at = size_at
+        self._as_captured = as_captured
 
     def run_node(self, n: Node) -> Any:
         if n.op == "call_function" and not n.users:
@@ -32,10 +30,16 @@ class _Replay(Interpreter):
         return result
 
     def _fits(self, known: torch.Tensor, result: torch.Tensor) -> bool:
-        if known.dim() != result.dim() or self._size_at is None:
-            return known.dim() == result.dim()
-        wanted = map(self._size_at, known.shape)
-        return all(size in (None, int(found)) for size, found in zip(wanted, result.shape, strict=True))
+        sizes = map(self._size, known.shape)
+        return known.dim() == result.dim() and all(
+            size in (None, found) for size, found in zip(sizes, result.shape, strict=True)
+        )
+
+    def _size(self, size: Any) -> int | None:
+        """Return a fixed size, or the one that a dynamic one was captured with; None if it may be another one."""
+        if isinstance(size, int):
+            return size
+        return int(size.node.hint) if self._as_captured and size.node.has_hint() else None
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(target, OpOverload) and target.namespace == NAMESPACE:
@@ -44,13 +48,17 @@ class _Replay(Interpreter):
 
 
 def replay(
-    program: torch.export.ExportedProgram, tensors: Sequence[torch.Tensor], size_at: SizeAt | None = None
+    program: torch.export.ExportedProgram, tensors: Sequence[torch.Tensor], as_captured: bool = False
 ) -> list[Any] | None:
-    """Return what the program gives for these inputs; None if it cannot run on them, or with tensors of other shapes
-    than captured only."""
+    """Return what the program gives for these inputs; None if it cannot run on them, or with tensors of other ranks
+    than captured only.
+
+    Args:
+        as_captured: whether they have the sizes that the program was captured with; then all sizes are compared.
+    """
     module: Any = program.module(check_guards=False)
     try:
-        return list(_Replay(module, size_at).run(*(t.detach().clone() for t in tensors)))
+        return list(_Replay(module, as_captured).run(*(t.detach().clone() for t in tensors)))
     except Exception:
         return None
 
@@ -73,4 +81,20 @@ def _same(a: Any, b: Any) -> bool:
     return torch.allclose(a, b, rtol=1e-4, atol=1e-5 * scale, equal_nan=True)
 
 
-__all__ = ["agree", "replay"]
+def computes_alike(
+    program: torch.export.ExportedProgram,
+    call: torch.nn.Module,
+    tensors: Sequence[torch.Tensor],
+    as_captured: bool = False,
+) -> bool:
+    """Return whether a captured program computes of these tensors what the model does; also where the model fails."""
+    try:
+        with torch.no_grad():
+            expected = call(*(t.detach().clone() for t in tensors))
+    except Exception:
+        return True
+    found = replay(program, tensors, as_captured)
+    return found is not None and agree(list(expected), found)
+
+
+__all__ = ["agree", "computes_alike", "replay"]

@@ -11,6 +11,7 @@ the range, and so fails there. Its result is -0.0, and is added to a tensor that
 from __future__ import annotations
 
 import ast
+import itertools
 import operator
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -43,12 +44,24 @@ def assertions(sizes: SizeRange, traits: TractTraits) -> list[str]:
 
 
 def _scenarios(sizes: SizeRange) -> Iterator[str]:
-    """Yield the lines of the range under two names, or under those of a user's scenarios and one more for each."""
+    """Yield the lines of the range under two names, or under those of a user's scenarios and one more for each.
+
+    No engine reads `a != b`: it is two scenarios, of more and of less.
+    """
+    plain = [relation for relation in sizes.relations() if not isinstance(relation, sympy.Ne)]
+    apart = [_sides(relation) for relation in sizes.relations() if isinstance(relation, sympy.Ne)]
     names = [name for own in sizes.scenarios for name in (own, f"{own}_again")] or SCENARIOS
     for name in names:
         own = sizes.scenarios.get(name.removesuffix("_again"), ())
-        for relation in (*own, *sizes.relations()):
-            yield f"tract_assert {name}: {assertion(relation)}"
+        for number, sides in enumerate(itertools.product(*apart)):
+            for relation in (*own, *plain, *sides):
+                yield f"tract_assert {name}{f'_{number}' if apart else ''}: {assertion(relation)}"
+
+
+def _sides(relation: Relational) -> tuple[Relational, Relational]:
+    """Return `a > b` and `a < b` for `a != b`."""
+    left, right = relation.args
+    return sympy.Ge(left, right + 1, evaluate=False), sympy.Le(left, right - 1, evaluate=False)
 
 
 def assertion(relation: Relational) -> str:
@@ -119,6 +132,9 @@ def excess(sizes: SizeRange) -> sympy.Expr:
 def _parts(relation: Relational) -> Iterator[Relational]:
     """Yield relations that together say the same, with extremes taken apart: `S <= 9` and `T <= 9` for
     `max(S, T) <= 9`."""
+    if isinstance(relation, sympy.Ne):
+        yield sympy.Ge((relation.lhs - relation.rhs) ** 2, 1, evaluate=False)
+        return
     over = sympy.expand(relation.lhs - relation.rhs)
     if isinstance(relation, sympy.Ge | sympy.Gt):
         over = -over

@@ -100,7 +100,7 @@ def even(x: Tensor) -> Tensor:
 
 def one_step_alike(x: Tensor) -> Tensor:
     if x.shape[1] == 1:
-        return x + x
+        return x.squeeze(1).unsqueeze(1) * 2
     return x * 2
 
 
@@ -257,3 +257,23 @@ def test_a_decomposition_that_decides_by_a_size_is_refused() -> None:
     export = ModelExport(Net(F.relu), torch.randn(2, 7, 4), dynamic_axes={"x": {1: "T"}}, rewriters=[first_seven])
     with pytest.raises(UnsupportedOpsError, match="aten::relu decides by a size"):
         export.lower(TractNNEF("0.23.9"))
+
+
+def several_equations(count: int) -> Callable[[Tensor], Tensor]:
+    def function(x: Tensor) -> Tensor:
+        for grid in (196, 198, 200, 202, 204)[:count]:
+            if x.shape[0] * x.shape[1] == grid:
+                return x * grid
+        return x
+
+    return function
+
+
+def test_no_more_equations_than_an_archive_states() -> None:
+    axes = {"x": {0: "B", 1: "T"}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RangeWarning)
+        two = ModelExport(Net(several_equations(2)), torch.randn(2, 7, 4), dynamic_axes=axes).captured
+    assert str(two.range) == "B >= 1, T >= 1, B*T != 196, B*T != 198"
+    with pytest.raises(CaptureError, match="decides by more than 4 equations of sizes"):
+        _ = ModelExport(Net(several_equations(5)), torch.randn(2, 7, 4), dynamic_axes=axes).captured

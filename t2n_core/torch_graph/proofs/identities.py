@@ -1,0 +1,128 @@
+"""Operators that return one of their arguments at the sizes and constants that they are called with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import torch
+
+from t2n_core.nnef.sizes.dims import Shape
+
+_WITHOUT_EFFECT: Final = frozenset(
+    {"alias", "clone", "contiguous", "detach", "detach_", "lift_fresh_copy", "to", "_to_copy", "type_as"}
+    | {"expand", "expand_as", "broadcast_to", "repeat", "slice", "narrow"}
+    | {"view", "view_as", "reshape", "reshape_as", "_unsafe_view", "flatten", "unflatten", "squeeze"}
+)
+"""Operators that return all elements in their order where the shape stays."""
+_RESHAPES: Final = frozenset(
+    {"view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as", "unsqueeze", "squeeze"}
+)
+_ALONG: Final = frozenset({"flip", "cumsum", "cumprod"})
+"""Operators that return their argument where the axes that they work along have a size of 1."""
+_OVER_ONE: Final = frozenset({"select", "mean", "sum", "amax", "amin"})
+"""Operators that leave out an axis; of one of size 1, its only elements are left."""
+_DROPOUTS: Final = frozenset({"dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"})
+_NEUTRAL: Final = {"add": 0, "sub": 0, "mul": 1, "div": 1, "logical_and": 1, "bitwise_and": -1, "__and__": -1}
+"""Constants that change nothing as a second argument; -1 stands for all bits."""
+_COMMUTE: Final = frozenset({"add", "mul", "logical_and", "bitwise_and", "__and__"})
+
+
+def identity(kind: str, bound: Mapping[str, Any], shape: Shape, dtype: torch.dtype) -> Any:
+    """Return the argument that a call gives back, as a value of this shape and dtype; None if it computes something."""
+    name = kind.removeprefix("aten::").partition(".")[0]
+    source = bound.get("self", bound.get("input"))
+    if name in _DROPOUTS:
+        return source if not bound["train"] or bound["p"] == 0 else None
+    if name in _ALONG and all(shape[axis] == 1 for axis in _axes(bound, len(shape))):
+        return source if source.dtype == dtype else None
+    for candidate in _candidates(name, bound, source):
+        if getattr(candidate, "shape", None) == shape and candidate.dtype == dtype:
+            return candidate
+    return None
+
+
+def is_reshape(kind: str, bound: Mapping[str, Any], shape: Shape) -> bool:
+    """Return whether a call gives all elements of its argument in their order, in another shape."""
+    name = kind.removeprefix("aten::").partition(".")[0]
+    source: Any = bound.get("self")
+    if getattr(source, "shape", None) is None:
+        return False
+    if name in _RESHAPES:
+        return True
+    if name in _OVER_ONE and "dim" in bound:
+        return all(source.shape[axis] == 1 for axis in _axes(bound, len(source.shape)))
+    if name in ("transpose", "permute"):
+        order = list(range(len(shape)))
+        if name == "permute":
+            order = [int(axis) % len(shape) for axis in bound["dims"]]
+        elif shape:
+            a, b = int(bound["dim0"]) % len(shape), int(bound["dim1"]) % len(shape)
+            order[a], order[b] = order[b], order[a]
+        long = [axis for axis in order if source.shape[axis] != 1]
+        return long == sorted(long)
+    return False
+
+
+def _axes(bound: Mapping[str, Any], rank: int) -> list[int]:
+    given = bound.get("dim", bound.get("dims"))
+    if given is None or (given == [] and "dim" in bound):
+        return list(range(rank))
+    return [int(axis) % rank if rank else 0 for axis in (given if isinstance(given, list) else [given])]
+
+
+def _candidates(name: str, bound: Mapping[str, Any], source: Any) -> list[Any]:
+    if name in _WITHOUT_EFFECT:
+        return [source]
+    other = bound.get("other")
+    if name == "where" and "condition" in bound:
+        chosen = _element(bound["condition"])
+        return [] if chosen is None else [source if chosen else other]
+    if name == "masked_fill":
+        return [source] if _element(bound["mask"]) is False else []
+    if name in _NEUTRAL and bound.get("rounding_mode") is None:
+        pairs = (
+            [(source, other), (other, source)] if name in _COMMUTE and bound.get("alpha", 1) == 1 else [(source, other)]
+        )
+        return [one for one, by in pairs if _is_neutral(name, by)]
+    if name == "permute":
+        return [source] if list(bound["dims"]) == list(range(len(bound["dims"]))) else []
+    return []
+
+
+def _is_neutral(name: str, value: Any) -> bool:
+    number = _element(value)
+    if number is None:
+        return False
+    neutral = _NEUTRAL[name]
+    if neutral == -1 or name == "logical_and":
+        return number is True or (neutral == -1 and number == -1 and not isinstance(number, bool))
+    return not isinstance(number, bool) and bool(number == neutral)
+
+
+def _element(value: Any) -> Any:
+    return value if isinstance(value, bool | int | float) else getattr(value, "element", None)
+
+
+def simpler_arguments(kind: str, bound: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments of a call in one form: of slices, and of attention without a mask that leaves out nothing.
+
+    The shape of a slice says where it ends.
+    """
+    name = kind.removeprefix("aten::").partition(".")[0]
+    found = dict(bound)
+    if name == "slice":
+        extent = found["self"].shape[found["dim"]]
+        start = found["start"] or 0
+        found["start"] = start + extent if isinstance(start, int) and start < 0 else start
+        found["end"] = None
+    if name == "scaled_dot_product_attention":
+        mask = _element(found["attn_mask"])
+        if mask is True or (mask == 0 and not isinstance(mask, bool)):
+            found["attn_mask"] = None
+        if found["is_causal"] and found["query"].shape[-2] == found["key"].shape[-2] == 1:
+            found["is_causal"] = False
+    return found
+
+
+__all__ = ["identity", "is_reshape", "simpler_arguments"]

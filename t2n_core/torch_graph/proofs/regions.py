@@ -1,0 +1,152 @@
+"""Prove that a captured program is right on the other side of a decision: there, the model is captured again.
+
+The model is captured at sizes of the other side. If that program is the captured one at these sizes, both are right
+wherever the new capture would have decided alike; what is left of the other side is proven in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import sympy
+import torch
+
+from t2n_core.errors import T2NError
+from t2n_core.nnef.sizes.dims import Dim, as_dim, symbol
+from t2n_core.nnef.sizes.ranges import SizeRange
+from t2n_core.torch_graph.proofs.solving import Sizes, negated, other_side
+from t2n_core.torch_graph.proofs.value_numbers import Numbering, UnprovenError
+from t2n_core.torch_graph.sizes.decisions import Decision
+from t2n_core.torch_graph.sizes.declared_axes import AxisSize
+from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
+
+_CAPTURES = 6
+"""Most captures for the proofs of one export."""
+Axes: TypeAlias = Sequence[tuple[Any, AxisSize]]
+"""The captured sizes of all dynamic axes, and how they are declared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recaptured:
+    """A program that was captured at other sizes, with what was decided for it."""
+
+    program: torch.export.ExportedProgram
+    axes: Axes
+    decisions: Sequence[Decision]
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The sizes of a program in the user's symbols, and the conditions on which it holds."""
+
+    table: SymbolTable
+    values: dict[str, Dim]
+    """Symbols that are a constant, or another symbol, in the whole program."""
+    conditions: list[Any]
+
+
+@dataclass(slots=True)
+class Regions:
+    """The proofs of one captured program."""
+
+    program: torch.export.ExportedProgram
+    table: SymbolTable
+    captured: Sizes
+    capture_at: Callable[[Sizes, frozenset[str]], Recaptured | None]
+    """Captures the model at other sizes, some of them static; None where it cannot be."""
+    _captures: dict[tuple[Any, ...], Recaptured | None] = field(default_factory=dict)
+
+    def prove(self, region: Sequence[Any], sizes: SizeRange) -> bool:
+        """Return whether the program is proven to be right at all sizes in a range at which some conditions hold."""
+        side = other_side(negated(sympy.And(*region, evaluate=False)), sizes, self.captured)
+        if not side.points:
+            return side.complete
+        found = self._captured_at(side.points[0], _static(region, sizes, self.captured))
+        if found is None:
+            return False
+        try:
+            there = self._read(found, sizes)
+            if not self._same(found.program, there):
+                return False
+        except (T2NError, UnprovenError):
+            return False
+        known = {str(one) for one in region}
+        gaps = {str(one): one for one in map(negated, there.conditions)}
+        return all(self.prove([*region, gap], sizes) for said, gap in gaps.items() if said not in known)
+
+    def _captured_at(self, point: Sizes, static: frozenset[str]) -> Recaptured | None:
+        key = tuple(sorted((*point.items(), *((name, -1) for name in static))))
+        if key not in self._captures:
+            if len(self._captures) >= _CAPTURES:
+                return None
+            self._captures[key] = self.capture_at(point, static)
+        return self._captures[key]
+
+    def _read(self, found: Recaptured, sizes: SizeRange) -> _Reading:
+        """Return the symbols of another capture as those of this one. Raises UnprovenError, CaptureError."""
+        table, values = SymbolTable(sizes), dict[str, Dim]()
+        conditions = []
+        for size, wanted in sorted(found.axes, key=lambda one: not _is_static(one[0])):
+            own = symbol(wanted.name, *sizes.bounds[wanted.name])
+            if isinstance(size, torch.SymInt):
+                table.learn_first_name(size, wanted.extent(own))
+            if _is_static(size):
+                at = wanted.symbol_at(int(size))
+                if at is None:
+                    raise UnprovenError(f"{wanted} is not {size} at any size")
+                values[wanted.name] = at
+                conditions.append(sympy.Eq(own, at, evaluate=False))
+                continue
+            other = table.name_of(size)
+            if other is not None and other != wanted.name and wanted.is_plain:
+                values[wanted.name] = symbol(other, *sizes.bounds[other])
+                conditions.append(sympy.Eq(own, values[wanted.name], evaluate=False))
+                continue
+            table.learn(size, wanted)
+        for decision in found.decisions:
+            if decision.condition.free_symbols:
+                if not table.knows(decision.condition):
+                    raise UnprovenError(f"{decision.condition} depends on data")
+                condition = table.condition(decision.condition)
+                if condition.free_symbols:
+                    conditions.append(condition)
+        return _Reading(table, values, conditions)
+
+    def _same(self, program: torch.export.ExportedProgram, there: _Reading) -> bool:
+        """Return whether this program is another one at the sizes that both have."""
+        places = {
+            symbol(name, *self.table.range.bounds[name]): sympy.sympify(size) for name, size in there.values.items()
+        }
+
+        def here(size: Any) -> Dim:
+            return _canonical(self.table.dim(size), places, there.table.range)
+
+        def other(size: Any) -> Dim:
+            return _canonical(there.table.dim(size), {}, there.table.range)
+
+        numbering = Numbering()
+        return numbering.outputs(program, other) == numbering.outputs(self.program, here)
+
+
+def _is_static(size: Any) -> bool:
+    return isinstance(size, int) or bool(size.node.expr.is_Integer)
+
+
+def _static(region: Sequence[Any], sizes: SizeRange, captured: Sizes) -> frozenset[str]:
+    """Return the symbols to which a region leaves a few sizes: PyTorch would refuse to capture them as dynamic."""
+    single = [one for one in region if len(one.free_symbols) == 1]
+    few = [one for one in single if other_side(negated(one), sizes, captured).is_few]
+    return frozenset(s.name for one in few for s in one.free_symbols)
+
+
+def _canonical(size: Dim, places: Mapping[Any, Any], sizes: SizeRange) -> Dim:
+    if isinstance(size, int):
+        return size
+    named = size.xreplace(places)
+    bounded = named.xreplace({s: symbol(s.name, *sizes.bounds[s.name]) for s in named.free_symbols})
+    return as_dim(sympy.expand(bounded))
+
+
+__all__ = ["Recaptured", "Regions"]

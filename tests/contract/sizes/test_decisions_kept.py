@@ -1,0 +1,143 @@
+"""A decision on sizes that changes what a model computes is kept: engines refuse the sizes of its other side."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from t2n_core import ModelExport, TractNNEF
+from t2n_core.engine.tract.engine import TractEngine
+
+VERSIONS = ("0.21.19", "0.23.9")
+
+
+class Net(nn.Module):
+    def __init__(self, function: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.function = function
+        self.register_buffer("table", torch.linspace(-1, 1, 196 * 4).reshape(1, 196, 4))
+        self.embedding = nn.Embedding(9, 4, padding_idx=0)
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        return self.function(self, *inputs)
+
+
+def grid(net: Any, x: Tensor) -> Tensor:
+    _, height, width, _ = x.shape
+    return x.flatten(1, 2) + net.table if height * width == 196 else x.flatten(1, 2)
+
+
+def sum_of_sizes(net: Any, x: Tensor, y: Tensor) -> Tensor:
+    return x.sum(1) + y.sum(1) * (2 if x.shape[1] + y.shape[1] == 300 else 1)
+
+
+def difference_of_sizes(net: Any, x: Tensor, y: Tensor) -> Tensor:
+    return x.sum(1) + y.sum(1) * (2 if x.shape[1] - y.shape[1] == 20 else 1)
+
+
+def equal_and_long(net: Any, x: Tensor, y: Tensor) -> Tensor:
+    return x.sum(1) + y.sum(1) * (2 if x.shape[1] == y.shape[1] and x.shape[1] > 12 else 1)
+
+
+def square(net: Any, x: Tensor) -> Tensor:
+    return x.sum(1) * 2 if x.shape[1] ** 2 == 40000 else x.sum(1)
+
+
+def remainder(net: Any, x: Tensor) -> Tensor:
+    return x.sum(1) * 2 if x.shape[1] % 61 == 7 else x.sum(1)
+
+
+def mean_removed(net: Any, x: Tensor) -> Tensor:
+    return (x - x.mean(1, keepdim=True) if x.shape[1] > 1 else x) * 2
+
+
+def sixteen(net: Any, x: Tensor) -> Tensor:
+    return (x * 5).sum(1) if x.shape[1] == 16 else x.sum(1)
+
+
+def square_image(net: Any, x: Tensor) -> Tensor:
+    return x.sum((1, 2)) * (2 if x.shape[1] == x.shape[2] else 1)
+
+
+def tokens(net: Any, x: Tensor) -> Tensor:
+    e = net.embedding(x)
+    return e.mean(1) if x.shape[1] > 1 else e[:, 0] * 2
+
+
+def by_lengths(net: Any, x: Tensor, lengths: Tensor) -> Tensor:
+    if x.shape[1] > 1:
+        x = x - x.mean(1, keepdim=True)
+    return x.gather(1, (lengths - 1)[:, None, None].expand(-1, 1, 4))[:, 0]
+
+
+def by_indices(net: Any, x: Tensor, indices: Tensor) -> Tensor:
+    y = x[:, indices]
+    return y * 2 if x.shape[1] < 3 else y
+
+
+def floats(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+@dataclass(frozen=True)
+class Case:
+    function: Callable[..., Tensor]
+    example: tuple[Tensor, ...]
+    axes: Mapping[str, Mapping[int, str]]
+    range: str
+    inside: tuple[Tensor, ...]
+    outside: tuple[Tensor, ...]
+
+
+TWO = {"x": {1: "T"}, "y": {1: "S"}}
+ONE = {"x": {1: "T"}}
+
+
+def both(t: int, s: int) -> tuple[Tensor, Tensor]:
+    return floats(2, t, 4), floats(3 - 1, s, 4) + 1
+
+
+CASES = [
+    Case(grid, (floats(1, 8, 6, 4),), {"x": {1: "H", 2: "W"}}, "H >= 1, W >= 1, H*W != 196", (floats(1, 28, 14, 4),),
+         (floats(1, 7, 28, 4),)),
+    Case(sum_of_sizes, both(7, 5), TWO, "S >= 1, T >= 1, S + T != 300", both(100, 201), both(100, 200)),
+    Case(difference_of_sizes, both(7, 5), TWO, "S >= 1, T >= 1, -S + T != 20", both(26, 5), both(25, 5)),
+    Case(equal_and_long, both(7, 5), TWO, "S >= 1, T >= 1, T != S", both(16, 17), both(17, 17)),
+    Case(square, (floats(2, 7, 4),), ONE, "1 <= T <= 199", (floats(2, 199, 4),), (floats(2, 200, 4),)),
+    Case(remainder, (floats(2, 9, 4),), ONE, "T >= 1, T % 61 != 7", (floats(2, 69, 4),), (floats(2, 68, 4),)),
+    Case(mean_removed, (torch.zeros(2, 7, 4),), ONE, "T >= 2", (floats(2, 2, 4),), (floats(2, 1, 4),)),
+    Case(sixteen, (torch.zeros(2, 7, 4),), ONE, "1 <= T <= 15", (floats(2, 15, 4),), (floats(2, 16, 4),)),
+    Case(square_image, (torch.zeros(2, 8, 6),), {"x": {1: "H", 2: "W"}}, "H >= 1, W >= 1, H != W", (floats(2, 5, 4),),
+         (floats(2, 5, 5),)),
+    Case(tokens, (torch.zeros(2, 7, dtype=torch.long),), ONE, "T >= 2", (torch.tensor([[3, 4], [0, 8]]),),
+         (torch.tensor([[3], [4]]),)),
+    Case(by_lengths, (floats(3, 7, 4), torch.tensor([7, 4, 5])), ONE, "T >= 2",
+         (floats(3, 2, 4), torch.tensor([1, 2, 1])), (floats(3, 1, 4), torch.tensor([1, 1, 1]))),
+    Case(by_indices, (floats(3, 7, 4), torch.tensor([6, 2, 3])), ONE, "T >= 3",
+         (floats(3, 3, 4), torch.tensor([1, 2, 0])), (floats(3, 2, 4), torch.tensor([1, 0, 1]))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.function.__name__)
+def test_the_other_side_of_a_decision_is_refused(case: Case, version: str, tmp_path: Path) -> None:
+    model = Net(case.function).eval()
+    inputs = dict(zip(("x", "y"), case.example, strict=False))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = ModelExport(model, inputs, dynamic_axes=case.axes).to(TractNNEF(version), tmp_path / "model.nnef.tar")
+    assert str(result.range) == case.range
+    engine = result.target.engine()
+    assert isinstance(engine, TractEngine)
+    batches = [[tensor.numpy() for tensor in batch] for batch in (case.inside, case.outside)]
+    reply = engine.run(result.archive, batches, keep_going=True)
+    assert reply.status == "ok", reply.message
+    assert list(reply.refused) == [1]
+    torch.testing.assert_close(torch.from_numpy(reply.outputs[0][0]), model(*case.inside), rtol=1e-4, atol=1e-4)

@@ -26,6 +26,7 @@ from t2n_core.nnef.tract.quirks.table import repaired
 from t2n_core.nnef.tract.sizes.arithmetic import argument_for
 from t2n_core.nnef.tract.sizes.guard_statement import guard
 from t2n_core.nnef.tract.sizes.guards import assertions
+from t2n_core.nnef.tract.sizes.unsolved import name_unsolved
 from t2n_core.nnef.tract.sizes.values import SizeValues
 from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
@@ -80,9 +81,9 @@ class TractEmitter(Emitter):
         """State the range of sizes; an archive for streams says nothing of them, since a stream has its own."""
         if self.options.streaming:
             return
-        sizes = self.graph.sizes
+        sizes, own = self.graph.sizes, name_unsolved(self)
         try:
-            self.graph.extensions += assertions(sizes, self.traits)
+            self.graph.extensions += assertions(sizes, self.traits, own)
         except ValueError as wrong:
             raise LowerError(f"{self.spec} cannot check that sizes are in the range {sizes}: {wrong}") from wrong
         if sizes.restricted:

@@ -61,6 +61,9 @@ class TractTraits:
     follows_sizes: bool = _since("0.23.0")
     """Numbers made of a size are followed as formulas in whole numbers: half of 5 is 2."""
 
+    leaves_sizes_unsolved: bool = _since("0.23.0")
+    """An axis of `2 * T` with an odd size leaves T open, and is not compared with the T of a later axis."""
+
     # What it gets wrong with numbers.
     shifts_for_powers: bool = _before("0.23.9")
     """The `div` of integers by a power of two that is known is made a shift, which rounds down."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 import itertools
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import sympy
@@ -31,8 +31,9 @@ _STRICT: Final = {sympy.Lt: 1, sympy.Gt: -1}
 _SIGNS: Final = {sympy.Eq: "==", sympy.Le: "<=", sympy.Lt: "<=", sympy.Ge: ">=", sympy.Gt: ">="}
 
 
-def assertions(sizes: SizeRange, traits: TractTraits) -> list[str]:
-    """Return the `extension` lines that state a range of sizes, for releases that read them.
+def assertions(sizes: SizeRange, traits: TractTraits, own: Sequence[Relational] = ()) -> list[str]:
+    """Return the `extension` lines that state a range of sizes, and what symbols of the graph's own are equal to, for
+    releases that read them.
 
     `T >= 1` lets the engine use its operators for many elements at a time: it uses none for a tensor that might be
     empty.
@@ -40,21 +41,21 @@ def assertions(sizes: SizeRange, traits: TractTraits) -> list[str]:
     if not traits.reads_size_bounds:
         return []
     plain = [f"tract_assert {name} >= {min(1, sizes.bounds[name][0])}" for name in sizes.names]
-    return [*plain, *_scenarios(sizes)] if traits.checks_scenarios else plain
+    return [*plain, *_scenarios(sizes, own)] if traits.checks_scenarios else plain
 
 
-def _scenarios(sizes: SizeRange) -> Iterator[str]:
+def _scenarios(sizes: SizeRange, own: Sequence[Relational]) -> Iterator[str]:
     """Yield the lines of the range under two names, or under those of a user's scenarios and one more for each.
 
     No engine reads `a != b`: it is two scenarios, of more and of less.
     """
-    plain = [relation for relation in sizes.relations() if not isinstance(relation, sympy.Ne)]
+    plain = [*own, *(relation for relation in sizes.relations() if not isinstance(relation, sympy.Ne))]
     apart = [_sides(relation) for relation in sizes.relations() if isinstance(relation, sympy.Ne)]
-    names = [name for own in sizes.scenarios for name in (own, f"{own}_again")] or SCENARIOS
+    names = [name for one in sizes.scenarios for name in (one, f"{one}_again")] or SCENARIOS
     for name in names:
-        own = sizes.scenarios.get(name.removesuffix("_again"), ())
+        said = sizes.scenarios.get(name.removesuffix("_again"), ())
         for number, sides in enumerate(itertools.product(*apart)):
-            for relation in (*own, *plain, *sides):
+            for relation in (*said, *plain, *sides):
                 yield f"tract_assert {name}{f'_{number}' if apart else ''}: {assertion(relation)}"
 
 

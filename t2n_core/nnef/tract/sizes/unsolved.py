@@ -1,0 +1,71 @@
+"""Check axes such as `2 * T` of inputs by a symbol of their own, where the engine compares them with nothing.
+
+Where no T gives `2 * T` the size of an input, the engine leaves T open. If an axis after it gives T a size, nothing
+compares the two. So such an axis gets a symbol of its own, the scenarios of the range say that it is `2 * T`, and a
+slice to `2 * T` gives the rest of the graph the extent that it was written for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from t2n_core.nnef.arguments import replace_values
+from t2n_core.nnef.graph import Operation, Value
+from t2n_core.nnef.sizes.dims import symbol, symbols_of
+
+if TYPE_CHECKING:
+    from t2n_core.nnef.tract.emitter import TractEmitter
+
+
+def name_unsolved(g: TractEmitter) -> list[Any]:
+    """Give axes of inputs that the engine would not compare symbols of their own; return what these are equal to."""
+    found: list[Any] = []
+    if not g.traits.leaves_sizes_unsolved:
+        return found
+    for value, axis in list(_unsolved(g.graph.inputs)):
+        own, extent = symbol(g.unique(f"{value.name}_axis_{axis}")), value.shape[axis]
+        g.graph.extensions.append(f"tract_symbol {own.name}")
+        found.append(sympy.Eq(own, extent, evaluate=False))
+        _slice(g, value, axis, own, extent)
+    return found
+
+
+def _unsolved(inputs: list[Value]) -> Iterator[tuple[Value, int]]:
+    """Yield the axes with a multiple of a symbol that no axis before says and one after does."""
+    axes = [(value, axis, extent) for value in inputs for axis, extent in enumerate(value.shape)]
+    sizes = [symbols_of([extent]) for _, _, extent in axes]
+    solved: set[str] = set()
+    for place, (value, axis, extent) in enumerate(axes):
+        if isinstance(extent, int):
+            continue
+        later = set().union(*sizes[place + 1 :])
+        if extent.as_coeff_Add()[1].is_Symbol:
+            solved |= sizes[place]
+        elif sizes[place] & later - solved:
+            yield value, axis
+
+
+def _slice(g: TractEmitter, value: Value, axis: int, own: Any, extent: Any) -> None:
+    """Make an axis of an input have a symbol, and everything that reads the input read a slice of it."""
+    external = value.producer
+    assert external is not None
+    sliced = Value(g.unique(f"{value.name}_in_range"), value.dtype, value.shape)
+    value.shape = (*value.shape[:axis], own, *value.shape[axis + 1 :])
+    external.arguments["shape"] = list(value.shape)
+    for operation in g.graph.operations:
+        operation.arguments = {
+            name: replace_values(a, lambda v: sliced if v is value else v) for name, a in operation.arguments.items()
+        }
+    g.graph.outputs[:] = [sliced if output is value else output for output in g.graph.outputs]
+    sliced.producer = Operation(
+        "slice",
+        {"input": value, "axes": [axis], "begin": [0], "end": [extent]},
+        (sliced,),
+    )
+    g.graph.operations.insert(g.graph.operations.index(external) + 1, sliced.producer)
+
+
+__all__ = ["name_unsolved"]

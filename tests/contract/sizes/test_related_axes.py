@@ -1,0 +1,46 @@
+"""Engines refuse inputs whose sizes are not related as declared, whatever the order of the inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.export import Dim
+
+from t2n_core import ModelExport, TractNNEF
+from t2n_core.engine.tract.engine import TractEngine
+
+VERSIONS = ("0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.0", "0.23.9")
+T = Dim("T")
+
+
+class Means(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return x.sum((1, 2)) / x.shape[1] - y.sum((1, 2)) / x.shape[2]
+
+
+AXES = {
+    "multiple first": ((2, 6, 4), (2, 3, 4), {"x": {1: 2 * T}, "y": {1: T}}, [((2, 3, 4), (2, 1, 4))]),
+    "multiple last": ((2, 3, 4), (2, 6, 4), {"x": {1: T}, "y": {1: 2 * T}}, [((2, 1, 4), (2, 3, 4))]),
+    "two multiples": ((2, 9, 4), (2, 6, 4), {"x": {1: 3 * T}, "y": {1: 2 * T}}, [((2, 4, 4), (2, 2, 4))]),
+    "in one input": ((2, 6, 3), (2, 5, 4), {"x": {1: 2 * T, 2: T}}, [((2, 3, 1), (2, 5, 4)), ((2, 7, 3), (2, 5, 4))]),
+    "alone": ((2, 6, 3), (2, 5, 4), {"x": {1: 2 * T}}, [((2, 3, 3), (2, 5, 4)), ((2, 7, 3), (2, 5, 4))]),
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", list(AXES))
+def test_unrelated_sizes_are_refused(name: str, version: str, tmp_path: Path) -> None:
+    x, y, axes, wrong = AXES[name]
+    generator = torch.Generator().manual_seed(0)
+    example = (torch.randn(x, generator=generator), torch.randn(y, generator=generator))
+    result = ModelExport(Means(), example, dynamic_axes=axes).to(TractNNEF(version), tmp_path / "model.nnef.tar")
+    assert result.check_parity("approximate").passed
+    engine = result.target.engine()
+    assert isinstance(engine, TractEngine)
+    batches = [[torch.ones(shape).numpy() for shape in shapes] for shapes in wrong]
+    reply = engine.run(result.archive, [*batches, [t.numpy() for t in example]], keep_going=True)
+    assert reply.status == "ok", reply.message
+    assert list(reply.refused) == list(range(len(wrong)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from t2n_core.nnef.emitter import Emitter, Expected, Operand
 from t2n_core.nnef.graph import FLOAT32, INT64, Value
-from t2n_core.nnef.sizes.dims import Dim, as_dim, same
+from t2n_core.nnef.sizes.dims import Dim, as_dim, at_most, same
 from t2n_core.op.aten.antialiased import smoothed
 from t2n_core.op.aten.index import gathered
 from t2n_core.op.effects import chosen
@@ -50,10 +50,18 @@ class Axis:
     def step(self, g: Emitter, align_corners: bool = False) -> Any:
         """Return the input elements per output element: a float32, or a value of the graph."""
         if align_corners:
-            return self._ratio(g, self.extent - 1, self.size - 1) if self.size != 1 else SINGLE(0)
+            return self._step_between_corners(g) if self.size != 1 else SINGLE(0)
         if self.scale is not None and self.scale > 0:
             return SINGLE(1.0 / self.scale)
         return self._ratio(g, self.extent, self.size)
+
+    def _step_between_corners(self, g: Emitter) -> Any:
+        """Return the step from the first element to the last; 0 where the result is one element."""
+        over, under = as_dim(self.extent - 1), as_dim(self.size - 1)
+        if at_most(1, under):
+            return self._ratio(g, over, under)
+        divisor = g.size(under, FLOAT32)
+        return g.quotient(g.mul(g.size(over, FLOAT32), g.min(divisor, 1.0)), g.max(divisor, 1.0))
 
     def _ratio(self, g: Emitter, over: Dim, under: Dim) -> Any:
         over, under = as_dim(over), as_dim(under)

@@ -21,9 +21,14 @@ def operand(g: Emitter, value: Tensorlike, dtype: np.dtype[Any]) -> Operand:
     """Return `value` as an operand of a statement that computes in `dtype`: a value of the graph, or a number."""
     if isinstance(value, Value):
         return g.cast(value, dtype)
-    if isinstance(value, sympy.Expr):
-        return g.size(value, dtype)
-    return dtype.type(value).item() if dtype.kind in "biu" else value
+    return g.size(value, dtype) if isinstance(value, sympy.Expr) else number(value, dtype)
+
+
+def number(value: bool | int | float, dtype: np.dtype[Any]) -> bool | int | float:
+    """Return a Python number as an element of a dtype; one out of the range of integers wraps, as in PyTorch."""
+    if dtype.kind in "iu":
+        return int(np.asarray(int(value)).astype(dtype))
+    return bool(value) if dtype.kind == "b" else value
 
 
 def tensor(g: Emitter, value: Tensorlike, dtype: np.dtype[Any]) -> Value:

@@ -7,17 +7,17 @@ import sympy
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import INT64, Value
 from t2n_core.nnef.sizes.dims import Dim
-from t2n_core.op.promote import Tensorlike, operand, tensor
+from t2n_core.op.promote import Tensorlike, number, operand, tensor
 from t2n_core.op.registry import op
 
 
-def full_of(g: Emitter, number: Tensorlike) -> Value:
+def full_of(g: Emitter, element: Tensorlike) -> Value:
     """Return the captured shape, full of one number (or of the one element of a tensor)."""
     expected = g.output
-    if isinstance(number, Value | sympy.Expr):
-        one = g.lift(tensor(g, number, expected.dtype), len(expected.shape))
+    if isinstance(element, Value | sympy.Expr):
+        one = g.lift(tensor(g, element, expected.dtype), len(expected.shape))
         return g.expand(one, expected.shape)
-    return g.fill(number, expected.shape, expected.dtype)
+    return g.fill(number(element, expected.dtype), expected.shape, expected.dtype)
 
 
 @op("aten::zeros", "aten::empty.memory_format", "aten::empty_strided", "prims::empty_permuted",

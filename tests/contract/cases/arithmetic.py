@@ -41,6 +41,19 @@ def rows_apart(x: torch.Tensor) -> torch.Tensor:
     return x.flatten(0, 1).sin().reshape_as(x)
 
 
+OUT_OF_RANGE = {
+    "add": lambda x: x + (-1), "mul": lambda x: x * -1, "gt": lambda x: x > -1, "lt": lambda x: x < 300,
+    "eq": lambda x: x == 300, "where": lambda x: torch.where(x > 3, x, -1),
+    "masked_fill": lambda x: x.masked_fill(x > 3, -1),
+    "full_like": lambda x: torch.full_like(x, -1) + x, "new_full": lambda x: x.new_full((2, 5), -1) - x,
+    "div": lambda x: x.div(-1), "floor div": lambda x: (x + 1) // 300, "remainder": lambda x: x % 300,
+    "clamp": lambda x: x.clamp(max=-1), "add alpha": lambda x: torch.add(x, 3, alpha=-1),
+    "isin": lambda x: torch.isin(x, -1),
+    "index_fill": lambda x: x.index_fill(0, torch.tensor([2]), -1),
+    "scatter": lambda x: x.scatter(0, torch.tensor([1]), -1),
+}  # fmt: skip
+"""Functions of a tensor of uint8 with numbers that wrap around."""
+
 CASES = [
     case("reciprocal, twice", lambda x: (x.reciprocal(), 1 / x, 3 / x), randn(3, 4)),
     case("powers of integers, twice", lambda x: (x**2, x**3, x**2 - 1), randint(-9, 9, 3, 4)),
@@ -68,6 +81,12 @@ CASES = [
     case("sub alpha", torch.sub, randn(2, 3), randn(3), alpha=2),
     case("sub of uint8 wraps", torch.sub, randint(0, 9, 9, dtype=u8), randint(0, 99, 9, dtype=u8)),
     case("mul of uint8 wraps", torch.mul, randint(0, 99, 9, dtype=u8), randint(0, 99, 9, dtype=u8)),
+    *(
+        case(f"{name} of uint8, with numbers out of range", function, tensor([0, 3, 44, 200, 255], u8))
+        for name, function in OUT_OF_RANGE.items()
+    ),
+    case("sub of int32, with a number out of range", lambda x: x - 2**31, randint(-9, 9, 7, dtype=i32)),
+    case("gt of int32, with a number out of range", lambda x: x > 2**31, randint(-9, 9, 7, dtype=i32)),
     case("mul with itself", lambda x: x * x, randint(-9, 9, 9)),
     case("mul with itself of uint8", lambda x: x * x, randint(0, 99, 9, dtype=u8)),
     case("mul booleans", torch.mul, bools(4, 5), bools(5)),

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tests.contract.cases import Case, case, randn, uniform, weight
+from tests.contract.cases import Case, Lazy, case, randn, uniform, weight
 
 fft, aten = torch.fft, torch.ops.aten
 real = torch.view_as_real
@@ -235,5 +235,11 @@ CASES = [
     of_pairs("written", written),
     of_pairs("sine", lambda z: z.sin()).refused("aten::sin of complex numbers"),
     of_pairs("root", lambda z: z**0.5).refused("power"),
+    case(
+        "weight with lazy signs",
+        lambda x, w: x @ w,
+        randn(3, 8),
+        weight(Lazy(lambda: fft.fft(torch.eye(8)).conj().imag)),
+    ),
     case("output", fft.rfft, randn(3, 8)).refused("an output is complex"),
 ]

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+import sympy
 import torch
 
 from t2n_core.errors import LowerError, SpecError, T2NError, UnsupportedOpsError
@@ -84,7 +85,7 @@ class _Lowering:
         for op in self.graph.op_nodes:
             self._op(op)
         if self.problems:
-            raise UnsupportedOpsError(self.problems, target=str(self.spec))
+            raise UnsupportedOpsError(self.problems, target=str(self.spec)) from self.problems[0].__cause__
         self._outputs(output_names)
         cast_in_bodies(self.g)
         _prune(self.g.graph)
@@ -117,9 +118,11 @@ class _Lowering:
                 problem.origin, problem.op = op.origin, op.kind
             self.problems.append(problem)
             self._lose(op)
-        except Exception as cause:  # an error of ours
-            cause.add_note(f"in the rule of {op.kind}" + (f", {op.origin}" if op.origin else ""))
+        except T2NError:
             raise
+        except Exception as cause:
+            self.problems.append(_failed(op, cause))
+            self._lose(op)
 
     def _results(self, rule: Rule, op: TorchOp) -> list[Any]:
         """Return what a rule gives for an operator, as a list."""
@@ -252,6 +255,26 @@ class _Lowering:
             taken.add(id(value))
             value.name = name
             self.g.graph.outputs.append(value)
+
+
+def _failed(op: TorchOp, cause: Exception) -> LowerError:
+    """Return the error of an operator whose rule failed: it asked a size for its value, or it has a bug."""
+    computed = [name for name, argument in op.arguments.items() if _is_computed(argument)]
+    if computed and isinstance(cause, TypeError):
+        names = ", ".join(f"`{name}`" for name in computed)
+        found = LowerError(f"{op.kind} has no form for {names} computed from a dynamic size", origin=op.origin)
+    else:
+        hint = "this is a bug of the exporter, please report it with the model"
+        said = f"the rule of {op.kind} failed with {type(cause).__name__}: {cause}"
+        found = LowerError(said, origin=op.origin, hint=hint)
+    found.__cause__ = cause
+    return found
+
+
+def _is_computed(argument: Any) -> bool:
+    if isinstance(argument, list | tuple):
+        return any(map(_is_computed, argument))
+    return isinstance(argument, sympy.Basic | torch.SymFloat)
 
 
 def _prune(graph: Graph) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.export import Dim
 
@@ -48,6 +49,35 @@ def test_random_numbers() -> None:
 
     with pytest.raises(UnsupportedOpsError, match="draws random numbers, and a graph has none"):
         ModelExport(Noisy(), torch.randn(2, 3)).lower(TractNNEF(VERSION))
+
+
+COMPUTED = {
+    "padding": lambda x: F.conv1d(x, torch.ones(4, 4, 3), padding=x.shape[2] // 4),
+    "dilation": lambda x: F.conv1d(x, torch.ones(4, 4, 2), dilation=x.shape[2] // 2),
+    "stride": lambda x: F.conv1d(x, torch.ones(4, 4, 1), stride=x.shape[2] // 4 + 1),
+    "alpha": lambda x: F.elu(x, alpha=x.shape[2] * 1.0),
+    "correction": lambda x: x.std(2, correction=x.shape[2] // 4),
+}
+
+
+@pytest.mark.parametrize("argument", list(COMPUTED))
+def test_an_argument_that_must_be_a_number(argument: str) -> None:
+    class Net(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return COMPUTED[argument](x)
+
+    export = ModelExport(Net(), torch.randn(2, 4, 8), dynamic_axes={"x": {2: "T"}})
+    with pytest.raises(UnsupportedOpsError, match=f"has no form for `{argument}`.* computed from a dynamic size"):
+        export.lower(TractNNEF(VERSION))
+
+
+def test_a_derivative() -> None:
+    class Slope(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.func.grad(lambda v: v.sin().sum())(x)
+
+    with pytest.raises(CaptureError, match="leaves a tensor of a function transform"):
+        ModelExport(Slope(), torch.randn(2, 3)).lower(TractNNEF(VERSION))
 
 
 @pytest.mark.parametrize("target", ["tract", "0.23", TractNNEF])

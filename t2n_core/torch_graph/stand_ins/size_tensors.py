@@ -104,8 +104,9 @@ class SizeTensors:
     def follow(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
         """Note the numbers of `result`, which the function of this name gave."""
         writes = name in _WRITING or (name.endswith("_") and not name.endswith("__"))
-        if writes and isinstance(args[0], torch.Tensor) and args[0] in self._known:
-            self._known.clear()  # written to: so may be what others see of it
+        written = args[0] if writes and args else kwargs.get("out")
+        if isinstance(written, torch.Tensor) and written.dtype in INTEGERS:
+            self._known.clear()  # it may be a view of any of them
         if not isinstance(result, torch.Tensor) or result.dtype not in INTEGERS or result.dim() > 1:
             return
         line = self._line(name.strip("_"), args, kwargs)

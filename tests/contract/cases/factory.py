@@ -34,6 +34,12 @@ def read(past: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return torch.cat([past, x], 1)[:, : positions.max() + 1].cumsum(1)
 
 
+def written_through_a_view(x: torch.Tensor) -> torch.Tensor:
+    positions = torch.arange(x.shape[1])
+    positions[-1:].fill_(3)
+    return torch.arange(positions[-1] + 1)
+
+
 CASES = [
     case("arange to a position", causal, randn(2, 12, 3), randn(2, 5, 3)).dynamic(PS),
     case("arange to a position, static", causal, randn(2, 12, 3), randn(2, 5, 3)),
@@ -44,6 +50,9 @@ CASES = [
         tensor(7),
         randn(2, 5),
     ).dynamic({1: {1: "T"}}),
+    case("arange of a position written through a view", written_through_a_view, randn(2, 7))
+    .dynamic(BT)
+    .refused("length of torch.arange depends on"),
     case("arange from a tensor to another", lambda a, b: torch.arange(a, b, 2), tensor(1), tensor(9)).refused(
         "length of torch.arange depends on"
     ),

@@ -102,7 +102,9 @@ class Reference:
             model = StoredSource(self.source, stored) if stored else self.source
             shapes = [value.shape for value in self.captured.graph.inputs]
             function = None if self.function is None else InputFunction(self.function, self._bound)
-            self._samplers[stored] = Sampler(model, self.inputs, shapes, self.captured.symbols, function)
+            self._samplers[stored] = Sampler(
+                model, self.inputs, shapes, self.captured.symbols, function, self.source.module
+            )
         return self._samplers[stored]
 
     def _bound(self, given: Any) -> ModelInputs:

@@ -14,6 +14,7 @@ import torch
 
 from t2n_core.check.level import DEFAULT_LEVEL
 from t2n_core.check.samples import Array, Sample, size_assignments
+from t2n_core.check.sampling.compared_numbers import compared_numbers, sizes_near
 from t2n_core.check.sampling.draws import Draws, Manner
 from t2n_core.check.sampling.input_function import InputFunction
 from t2n_core.check.sampling.movement import movements
@@ -31,6 +32,10 @@ _LARGE = 512
 """A largest size that is worth a run of the model, also where the example is small."""
 _GROWTH = 24
 """Number of larger sizes that are tried after one at which the model itself cannot run."""
+_FEW = 1 << 14
+"""Elements of inputs that cost little, also where they are many times those of the example."""
+_DECIDED = 8
+"""Number of sizes that are tried next to what the code of the model compares."""
 _MANNERS = (Manner.ALIKE, Manner.NEAR, Manner.GENTLE, Manner.OWN)
 """Tried in turn until the model runs, and its outputs are about as large as the example's, and as finite."""
 _GROWN = 10.0
@@ -58,11 +63,14 @@ class Sampler:
         shapes: Sequence[Shape],
         symbols: Mapping[str, int],
         function: InputFunction | None = None,
+        code: Any = None,
     ) -> None:
         """Take a model with its example call, the symbolic shapes of its inputs, and the example's sizes.
 
-        A `function` makes the inputs that else are drawn.
+        A `function` makes the inputs that else are drawn. `code` is the module or function whose Python code is read
+        for numbers that it compares sizes with.
         """
+        self._code = code
         self._function = function
         self._model, self._inputs, self._shapes, self._symbols = model, inputs, shapes, dict(symbols)
         self._draws = Draws([_array(tensor) for tensor in inputs.tensors], self._runs)
@@ -181,7 +189,34 @@ class Sampler:
                 found.append(drawn)
                 seen.add(key)
                 break
+        return found + self._decided(held, seen)
+
+    def _decided(self, held: SizeRange | None, seen: set[tuple[tuple[str, int], ...]]) -> list[Sample]:
+        """Return samples of sizes next to the numbers that the code of the model compares, where it can run."""
+        found: list[Sample] = []
+        if self._code is None or not self._symbols:
+            return found
+        for sizes in sizes_near(compared_numbers(self._code), self._symbols):
+            key = tuple(sorted(sizes.items()))
+            low = all(size >= 1 for size in sizes.values())
+            if key in seen or not low or not self._is_worth(sizes) or (held is not None and not held.holds(sizes)):
+                continue
+            seen.add(key)
+            drawn = self._drawn(sizes, _MANNERS)
+            if not isinstance(drawn, InputError):
+                found.append(drawn)
+            if len(found) >= _DECIDED:
+                break
         return found
+
+    def _is_worth(self, sizes: Mapping[str, int]) -> bool:
+        """Return whether a run at these sizes costs little, by the number of elements of all inputs."""
+        if any(size > max(_LARGE, 4 * self._symbols[name]) for name, size in sizes.items()):
+            return False
+        wanted, traced = (
+            sum(math.prod(evaluate(d, at) for d in shape) for shape in self._shapes) for at in (sizes, self._symbols)
+        )
+        return wanted <= max(4 * traced, min(64 * traced, _FEW))
 
     def _drawn(self, sizes: dict[str, int], manners: Iterable[Manner], turn: int = 0) -> Sample | InputError:
         """Return the sample of the first manner with which the model runs as on its example, else the last that ran."""

@@ -59,6 +59,10 @@ class Reachable:
         while self._code and len(self._seen) < most:
             self.follow(*_reached_by_code(self._code.popleft(), self))
 
+    def functions(self) -> list[FunctionType]:
+        """Return the functions that were met, in the order in which they were."""
+        return [value for value in self._seen.values() if isinstance(value, FunctionType)]
+
     def _visit(self, value: Any) -> None:
         if isinstance(value, torch.nn.Module):
             attributes = vars(value)

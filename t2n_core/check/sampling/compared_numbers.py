@@ -1,0 +1,127 @@
+"""Find the numbers that the Python code of a model decides by: `if x.shape[1] % 61 == 7` has 61 and 7.
+
+They are read off the code of all functions that the model reaches, so that a check tries sizes next to a decision also
+where the exporter has missed it. The code of PyTorch, numpy and the standard library is left out.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from types import CodeType, FunctionType
+from typing import Any, TypeAlias, TypeGuard
+
+from t2n_core.torch_graph.capture.reachable import Reachable, is_foreign
+
+Numbers: TypeAlias = tuple[int, ...]
+"""The numbers of one decision."""
+_NAMED = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_ATTR", "LOAD_METHOD")
+_DECIDES = ("COMPARE_OP", "CONTAINS_OP", "FOR_ITER")
+_LARGEST = 1 << 20
+_DECISIONS = 64
+"""Most decisions that are read, those of the nearest code."""
+_SAME_NAME = 4
+"""Most numbers under one name, which objects of several classes may have."""
+
+
+def compared_numbers(model: Any) -> list[Numbers]:
+    """Return the numbers from 2 on of each decision in the code that a model reaches, the nearest code first."""
+    reached = Reachable()
+    reached.follow(model)
+    reached.follow_code()
+    attributes = _integers(reached)
+    found: dict[Numbers, None] = {}
+    for function in reached.functions():
+        if is_foreign(function.__module__):
+            continue
+        for decision in _decisions(function.__code__):
+            options = [
+                [one] if isinstance(one, int) else sorted({*_variable(function, one), *attributes.get(one, ())})
+                for one in decision
+            ]
+            for numbers in itertools.islice(itertools.product(*filter(None, options)), _SAME_NAME):
+                if numbers:
+                    found.setdefault(numbers)
+        if len(found) >= _DECISIONS:
+            break
+    return list(found)[:_DECISIONS]
+
+
+def sizes_near(decisions: Sequence[Numbers], symbols: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """Yield sizes next to decisions: one of each decision in turn, while there are any.
+
+    First those of all symbols at once, then pairs of symbols with a product, sum or difference of a number, then one
+    symbol beside the traced sizes of the others.
+    """
+    each = [_near(numbers, symbols) for numbers in decisions]
+    if len(symbols) > 1:
+        each.append(iter([dict.fromkeys(symbols, max(symbols.values()) + 2)]))
+    for turn in itertools.zip_longest(*each):
+        yield from (sizes for sizes in turn if sizes is not None)
+
+
+def _near(numbers: Numbers, symbols: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    sums = [a + b for a, b in itertools.combinations(numbers, 2)]  # `T % 61 == 7` holds for 68
+    roots = [root for n in numbers if (root := math.isqrt(n)) > 1 and root * root == n]
+    sizes = list(dict.fromkeys([*sums, *roots, *(n + shift for n in numbers for shift in (0, 1, -1))]))
+    yield from (dict.fromkeys(symbols, size) for size in sizes)
+    for n, (a, b) in itertools.product(numbers, itertools.combinations(symbols, 2)):
+        low = next((d for d in range(math.isqrt(n), 1, -1) if n % d == 0), 1)
+        yield {**symbols, a: low, b: n // low}
+        yield {**symbols, a: n - symbols[b]}
+        yield {**symbols, a: n + symbols[b]}
+        yield {**symbols, b: n + symbols[a]}
+    if len(symbols) > 1:
+        yield from ({**symbols, name: size} for size in sizes for name in symbols)
+
+
+def _integers(reached: Reachable) -> dict[str, list[int]]:
+    """Return the integers that the objects of a model have as attributes, by name."""
+    found: dict[str, list[int]] = {}
+    for attributes in reached.contents:
+        for name, value in attributes.items() if isinstance(attributes, dict) else ():
+            known = found.setdefault(name, []) if isinstance(name, str) and _is_number(value) else None
+            if known is not None and value not in known and len(known) < _SAME_NAME:
+                known.append(value)
+    return found
+
+
+def _variable(function: FunctionType, name: str) -> list[int]:
+    """Return the integer that a function has under this name in its globals or its closure, if there is one."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
+    try:
+        value = cells[name].cell_contents if name in cells else function.__globals__.get(name)
+    except ValueError:  # not assigned yet
+        return []
+    return [value] if _is_number(value) else []
+
+
+def _is_number(value: Any) -> TypeGuard[int]:
+    return type(value) is int and 2 <= value <= _LARGEST
+
+
+@functools.lru_cache(1 << 12)
+def _decisions(code: CodeType) -> tuple[tuple[int | str, ...], ...]:
+    """Return the numbers and names before each comparison, loop and branch of a function, on the same line."""
+    found: list[tuple[int | str, ...]] = []
+    line, pending = None, list[int | str]()
+    for instruction in dis.get_instructions(code):
+        if instruction.positions is not None and instruction.positions.lineno != line:
+            line, pending = instruction.positions.lineno, []
+        if instruction.opname in _NAMED:
+            pending.append(str(instruction.argval))
+        elif instruction.opname.startswith("LOAD_"):
+            constant = instruction.argval
+            pending += filter(_is_number, constant if isinstance(constant, tuple | frozenset) else [constant])
+        elif instruction.opname in _DECIDES or "JUMP_IF" in instruction.opname or "_IF_" in instruction.opname:
+            if pending:
+                found.append(tuple(dict.fromkeys(pending)))
+            pending = []
+    inner = [const for const in code.co_consts if isinstance(const, CodeType)]
+    return (*found, *(decision for one in inner for decision in _decisions(one)))
+
+
+__all__ = ["Numbers", "compared_numbers", "sizes_near"]

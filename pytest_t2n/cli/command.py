@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -66,6 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with importing(f"t2n {options.family}"):
             status: int = options.run(options)
+            sys.stdout.flush()
+    except BrokenPipeError:  # who reads the output has seen enough: `t2n doctor | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere
+        return 1
     except T2NError as error:
         print(f"error: {visible(str(error))}", file=sys.stderr)
         return 1

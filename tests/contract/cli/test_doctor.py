@@ -78,3 +78,13 @@ def test_it_imports_no_torch() -> None:
         "import sys; from pytest_t2n.cli import main; main(['doctor', '--offline']); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
+
+
+def test_output_that_nobody_reads_to_its_end() -> None:
+    words = [sys.executable, "-m", "pytest_t2n.cli", "doctor", "--offline"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.wait(timeout=120) == 1
+        assert process.stderr.read() == ""

@@ -13,10 +13,12 @@ from t2n_core.torch_graph.ways_in.structure import leaves_with_path
 DETACH_IN_PLACE = operator("aten::detach_.default")
 """Marked as one that writes, and changes no element."""
 
+_REGIONS = ("wrap_with_autocast", "wrap_with_set_grad_enabled")
+
 
 def functional(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    """Return a program without operators that write into their arguments."""
-    return program.run_decompositions({}) if _mutates(program) else program
+    """Return a program without operators that write into their arguments, and without regions of a mode."""
+    return program.run_decompositions({}) if _mutates(program) or _has_regions(program) else program
 
 
 def results_of(program: torch.export.ExportedProgram) -> Results:
@@ -35,6 +37,11 @@ def _mutates(program: torch.export.ExportedProgram) -> bool:
     """Return whether an operator writes numbers into its argument: only then is a second trace worth its time."""
     called = (n.target for n in program.graph.nodes if isinstance(n.target, OpOverload))
     return any(op._schema.is_mutable and op is not DETACH_IN_PLACE for op in called)
+
+
+def _has_regions(program: torch.export.ExportedProgram) -> bool:
+    """Return whether a part of a program is a subgraph, which runs under another mode of autocast or of gradients."""
+    return any(getattr(node.target, "__name__", "") in _REGIONS for node in program.graph.nodes)
 
 
 __all__ = ["DETACH_IN_PLACE", "functional", "results_of"]

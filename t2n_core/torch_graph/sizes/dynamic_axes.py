@@ -57,7 +57,7 @@ class SymbolTable:
 
     def learn_first_name(self, size: torch.SymInt, extent: Any) -> None:
         """Note a size under the name that it had before PyTorch found it equal to another one, or to a constant."""
-        before = size.node._expr
+        before: Any = size.node._expr
         if before.is_Symbol:
             self._names.setdefault(before.name, extent)
 

@@ -77,13 +77,17 @@ class Between(nn.Module):
 
 
 def converted(net: nn.Module, shape: tuple[int, ...], qconfig: Any = None) -> nn.Module:
-    """Return a net quantised for the engine in force, with grids found on random inputs."""
+    """Return a net quantised for the engine in force, with grids found on random inputs.
+
+    They spread further than those of a check. A grid has 7 bits, but PyTorch clamps inputs beyond it to 8; without VNNI
+    its kernels add two such products in 16 bits, which saturate.
+    """
     model = Between(net).eval()
     model.qconfig = qconfig or ao.get_default_qconfig(torch.backends.quantized.engine)  # type: ignore[assignment]
     prepared: nn.Module = ao.prepare(model)
     with torch.no_grad():
         for _ in range(8):
-            prepared(torch.randn(*shape))
+            prepared(torch.randn(*shape) * 3.0)
     found: nn.Module = ao.convert(prepared)
     return found
 

@@ -340,8 +340,8 @@ class TorchModuleTracer:
                     while_capturing.enter_context(cheaper_capture())
                     while_capturing.enter_context(decisions.recording())
                     while_capturing.enter_context(skip_mask_checks())
-                    # the choice of a fused kernel compares widths, and the graph keeps attention whole
-                    while_capturing.enter_context(sdpa_kernel(SDPBackend.MATH))
+                    if any(axes.values()):  # the choice of a fused kernel compares widths; attention stays whole
+                        while_capturing.enter_context(sdpa_kernel(SDPBackend.MATH))
                     while_capturing.enter_context(numbers_of_sizes())
                     while_capturing.enter_context(numbers_as_indices())
                     while_capturing.enter_context(pools_of_any_size())

@@ -7,6 +7,7 @@ from torch.export.graph_signature import OutputKind, TensorArgument
 
 from t2n_core.torch_graph.compat.operators import operator
 from t2n_core.torch_graph.compat.private import OpOverload, pytree
+from t2n_core.torch_graph.graph.from_export import refuse_wrapped
 from t2n_core.torch_graph.ways_in.results import Results
 from t2n_core.torch_graph.ways_in.structure import leaves_with_path
 
@@ -17,8 +18,17 @@ _REGIONS = ("wrap_with_autocast", "wrap_with_set_grad_enabled")
 
 
 def functional(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    """Return a program without operators that write into their arguments, and without regions of a mode."""
-    return program.run_decompositions({}) if _mutates(program) or _has_regions(program) else program
+    """Return a program without operators that write into their arguments, and without regions of a mode.
+
+    Raises CaptureError for one that holds a tensor of a function transform.
+    """
+    if not _mutates(program) and not _has_regions(program):
+        return program
+    for constant in program.constants.values():
+        if isinstance(constant, torch.Tensor):
+            refuse_wrapped(constant)
+    rewritten: torch.export.ExportedProgram = program.run_decompositions({})
+    return rewritten
 
 
 def results_of(program: torch.export.ExportedProgram) -> Results:

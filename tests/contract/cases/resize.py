@@ -61,6 +61,7 @@ CASES = [
         lambda x: F.interpolate(x, size=(4, 3), mode="bicubic", antialias=True, align_corners=True),
         randn(2, 3, 8, 6),
     ).dynamic(SPACE),
+    # PyTorch repeats the first row of an antialiased column: no smoothed width of 1
     *(
         case(
             f"{mode}{', smoothed' if smoothed else ''}, corners, to half of a dynamic size",
@@ -68,9 +69,7 @@ CASES = [
                 x, size=(x.shape[2] // 2 + 1, x.shape[3] // 2), mode=mode, align_corners=True, antialias=smoothed
             ),
             randn(2, 3, 8, 10),
-        ).dynamic(
-            {0: {2: "H"} if smoothed else {2: "H", 3: "W"}}
-        )  # PyTorch repeats the first row of an antialiased column
+        ).dynamic({0: {2: "H"} if smoothed else {2: "H", 3: "W"}})
         for mode, smoothed in (("bilinear", False), ("bicubic", False), ("bilinear", True), ("bicubic", True))
     ),
     case("nearest of uint8", F.interpolate, randint(0, 256, *PLANE, dtype=torch.uint8), (11, 3)),

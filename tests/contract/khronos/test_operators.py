@@ -8,19 +8,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from t2n_core import KhronosNNEF, ModelExport
 from t2n_core.errors import UnsupportedOpsError
-
-
-class Calls(nn.Module):
-    def __init__(self, function: Callable[[Tensor], Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: Tensor) -> Any:
-        return self.function(x)
+from tests.nets import OfFunction
 
 
 def numbers(hole: bool = False) -> Tensor:
@@ -55,16 +47,16 @@ CASES: dict[str, tuple[Callable[[Tensor], Any], Tensor]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_it_has_a_form(name: str, tmp_path: Path) -> None:
     function, x = CASES[name]
-    export = ModelExport(Calls(function), x)
+    export = ModelExport(OfFunction(function), x)
     export.to(KhronosNNEF(), tmp_path / "a.tar").assert_parity("close" if name != "spectrum" else "approximate")
 
 
 def test_arithmetic_of_integers_of_any_size_is_refused() -> None:
     with pytest.raises(UnsupportedOpsError, match="int64"):
-        ModelExport(Calls(lambda x: x.long() + 1), numbers()).lower(KhronosNNEF())
+        ModelExport(OfFunction(lambda x: x.long() + 1), numbers()).lower(KhronosNNEF())
 
 
 def test_a_factor_of_many_steps_is_refused() -> None:
     x = torch.randn(65, 65, generator=torch.Generator().manual_seed(2))
     with pytest.raises(UnsupportedOpsError, match="65 steps are beyond 64"):
-        ModelExport(Calls(torch.linalg.inv), x).lower(KhronosNNEF())
+        ModelExport(OfFunction(torch.linalg.inv), x).lower(KhronosNNEF())

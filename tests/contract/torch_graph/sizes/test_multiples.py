@@ -9,12 +9,13 @@ import pytest
 import sympy
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.nnef.sizes.dims import FloorDiv, Modulo, symbol
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.torch_graph.sizes.multiples import multiples
+from tests.nets import OfFunction
 
 T = symbol("T")
 VERSIONS = ("0.19.15", "0.21.8", "0.23.9")
@@ -51,15 +52,6 @@ def test_a_size_that_nothing_divides_stays_as_it_is() -> None:
     assert multiples(free, [FloorDiv(T, 2)], {"T": 8}) == (free, {})
 
 
-class Net(nn.Module):
-    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.function(x)
-
-
 def padded_to_four(x: Tensor) -> Tensor:
     rest = x.shape[1] % 4
     return (F.pad(x, (0, 0, 0, 4 - rest)) if rest else x).unflatten(1, (-1, 4)).sum(2)
@@ -79,7 +71,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_what_takes_multiples_alone_is_right_at_them_and_refused_elsewhere(name, version, tmp_path):
     torch.manual_seed(4)
-    export = ModelExport(Net(FUNCTIONS[name]), torch.randn(2, 8, 3), dynamic_axes={"x": {1: "T"}})
+    export = ModelExport(OfFunction(FUNCTIONS[name]), torch.randn(2, 8, 3), dynamic_axes={"x": {1: "T"}})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = export.to(TractNNEF(version), tmp_path / "a.tar")

@@ -13,22 +13,14 @@ from torch import Tensor, nn
 from t2n_core import ModelExport
 from t2n_core.torch_graph.sizes.declared_axes import SizeFrom
 from t2n_core.torch_graph.sizes.narrowing import RangeWarning
-
-
-class Net(nn.Module):
-    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.function(x)
+from tests.nets import OfFunction
 
 
 def range_of(function: Callable[[Tensor], Tensor]) -> str:
     axes = {"x": {0: "B", 1: "T"}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)
-        return str(ModelExport(Net(function).eval(), torch.zeros(2, 7, 4), dynamic_axes=axes).captured.range)
+        return str(ModelExport(OfFunction(function).eval(), torch.zeros(2, 7, 4), dynamic_axes=axes).captured.range)
 
 
 def causal(x: Tensor) -> Tensor:

@@ -11,26 +11,18 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from t2n_core import ModelExport, TractNNEF, rewriter
 from t2n_core.errors import CaptureError, UnsupportedOpsError
 from t2n_core.rewriter.context import RewriteContext
 from t2n_core.torch_graph.sizes.narrowing import RangeWarning
-
-
-class Net(nn.Module):
-    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.function(x)
+from tests.nets import OfFunction
 
 
 def export_of(function: Callable[[Tensor], Tensor]) -> ModelExport:
     torch.manual_seed(2)
-    return ModelExport(Net(function).eval(), torch.randn(2, 7, 4), dynamic_axes={"x": {1: "T"}})
+    return ModelExport(OfFunction(function).eval(), torch.randn(2, 7, 4), dynamic_axes={"x": {1: "T"}})
 
 
 def line_of(function: Callable[[Tensor], Tensor], text: str) -> int:
@@ -165,7 +157,7 @@ def crop(x: Tensor) -> Tensor:
 
 def declared(function: Callable[[Tensor], Tensor], **bounds: int) -> ModelExport:
     size = torch.export.Dim("T", **bounds)
-    return ModelExport(Net(function).eval(), torch.randn(2, 7, 4), dynamic_axes={"x": {1: size}})
+    return ModelExport(OfFunction(function).eval(), torch.randn(2, 7, 4), dynamic_axes={"x": {1: size}})
 
 
 def test_a_declared_range_that_crosses_a_decision_is_refused_with_its_line() -> None:
@@ -203,7 +195,7 @@ def halves_of_both(x: Tensor) -> Tensor:
 
 def test_a_decision_on_two_sizes_raises_their_smallest() -> None:
     torch.manual_seed(2)
-    export = ModelExport(Net(halves_of_both).eval(), torch.randn(4, 7, 3), dynamic_axes={"x": {0: "B", 1: "T"}})
+    export = ModelExport(OfFunction(halves_of_both).eval(), torch.randn(4, 7, 3), dynamic_axes={"x": {0: "B", 1: "T"}})
     with pytest.warns(RangeWarning):
         assert str(export.captured.range) == "B >= 2, T >= 2"
 
@@ -217,7 +209,7 @@ def even_sizes(x: Tensor) -> Tensor:
 
 def test_a_decision_on_a_product_of_two_sizes_is_one_on_each() -> None:
     torch.manual_seed(2)
-    export = ModelExport(Net(even_sizes).eval(), torch.randn(4, 6, 3), dynamic_axes={"x": {0: "H", 1: "W"}})
+    export = ModelExport(OfFunction(even_sizes).eval(), torch.randn(4, 6, 3), dynamic_axes={"x": {0: "H", 1: "W"}})
     with pytest.warns(RangeWarning):
         assert str(export.captured.range) == "H >= 1, W >= 1, H % 2 == 0, W % 2 == 0"
 
@@ -226,7 +218,7 @@ def test_a_product_is_a_multiple_where_one_of_its_factors_is() -> None:
     def in_pieces(x: Tensor) -> Tensor:
         return x.reshape(5, -1, 5)
 
-    export = ModelExport(Net(in_pieces).eval(), torch.randn(50, 5), dynamic_axes={"x": {0: "H", 1: "W"}})
+    export = ModelExport(OfFunction(in_pieces).eval(), torch.randn(50, 5), dynamic_axes={"x": {0: "H", 1: "W"}})
     assert str(export.captured.range) == "H >= 25, W >= 1, H % 25 == 0"
 
 
@@ -244,7 +236,7 @@ def one_row_apart(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def test_a_decision_that_pytorch_takes_to_be_known_is_one() -> None:
-    export = ModelExport(Net(one_row_apart).eval(), torch.randn(3, 8, 6), dynamic_axes={"x": {0: "B", 1: "T"}})
+    export = ModelExport(OfFunction(one_row_apart).eval(), torch.randn(3, 8, 6), dynamic_axes={"x": {0: "B", 1: "T"}})
     with pytest.warns(RangeWarning, match=f"{Path(__file__).name}:{line_of(one_row_apart, '# here')}"):
         assert str(export.captured.range) == "B >= 2, T >= 1"
 
@@ -254,7 +246,9 @@ def test_a_decomposition_that_decides_by_a_size_is_refused() -> None:
     def first_seven(ctx: RewriteContext, self: Tensor) -> Tensor:
         return torch.clamp(self, min=0)[:, :7]
 
-    export = ModelExport(Net(F.relu), torch.randn(2, 7, 4), dynamic_axes={"x": {1: "T"}}, rewriters=[first_seven])
+    export = ModelExport(
+        OfFunction(F.relu), torch.randn(2, 7, 4), dynamic_axes={"x": {1: "T"}}, rewriters=[first_seven]
+    )
     with pytest.raises(UnsupportedOpsError, match="aten::relu decides by a size"):
         export.lower(TractNNEF("0.23.9"))
 
@@ -273,7 +267,7 @@ def test_no_more_equations_than_an_archive_states() -> None:
     axes = {"x": {0: "B", 1: "T"}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)
-        two = ModelExport(Net(several_equations(2)), torch.randn(2, 7, 4), dynamic_axes=axes).captured
+        two = ModelExport(OfFunction(several_equations(2)), torch.randn(2, 7, 4), dynamic_axes=axes).captured
     assert str(two.range) == "B >= 1, T >= 1, B*T != 196, B*T != 198"
     with pytest.raises(CaptureError, match="decides by more than 4 equations of sizes"):
-        _ = ModelExport(Net(several_equations(5)), torch.randn(2, 7, 4), dynamic_axes=axes).captured
+        _ = ModelExport(OfFunction(several_equations(5)), torch.randn(2, 7, 4), dynamic_axes=axes).captured

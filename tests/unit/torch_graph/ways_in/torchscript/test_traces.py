@@ -12,15 +12,7 @@ from torch import Tensor, nn
 
 from t2n_core.torch_graph.capture.tracer import TorchModuleTracer, bind_inputs
 from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision
-
-
-class Calling(nn.Module):
-    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.function(x)
+from tests.nets import OfFunction
 
 
 def frozen(model: nn.Module) -> list[str]:
@@ -45,7 +37,7 @@ FROZEN: dict[str, Callable[[Tensor], Tensor]] = {
 
 @pytest.mark.parametrize("function", FROZEN.values(), ids=FROZEN)
 def test_a_size_that_a_trace_freezes_is_a_frozen_decision(function: Callable[[Tensor], Tensor]) -> None:
-    found = frozen(Calling(function))
+    found = frozen(OfFunction(function))
     assert found
     assert any(f"test_traces.py:{function.__code__.co_firstlineno}" in one for one in found)
 
@@ -61,7 +53,7 @@ FREE: dict[str, Callable[[Tensor], Tensor]] = {
 
 @pytest.mark.parametrize("function", FREE.values(), ids=FREE)
 def test_sizes_that_stay_free_are_not_warned_of(function: Callable[[Tensor], Tensor]) -> None:
-    assert frozen(Calling(function)) == []
+    assert frozen(OfFunction(function)) == []
 
 
 class Whole(nn.Module):

@@ -5,16 +5,16 @@ from __future__ import annotations
 import torch
 from torch.export.graph_signature import OutputKind, TensorArgument
 
+from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.compat.operators import operator
 from t2n_core.torch_graph.compat.private import OpOverload, pytree
-from t2n_core.torch_graph.graph.from_export import refuse_wrapped
 from t2n_core.torch_graph.ways_in.results import Results
 from t2n_core.torch_graph.ways_in.structure import leaves_with_path
 
 DETACH_IN_PLACE = operator("aten::detach_.default")
 """Marked as one that writes, and changes no element."""
-
 _REGIONS = ("wrap_with_autocast", "wrap_with_set_grad_enabled")
+"""Names of the higher-order operators that run a subgraph under another mode."""
 
 
 def functional(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
@@ -22,11 +22,9 @@ def functional(program: torch.export.ExportedProgram) -> torch.export.ExportedPr
 
     Raises CaptureError for one that holds a tensor of a function transform.
     """
+    _refuse_wrapped(program)
     if not _mutates(program) and not _has_regions(program):
         return program
-    for constant in program.constants.values():
-        if isinstance(constant, torch.Tensor):
-            refuse_wrapped(constant)
     rewritten: torch.export.ExportedProgram = program.run_decompositions({})
     return rewritten
 
@@ -47,6 +45,19 @@ def _mutates(program: torch.export.ExportedProgram) -> bool:
     """Return whether an operator writes numbers into its argument: only then is a second trace worth its time."""
     called = (n.target for n in program.graph.nodes if isinstance(n.target, OpOverload))
     return any(op._schema.is_mutable and op is not DETACH_IN_PLACE for op in called)
+
+
+def _refuse_wrapped(program: torch.export.ExportedProgram) -> None:
+    """Raise CaptureError for a constant that a function transform has wrapped, which has no elements of its own."""
+    try:
+        for constant in program.constants.values():
+            if isinstance(constant, torch.Tensor):
+                constant.untyped_storage()
+    except NotImplementedError as cause:
+        raise CaptureError(
+            "torch.export leaves a tensor of a function transform, such as torch.func.grad, in the program",
+            hint="write the derivative as a formula",
+        ) from cause
 
 
 def _has_regions(program: torch.export.ExportedProgram) -> bool:

@@ -106,19 +106,7 @@ def _weight(program: torch.export.ExportedProgram, name: str) -> torch.Tensor:
     found: Any = program.state_dict[name] if name in program.state_dict else program.constants[name]
     if not isinstance(found, torch.Tensor):
         raise CaptureError(f"the model's constant `{name}` is a {type(found).__name__}, not a tensor")
-    refuse_wrapped(found)
     return found.resolve_conj().resolve_neg()  # in memory, the elements of a lazy view have the other sign
-
-
-def refuse_wrapped(tensor: torch.Tensor) -> None:
-    """Raise CaptureError for a tensor that a function transform has wrapped, which has no elements of its own."""
-    try:
-        tensor.untyped_storage()
-    except NotImplementedError as cause:
-        raise CaptureError(
-            "torch.export leaves a tensor of a function transform, such as torch.func.grad, in the program",
-            hint="write the derivative as a formula",
-        ) from cause
 
 
 def _constant(name: str, data: torch.Tensor, node: torch.fx.Node | None) -> TensorVariable:

@@ -57,6 +57,8 @@ class Regions:
     capture_at: Callable[[Sizes, frozenset[str]], Recaptured | None]
     """Captures the model at other sizes, some of them static; None where it cannot be."""
     _captures: dict[tuple[Any, ...], Recaptured | None] = field(default_factory=dict)
+    _compared: dict[tuple[int, str], list[Any] | None] = field(default_factory=dict)
+    """What `_alike` has returned, by capture and range."""
 
     def prove(self, region: Sequence[Any], sizes: SizeRange) -> bool:
         """Return whether the program is proven to be right at all sizes in a range at which some conditions hold."""
@@ -66,15 +68,23 @@ class Regions:
         found = self._captured_at(side.points[0], _static(region, sizes, self.captured))
         if found is None:
             return False
-        try:
-            there = self._read(found, sizes)
-            if not self._same(found.program, there):
-                return False
-        except (T2NError, UnprovenError):
+        key = (id(found), str(sizes))
+        if key not in self._compared:
+            self._compared[key] = self._alike(found, sizes)
+        conditions = self._compared[key]
+        if conditions is None:
             return False
         known = {str(one) for one in region}
-        gaps = {str(one): one for one in map(negated, there.conditions)}
+        gaps = {str(one): one for one in map(negated, conditions)}
         return all(self.prove([*region, gap], sizes) for said, gap in gaps.items() if said not in known)
+
+    def _alike(self, found: Recaptured, sizes: SizeRange) -> list[Any] | None:
+        """Return the conditions on which another capture holds, if its program is this one there; else None."""
+        try:
+            there = self._read(found, sizes)
+            return there.conditions if self._same(found.program, there) else None
+        except (T2NError, UnprovenError):
+            return None
 
     def _captured_at(self, point: Sizes, static: frozenset[str]) -> Recaptured | None:
         key = tuple(sorted((*point.items(), *((name, -1) for name in static))))

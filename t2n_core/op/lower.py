@@ -265,8 +265,8 @@ def _failed(op: TorchOp, cause: Exception) -> LowerError:
         found = LowerError(f"{op.kind} has no form for {names} computed from a dynamic size", origin=op.origin)
     else:
         hint = "this is a bug of the exporter, please report it with the model"
-        said = f"the rule of {op.kind} failed with {type(cause).__name__}: {cause}"
-        found = LowerError(said, origin=op.origin, hint=hint)
+        message = f"the rule of {op.kind} failed with {type(cause).__name__}: {cause}"
+        found = LowerError(message, origin=op.origin, hint=hint)
     found.__cause__ = cause
     return found
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeGuard
 from t2n_core.torch_graph.capture.reachable import Reachable, is_foreign
 
 Numbers: TypeAlias = tuple[int, ...]
-"""The numbers of one decision."""
+"""The integers that one decision compares."""
 _NAMED = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_ATTR", "LOAD_METHOD")
 _DECIDES = ("COMPARE_OP", "CONTAINS_OP", "FOR_ITER")
 _LARGEST = 1 << 20

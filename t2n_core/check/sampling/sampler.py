@@ -123,8 +123,7 @@ class Sampler:
 
     def inputs_at(self, sizes: Mapping[str, int]) -> tuple[Array, ...] | None:
         """Return random inputs without a run of the model; None for impossible or huge sizes."""
-        extents = [[evaluate(d, sizes) for d in shape] for shape in self._shapes]
-        if any(extent < 0 for shape in extents for extent in shape) or sum(map(math.prod, extents)) > _HUGE:
+        if any(extent < 0 for shape in self._extents(sizes) for extent in shape) or self._elements(sizes) > _HUGE:
             return None
         arrays = self._random(sizes, Manner.ALIKE, 0)
         return tuple(np.ascontiguousarray(a).reshape(a.shape) for a in arrays)
@@ -211,12 +210,17 @@ class Sampler:
 
     def _is_worth(self, sizes: Mapping[str, int]) -> bool:
         """Return whether a run at these sizes costs little, by the number of elements of all inputs."""
-        if any(size > max(_LARGE, 4 * self._symbols[name]) for name, size in sizes.items()):
+        if any(size > _largest(self._symbols[name]) for name, size in sizes.items()):
             return False
-        wanted, traced = (
-            sum(math.prod(evaluate(d, at) for d in shape) for shape in self._shapes) for at in (sizes, self._symbols)
-        )
-        return wanted <= max(4 * traced, min(64 * traced, _FEW))
+        traced = self._elements(self._symbols)
+        return self._elements(sizes) <= max(4 * traced, min(64 * traced, _FEW))
+
+    def _extents(self, sizes: Mapping[str, int]) -> list[tuple[int, ...]]:
+        return [tuple(evaluate(d, sizes) for d in shape) for shape in self._shapes]
+
+    def _elements(self, sizes: Mapping[str, int]) -> int:
+        """Return the number of elements of all inputs."""
+        return sum(map(math.prod, self._extents(sizes)))
 
     def _drawn(self, sizes: dict[str, int], manners: Iterable[Manner], turn: int = 0) -> Sample | InputError:
         """Return the sample of the first manner with which the model runs as on its example, else the last that ran."""
@@ -252,7 +256,7 @@ class Sampler:
     def _random(self, sizes: Mapping[str, int], manner: Manner, turn: int) -> list[Array]:
         digest = hashlib.sha256(repr((sorted(sizes.items()), turn)).encode()).digest()
         rng = np.random.default_rng(int.from_bytes(digest[:8], "little"))
-        return self._draws.draw([tuple(evaluate(d, sizes) for d in shape) for shape in self._shapes], rng, manner)
+        return self._draws.draw(self._extents(sizes), rng, manner)
 
     def _runs(self, arrays: Sequence[Array]) -> bool:
         try:
@@ -324,9 +328,14 @@ def _with_ends(
     """Return the edges, and each symbol's largest size, unless that is much larger than the example."""
     found = {name: list(sizes) for name, sizes in turns.items()}
     for name, (_, high) in (held.bounds if held is not None else {}).items():
-        if high is not None and name in symbols and high <= max(_LARGE, 4 * symbols[name]):
+        if high is not None and name in symbols and high <= _largest(symbols[name]):
             found.setdefault(name, []).append(high)
     return found
+
+
+def _largest(traced: int) -> int:
+    """Return the largest size that is worth a run of the model."""
+    return max(_LARGE, 4 * traced)
 
 
 def sizes_of(shapes: Sequence[Shape], tensors: Sequence[torch.Tensor]) -> dict[str, int]:

@@ -20,7 +20,9 @@ from t2n_core.nnef.sizes.dims import compiled, symbol
 LEAST: Final = 1
 """The smallest size of a symbol without a declared bound: PyTorch itself takes sizes for 2 or more."""
 Bounds: TypeAlias = tuple[int, int | None]
-_KINDS: Final = (sympy.Eq, sympy.Ne, sympy.Le, sympy.Lt, sympy.Ge, sympy.Gt)
+_BOUNDS: Final = (sympy.Eq, sympy.Le, sympy.Lt, sympy.Ge, sympy.Gt)
+CONDITIONS: Final = (*_BOUNDS, sympy.Ne)
+"""The kinds of conditions of a range."""
 _NEARBY: Final = 4
 _PERIOD: Final = 64
 """Sizes that break a condition alone are sought among the smallest, around bounds, and up to a divisor beside them."""
@@ -46,7 +48,7 @@ class SizeRange:
             if low < 0 or (high is not None and high < low):
                 raise EmptyRangeError(f"no size is between {low} and {high}, the bounds of {name}")
         for condition in (*self.conditions, *itertools.chain.from_iterable(self.scenarios.values())):
-            if not isinstance(condition, _KINDS):
+            if not isinstance(condition, CONDITIONS):
                 raise ValueError(f"{condition} is no condition that an engine can check")
             unknown = {s.name for s in condition.free_symbols} - self.bounds.keys()
             if unknown:
@@ -209,7 +211,7 @@ def _bounds_text(name: str, low: int, high: int | None) -> str:
 
 def _bound_of(condition: Relational) -> tuple[str, Bounds] | None:
     """Return the bounds of its one symbol that say the same as a linear condition."""
-    if not isinstance(condition, _KINDS) or isinstance(condition, sympy.Ne) or len(condition.free_symbols) != 1:
+    if not isinstance(condition, _BOUNDS) or len(condition.free_symbols) != 1:
         return None
     (size,) = condition.free_symbols
     difference = sympy.expand(condition.lhs - condition.rhs)

@@ -9,8 +9,11 @@ import torch
 
 from t2n_core.nnef.sizes.dims import Shape
 
+COPIES: Final = frozenset({"_to_copy", "to", "clone", "contiguous", "alias", "detach", "lift_fresh_copy"})
+"""Operators that return all elements of their argument in its shape, to some in another dtype."""
 _WITHOUT_EFFECT: Final = frozenset(
-    {"alias", "clone", "contiguous", "detach", "detach_", "lift_fresh_copy", "to", "_to_copy", "type_as"}
+    COPIES
+    | {"detach_", "type_as"}
     | {"expand", "expand_as", "broadcast_to", "repeat", "slice", "narrow"}
     | {"view", "view_as", "reshape", "reshape_as", "_unsafe_view", "flatten", "unflatten", "squeeze"}
 )

@@ -230,7 +230,7 @@ def _box(names: Sequence[str], spans: Sequence[tuple[int, int | None]]) -> Itera
 
 def _searched(wanted: Any, names: Sequence[str], system: _System) -> Iterator[Sizes]:
     """Yield sets of sizes around the solutions for one symbol, at small sizes of the others, their captured ones, and
-    the numbers of the condition."""
+    the integers in the condition."""
     numbers = {abs(int(n)) for n in wanted.atoms(sympy.Integer)}
     values = {}
     for name in names:

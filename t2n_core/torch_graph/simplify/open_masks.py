@@ -12,6 +12,7 @@ import torch
 
 from t2n_core.nnef.sizes.dims import Dim, as_dim, at_most, same
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph, TorchOp
+from t2n_core.torch_graph.proofs.identities import COPIES
 
 ATTENTION: Final = "aten::scaled_dot_product_attention"
 
@@ -45,7 +46,6 @@ _DECIDING: Final = {
     **dict.fromkeys(("logical_or", "bitwise_or", "__or__"), True),
 }
 """Operators of two conditions, with the value of one that decides the result."""
-_SAME: Final = frozenset({"_to_copy", "to", "clone", "contiguous", "alias", "detach", "lift_fresh_copy"})
 
 
 def open_masks(graph: TorchModuleIRGraph) -> frozenset[int]:
@@ -182,7 +182,7 @@ def _followed(ask: Callable[[Any, Place], Found], op: TorchOp, place: Place) -> 
         return ask(_FILLED[name](given), ())
     if not isinstance(source, TensorVariable):
         return None
-    if name in _SAME:
+    if name in COPIES:
         return ask(source, place)
     if name == "expand":
         return ask(source, _at(source, place))

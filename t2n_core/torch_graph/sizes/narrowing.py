@@ -12,7 +12,7 @@ from sympy.core.relational import Relational
 
 from t2n_core.errors import CaptureError, Origin
 from t2n_core.nnef.sizes.dims import Max, Min, Modulo, symbol
-from t2n_core.nnef.sizes.ranges import EmptyRangeError, SizeRange
+from t2n_core.nnef.sizes.ranges import CONDITIONS, EmptyRangeError, SizeRange
 from t2n_core.torch_graph.proofs.solving import OtherSide, Sizes, holds, negated, other_side, truths
 from t2n_core.torch_graph.sizes.decisions import Decision
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
@@ -22,7 +22,6 @@ _LARGE = 1 << 12
 """Larger sizes than this, or than four times the captured ones, are not captured for a proof."""
 _APART = 4
 """Most conditions of the form `a != b` in a range: an archive states 2 scenarios for one, 4 for two, 8 for three."""
-_CONDITIONS = (sympy.Eq, sympy.Ne, sympy.Le, sympy.Lt, sympy.Ge, sympy.Gt)
 
 
 class RangeWarning(UserWarning):
@@ -126,7 +125,7 @@ def _conditions(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> li
         return _bounds(names[0], decision, sizes, captured[names[0]])
     parts = decision.condition.args if isinstance(decision.condition, sympy.And) else [decision.condition]
     parts = [_without_extreme(part) for part in parts]
-    if not all(isinstance(part, _CONDITIONS) and _is_linear(part) for part in parts):
+    if not all(isinstance(part, CONDITIONS) and _is_linear(part) for part in parts):
         simpler = (
             _larger_sizes(decision, sizes, captured)
             or _remainders(decision, sizes, captured)
@@ -134,7 +133,7 @@ def _conditions(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> li
         )
         if simpler:
             return simpler
-    if not all(isinstance(part, _CONDITIONS) for part in parts):
+    if not all(isinstance(part, CONDITIONS) for part in parts):
         raise CaptureError(
             f"the captured graph holds only where {_said(decision.condition)}, which no engine can check",
             origin=decision.origin,

@@ -49,13 +49,14 @@ def _scenarios(sizes: SizeRange, own: Sequence[Relational]) -> Iterator[str]:
 
     No engine reads `a != b`: it is two scenarios, of more and of less.
     """
-    plain = [*own, *(relation for relation in sizes.relations() if not isinstance(relation, sympy.Ne))]
-    apart = [_sides(relation) for relation in sizes.relations() if isinstance(relation, sympy.Ne)]
+    relations = list(sizes.relations())
+    plain = [*own, *(relation for relation in relations if not isinstance(relation, sympy.Ne))]
+    apart = [_sides(relation) for relation in relations if isinstance(relation, sympy.Ne)]
     names = [name for one in sizes.scenarios for name in (one, f"{one}_again")] or SCENARIOS
     for name in names:
-        said = sizes.scenarios.get(name.removesuffix("_again"), ())
+        conditions = sizes.scenarios.get(name.removesuffix("_again"), ())
         for number, sides in enumerate(itertools.product(*apart)):
-            for relation in (*said, *plain, *sides):
+            for relation in (*conditions, *plain, *sides):
                 yield f"tract_assert {name}{f'_{number}' if apart else ''}: {assertion(relation)}"
 
 

@@ -58,7 +58,7 @@ class Regions:
     """Captures the model at other sizes, some of them static; None where it cannot be."""
     _captures: dict[tuple[Any, ...], Recaptured | None] = field(default_factory=dict)
     _compared: dict[tuple[int, str], list[Any] | None] = field(default_factory=dict)
-    """What `_alike` has returned, by capture and range."""
+    """The results of `_alike`, by capture and range."""
 
     def prove(self, region: Sequence[Any], sizes: SizeRange) -> bool:
         """Return whether the program is proven to be right at all sizes in a range at which some conditions hold."""

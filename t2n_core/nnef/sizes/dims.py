@@ -228,7 +228,10 @@ def text(d: Dim, name_of: Callable[[str], str] = str) -> str:
         a, b = text(over, name_of), d.args[1]
         if quotient is None:
             return f"((({a}/{b})*{b})-{text(-d.args[0], name_of)})"
-        return f"({a}-(({a}/{b})*{b}))"
+        whole = f"({a}/{b})"
+        if isinstance(over, FloorDiv) and over.args[1].is_Integer and over.args[1] > 0:
+            whole = text(FloorDiv(over, b), name_of)  # before 0.22 some quotients of quotients take minutes to load
+        return f"({a}-({whole}*{b}))"
     if isinstance(d, Max | Min):
         first, *rest = (text(a, name_of) for a in d.args)
         return functools.reduce(lambda a, b: f"{type(d).__name__.lower()}({a},{b})", rest, first)

@@ -15,7 +15,7 @@ import sympy
 from sympy.core.relational import Relational
 from sympy.printing.str import StrPrinter
 
-from t2n_core.nnef.sizes.dims import compiled, symbol
+from t2n_core.nnef.sizes.dims import Modulo, compiled, symbol
 
 LEAST: Final = 1
 """The smallest size of a symbol without a declared bound: PyTorch itself takes sizes for 2 or more."""
@@ -113,6 +113,7 @@ class SizeRange:
         found, more = dict(self.bounds), list(self.conditions)
         pending: list[tuple[str, Bounds]] = list(bounds.items())
         for condition in conditions:
+            condition = _without_one_remainder(condition)
             if condition == sympy.true:
                 continue
             if condition == sympy.false:
@@ -228,6 +229,20 @@ def _bound_of(condition: Relational) -> tuple[str, Bounds] | None:
     if upper:
         return size.name, (0, int(sympy.floor(zero)))
     return size.name, (max(0, int(sympy.ceiling(zero))), None)
+
+
+def _without_one_remainder(condition: Any) -> Any:
+    """Return one comparison for `T % 4 != 0`, `T % 4 != 3` and `T % 2 != 1`: in other cases `!=` is two scenarios."""
+    if not isinstance(condition, sympy.Ne) or not isinstance(condition.lhs, Modulo):
+        return condition
+    divisor, other = condition.lhs.args[1], condition.rhs
+    if not divisor.is_Integer or divisor < 2 or not other.is_Integer:
+        return condition
+    if divisor == 2 and other in (0, 1):
+        return sympy.Eq(condition.lhs, 1 - other, evaluate=False)
+    if other == 0:
+        return sympy.Ge(condition.lhs, 1, evaluate=False)
+    return sympy.Le(condition.lhs, other - 1, evaluate=False) if other == divisor - 1 else condition
 
 
 class _Printer(StrPrinter):  # type: ignore[misc]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sympy import Eq, Ge, Gt, Le, Lt, true
+from sympy import Eq, Ge, Gt, Le, Lt, Ne, true
 
 from t2n_core.nnef.sizes.dims import FloorDiv, Modulo, symbol
 from t2n_core.nnef.sizes.ranges import EmptyRangeError, SizeRange
@@ -24,6 +24,11 @@ ANY = SizeRange.of(["T", "S"])
         (ANY.narrowed(Le(T + S, 20)), "S >= 1, T >= 1, S + T <= 20"),
         (ANY.narrowed(Lt(FloorDiv(T + 1, 3), S)), "S >= 1, T >= 1, (T + 1) // 3 < S"),
         (ANY.narrowed(Eq(Modulo(T + S, 4), 1)), "S >= 1, T >= 1, (S + T) % 4 == 1"),
+        (ANY.narrowed(Ne(Modulo(T, 4), 1)), "S >= 1, T >= 1, T % 4 != 1"),
+        (ANY.narrowed(Ne(Modulo(T, 4), 0)), "S >= 1, T >= 1, T % 4 >= 1"),
+        (ANY.narrowed(Ne(Modulo(T, 4), 3)), "S >= 1, T >= 1, T % 4 <= 2"),
+        (ANY.narrowed(Ne(Modulo(T, 2), 0)), "S >= 1, T >= 1, T % 2 == 1"),
+        (ANY.narrowed(Ne(Modulo(T, 2), 1)), "S >= 1, T >= 1, T % 2 == 0"),
         (SizeRange(), ""),
     ],
 )

@@ -1,4 +1,4 @@
-"""python -m conformance.fuzz --seed N --count M --tract 0.21,0.23 [--jobs 2] [--shrink] [--json FILE]"""
+"""python -m conformance.fuzz [--decisions] --seed N --count M --tract 0.21,0.23 [--jobs 2] [--shrink] [--json FILE]"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Column, Table
 
-from conformance.fuzz.generator import generate
+from conformance.fuzz.generator import CHAINS, DECISIONS, generate
 from conformance.fuzz.session import Judged, judge_all, shrunk
 from conformance.fuzz.verdict import FAILURES, REFUSED, STATUSES, UNGUARDED, WRONG
 from t2n_core.engine import ResolvedEngine, resolve_engines
@@ -48,6 +48,7 @@ def print_summary(found: Sequence[Judged], seconds: float) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--decisions", action="store_true", help="small models that decide on sizes")
     parser.add_argument("--seed", type=int, default=1, help="of the first model; the others follow")
     parser.add_argument("--count", type=int, default=20, help="how many models")
     parser.add_argument("--tract", default="0.19,0.20,0.21,0.22,0.23", metavar="VERSIONS", help="as --t2n-tract")
@@ -60,16 +61,17 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="print the models and do nothing else")
     parser.add_argument("--offline", action="store_true", help="engines of the cache only")
     arguments = parser.parse_args()
+    plan = DECISIONS if arguments.decisions else CHAINS
     seeds = range(arguments.seed, arguments.seed + arguments.count)
     if arguments.show:
         for seed in seeds:
-            program = generate(seed)
-            print(f"# seed {seed}, traced at {dict(program.example)}, {program.axes}\n{program.source}")
+            program = generate(seed, plan)
+            print(f"# seed {seed}, by {program.way} at {dict(program.example)}, {program.axes}\n{program.source}")
         return 0
     engines = resolve_engines(arguments.tract, offline=arguments.offline)
     start, found = time.monotonic(), []
     file = arguments.json.open("w", encoding="utf-8") if arguments.json else None
-    for one in judge_all(seeds, engines, arguments.jobs, arguments.mend):
+    for one in judge_all(seeds, engines, arguments.jobs, arguments.mend, plan):
         found.append(one)
         if file:
             file.write(json.dumps(one.as_json()) + "\n")

@@ -50,7 +50,7 @@ class Draft:
         self.runs: list[Run] = []
         for sizes in tried:
             drawn = torch.Generator().manual_seed(seed)
-            values: dict[str, Any] = {i.name: torch.randn(i.shape(sizes), generator=drawn) for i in inputs}
+            values: dict[str, Any] = {i.name: i.draw(sizes, drawn) for i in inputs}
             self.runs.append(Run(sizes, values))
         self._lengths: dict[tuple[int, ...], tuple[int, str]] = {}
         for one in inputs:
@@ -65,6 +65,10 @@ class Draft:
     def size(self, text: str) -> str:
         """Adds `n… = text`, a size or another integer computed from sizes. Raises Rejected."""
         return self._add("n", text, "", self._judge_size)
+
+    def condition(self, text: str) -> str:
+        """Adds `c… = text`, a truth value that decides in Python. Raises Rejected."""
+        return self._add("c", text, "", self._judge_condition)
 
     def _add(self, kind: str, text: str, layer: str, judge: Callable[[Any, bool], None]) -> str:
         name = f"{kind}{len(self.steps)}"
@@ -83,7 +87,7 @@ class Draft:
             if run.alive:
                 try:
                     with torch.no_grad():
-                        value = eval(code, scope, run.values)
+                        value = eval(code, {**scope, **run.values})  # as globals: a comprehension reads no locals
                     judge(value, index == 0)
                 except Exception as cause:
                     if index == 0 or not self.allows_failures:
@@ -101,6 +105,8 @@ class Draft:
 
     def _learn_lengths(self, step: Step, results: Sequence[Any]) -> None:
         """Note how many computations lie between the inputs' sizes and a new one. Raises Rejected for too many."""
+        if step.is_condition:
+            return
         if step.is_size:
             found = {tuple(-1 if value is None else int(value) for value in results)}
         else:
@@ -115,6 +121,8 @@ class Draft:
 
     def _depth_of(self, name: str) -> int:
         values = [run.values.get(name) for run in self.runs]
+        if isinstance(values[0], bool):
+            return 0
         if isinstance(values[0], int):
             vectors = [tuple(-1 if value is None else int(value) for value in values)]
         elif isinstance(values[0], Tensor):
@@ -125,7 +133,7 @@ class Draft:
 
     @staticmethod
     def _extents_of(values: Sequence[Any], axis: int) -> tuple[int, ...]:
-        return tuple(-1 if value is None else int(value.shape[axis]) for value in values)
+        return tuple(int(value.shape[axis]) if value is not None and axis < value.dim() else -1 for value in values)
 
     def _all_extents(self, name: str, axis: int) -> tuple[int, ...]:
         return self._extents_of([run.values[name] for run in self.runs], axis)
@@ -145,6 +153,11 @@ class Draft:
 
     def _judge_size(self, value: Any, _: bool) -> None:
         if type(value) is not int or abs(value) > LARGEST_SIZE:
+            raise Rejected
+
+    @staticmethod
+    def _judge_condition(value: Any, _: bool) -> None:
+        if type(value) is not bool:
             raise Rejected
 
     def undo_to(self, count: int) -> None:
@@ -175,7 +188,7 @@ class Draft:
 
     def extents(self, name: str, axis: int) -> tuple[int, ...]:
         """Return the sizes of one axis, over all runs."""
-        return tuple(int(value.shape[axis]) for value in self.values(name))
+        return self._extents_of(self.values(name), axis)
 
     def fixed(self, name: str, axis: int) -> int | None:
         """Return the size of an axis that is the same in all runs."""
@@ -188,7 +201,7 @@ class Draft:
 
     def tensors(self, wanted: Callable[[str], bool] = lambda _: True, kind: str = "f") -> list[str]:
         """Names of tensors in the order of their steps; `kind`: f(loat), i(nteger), b(ool)."""
-        names = [one.name for one in self.inputs] + [step.name for step in self.steps if not step.is_size]
+        names = [one.name for one in self.inputs] + [step.name for step in self.steps if step.is_tensor]
         return [name for name in names if kind_of(self.example(name)) in kind and wanted(name)]
 
     # ------------------------------------------------------------------------------------------------------ choosing

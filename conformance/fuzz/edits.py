@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from conformance.fuzz.program import Program, Step
+from conformance.fuzz.program import Input, Program, Step
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
@@ -19,11 +19,14 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
 def operands(program: Program, step: Step) -> list[str]:
     """Return the values that may replace a step: those of its kind that it reads, for a size also a small number."""
     sizes = {one.name for one in program.steps if one.is_size}
-    known = {one.name for one in program.steps} | {one.name for one in program.inputs}
+    tensors = {one.name for one in (*program.steps, *program.inputs) if isinstance(one, Input) or one.is_tensor}
+    known = sizes | tensors
     read = sorted(step.reads & known)
+    if step.is_condition:
+        return ["True", "False"]
     if step.is_size:
         return [name for name in read if name in sizes] + ["1", "2", "4"]
-    return [name for name in read if name not in sizes]
+    return [name for name in read if name in tensors]
 
 
 def bypassed(program: Program, step: Step, operand: str) -> Program:
@@ -41,7 +44,7 @@ def without(program: Program, step: Step) -> Iterator[Program]:
     for one in program.steps:
         if one.reads & lost:
             lost.add(one.name)
-    kept = [one.name for one in program.steps if one.name not in lost and not one.is_size]
+    kept = [one.name for one in program.steps if one.name not in lost and one.is_tensor]
     outputs = [name for name in program.outputs if name not in lost] or kept[-1:]
     if outputs:
         yield replace(program, outputs=tuple(outputs))

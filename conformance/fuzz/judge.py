@@ -10,7 +10,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from conformance.fuzz.program import Program, Sizes
+from conformance.fuzz.program import SCRIPT, TRACE, Program, Sizes
 from conformance.fuzz.sizes import judged_sizes
 from conformance.fuzz.verdict import (
     CRASH,
     ENGINE_ERROR,
     EXCEPTION,
+    FROZEN,
     HANG,
     NO_SIZE,
     OUTSIDE,
@@ -44,6 +45,7 @@ from t2n_core.errors import T2NError, UnsupportedOpsError
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import TractNNEF
+from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision
 
 LEVEL = "approximate"
 EXPORT_SECONDS = 30.0
@@ -114,17 +116,46 @@ def judge(program: Program, targets: Sequence[TractNNEF], sizes: Sequence[Sizes]
         return [
             Verdict(str(target), NO_SIZE, "PyTorch has no usual numbers at the example's sizes") for target in targets
         ]
-    export = ModelExport(program.model(), known[0].inputs, dynamic_axes=program.axes)
-    return [judge_one(program, export, target, known) for target in targets]
+    try:
+        export = _export_of(program)
+    except NotCapturableError as error:
+        return [Verdict(str(target), NO_SIZE, str(error)) for target in targets]
+    with warnings.catch_warnings(record=True) as warned:  # of the capture, which all targets share
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", FrozenDecision)
+        return [judge_one(program, export, target, known, warned) for target in targets]
 
 
-def judge_one(program: Program, export: ModelExport, target: TractNNEF, known: Sequence[Reference]) -> Verdict:
-    """Exports for one target and runs its engine."""
+class NotCapturableError(Exception):
+    """TorchScript's compiler does not take the model."""
+
+
+def _export_of(program: Program) -> ModelExport:
+    """Return the model as its way of capture takes it. Raises NotCapturableError."""
+    model: torch.nn.Module = program.model()
+    arguments = program.example_arguments()
+    if program.way == SCRIPT:
+        try:
+            model = torch.jit.script(model)
+            model(**arguments)
+        except Exception as cause:
+            raise NotCapturableError(f"torch.jit.script: {cause}") from cause
+    way = TRACE if program.way == TRACE else "export"
+    return ModelExport(model, arguments, dynamic_axes=program.axes, capture=way)
+
+
+def judge_one(
+    program: Program,
+    export: ModelExport,
+    target: TractNNEF,
+    known: Sequence[Reference],
+    warned: Sequence[warnings.WarningMessage],
+) -> Verdict:
+    """Exports for one target and runs its engine; `warned` grows with the warnings of all exports of the model."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="t2n-fuzz-") as folder:
         try:
-            with time_limit(EXPORT_SECONDS), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with time_limit(EXPORT_SECONDS):
                 result = export.to(target, Path(folder, "m.tar"))
         except TooLongError:
             return Verdict(
@@ -142,6 +173,8 @@ def judge_one(program: Program, export: ModelExport, target: TractNNEF, known: S
         holds = result.range.holds
         found = run_all(program, result, _runner(target), known)
         findings = [one if holds(one.sizes) else outside(one) for one in found]
+        if any(issubclass(one.category, FrozenDecision) for one in warned):
+            findings = [replace(one, status=FROZEN) if one.status in (WRONG, UNGUARDED) else one for one in findings]
     return summed_up(str(target), findings, time.monotonic() - start)
 
 

@@ -17,19 +17,39 @@ from torch import Tensor, nn
 
 Sizes = Mapping[str, int]
 """Symbol -> size."""
+NORMAL, LENGTHS, INDICES, MASK = "normal", "lengths", "indices", "mask"
+"""Kinds of inputs: normally distributed; 1 to a size; 0 to below a size; true and false."""
+EXPORT, TRACE, SCRIPT = "export", "trace", "script"
+"""The ways in which a model is captured."""
 _NOISE = 1e-6
 NAMESPACE: dict[str, Any] = {"torch": torch, "F": F, "nn": nn, "math": math, "Tensor": Tensor}
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A float tensor that the model is given."""
+    """A tensor that the model takes."""
 
     name: str
     dims: tuple[int | str, ...]
+    kind: str = NORMAL
+    of: str = ""
+    """The symbol that lengths and indices are bounded by."""
+    zeros: bool = False
+    """Whether all elements of the example are zeros; at other sizes they are drawn."""
 
     def shape(self, sizes: Sizes) -> tuple[int, ...]:
         return tuple(sizes[d] if isinstance(d, str) else d for d in self.dims)
+
+    def draw(self, sizes: Sizes, generator: torch.Generator) -> Tensor:
+        """Return random elements that are valid at these sizes."""
+        shape = self.shape(sizes)
+        if self.kind == NORMAL:
+            return torch.randn(shape, generator=generator)
+        if self.kind == MASK:
+            return torch.rand(shape, generator=generator) < 0.7
+        size = sizes.get(self.of, 1)
+        first = 1 if self.kind == LENGTHS else 0
+        return torch.randint(first, size + first, shape, generator=generator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +70,14 @@ class Step:
         return self.name.startswith("n")
 
     @property
+    def is_condition(self) -> bool:
+        return self.name.startswith("c")
+
+    @property
+    def is_tensor(self) -> bool:
+        return not self.is_size and not self.is_condition
+
+    @property
     def reads(self) -> frozenset[str]:
         return names_in(self.text)
 
@@ -63,6 +91,7 @@ class Program:
     outputs: tuple[str, ...]
     example: Mapping[str, int]
     seed: int
+    way: str = EXPORT
 
     @property
     def symbols(self) -> list[str]:
@@ -103,7 +132,12 @@ class Program:
     def arguments(self, sizes: Sizes) -> dict[str, Tensor]:
         """Random inputs at these sizes, the same ones each time."""
         drawn = torch.Generator().manual_seed(self.seed * 7919 + sum(n * 31**i for i, n in enumerate(sizes.values())))
-        return {one.name: torch.randn(one.shape(sizes), generator=drawn) for one in self.inputs}
+        return {one.name: one.draw(sizes, drawn) for one in self.inputs}
+
+    def example_arguments(self) -> dict[str, Tensor]:
+        """Return the inputs that the model is exported with."""
+        found = self.arguments(self.example)
+        return found | {one.name: torch.zeros_like(found[one.name]) for one in self.inputs if one.zeros}
 
     def trimmed(self) -> Program:
         """Without the steps, and the inputs, that no output needs. At least one input stays."""
@@ -128,12 +162,12 @@ class Program:
 
     def with_noise(self) -> Program:
         """Return the program with noise in every tensor, to learn how much of it comes out at the end."""
-        noisy = (s if s.is_size else replace(s, text=f"add_noise({s.text})") for s in self.steps)
+        noisy = (replace(s, text=f"add_noise({s.text})") if s.is_tensor else s for s in self.steps)
         return replace(self, steps=tuple(noisy))
 
     def with_all_values(self) -> Program:
         """Return the program with every tensor as an output."""
-        return replace(self, outputs=tuple(step.name for step in self.steps if not step.is_size))
+        return replace(self, outputs=tuple(step.name for step in self.steps if step.is_tensor))
 
 
 def add_noise(value: Any) -> Any:
@@ -154,8 +188,9 @@ def with_weights(module: nn.Module) -> nn.Module:
 @lru_cache(maxsize=4096)
 def names_in(text: str) -> frozenset[str]:
     """Return the variables that an expression reads."""
-    tree = ast.walk(ast.parse(text, mode="eval"))
-    return frozenset(n.id for n in tree if isinstance(n, ast.Name)) - NAMESPACE.keys() - {"self", "add_noise"}
+    names = [node for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)]
+    bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    return frozenset(node.id for node in names) - bound - NAMESPACE.keys() - {"self", "add_noise"}
 
 
 def numbers_in(steps: Sequence[Step]) -> list[int]:

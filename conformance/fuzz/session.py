@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from conformance.fuzz.generator import generate
+from conformance.fuzz.generator import CHAINS, Plan, generate
 from conformance.fuzz.judge import judge
 from conformance.fuzz.mending import judge_mended
 from conformance.fuzz.program import Program
@@ -43,17 +43,17 @@ class Judged:
         return {
             "seed": self.seed,
             "mended": self.mended,
-            "operators": sum(not step.is_size for step in self.program.steps),
+            "operators": sum(step.is_tensor for step in self.program.steps),
             "seconds": round(self.seconds, 3),
             "verdicts": [verdict.as_json() for verdict in self.verdicts],
         }
 
 
-def judge_seed(seed: int, engines: Sequence[ResolvedEngine], rounds: int) -> list[Judged]:
+def judge_seed(seed: int, engines: Sequence[ResolvedEngine], rounds: int, plan: Plan = CHAINS) -> list[Judged]:
     """Make the model of a seed and judge it, then what is left of it without what was refused."""
     logging.disable(logging.ERROR)  # torch.export talks of symbols
     start, found = time.monotonic(), []
-    for mended, (program, verdicts) in enumerate(judge_mended(generate(seed), targets_of(engines), rounds)):
+    for mended, (program, verdicts) in enumerate(judge_mended(generate(seed, plan), targets_of(engines), rounds)):
         found.append(Judged(seed, mended, program, tuple(verdicts), time.monotonic() - start))
         start = time.monotonic()
     return found
@@ -83,15 +83,17 @@ def shrunk(program: Program, verdict: Verdict, engines: Sequence[ResolvedEngine]
     return snippet(small, found if found.status == verdict.status else last)
 
 
-def judge_all(seeds: Sequence[int], engines: Sequence[ResolvedEngine], jobs: int, rounds: int) -> Iterator[Judged]:
+def judge_all(
+    seeds: Sequence[int], engines: Sequence[ResolvedEngine], jobs: int, rounds: int, plan: Plan = CHAINS
+) -> Iterator[Judged]:
     """Yield the models of all seeds as they are judged, in the order of the seeds if `jobs` is 1."""
     if jobs == 1:
         for seed in seeds:
-            yield from judge_seed(seed, engines, rounds)
+            yield from judge_seed(seed, engines, rounds, plan)
         return
     context = multiprocessing.get_context(_START_METHOD)
     if _START_METHOD == "forkserver":
         multiprocessing.set_forkserver_preload([__name__])  # loads PyTorch once
     with ProcessPoolExecutor(jobs, context, torch.set_num_threads, (1,)) as pool:
-        for done in as_completed([pool.submit(judge_seed, seed, engines, rounds) for seed in seeds]):
+        for done in as_completed([pool.submit(judge_seed, seed, engines, rounds, plan) for seed in seeds]):
             yield from done.result()

@@ -57,7 +57,7 @@ def _one_output(program: Program) -> Iterator[Program]:
 def _prefixes(program: Program) -> Iterator[Program]:
     """Yield programs with an earlier value as their only output."""
     for step in program.steps[:-1]:
-        if not step.is_size:
+        if step.is_tensor:
             yield replace(program, outputs=(step.name,))
 
 

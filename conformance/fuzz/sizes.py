@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import warnings
 from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import nn
 
 from conformance.fuzz.program import Program, Sizes, numbers_in
 
@@ -12,6 +18,9 @@ LARGE = 61
 """Beyond every bound that a generated model is written with, apart from tables of positions."""
 _ALWAYS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 40)
 _LARGEST_IMAGE = 16
+_LARGEST_BATCH = 9
+_MOST_PAIRS, _MOST_RANDOM = 120, 60
+_MOST_OF_ONE_KIND, _MOST_TURNING = 3, 12
 
 
 def judged_sizes(program: Program) -> list[Sizes]:
@@ -27,7 +36,59 @@ def judged_sizes(program: Program) -> list[Sizes]:
             sizes[s] = candidates[(index + 3 * place) % len(candidates)]
         if sizes not in found:
             found.append(sizes)
-    return found[:MOST_SIZES]
+    found = found[:MOST_SIZES]
+    return found + [sizes for sizes in turning_sizes(program) if sizes not in found]
+
+
+def turning_sizes(program: Program) -> list[Sizes]:
+    """Return sizes at which a condition of the model differs from what it is at the example's.
+
+    The conditions are computed by PyTorch at many sizes; nothing is asked of the exporter.
+    """
+    conditions = [step.name for step in program.steps if step.is_condition]
+    if not conditions:
+        return []
+    deciding = replace(program, outputs=tuple(conditions))
+    model = deciding.model()
+    usual = _conditions_at(deciding, model, program.example)
+    found: dict[tuple[bool, ...], list[Sizes]] = {}
+    for sizes in _tried(program):
+        values = _conditions_at(deciding, model, sizes)
+        if values is not None and values != usual:
+            same = found.setdefault(values, [])
+            if len(same) < _MOST_OF_ONE_KIND:
+                same.append(sizes)
+    kinds = list(found.values())
+    random.Random(program.seed).shuffle(kinds)
+    return [kind[i] for i in range(_MOST_OF_ONE_KIND) for kind in kinds if i < len(kind)][:_MOST_TURNING]
+
+
+def _conditions_at(deciding: Program, model: nn.Module, sizes: Sizes) -> tuple[bool, ...] | None:
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = model(**deciding.arguments(sizes))
+    except Exception:  # the model does not run at this size
+        return None
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _tried(program: Program) -> list[Sizes]:
+    """Return one size after the other, sizes that are equal or give the numbers of the model, and random ones."""
+    example, rng = program.example, random.Random(f"turning {program.seed}")
+    largest = _LARGEST_IMAGE if "W" in program.symbols else LARGE
+    limit = {s: _LARGEST_BATCH if s == "B" else largest for s in example}
+    found: list[Sizes] = [{**example, s: n} for s in example for n in range(1, limit[s] + 1)]
+    for a, b in itertools.combinations(example, 2):
+        for c in {0, 1, *numbers_in(program.steps)}:
+            for n in range(1, min(limit[a], limit[b]) + 1):
+                others = {c - n, n - c, n + c, c // n, n}
+                found += [{**example, a: n, b: m} for m in others if 1 <= m <= limit[b]]
+    pairs = found[sum(limit.values()) :]
+    rng.shuffle(pairs)
+    found[sum(limit.values()) :] = pairs[:_MOST_PAIRS]
+    found += [{s: rng.randint(1, limit[s]) for s in example} for _ in range(_MOST_RANDOM)]
+    return found
 
 
 def _candidates(program: Program, symbol: str, rng: random.Random) -> list[int]:

@@ -9,13 +9,14 @@ from typing import Any
 
 from conformance.fuzz.program import Sizes
 
-RIGHT, REFUSED, WRONG, UNGUARDED, EXCEPTION, ENGINE_ERROR, CRASH, TIMEOUT, HANG, NO_SIZE, OUTSIDE = (
+RIGHT, REFUSED, WRONG, UNGUARDED, EXCEPTION, ENGINE_ERROR, CRASH, TIMEOUT, HANG, NO_SIZE, OUTSIDE, FROZEN = (
     "right", "refused", "WRONG", "unguarded", "exception", "engine error", "crash", "timeout", "hang", "no size",
-    "outside",
+    "outside", "frozen",
 )  # fmt: skip
-STATUSES = (WRONG, UNGUARDED, EXCEPTION, CRASH, TIMEOUT, HANG, ENGINE_ERROR, REFUSED, NO_SIZE, RIGHT, OUTSIDE)
+STATUSES = (WRONG, UNGUARDED, EXCEPTION, CRASH, TIMEOUT, HANG, ENGINE_ERROR, REFUSED, FROZEN, NO_SIZE, RIGHT, OUTSIDE)
 """The worst first. `unguarded`: other numbers outside of the archive's range; `hang`: export takes too long; `no size`:
-PyTorch itself has no numbers at the example's sizes; `outside`: the engine refused a size outside of the range."""
+PyTorch itself has no numbers at the example's sizes; `outside`: the engine refused a size outside of the range;
+`frozen`: other values, of which a FrozenDecision has warned."""
 FAILURES = (WRONG, UNGUARDED, EXCEPTION, CRASH, TIMEOUT, HANG, ENGINE_ERROR)
 """What must not be; a refusal by export is allowed."""
 
@@ -36,7 +37,7 @@ _UNSTABLE = (
     (re.compile(r"(?<=data type )\w+|slicing [\dx,A-Z. -]*"), "…"),
     (re.compile(r"`[^`]*`"), "`…`"),
     (re.compile(r"(?:[\w.+~-]*/)+([\w.+~-]+)"), r"\1"),
-    (re.compile(r"\b[nv]\d+\w*|layer_v\d+|fuzz_\w+\.py:?"), "…"),
+    (re.compile(r"\b[cnv]\d+\w*|layer_v\d+|fuzz_\w+\.py:?"), "…"),
     (re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?"), "N"),
     (re.compile(r"\[[^\]\n]*\]|\([^()\n]*\)"), "[…]"),
     (re.compile(r"\s+"), " "),

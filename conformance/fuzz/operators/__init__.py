@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from conformance.fuzz.draft import Draft
-from conformance.fuzz.operators import layers, numbers, positions, shapes, slices
+from conformance.fuzz.operators import decisions, layers, numbers, positions, shapes, slices
 
 Operator = Callable[[Draft], str]
 
@@ -18,4 +18,11 @@ OPERATORS: dict[Operator, float] = {
 }
 """Operator -> how often, beside the others."""
 
-__all__ = ["OPERATORS", "Operator"]
+_SHARE_OF_OTHERS = 0.08
+DECIDING: dict[Operator, float] = {
+    **decisions.OPERATORS,
+    **{operator: _SHARE_OF_OTHERS * weight for operator, weight in OPERATORS.items()},
+}
+"""Operator -> how often in models that decide on sizes."""
+
+__all__ = ["DECIDING", "OPERATORS", "Operator"]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 import torch
 
-from conformance.fuzz.generator import generate
+from conformance.fuzz.generator import DECISIONS, generate
 from conformance.fuzz.judge import references
-from conformance.fuzz.operators import OPERATORS
-from conformance.fuzz.program import Input, Program, Step
-from conformance.fuzz.sizes import MOST_SIZES, judged_sizes
+from conformance.fuzz.operators import DECIDING, OPERATORS
+from conformance.fuzz.program import EXPORT, LENGTHS, SCRIPT, TRACE, Input, Program, Step
+from conformance.fuzz.sizes import MOST_SIZES, judged_sizes, turning_sizes
 
 SEEDS = range(100, 130)
 
@@ -86,3 +87,53 @@ def test_a_step_is_found_by_its_line() -> None:
         assert (step is not None) == (line.startswith("        ") and " = " in line and "self.layer_v" not in line[:22])
         if step is not None:
             assert line.strip().startswith(f"{step.name} = ")
+
+
+def test_models_that_decide_are_of_many_kinds() -> None:
+    programs = [generate(seed, DECISIONS) for seed in range(100, 180)]
+    text = "\n".join(program.source for program in programs)
+    for word in (
+        " if c",
+        " % ",
+        ".is_contiguous()",
+        ".numel()",
+        " for i in range(",
+        ".floor()",
+        "math.ceil",
+        "lengths",
+    ):
+        assert word in text, word
+    assert {EXPORT, TRACE, SCRIPT} == {program.way for program in programs}
+    assert any(one.zeros for program in programs for one in program.inputs)
+    assert all(weight > 0 for weight in DECIDING.values())
+
+
+def test_lengths_are_valid_at_every_size() -> None:
+    lengths = Input("lengths", ("B",), LENGTHS, "T")
+    drawn = [lengths.draw({"B": 40, "T": t}, torch.Generator().manual_seed(t)) for t in (1, 2, 9)]
+    assert [(int(one.min()), int(one.max())) for one in drawn] == [(1, 1), (1, 2), (1, 9)]
+
+
+def test_an_example_of_zeros_is_drawn_at_other_sizes() -> None:
+    step = Step("v0", "x * 2")
+    program = Program((Input("x", (2, "T", 4), zeros=True),), (step,), ("v0",), {"T": 6}, seed=1)
+    assert not program.example_arguments()["x"].any()
+    assert program.arguments({"T": 6})["x"].any()
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("x.shape[1] * x.shape[2] == 24", lambda t, s: t * s == 24),
+        ("x.shape[1] == x.shape[2] and x.shape[1] > 12", lambda t, s: t == s > 12),
+        ("x.shape[1] % 13 == 7", lambda t, s: t % 13 == 7),
+        ("x.shape[1] + x.shape[2] == 30", lambda t, s: t + s == 30),
+    ],
+)
+def test_sizes_are_found_at_which_a_condition_turns(condition: str, found: Callable[[int, int], bool]) -> None:
+    steps = (Step("c0", condition), Step("v1", "x * 2 if c0 else x"))
+    program = Program((Input("x", (2, "T", "S")),), steps, ("v1",), {"T": 6, "S": 9}, seed=1)
+    turning = turning_sizes(program)
+    assert turning
+    assert all(found(sizes["T"], sizes["S"]) for sizes in turning)
+    assert all(sizes in judged_sizes(program) for sizes in turning)

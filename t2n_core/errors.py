@@ -110,6 +110,10 @@ class CaptureError(T2NError):
     stage = "capture"
 
 
+class DataDependentError(CaptureError):
+    """A size, or a decision of the model's Python, depends on elements of a tensor."""
+
+
 class LowerError(T2NError):
     """A rule could not write one operator for the target."""
 

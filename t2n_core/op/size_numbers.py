@@ -13,8 +13,9 @@ import torch
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT32, FLOAT64, Value
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
+from t2n_core.torch_graph.sizes.rounded_sizes import KINDS
 
-_INTEGERS = frozenset({"FloorDiv", "CleanDiv", "Mod", "PythonMod", "TruncToInt", "FloorToInt", "CeilToInt"})
+_INTEGERS = frozenset({"FloorDiv", "CleanDiv", "Mod", "PythonMod", "Abs", *KINDS})
 _JOINED: dict[str, Callable[[Emitter, Value, Value], Value]] = {
     "Add": lambda g, a, b: g.add(a, b),
     "Mul": lambda g, a, b: g.mul(a, b),

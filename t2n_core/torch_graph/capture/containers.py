@@ -10,7 +10,7 @@ import gc
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import CellType
+from types import CellType, FunctionType
 from typing import Any
 
 import torch
@@ -23,8 +23,10 @@ _NOTHING = object()
 
 
 @contextmanager
-def preserve_containers(model: torch.nn.Module) -> Iterator[None]:
+def preserve_containers(model: torch.nn.Module) -> Iterator[list[FunctionType]]:
     """Restore what the block changes in the objects of a model and in what its code reaches; weights are not looked at.
+
+    Yields the functions that the model reaches.
 
     The model's own objects are always restored. Globals, classes and closures of its code are only if a fake tensor got
     into one of them, and an `lru_cache` with a fake tensor in it is cleared.
@@ -37,7 +39,7 @@ def preserve_containers(model: torch.nn.Module) -> Iterator[None]:
     code = _Snapshot(beyond)
     caches = [(cache, cache.cache_info().misses) for cache in beyond.caches]
     try:
-        yield
+        yield beyond.functions()
     finally:
         objects.restore()
         if any(_is_fake(value) for value in code.changed()):

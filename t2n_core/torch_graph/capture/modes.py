@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.capture.as_eager import AS_EAGER
+from t2n_core.torch_graph.capture.constants import Constants
 from t2n_core.torch_graph.compat.private import OpOverload, WeakIdKeyDictionary, _disable_current_modes, pytree
 from t2n_core.torch_graph.simplify.complex_pairs.fourier import istft_of_any_length
 from t2n_core.torch_graph.simplify.complex_pairs.inverse_real import TO_REAL
@@ -29,6 +30,7 @@ from t2n_core.torch_graph.stand_ins.packed_rows import PackedRows
 from t2n_core.torch_graph.stand_ins.pool_1d import POOLS, max_pool1d
 from t2n_core.torch_graph.stand_ins.recurrent import NAMES
 from t2n_core.torch_graph.stand_ins.size_tensors import SizeTensors, computes_a_size
+from t2n_core.torch_graph.stand_ins.sizes_as_arguments import OF_SIZES
 from t2n_core.torch_graph.stand_ins.window_functions import WINDOWS
 
 _MAKERS = ("tensor", "as_tensor", "arange")
@@ -50,16 +52,21 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
     torch.fake_quantize_per_channel_affine: fake_quantize_per_channel_affine,
     **FREE,
     **TO_REAL,
+    **OF_SIZES,
     **{pool: functools.partial(max_pool1d, pool) for pool in POOLS},
 }
 """Function -> its replacement during capture, for functions that capture would record as something else or refuse."""
 
 
 class CaptureMode(TorchFunctionMode):
-    """While active, recurrent calls and packing go to the stand-ins. One object per capture."""
+    """While active, recurrent calls and packing go to the stand-ins. One object per capture.
 
-    def __init__(self) -> None:
+    `constants` lets the model's Python read the elements of its constants.
+    """
+
+    def __init__(self, constants: Constants | None = None) -> None:
         super().__init__()
+        self._constants = constants
         self._real_values: Any = WeakIdKeyDictionary()
         self._sizes = SizeTensors()
         self._packed = PackedRows()
@@ -85,6 +92,11 @@ class CaptureMode(TorchFunctionMode):
             return self._pad(*args, **kwargs)
         if self._packed and self._packed.reads((args, kwargs)):
             return self._packed.call(func, name, args, kwargs)
+        if self._constants is not None:
+            return self._constants.call(func, name, args, kwargs, functools.partial(self._called, func, name))
+        return self._called(func, name, args, kwargs)
+
+    def _called(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         if name in _MAKERS or computes_a_size(name, args):
             self._following = True
         if self._following:

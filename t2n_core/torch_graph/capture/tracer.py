@@ -9,20 +9,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
-from t2n_core.errors import CaptureError, InputError
+from t2n_core.errors import CaptureError, DataDependentError, InputError
 from t2n_core.nnef.sizes.ranges import LEAST, SizeRange
-from t2n_core.torch_graph.capture.as_eager import eager_padding, skip_mask_checks
+from t2n_core.torch_graph.capture.constants import Constants
 from t2n_core.torch_graph.capture.containers import preserve_containers
-from t2n_core.torch_graph.capture.cost import cheaper_capture
 from t2n_core.torch_graph.capture.leftovers import FakeTensors
 from t2n_core.torch_graph.capture.modes import CaptureMode
 from t2n_core.torch_graph.capture.module_calls import Extractor, whole_modules
+from t2n_core.torch_graph.capture.patches import capturing
 from t2n_core.torch_graph.capture.programs import functional, results_of
 from t2n_core.torch_graph.capture.quiet import quiet
-from t2n_core.torch_graph.capture.stack_traces import short_stack_traces
 from t2n_core.torch_graph.choices import CAPTURE_WAYS, CaptureWay
 from t2n_core.torch_graph.compat.private import detect_fake_mode, symbolic_config
 from t2n_core.torch_graph.compat.releases import warn_if_untested
@@ -35,12 +33,9 @@ from t2n_core.torch_graph.sizes.declared_axes import AxisSize, DeclaredAxes, Dyn
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.sizes.implied import implied_decisions
 from t2n_core.torch_graph.sizes.multiples import multiples
-from t2n_core.torch_graph.sizes.narrowing import RangeWarning, SizeDecision, named, narrowed, of_emptiness
-from t2n_core.torch_graph.sizes.pool_sizes import pools_of_any_size
+from t2n_core.torch_graph.sizes.narrowing import SizeDecision, named, narrowed, of_emptiness, warn_of_range
 from t2n_core.torch_graph.sizes.refusals import fixed_axis, located, refusal, refusal_to_trace, refuse_smaller_range
 from t2n_core.torch_graph.sizes.replay import computes_alike
-from t2n_core.torch_graph.stand_ins.numbers_as_indices import numbers_as_indices
-from t2n_core.torch_graph.stand_ins.numbers_of_sizes import numbers_of_sizes
 from t2n_core.torch_graph.ways_in.calls import FlatCall
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.ways_in.results import Results
@@ -96,6 +91,8 @@ class TorchModuleTracer:
     capture: CaptureWay = "export"
     """`trace` freezes what the model decides in Python, where torch.export refuses it."""
     source: Source = field(init=False)
+    _constants: Constants | None = field(default=None, init=False)
+    """Elements of constants, for the model's Python to read; None while it reads none."""
     _declared: DeclaredAxes = field(init=False)
 
     def __post_init__(self) -> None:
@@ -116,11 +113,29 @@ class TorchModuleTracer:
                 read = self._read(program, axes, results_of(self.source.program), None, tensors, Decisions())
                 attempt = _Attempt(read)
             else:
-                attempt = self._freed(axes, self._at_free_sizes(axes) or self._at(axes, tensors))
+                attempt = self._attempt(axes)
         for decision in attempt.frozen:
             warnings.warn(decision, stacklevel=2)
-        _warn_of_range(attempt.captured)
+        warn_of_range(attempt.captured.range, attempt.captured.decisions)
         return attempt.captured
+
+    def _attempt(self, axes: Axes) -> _Attempt:
+        """Return a capture; where the model's Python reads elements, one in which it can read those of constants."""
+        refused, found = None, None
+        try:
+            found = self._freed(axes, self._at_free_sizes(axes) or self._at(axes, self.inputs.tensors))
+            if not found.captured.graph.reads_elements:
+                return found
+        except DataDependentError as error:
+            refused = error
+        if self.capture == "export" and not self.source.is_script and self.source.state is None:
+            self._constants = Constants(self.source.module)
+            with suppress(CaptureError):
+                return self._freed(axes, self._at_free_sizes(axes) or self._at(axes, self.inputs.tensors))
+        if found is None:
+            assert refused is not None
+            raise refused
+        return found
 
     def _at_free_sizes(self, axes: Axes) -> _Attempt | None:
         """Return a capture without dynamic sizes of 0 or 1; None if the example has none of these, or no others fit."""
@@ -334,20 +349,8 @@ class TorchModuleTracer:
         # sizes are then never assumed to differ from 0 and 1, so that one graph serves them all
         with symbolic_config.patch(backed_size_oblivious=True):
             try:
-                with ExitStack() as while_capturing:
-                    while_capturing.enter_context(preserve_containers(self.source.module))
-                    while_capturing.enter_context(short_stack_traces())
-                    while_capturing.enter_context(cheaper_capture())
-                    while_capturing.enter_context(decisions.recording())
-                    while_capturing.enter_context(skip_mask_checks())
-                    if any(axes.values()):  # the choice of a fused kernel compares widths; attention stays whole
-                        while_capturing.enter_context(sdpa_kernel(SDPBackend.MATH))
-                    while_capturing.enter_context(numbers_of_sizes())
-                    while_capturing.enter_context(numbers_as_indices())
-                    while_capturing.enter_context(pools_of_any_size())
-                    while_capturing.enter_context(eager_padding(self.source.module))
-                    for mode in (CaptureMode(), *modes):
-                        while_capturing.enter_context(mode)
+                modes = (CaptureMode(self._constants), *modes)
+                with capturing(self.source.module, decisions, modes, is_dynamic=any(axes.values())):
                     program = torch.export.export(
                         captured,
                         tuple(tensors),
@@ -367,14 +370,6 @@ class TorchModuleTracer:
             return None
         free = torch.export.Dim.DYNAMIC
         return {"tensors": tuple(dict.fromkeys(axes.get(name, {}), free) or None for name in self.inputs.names)}
-
-
-def _warn_of_range(captured: CapturedModel) -> None:
-    decided = [str(decision) for decision in captured.decisions if not decision.required]
-    if decided:
-        warnings.warn(
-            f"the archive holds only for {captured.range}: {'; '.join(decided[:3])}", RangeWarning, stacklevel=3
-        )
 
 
 _LARGEST = 1 << 22

@@ -146,6 +146,13 @@ class TorchModuleIRGraph:
         )
 
     @property
+    def reads_elements(self) -> bool:
+        """Return whether an operator takes a number that the model's Python read from a tensor."""
+        arguments = (a for op in self.op_nodes for a in op.arguments.values())
+        numbers = (a for a in arguments if isinstance(a, torch.SymInt | torch.SymFloat))
+        return not all(self.table.knows(number.node.expr) for number in numbers)
+
+    @property
     def data_nodes(self) -> list[TensorVariable]:
         """Return every tensor: inputs, weights, results."""
         produced = [o for op in self.op_nodes for o in op.outputs if o is not None]

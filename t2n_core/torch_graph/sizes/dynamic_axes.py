@@ -9,10 +9,11 @@ import sympy
 import torch
 from sympy.core.relational import Relational
 
-from t2n_core.errors import CaptureError
+from t2n_core.errors import CaptureError, DataDependentError
 from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, Modulo, as_dim, same, symbol, symbols_of
 from t2n_core.nnef.sizes.ranges import LEAST, SizeRange
 from t2n_core.torch_graph.sizes.declared_axes import AxisSize
+from t2n_core.torch_graph.sizes.rounded_sizes import KINDS, rounded
 
 
 class SymbolTable:
@@ -128,7 +129,7 @@ class SymbolTable:
             return sympy.sympify(self._decided[e])
         if e.is_Symbol:
             if e.name not in self._names:
-                raise CaptureError(
+                raise DataDependentError(
                     f"a size of this model depends on its data ({e})",
                     hint="in place of x[mask] or nonzero keep all elements and choose: torch.where(mask, x, 0)",
                 )
@@ -136,13 +137,15 @@ class SymbolTable:
         if e.is_Number:
             return e
         kind = type(e).__name__
-        if kind in ("TruncToInt", "FloorToInt", "CeilToInt"):
-            return self._rounded(e.args[0], up=kind == "CeilToInt")
+        if kind in KINDS:
+            return self._rounded(kind, e.args[0])
         arguments = [self._translate(a) for a in e.args]
         if kind == "ToFloat":
             return arguments[0]
         if kind in ("IntTrueDiv", "FloatTrueDiv"):
             return arguments[0] / arguments[1]
+        if kind == "Abs":
+            return Max(arguments[0], -arguments[0])
         if kind in ("FloorDiv", "CleanDiv"):
             return FloorDiv(*arguments)
         if kind in ("Mod", "PythonMod"):
@@ -153,14 +156,11 @@ class SymbolTable:
             return (Max if kind == "Max" else Min)(*arguments)
         raise CaptureError(f"a size of this model is computed by {kind}, which has no form here ({e})")
 
-    def _rounded(self, e: Any, up: bool) -> Any:
-        """Return `int(size * 1.5)` as a quotient: exact if the factor is a small fraction of a power of two."""
-        factor, rest = e.as_coeff_Mul()
-        over, under = sympy.Rational(float(factor)).as_numer_denom()
-        if type(rest).__name__ == "ToFloat" and 0 < over <= 1 << 20 and under <= 64:
-            scaled = over * self._translate(rest.args[0])
-            return FloorDiv(scaled + (under - 1 if up else 0), under)
-        raise CaptureError(
-            f"a size of this model is computed in floating point ({e})",
-            hint="use integers, or factors such as 2, 0.5 or 1.5, for what becomes a size",
-        )
+    def _rounded(self, kind: str, e: Any) -> Any:
+        found = rounded(kind, e, self._translate)
+        if found is None:
+            raise CaptureError(
+                f"a size of this model is computed in floating point ({e})",
+                hint="use integers, or one factor such as 2, 0.5 or 1.5, for what becomes a size",
+            )
+        return found

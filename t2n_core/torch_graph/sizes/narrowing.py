@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -105,6 +106,13 @@ def narrowed(
             )
         causes.append(decision)
     return sizes, causes, dropped
+
+
+def warn_of_range(sizes: SizeRange, decisions: Iterable[SizeDecision]) -> None:
+    """Warn the caller's caller of a range that the model's own decisions made smaller."""
+    decided = [str(decision) for decision in decisions if not decision.required]
+    if decided:
+        warnings.warn(f"the archive holds only for {sizes}: {'; '.join(decided[:3])}", RangeWarning, stacklevel=3)
 
 
 def _may_be_alike(decision: SizeDecision, others: OtherSide, captured: Sizes) -> bool:
@@ -232,4 +240,4 @@ def _said(condition: Any) -> str:
     return str(condition)
 
 
-__all__ = ["RangeWarning", "SizeDecision", "named", "narrowed", "of_emptiness"]
+__all__ = ["RangeWarning", "SizeDecision", "named", "narrowed", "of_emptiness", "warn_of_range"]

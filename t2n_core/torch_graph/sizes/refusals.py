@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from t2n_core.errors import CaptureError, InputError, Origin
+from t2n_core.errors import CaptureError, DataDependentError, InputError, Origin
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.torch_graph.graph import naming
 from t2n_core.torch_graph.sizes.decisions import NOT_THE_MODELS, Decision
@@ -30,7 +30,7 @@ def refusal(
 
     frozen = 'capture="trace" freezes such decisions as the example inputs make them'
     if isinstance(cause, GuardOnDataDependentSymNode):
-        return CaptureError(
+        return DataDependentError(
             f"{model} decides in Python on numbers in a tensor, which a graph cannot",
             origin=_origin("Python code that looks at numbers in a tensor", cause),
             hint=f"torch.where(condition, a, b) takes both ways{f'; {frozen}' if can_trace else ''}",

@@ -40,6 +40,8 @@ _OF_SIZES: dict[str, Callable[..., Any]] = {"sqrt": _sqrt, "log": _log, "log2": 
 def numbers_of_sizes() -> Iterator[None]:
     """While active, roots and logarithms of sizes, and extremes of numbers computed from them, stay symbolic."""
     with ExitStack() as stack:
+        for kind in _SYMBOLIC:  # numpy calls the method of its function's name
+            stack.enter_context(patch.object(kind, "sqrt", _sqrt, create=True))
         for name, symbolic in _OF_SIZES.items():
             stack.enter_context(patch.object(math, name, _either(getattr(math, name), symbolic)))
         stack.enter_context(patch.object(builtins, "min", _of_two(min, torch.sym_min)))

@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional
 
 from t2n_core.torch_graph.compat.operators import operator
+from t2n_core.torch_graph.stand_ins.sizes_as_arguments import max_pool_of
 
 
 def _by_two_axes(
@@ -23,6 +24,9 @@ def _by_two_axes(
         input.unsqueeze(-2), wide(kernel_size, 1), wide(step, 1), wide(padding, 0), wide(dilation, 1), ceil_mode
     )
     return pooled.squeeze(-2)
+
+
+_by_two_axes_or_one_window = max_pool_of(1, _by_two_axes)
 
 
 def _wants_indices(*args: Any, return_indices: bool = False, **kwargs: Any) -> bool:
@@ -40,5 +44,5 @@ POOLS = (torch.max_pool1d, functional.max_pool1d, operator("aten::max_pool1d.def
 def max_pool1d(pool: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Return what one of POOLS computes; the length may stay symbolic."""
     if _is_free(*args, **kwargs) and not _wants_indices(*args, **kwargs):
-        return _by_two_axes(*args, **kwargs)
+        return _by_two_axes_or_one_window(*args, **kwargs)
     return pool(*args, **kwargs)

@@ -55,7 +55,7 @@ def python_loop(x: Tensor) -> Tensor:
 
 
 def as_number(x: Tensor) -> Tensor:
-    return x * torch.tensor(int(x.shape[1]))  # here
+    return x * torch.tensor(x.shape[1].__index__())  # here
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_decision_is_dropped_where_both_ways_compute_the_same() -> None:
 
 
 def float_of_size(x: Tensor) -> Tensor:
-    return x * float(x.shape[1] * 1.0)  # here
+    return x * (x.shape[1] * 1.0).__float__()  # here
 
 
 def test_a_size_that_becomes_a_number_of_python_is_not_free() -> None:

@@ -1,0 +1,87 @@
+"""Functions of PyTorch that take no symbolic sizes for some arguments: windows of pooling, the scale of attention."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+
+def _is_size(kernel: Any, size: Any) -> bool:
+    """Return whether a window is as long as its axis at all sizes."""
+    if isinstance(kernel, torch.SymInt) and isinstance(size, torch.SymInt):
+        return bool(kernel.node.expr == size.node.expr)
+    return type(kernel) is int and type(size) is int and kernel == size
+
+
+def max_pool_of(rank: int, pool: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a maximum pooling over `rank` axes; one whose only window is the whole input is a maximum."""
+
+    def pooled(
+        input: torch.Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+        ceil_mode: bool = False, return_indices: bool = False,
+    ) -> Any:  # fmt: skip
+        spread = any(step != 1 for step in _each(dilation, rank))
+        if not (spread or return_indices) and _is_one_window(input, _each(kernel_size, rank), _each(padding, rank)):
+            return input.amax([*range(-rank, 0)], keepdim=True)
+        more = {"return_indices": True} if return_indices else {}
+        return pool(input, kernel_size, kernel_size if stride is None else stride, padding, dilation, ceil_mode, **more)
+
+    return pooled
+
+
+def avg_pool_of(rank: int, pool: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Return an average pooling over `rank` axes; one whose only window is the whole input is a mean."""
+
+    def pooled(
+        input: torch.Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: int | None = None,
+    ) -> torch.Tensor:  # fmt: skip
+        if divisor_override is None and _is_one_window(input, _each(kernel_size, rank), _each(padding, rank)):
+            return input.mean([*range(-rank, 0)], keepdim=True)
+        more = {} if divisor_override is None else {"divisor_override": divisor_override}
+        step = kernel_size if stride is None else stride
+        return pool(input, kernel_size, step, padding, ceil_mode, count_include_pad, **more)
+
+    return pooled
+
+
+def _each(value: Any, rank: int) -> list[Any]:
+    """Return an argument of a pooling for each axis."""
+    given = list(value) if isinstance(value, list | tuple) else [value]
+    return given * rank if len(given) == 1 else given
+
+
+def _is_one_window(input: torch.Tensor, kernels: Sequence[Any], paddings: Sequence[Any]) -> bool:
+    """Return whether a window of dynamic extent covers the input, whatever the stride."""
+    symbolic = any(isinstance(kernel, torch.SymInt) for kernel in kernels)
+    sizes = input.shape[-len(kernels) :]
+    return symbolic and not any(paddings) and len(sizes) == len(kernels) and all(map(_is_size, kernels, sizes))
+
+
+def scaled_dot_product_attention(*args: Any, scale: Any = None, **kwargs: Any) -> torch.Tensor:
+    """Return the attention; a scale made of sizes is a factor of the queries."""
+    attention: Any = functional.scaled_dot_product_attention
+    if isinstance(scale, torch.SymFloat):
+        query, *others = args if args else (kwargs.pop("query"),)
+        factor: Any = scale
+        args, scale = (query * (factor * math.sqrt(query.shape[-1])), *others), None
+    found: torch.Tensor = attention(*args, scale=scale, **kwargs)
+    return found
+
+
+OF_SIZES: dict[Any, Callable[..., Any]] = {
+    functional.avg_pool1d: avg_pool_of(1, functional.avg_pool1d),
+    functional.avg_pool2d: avg_pool_of(2, functional.avg_pool2d),
+    functional.avg_pool3d: avg_pool_of(3, functional.avg_pool3d),
+    torch.max_pool2d: max_pool_of(2, torch.max_pool2d),
+    functional.max_pool2d: max_pool_of(2, functional.max_pool2d),
+    torch.max_pool3d: max_pool_of(3, torch.max_pool3d),
+    functional.max_pool3d: max_pool_of(3, functional.max_pool3d),
+    functional.scaled_dot_product_attention: scaled_dot_product_attention,
+}
+
+__all__ = ["OF_SIZES", "max_pool_of"]

@@ -1,0 +1,63 @@
+"""Sizes that are rounded from floating point are the integers that Python computes, or there is no form for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from t2n_core.errors import CaptureError
+from t2n_core.nnef.sizes.dims import evaluate
+from t2n_core.torch_graph.capture.tracer import TorchModuleTracer, bind_inputs
+
+EXACT: dict[str, Callable[[Any], Any]] = {
+    "ceil of a third": lambda n: math.ceil(n / 3),
+    "floor of a seventh": lambda n: math.floor(n / 7),
+    "half": lambda n: int(n * 0.5),
+    "a tenth": lambda n: int(n * 0.1),
+    "three tenths, up": lambda n: math.ceil(n * 0.3),
+    "third, nearest": lambda n: round(n / 3),
+    "half, to even": lambda n: round(n / 2),
+    "quarter, to even": lambda n: round(n / 4),
+    "sixth and a half": lambda n: int(n / 6 + 0.5),
+    "behind a window": lambda n: int((n + 2 * 3 - 5) / 2 + 1),
+    "one and a half": lambda n: int(n * 1.5 + 1),
+}
+
+
+class Rows(nn.Module):
+    def __init__(self, count: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.count = count
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.new_zeros(self.count(x.shape[1]), 3)
+
+
+def rows(count: Callable[[Any], Any]) -> Any:
+    inputs = bind_inputs(Rows(count), (torch.randn(2, 17, 4),))
+    return TorchModuleTracer(Rows(count), inputs, {"x": {1: "T"}}).trace().graph.outputs[0].shape[0]
+
+
+@pytest.mark.parametrize("name", list(EXACT))
+def test_a_rounded_size_is_what_python_computes(name: str) -> None:
+    found = rows(EXACT[name])
+    for size in [*range(1, 300), 999, 1000, 4095, 65537, 1_000_003]:
+        assert evaluate(found, {"T": size}) == EXACT[name](size), size
+
+
+@pytest.mark.parametrize(("factor", "size", "number"), [(0.7, 90, 62), (0.29, 100, 28), (0.57, 100, 56)])
+def test_a_factor_that_floating_point_rounds_down_somewhere_is_refused(factor: float, size: int, number: int) -> None:
+    assert int(size * factor) == number
+    with pytest.raises(CaptureError, match="computed in floating point"):
+        rows(lambda n: int(n * factor))
+
+
+def test_a_size_below_zero_is_truncated_towards_zero() -> None:
+    found = rows(lambda n: int((n - 9) / 2) + 5)
+    for size in range(1, 40):
+        assert evaluate(found, {"T": size}) == int((size - 9) / 2) + 5, size

@@ -322,6 +322,7 @@ class TorchModuleTracer:
             if not is_declared and table.name_of(size) is not None:
                 continue  # free in a program that was made elsewhere, and named by another input
             table.learn(size, wanted)
+        table.learn_replaced()
         return table
 
     def _sizes(

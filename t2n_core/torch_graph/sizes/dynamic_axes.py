@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import sympy
@@ -61,6 +62,18 @@ class SymbolTable:
         before: Any = size.node._expr
         if before.is_Symbol:
             self._names.setdefault(before.name, extent)
+
+    def learn_replaced(self) -> None:
+        """Note the symbols in place of which PyTorch took others, or numbers, after it found them equal: what the model
+        decided before names them.
+        """
+        env = getattr(self.fake_mode, "shape_env", None)
+        waiting = {} if env is None else {s: e for s, e in env.replacements.items() if s.name not in self._names}
+        while ready := [s for s, e in waiting.items() if self.knows(e)]:
+            for replaced in ready:
+                with suppress(CaptureError):
+                    self._names[replaced.name] = sympy.sympify(self.expression(waiting[replaced]))
+                del waiting[replaced]
 
     def name_of(self, size: Any) -> str | None:
         """Return what the user calls a free size of capture, if it is known already."""

@@ -58,6 +58,10 @@ def odd_blocks(net: Any, x: Tensor) -> Tensor:
     return x.sum(1) if x.shape[1] // 8 % 2 else x.sum(1) * 2
 
 
+def before_they_meet(net: Any, x: Tensor, y: Tensor) -> Tensor:
+    return (x * 2 if x.shape[1] > 4 else x + 1) * y
+
+
 def mean_removed(net: Any, x: Tensor) -> Tensor:
     return (x - x.mean(1, keepdim=True) if x.shape[1] > 1 else x) * 2
 
@@ -117,6 +121,7 @@ CASES = [
     Case(square, (floats(2, 7, 4),), ONE, "1 <= T <= 199", (floats(2, 199, 4),), (floats(2, 200, 4),)),
     Case(remainder, (floats(2, 9, 4),), ONE, "T >= 1, T % 61 != 7", (floats(2, 69, 4),), (floats(2, 68, 4),)),
     Case(odd_blocks, (floats(2, 9, 4),), ONE, "T >= 1, (T // 8) % 2 == 1", (floats(2, 31, 4),), (floats(2, 16, 4),)),
+    Case(before_they_meet, both(7, 7), {"x": {1: "T"}, "y": {1: "T"}}, "T >= 5", both(5, 5), both(4, 4)),
     Case(mean_removed, (torch.zeros(2, 7, 4),), ONE, "T >= 2", (floats(2, 2, 4),), (floats(2, 1, 4),)),
     Case(sixteen, (torch.zeros(2, 7, 4),), ONE, "1 <= T <= 15", (floats(2, 15, 4),), (floats(2, 16, 4),)),
     Case(square_image, (torch.zeros(2, 8, 6),), {"x": {1: "H", 2: "W"}}, "H >= 1, W >= 1, H != W", (floats(2, 5, 4),),

@@ -212,9 +212,9 @@ def text(d: Dim, name_of: Callable[[str], str] = str) -> str:
         factors = sorted(_factors(d), key=lambda a: (a.is_number, str(a)))
         if any(a.is_Rational and not a.is_Integer for a in factors):
             raise ValueError(f"{d} has a fraction")
-        return f"({'*'.join(text(a, name_of) for a in factors)})"
+        return _product_text([text(a, name_of) for a in factors])
     if d.is_Pow and d.exp.is_Integer and d.exp > 0:
-        return f"({'*'.join([text(d.base, name_of)] * int(d.exp))})"
+        return _product_text([text(d.base, name_of)] * int(d.exp))
     if isinstance(d, FloorDiv | Modulo) and d.args[1].is_Integer and _is_misread(d.args[0], int(d.args[1])):
         raise ValueError(f"{d} has no form that engines divide right")
     if isinstance(d, FloorDiv) and d.args[1].is_Integer and d.args[1] > 0:
@@ -236,6 +236,11 @@ def text(d: Dim, name_of: Callable[[str], str] = str) -> str:
         first, *rest = (text(a, name_of) for a in d.args)
         return functools.reduce(lambda a, b: f"{type(d).__name__.lower()}({a},{b})", rest, first)
     raise ValueError(f"{d} has no form in NNEF")
+
+
+def _product_text(factors: Sequence[str]) -> str:
+    """Return a product of two factors at a time: before 0.22, conditions of a range have no products of three."""
+    return functools.reduce(lambda left, right: f"({left}*{right})", factors)
 
 
 def _factors(d: sympy.Expr) -> list[sympy.Expr]:

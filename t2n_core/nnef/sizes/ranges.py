@@ -6,6 +6,7 @@ SizeRange({"T": (1, 16)}).narrowed(Eq(Modulo(T, 2), 0))        1 <= T <= 16, T %
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -113,7 +114,7 @@ class SizeRange:
         found, more = dict(self.bounds), list(self.conditions)
         pending: list[tuple[str, Bounds]] = list(bounds.items())
         for condition in conditions:
-            condition = _without_one_remainder(condition)
+            condition = _simpler_remainder(condition)
             if condition == sympy.true:
                 continue
             if condition == sympy.false:
@@ -231,18 +232,43 @@ def _bound_of(condition: Relational) -> tuple[str, Bounds] | None:
     return size.name, (max(0, int(sympy.ceiling(zero))), None)
 
 
-def _without_one_remainder(condition: Any) -> Any:
-    """Return one comparison for `T % 4 != 0`, `T % 4 != 3` and `T % 2 != 1`: in other cases `!=` is two scenarios."""
-    if not isinstance(condition, sympy.Ne) or not isinstance(condition.lhs, Modulo):
+def _simpler_remainder(condition: Any) -> Any:
+    """Return a shorter form of an equation with a remainder: `T % 5 != 0` for `2 * T % 5 != 0`, and one comparison for
+    `T % 4 != 0`, `T % 4 != 3` and `T % 2 != 1`, since `!=` is two scenarios in general.
+    """
+    if not isinstance(condition, sympy.Eq | sympy.Ne) or not isinstance(condition.lhs, Modulo):
         return condition
-    divisor, other = condition.lhs.args[1], condition.rhs
+    (over, divisor), other = condition.lhs.args, condition.rhs
     if not divisor.is_Integer or divisor < 2 or not other.is_Integer:
         return condition
-    if divisor == 2 and other in (0, 1):
-        return sympy.Eq(condition.lhs, 1 - other, evaluate=False)
+    over, divisor, other = _of_one_symbol(over, int(divisor), int(other))
+    remainder, equal = Modulo(over, divisor), isinstance(condition, sympy.Eq)
+    if not isinstance(remainder, Modulo):
+        return condition
+    if equal or 0 < other < divisor - 1:
+        return condition.func(remainder, other, evaluate=False)
+    if divisor == 2:
+        return sympy.Eq(remainder, 1 - other, evaluate=False)
     if other == 0:
-        return sympy.Ge(condition.lhs, 1, evaluate=False)
-    return sympy.Le(condition.lhs, other - 1, evaluate=False) if other == divisor - 1 else condition
+        return sympy.Ge(remainder, 1, evaluate=False)
+    return sympy.Le(remainder, other - 1, evaluate=False) if other == divisor - 1 else condition
+
+
+def _of_one_symbol(over: Any, divisor: int, other: int) -> tuple[Any, int, int]:
+    """Return (T, 5, 4) for `2 * T % 5 == 3`: the same sizes fulfil `T % 5 == 4`. Other equations stay as they are."""
+    terms = sympy.expand(over).as_coefficients_dict()
+    constant = int(terms.pop(sympy.S.One, sympy.S.Zero))
+    if len(terms) != 1 or not 0 <= other < divisor:
+        return over, divisor, other
+    ((size, factor),) = terms.items()
+    if not size.is_Symbol or not factor.is_Integer:
+        return over, divisor, other
+    common = math.gcd(int(factor), divisor)
+    left = (other - constant) % divisor
+    if left % common or divisor == common:
+        return over, divisor, other  # no size fulfils it, or every one does
+    reduced = divisor // common
+    return size, reduced, left // common * pow(int(factor) // common, -1, reduced) % reduced
 
 
 class _Printer(StrPrinter):  # type: ignore[misc]

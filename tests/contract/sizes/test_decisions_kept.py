@@ -62,6 +62,10 @@ def before_they_meet(net: Any, x: Tensor, y: Tensor) -> Tensor:
     return (x * 2 if x.shape[1] > 4 else x + 1) * y
 
 
+def many_elements(net: Any, x: Tensor) -> Tensor:
+    return x.sum(1) * (2 if x.numel() == 240 else 1)
+
+
 def mean_removed(net: Any, x: Tensor) -> Tensor:
     return (x - x.mean(1, keepdim=True) if x.shape[1] > 1 else x) * 2
 
@@ -122,6 +126,8 @@ CASES = [
     Case(remainder, (floats(2, 9, 4),), ONE, "T >= 1, T % 61 != 7", (floats(2, 69, 4),), (floats(2, 68, 4),)),
     Case(odd_blocks, (floats(2, 9, 4),), ONE, "T >= 1, (T // 8) % 2 == 1", (floats(2, 31, 4),), (floats(2, 16, 4),)),
     Case(before_they_meet, both(7, 7), {"x": {1: "T"}, "y": {1: "T"}}, "T >= 5", both(5, 5), both(4, 4)),
+    Case(many_elements, (floats(2, 7, 4),), {"x": {0: "B", 1: "T"}}, "B >= 1, T >= 1, 4*B*T != 240",
+         (floats(5, 11, 4),), (floats(5, 12, 4),)),
     Case(mean_removed, (torch.zeros(2, 7, 4),), ONE, "T >= 2", (floats(2, 2, 4),), (floats(2, 1, 4),)),
     Case(sixteen, (torch.zeros(2, 7, 4),), ONE, "1 <= T <= 15", (floats(2, 15, 4),), (floats(2, 16, 4),)),
     Case(square_image, (torch.zeros(2, 8, 6),), {"x": {1: "H", 2: "W"}}, "H >= 1, W >= 1, H != W", (floats(2, 5, 4),),

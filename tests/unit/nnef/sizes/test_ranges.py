@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from sympy import Eq, Ge, Gt, Le, Lt, Ne, true
 
@@ -29,6 +31,10 @@ ANY = SizeRange.of(["T", "S"])
         (ANY.narrowed(Ne(Modulo(T, 4), 3)), "S >= 1, T >= 1, T % 4 <= 2"),
         (ANY.narrowed(Ne(Modulo(T, 2), 0)), "S >= 1, T >= 1, T % 2 == 1"),
         (ANY.narrowed(Ne(Modulo(T, 2), 1)), "S >= 1, T >= 1, T % 2 == 0"),
+        (ANY.narrowed(Ne(Modulo(2 * T, 5), 0)), "S >= 1, T >= 1, T % 5 >= 1"),
+        (ANY.narrowed(Ne(Modulo(2 * T, 5), 3)), "S >= 1, T >= 1, T % 5 <= 3"),
+        (ANY.narrowed(Eq(Modulo(6 * T + 1, 4), 3)), "S >= 1, T >= 1, T % 2 == 1"),
+        (ANY.narrowed(Eq(Modulo(6 * T, 4), 3)), "S >= 1, T >= 1, (6*T) % 4 == 3"),
         (SizeRange(), ""),
     ],
 )
@@ -115,3 +121,21 @@ def test_just_outside_breaks_one_condition_where_that_can_be() -> None:
     """S >= 1 cannot be broken alone: T <= S would be too."""
     sizes = ANY.narrowed(Le(T, S))
     assert not any(one["S"] == 0 for one in sizes.just_outside({"T": 1, "S": 1}))
+
+
+@pytest.mark.parametrize("kind", [Eq, Ne])
+@pytest.mark.parametrize(
+    ("factor", "plus", "divisor"), [(1, 0, 2), (2, 0, 5), (6, 1, 4), (9, 4, 6), (7, 3, 3), (5, 2, 8)]
+)
+def test_a_shorter_form_of_a_remainder_holds_at_the_same_sizes(kind: Any, factor: int, plus: int, divisor: int) -> None:
+    for other in range(divisor):
+        condition = kind(Modulo(factor * T + plus, divisor), other, evaluate=False)
+        try:
+            sizes = SizeRange.of(["T"]).narrowed(condition)
+        except EmptyRangeError:
+            continue
+        for size in range(1, 60):
+            assert sizes.holds({"T": size}) == (((factor * size + plus) % divisor == other) == (kind is Eq)), (
+                other,
+                size,
+            )

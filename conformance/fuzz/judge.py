@@ -55,6 +55,8 @@ _LARGEST_NUMBER = 1e3
 _NOISY_RUNS = 4
 _ROUNDING = 8.0
 """An engine may be so many times as far from the numbers in float64 as the noisy runs are."""
+_FROZEN = (WRONG, UNGUARDED, ENGINE_ERROR)
+"""What a trace may do at other sizes, if it has warned that it froze a decision."""
 _STATUS_OF_REPLY = {"error": ENGINE_ERROR, "crash": CRASH, "oom": CRASH, "timeout": TIMEOUT}
 
 
@@ -174,7 +176,7 @@ def judge_one(
         found = run_all(program, result, _runner(target), known)
         findings = [one if holds(one.sizes) else outside(one) for one in found]
         if any(issubclass(one.category, FrozenDecision) for one in warned):
-            findings = [replace(one, status=FROZEN) if one.status in (WRONG, UNGUARDED) else one for one in findings]
+            findings = [replace(one, status=FROZEN) if one.status in _FROZEN else one for one in findings]
     return summed_up(str(target), findings, time.monotonic() - start)
 
 

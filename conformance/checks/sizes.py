@@ -15,10 +15,10 @@ from conformance.cases.sizes.patterns import NETS
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.draws import Draws, Manner
-from t2n_core.check.sampling.sampler import tensors_of
 from t2n_core.check.sizes import check_sizes
 from t2n_core.export.model import ModelExport
 from t2n_core.nnef.sizes.ranges import SizeRange
+from t2n_core.torch_graph.ways_in.results import tensors_of
 
 SECONDS_TO_RUN = 10.0
 RANGE = "range"

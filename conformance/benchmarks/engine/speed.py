@@ -18,8 +18,8 @@ from conformance.benchmarks.machine import ROOT
 from conformance.benchmarks.nets.groups import GROUPS, Net
 from conformance.benchmarks.peers.process import Peer
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.check.sampling.sampler import tensors_of
 from t2n_core.engine import ResolvedEngine, resolve_engines
+from t2n_core.torch_graph.ways_in.results import tensors_of
 
 BUDGET = 60.0
 """Seconds that a peer gets for one archive."""

@@ -16,7 +16,7 @@ from t2n_core.check.comparison import compare
 from t2n_core.check.generation.continuation import Continuation
 from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.samples import Sample
-from t2n_core.check.sampling.sampler import sizes_of, tensors_of
+from t2n_core.check.sampling.sampler import sizes_of
 from t2n_core.check.state_pairs import StatePair
 from t2n_core.engine.protocol import Array
 from t2n_core.errors import InputError
@@ -24,6 +24,7 @@ from t2n_core.nnef.sizes.dims import Shape, is_static
 from t2n_core.op.stored.source import numbers_of
 from t2n_core.rewriter.context import without_rewrites
 from t2n_core.torch_graph.ways_in.bfloat16 import without_bfloat16
+from t2n_core.torch_graph.ways_in.results import tensors_of
 from t2n_core.torch_graph.ways_in.sources import Source
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import torch
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.reference import Reference
 from t2n_core.check.samples import Sample
-from t2n_core.check.sampling.sampler import tensors_of
 from t2n_core.check.table import sizes_text
 from t2n_core.rewriter.context import without_rewrites
 from t2n_core.torch_graph.sizes.narrowing import SizeDecision
+from t2n_core.torch_graph.ways_in.results import tensors_of
 
 
 def with_causes(outcome: Outcome, reference: Reference, samples: Sequence[Sample]) -> Outcome:

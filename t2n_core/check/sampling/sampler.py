@@ -24,7 +24,7 @@ from t2n_core.nnef.sizes.ranges import SizeRange, ranges_text
 from t2n_core.nnef.sizes.size_edges import edges
 from t2n_core.torch_graph.sizes.refusals import refusal_to_run
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs
-from t2n_core.torch_graph.ways_in.structure import leaves
+from t2n_core.torch_graph.ways_in.results import tensors_of
 
 _HUGE = 1 << 22
 """Elements of inputs that are not worth a run which has to fail."""
@@ -277,11 +277,6 @@ class Sampler:
         return Sample(tuple(map(_array, tensors)), tuple(map(_array, tensors_of(outputs))), dict(sizes), label)
 
 
-def tensors_of(outputs: Any) -> list[torch.Tensor]:
-    """Return the tensors among a model's results, in the order of the exported outputs."""
-    return [leaf for leaf in leaves(outputs) if isinstance(leaf, torch.Tensor)]
-
-
 def double_outputs(
     run: Callable[[tuple[Any, ...], dict[str, Any]], Any], call: ModelInputs, sample: Sample, *, double: bool = True
 ) -> list[Any]:
@@ -366,4 +361,4 @@ def _array(tensor: torch.Tensor) -> Any:
         raise CaptureError(f"a tensor of dtype {tensor.dtype} has no form in NNEF") from cause
 
 
-__all__ = ["Runnable", "Sampler", "double_outputs", "sizes_of", "tensors_of"]
+__all__ = ["Runnable", "Sampler", "double_outputs", "sizes_of"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch.export.graph_signature import OutputKind, TensorArgument
+from torch.export.graph_signature import ConstantArgument, OutputKind
 
 from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.compat.operators import operator
@@ -30,13 +30,13 @@ def functional(program: torch.export.ExportedProgram) -> torch.export.ExportedPr
 
 
 def results_of(program: torch.export.ExportedProgram) -> Results:
-    """Return the places of the tensors, and of the constants, in the nested result of a program."""
+    """Return the places of the outputs, and of other constants, in the nested result of a program."""
     results, form = Results(), program.call_spec.out_spec
     if form is None:
         return results
     specs = [s for s in program.graph_signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
     places = pytree.tree_unflatten(list(range(form.num_leaves)), form)
-    values = [torch.empty(0) if isinstance(s.arg, TensorArgument) else getattr(s.arg, "value", None) for s in specs]
+    values = [s.arg.value if isinstance(s.arg, ConstantArgument) else torch.empty(0) for s in specs]
     results.note((path, values[place]) for path, place in leaves_with_path(places))
     return results
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
 from t2n_core.errors import CaptureError
 from t2n_core.nnef.sizes.dims import Dim
@@ -15,6 +15,7 @@ from t2n_core.torch_graph.graph.fx_nodes import NodeReader
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.sizes.multiples import cut
+from t2n_core.torch_graph.ways_in.results import dtype_of, is_output
 
 _WEIGHTS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 
@@ -27,7 +28,7 @@ def build_graph(
 ) -> TorchModuleIRGraph:
     """Return the graph of a program, with symbols in other forms than those of the inputs where some are given.
 
-    Raises CaptureError for what has no place in the graph: written buffers, sizes as results, foreign calls.
+    Raises CaptureError for what has no place in the graph: written buffers, foreign calls.
     """
     reader = NodeReader(table)
     inputs, weights = _placeholders(program, reader, input_names)
@@ -144,11 +145,13 @@ def _outputs(
                 f"the model writes into its input `{name}`; an exported graph cannot",
                 hint=f"write into a copy, {name} = {name}.clone(), or inplace=False; return a state as an output",
             )
-        if spec.kind is not OutputKind.USER_OUTPUT or isinstance(spec.arg, ConstantArgument):
+        if spec.kind is not OutputKind.USER_OUTPUT:
             continue
-        if not isinstance(spec.arg, TensorArgument):
-            raise CaptureError(f"the model returns {spec.arg.name}, which is a size and not a tensor")
-        outputs.append(reader.env[spec.arg.name])
+        found = spec.arg.value if isinstance(spec.arg, ConstantArgument) else reader.env[spec.arg.name]
+        if isinstance(found, TensorVariable):
+            outputs.append(found)
+        elif is_output(found):
+            outputs.append(reader.number(f"result_{len(outputs)}", found, dtype_of(found)))
     if not outputs:
         raise CaptureError("the model returns no tensor")
     return outputs

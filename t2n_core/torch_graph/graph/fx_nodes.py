@@ -10,6 +10,7 @@ import torch
 
 from t2n_core.errors import CaptureError, Origin
 from t2n_core.torch_graph.capture.module_calls import MODULE_CALL, calls
+from t2n_core.torch_graph.compat.operators import operator as find_operator
 from t2n_core.torch_graph.compat.private import OpOverload
 from t2n_core.torch_graph.graph import naming
 from t2n_core.torch_graph.graph.ir import FixedTensorList, TensorVariable, TorchOp
@@ -17,6 +18,7 @@ from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.sizes.slices import SLICES, decide_length
 from t2n_core.torch_graph.stand_ins import recurrent
 
+_SCALAR = find_operator("aten::scalar_tensor.default")
 SIZES = (torch.SymInt, torch.SymBool, torch.SymFloat, int, float, bool)
 
 
@@ -93,6 +95,14 @@ class NodeReader:
 
     def variable(self, name: str, fake: torch.Tensor) -> TensorVariable:
         return TensorVariable(name, tuple(self.table.dim(s) for s in fake.shape), fake.dtype, fake=fake)
+
+    def number(self, name: str, value: Any, dtype: torch.dtype) -> TensorVariable:
+        """Return a number, which may be one of dynamic sizes, as a tensor without axes."""
+        arguments = bind_schema(_SCALAR, (self.resolve(value),), {"dtype": dtype})
+        result = self.variable(name, torch.empty((), dtype=dtype, device="meta"))
+        result.producer = TorchOp(naming.kind_of(_SCALAR), arguments, (result,), _SCALAR, scope=name)
+        self.ops.append(result.producer)
+        return result
 
     def resolve(self, argument: Any) -> Any:
         """Return an fx argument with nodes replaced by what they stand for."""

@@ -8,8 +8,10 @@ import torch
 
 from t2n_core.torch_graph.graph.naming import ROOT
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs
-from t2n_core.torch_graph.ways_in.results import Results
+from t2n_core.torch_graph.ways_in.results import Results, as_tensor
 from t2n_core.torch_graph.ways_in.sources import Source
+
+_jit: Any = torch.jit
 
 
 class FlatCall(torch.nn.Module):
@@ -24,4 +26,5 @@ class FlatCall(torch.nn.Module):
 
     def forward(self, *tensors: torch.Tensor) -> tuple[Any, ...]:
         args, kwargs = self.inputs.replaced(tensors)
-        return self.results.flat(self.source.run(args, kwargs))
+        outputs = self.results.flat(self.source.run(args, kwargs))
+        return tuple(map(as_tensor, outputs)) if _jit.is_tracing() else outputs  # a trace gives tensors alone

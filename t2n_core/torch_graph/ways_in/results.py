@@ -1,4 +1,4 @@
-"""The results of a model: the places of its tensors, their names, and what is no tensor."""
+"""The results of a model: the places of its tensors and numbers, their names, and what is neither."""
 
 from __future__ import annotations
 
@@ -10,13 +10,41 @@ from typing import Any
 import torch
 
 from t2n_core.errors import CaptureError, InputError
-from t2n_core.torch_graph.ways_in.structure import Path, leaves_with_path
+from t2n_core.torch_graph.ways_in.structure import Path, leaves, leaves_with_path
 
-_RETURNED = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
+_NUMBERS: dict[type, torch.dtype] = {
+    int: torch.int64,
+    float: torch.float32,
+    bool: torch.bool,
+    torch.SymInt: torch.int64,
+    torch.SymFloat: torch.float32,
+    torch.SymBool: torch.bool,
+}
+"""Numbers, also those of dynamic sizes, and their dtypes as tensors."""
 
 
 class DroppedResultWarning(UserWarning):
-    """A model returns what is no tensor, and an archive cannot."""
+    """A model returns what is neither a tensor nor a number, and an archive cannot."""
+
+
+def is_output(leaf: Any) -> bool:
+    """Return whether a result is an output of an archive: a tensor or a number."""
+    return isinstance(leaf, torch.Tensor) or type(leaf) in _NUMBERS
+
+
+def dtype_of(number: Any) -> torch.dtype:
+    """Return the dtype of the tensor that an archive has in place of a number."""
+    return _NUMBERS[type(number)]
+
+
+def tensors_of(result: Any) -> list[torch.Tensor]:
+    """Return the outputs among the results of a model, in the order of the exported ones; numbers as tensors."""
+    return [as_tensor(leaf) for leaf in leaves(result) if is_output(leaf)]
+
+
+def as_tensor(leaf: Any) -> torch.Tensor:
+    """Return a tensor as it is, and a number as a tensor without axes."""
+    return leaf if isinstance(leaf, torch.Tensor) else torch.scalar_tensor(leaf, dtype=dtype_of(leaf))
 
 
 @dataclass(slots=True)
@@ -24,16 +52,16 @@ class Results:
     """Places in the nested result of a call; filled when the call is made."""
 
     paths: Sequence[Path] = ()
-    """Places of the tensors."""
+    """Places of the outputs: tensors and numbers."""
     others: Sequence[str] = ()
-    """Places of what is neither a tensor nor None, each with its class: `past_key_values: DynamicCache`."""
+    """Places of what is neither an output nor None, each with its class: `past_key_values: DynamicCache`."""
 
     def flat(self, result: Any) -> tuple[Any, ...]:
-        """Return the tensors and sizes of a nested result, and note the places."""
+        """Return the outputs of a nested result, and note the places."""
         return self.note(leaves_with_path(result))
 
     def note(self, leaves: Iterable[tuple[Path, Any]]) -> tuple[Any, ...]:
-        """Return the tensors and sizes among leaves that come with their places, and note the places."""
+        """Return the outputs among leaves that come with their places, and note the places."""
         found = [(path, leaf) for path, leaf in leaves if leaf is not None]
         quantised = [path for path, leaf in found if getattr(leaf, "is_quantized", False) is True]
         if quantised:
@@ -41,20 +69,20 @@ class Results:
                 f"the model returns a quantised tensor ({_place(quantised[0])}), which archives do not have",
                 hint="return real numbers: x.dequantize(), or torch.ao.quantization.DeQuantStub at the model's end",
             )
-        others = [(path, leaf) for path, leaf in found if not isinstance(leaf, _RETURNED)]
-        self.paths = [path for path, leaf in found if isinstance(leaf, torch.Tensor)]
+        others = [(path, leaf) for path, leaf in found if not is_output(leaf)]
+        self.paths = [path for path, leaf in found if is_output(leaf)]
         self.others = [f"{_place(path)}: {type(leaf).__name__}" for path, leaf in others]
-        return tuple(leaf for _, leaf in found if isinstance(leaf, _RETURNED))
+        return tuple(leaf for _, leaf in found if is_output(leaf))
 
     def notes(self) -> list[str]:
-        """Return a line on the results that are no tensors, if there are some."""
-        told = f"results that are no tensors are not in the archive: {', '.join(self.others)}"
+        """Return a line on the results that are neither tensors nor numbers, if there are some."""
+        told = f"results that are neither tensors nor numbers are not in the archive: {', '.join(self.others)}"
         return [told] if self.others else []
 
     def names(self, given: Sequence[str] | None = None) -> list[str]:
-        """Return the names of the tensors: `output`, `output_0`, or their keys where the model names them.
+        """Return the names of the outputs: `output`, `output_0`, or their keys where the model names them.
 
-        `given` are names of all tensors, or of the top-level results: of `(x, (y, z))`, `a` and `b` are `a`, `b_0` and
+        `given` are names of all outputs, or of the top-level results: of `(x, (y, z))`, `a` and `b` are `a`, `b_0` and
         `b_1`; one name of a result with keys comes before each of them. Raises InputError for another number of them.
         """
         if given is None:
@@ -91,4 +119,4 @@ def _place(path: Path) -> str:
     return text.removeprefix(".") or "the result"
 
 
-__all__ = ["DroppedResultWarning", "Results"]
+__all__ = ["DroppedResultWarning", "Results", "as_tensor", "dtype_of", "is_output", "tensors_of"]

@@ -17,7 +17,7 @@ import torch
 from t2n_core.errors import InputError
 from t2n_core.torch_graph.ways_in.caches import exportable_cache
 from t2n_core.torch_graph.ways_in.objects import parts_at_any_depth
-from t2n_core.torch_graph.ways_in.results import Results
+from t2n_core.torch_graph.ways_in.results import Results, is_output
 from t2n_core.torch_graph.ways_in.state_names import state_name
 from t2n_core.torch_graph.ways_in.structure import leaves_with_path, mapped
 
@@ -275,9 +275,9 @@ def _regular(result: Any, keys: Sequence[str | int | None], following: Sequence[
         return {}
     rest = [(path, leaf) for path, leaf in leaves_with_path(_without(result, states, keys)) if id(leaf) not in states]
     results = Results()
-    tensors = results.note(rest)
-    found: dict[str, Any] = dict(zip(results.names(), tensors, strict=True))
-    others = [(path, leaf) for path, leaf in rest if not isinstance(leaf, torch.Tensor) and leaf is not None]
+    outputs = results.note(rest)
+    found: dict[str, Any] = dict(zip(results.names(), outputs, strict=True))
+    others = [(path, leaf) for path, leaf in rest if not is_output(leaf) and leaf is not None]
     return found | {".".join(map(str, path)): leaf for path, leaf in others}
 
 

@@ -353,7 +353,7 @@ def test_notes_on_an_export_and_refusals_of_pytorch_stand_in_the_record(suite):
     result.assert_outcomes(passed=2, failed=1)
     cells = {name.partition("[")[0]: cell for name, cell in suite.cells.items()}
     assert cells["test_told"]["notes"] == [
-        "results that are no tensors are not in the archive: [1]: str",
+        "results that are neither tensors nor numbers are not in the archive: [1]: str",
         "reify_sdpa_operator had no effect: no attention of the model can be written as that operator",
     ]
     assert "notes" not in cells["test_nothing_to_tell"]

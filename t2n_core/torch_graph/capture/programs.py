@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch.export.graph_signature import ConstantArgument, OutputKind
 
@@ -13,19 +16,21 @@ from t2n_core.torch_graph.ways_in.structure import leaves_with_path
 
 DETACH_IN_PLACE = operator("aten::detach_.default")
 """Marked as one that writes, and changes no element."""
-_REGIONS = ("wrap_with_autocast", "wrap_with_set_grad_enabled")
-"""Names of the higher-order operators that run a subgraph under another mode."""
+_GRADIENTS = "wrap_with_set_grad_enabled"
+_REGIONS = ("wrap_with_autocast", _GRADIENTS, "_add_batch_dim", "_vmap_increment_nesting")
+"""Names of the higher-order operators that run a subgraph under another mode, and of the calls that `vmap` leaves."""
 
 
 def functional(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    """Return a program without operators that write into their arguments, and without regions of a mode.
+    """Return a program without operators that write into their arguments, and without regions of a mode or of vmap.
 
     Raises CaptureError for one that holds a tensor of a function transform.
     """
     _refuse_wrapped(program)
     if not _mutates(program) and not _has_regions(program):
         return program
-    rewritten: torch.export.ExportedProgram = program.run_decompositions({})
+    with _without_gradients(program):
+        rewritten: torch.export.ExportedProgram = program.run_decompositions({})
     return rewritten
 
 
@@ -39,6 +44,21 @@ def results_of(program: torch.export.ExportedProgram) -> Results:
     values = [s.arg.value if isinstance(s.arg, ConstantArgument) else torch.empty(0) for s in specs]
     results.note((path, values[place]) for path, place in leaves_with_path(places))
     return results
+
+
+@contextmanager
+def _without_gradients(program: torch.export.ExportedProgram) -> Iterator[None]:
+    """While active, no region of a program asks for gradients: numbers are the same, and PyTorch takes it apart."""
+    graphs = (module.graph for module in program.graph_module.modules() if isinstance(module, torch.fx.GraphModule))
+    regions = [node for graph in graphs for node in graph.nodes if getattr(node.target, "__name__", "") == _GRADIENTS]
+    before = [node.args for node in regions]
+    for node in regions:
+        node.args = (False, *node.args[1:])
+    try:
+        yield
+    finally:
+        for node, args in zip(regions, before, strict=True):
+            node.args = args
 
 
 def _mutates(program: torch.export.ExportedProgram) -> bool:
@@ -61,7 +81,7 @@ def _refuse_wrapped(program: torch.export.ExportedProgram) -> None:
 
 
 def _has_regions(program: torch.export.ExportedProgram) -> bool:
-    """Return whether a part of a program is a subgraph, which runs under another mode of autocast or of gradients."""
+    """Return whether a part of a program runs under another mode of autocast or of gradients, or under vmap."""
     return any(getattr(node.target, "__name__", "") in _REGIONS for node in program.graph.nodes)
 
 

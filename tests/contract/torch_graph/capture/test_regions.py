@@ -45,6 +45,16 @@ def with_gradients(net: Net, x: Tensor) -> tuple[Tensor, ...]:
     return y, z
 
 
+def with_gradients_of_weights(net: Net, x: Tensor) -> tuple[Tensor, ...]:
+    with torch.enable_grad():
+        y = net.linear(x)
+        with torch.no_grad():
+            z = net.linear(y)
+            with torch.enable_grad():
+                z = net.linear(z.relu())
+    return y, z
+
+
 def with_a_write(net: Net, x: Tensor) -> tuple[Tensor, ...]:
     with torch.autocast("cpu", enabled=False):
         y = net.linear(x) + torch.tensor([1.0, 2.0, 3.0, 4.0])
@@ -68,7 +78,15 @@ def in_bfloat16(net: Net, x: Tensor) -> tuple[Tensor, ...]:
         return (x @ x.mT,)
 
 
-RIGHT = (without_autocast, of_another_device, with_gradients, with_a_write, with_a_recurrent_net, in_float16)
+RIGHT = (
+    without_autocast,
+    of_another_device,
+    with_gradients,
+    with_gradients_of_weights,
+    with_a_write,
+    with_a_recurrent_net,
+    in_float16,
+)
 
 
 def export_of(function: Callable[..., tuple[Tensor, ...]]) -> ModelExport:
@@ -91,6 +109,21 @@ def test_regions_of_a_program(tmp_path: Path) -> None:
     before = str(program.graph)
     ModelExport(program).to(TractNNEF("0.23.9"), tmp_path / "model.nnef.tar").assert_parity("approximate")
     assert str(program.graph) == before
+
+
+def graphs_of(program: torch.export.ExportedProgram) -> list[str]:
+    return [str(part.graph) for part in program.graph_module.modules() if isinstance(part, torch.fx.GraphModule)]
+
+
+def test_a_program_keeps_its_regions_of_gradients() -> None:
+    torch.manual_seed(3)
+    program = torch.export.export(Net(with_gradients_of_weights).eval(), (torch.randn(2, 7, 4),), strict=False)
+    before = [
+        str(module.graph) for module in program.graph_module.modules() if isinstance(module, torch.fx.GraphModule)
+    ]
+    ModelExport(program).lower(TractNNEF("0.23.9"))
+    assert graphs_of(program) == before
+    assert len(before) > 1
 
 
 def test_an_autocast_to_what_nnef_does_not_have() -> None:

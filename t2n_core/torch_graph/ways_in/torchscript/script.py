@@ -20,7 +20,7 @@ from t2n_core.torch_graph.compat.operators import find_packet
 from t2n_core.torch_graph.compat.private import ScriptObject, _jit_pass_inline
 from t2n_core.torch_graph.graph.naming import ORIGIN, ROOT, without_root
 from t2n_core.torch_graph.ways_in.results import Results
-from t2n_core.torch_graph.ways_in.torchscript.script_numbers import CALCULATE, OF_TENSORS, as_integer
+from t2n_core.torch_graph.ways_in.torchscript.script_numbers import CALCULATE, OF_TENSORS, as_integer, tensor_of
 
 _SCHEMA = re.compile(r"(\w+)::(\w+)(?:\.(\w+))?\(")
 _TRACED = re.compile(r"(?P<file>\S[^\n]*?)\((?P<line>\d+)\): (?P<function>\S+)")
@@ -147,8 +147,10 @@ class _Run:
         tensors = any(_holds_tensor(a) for a in given)
         name = kind.removeprefix("aten::").removeprefix("prim::")
         lists = bool(given) and isinstance(given[0], list | dict) and name in _OF_LISTS
-        if kind in OF_TENSORS and tensors:
-            result: Any = OF_TENSORS[kind](*given)
+        if kind == "aten::tensor" and not tensors:
+            result: Any = tensor_of(*given)
+        elif kind in OF_TENSORS and tensors:
+            result = OF_TENSORS[kind](*given)
         elif name in CALCULATE and (lists or not tensors):
             result = CALCULATE[name](*given)
         elif not kind.startswith("prim::"):  # also of other libraries, and modules kept whole

@@ -59,6 +59,11 @@ def _converted(number: Any, dtype: Any, *_: Any) -> Any:
     return _real(number) if _DTYPES[dtype].is_floating_point else _whole(number)
 
 
+def tensor_of(data: Any, dtype: Any = None, *_: Any) -> torch.Tensor:
+    """Return the tensor of a number or of nested lists of them: the operator itself has no form in Python."""
+    return torch.tensor(data, dtype=_DTYPES[dtype] if isinstance(dtype, int) else dtype)
+
+
 def _sliced(items: Any, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
     return items[start:end:step]
 

@@ -18,6 +18,7 @@ from t2n_core.torch_graph.sizes.multiples import cut
 from t2n_core.torch_graph.ways_in.results import dtype_of, is_output
 
 _WEIGHTS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+_WRITTEN = {OutputKind.BUFFER_MUTATION: "buffer", OutputKind.PARAMETER_MUTATION: "parameter"}
 
 
 def build_graph(
@@ -132,10 +133,10 @@ def _outputs(
 ) -> list[TensorVariable]:
     outputs: list[TensorVariable] = []
     for spec in program.graph_signature.output_specs:
-        if spec.kind is OutputKind.BUFFER_MUTATION:
+        if spec.kind in _WRITTEN:
             name = naming.without_root(str(spec.target))
             raise CaptureError(
-                f"the model writes its buffer `{name}` while it runs; an exported graph has no state",
+                f"the model writes its {_WRITTEN[spec.kind]} `{name}` while it runs; an exported graph has no state",
                 hint="call model.eval() if it is a training statistic, else return the new value instead",
             )
         if spec.kind is OutputKind.USER_INPUT_MUTATION:

@@ -70,13 +70,14 @@ def located(refused: CaptureError) -> CaptureError:
 
 def refuse_smaller_range(declared: DeclaredAxes, sizes: SizeRange, decisions: Sequence[SizeDecision]) -> None:
     """Raise CaptureError if a graph holds for fewer sizes than the bounds that were declared. A smallest size of 0
-    that nobody said, as of a Dim without `min`, may become larger."""
+    that nobody said, as of a Dim without `min`, may become larger, and a Dim without `max` may get one."""
     for decision in decisions:
         for name in sorted({s.name for s in decision.condition.free_symbols} & declared.explicit):
             (low, high), (wanted_low, wanted_high) = sizes.bounds[name], declared.range.bounds[name]
             tied = any(s.name == name for one in sizes.conditions for s in one.free_symbols)
             is_least_kept = wanted_low > 0 or name in declared.kept_least
-            if tied or high != wanted_high or (low > wanted_low and is_least_kept):
+            is_most_kept = wanted_high is not None
+            if tied or (high != wanted_high and is_most_kept) or (low > wanted_low and is_least_kept):
                 only = "PyTorch itself runs this model" if decision.required else "the captured graph holds"
                 raise CaptureError(
                     f"{name} is declared from {wanted_low} to {wanted_high or 'any size'}; {only} only for {sizes}: "

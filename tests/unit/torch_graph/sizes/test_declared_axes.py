@@ -105,6 +105,16 @@ def test_a_size_from_0_on_is_kept_or_refused(axis: Any) -> None:
             assert export.captured.range == SizeRange({"P": (1, 64)})
 
 
+def test_a_largest_size_that_nobody_declared_is_found() -> None:
+    class Short(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2 if x.shape[0] <= 20 else x
+
+    export = ModelExport(Short(), (torch.randn(6, 4),), dynamic_axes={"x": {0: SizeFrom("P", 1)}})
+    with pytest.warns(RangeWarning, match="P"):
+        assert export.captured.range == SizeRange({"P": (1, 20)})
+
+
 class Halves(nn.Module):
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return y.reshape(y.shape[0], -1, 2, 4).sum(2) + x

@@ -111,6 +111,22 @@ CASES = [
     case("arange", _ramp, randn(2, 3)).dynamic(BT),
     case("arange start", lambda x: torch.arange(1, x.shape[1] + 1) + x, randn(2, 3)).dynamic(BT),
     case("arange step", lambda x: torch.arange(0, 2 * x.shape[1], 2) + x, randn(2, 3)).dynamic(BT),
+    *(
+        case(f"arange {name}", function, randn(2, 7)).dynamic({0: {1: "T"}})
+        for name, function in {
+            "down by 1.0": lambda x: torch.arange(x.shape[1] - 1, -1, -1.0) * x,
+            "by a half": lambda x: torch.arange(0, x.shape[1], 0.5) + x[0, 0],
+            "by 1.5": lambda x: torch.arange(-2.5, x.shape[1], 1.5) + x[0, 0],
+            "by 1.5 downwards": lambda x: torch.arange(2 * x.shape[1], 0.25, -1.5) + x[0, 0],
+            "by 1.5 in integers": lambda x: torch.arange(0, x.shape[1], 1.5, dtype=torch.int64) + x,
+            "by 2.5 in short integers": lambda x: torch.arange(0.5, x.shape[1], 2.5, dtype=torch.int32) + x[0, 0],
+            "by a size": lambda x: torch.arange(0, 3 * x.shape[1], x.shape[1]) + x[0, 0],
+            "by a size to a number behind": lambda x: torch.arange(2 * x.shape[1], -1, -x.shape[1]) + x[0, 0],
+        }.items()
+    ),
+    case("arange by a tenth", lambda x: torch.arange(0, x.shape[1], 0.1) + x[0, 0], randn(2, 7))
+    .dynamic({0: {1: "T"}})
+    .refused("computed in floating point"),
     case("arange of floats", lambda x: torch.arange(x.shape[1], dtype=torch.float32) * x, randn(2, 3)).dynamic(BT),
     case("arange fixed", lambda x: torch.arange(3) + x, randn(2, 3)),
     case("eye", lambda x: torch.eye(x.shape[0]) @ x, randn(2, 3)).dynamic(B),

@@ -83,6 +83,12 @@ CASES = [
         tensor([0, 1, 3, 5]),
     ),
     case("embedding_bag, sum", build(nn.EmbeddingBag, 7, 4, mode="sum"), randint(0, 7, 3, 5)),
+    *(
+        case(
+            f"embedding_bag, {mode} over dynamic bags", build(nn.EmbeddingBag, 7, 4, mode=mode), randint(0, 7, 3, 5)
+        ).dynamic({0: axes})
+        for mode, axes in {"sum": {0: "B", 1: "T"}, "mean": {1: "T"}, "max": {0: "B"}}.items()
+    ),
     case("embedding_bag, mean", build(nn.EmbeddingBag, 7, 4), randint(0, 7, 9), tensor([0, 2, 2, 6])),
     case(
         "embedding_bag, max, padded",

@@ -1,0 +1,56 @@
+"""Counts that PyTorch computes in floating point are PyTorch's own at every size, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from t2n_core.errors import CaptureError
+from t2n_core.nnef.sizes.dims import evaluate
+from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer
+from t2n_core.torch_graph.ways_in.inputs import bind_inputs
+from t2n_core.torch_graph.ways_in.sources import source_of
+
+
+class Function(torch.nn.Module):
+    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.function(x)
+
+
+def captured(function: Callable[[torch.Tensor], torch.Tensor]) -> CapturedModel:
+    model = Function(function)
+    inputs = bind_inputs(source_of(model), {"x": torch.randn(2, 3, 7)})
+    return TorchModuleTracer(model, inputs, {"x": {2: "T"}}).trace()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.arange(x.shape[2] - 1, -1, -1.0) + x[0, 0, 0],
+        lambda x: torch.arange(0, x.shape[2], 0.5) + x[0, 0, 0],
+        lambda x: torch.arange(-0.25, 3 * x.shape[2], 2.75) + x[0, 0, 0],
+        lambda x: torch.arange(2 * x.shape[2] + 1, 0.5, -1.5) + x[0, 0, 0],
+        lambda x: torch.arange(0.0, x.shape[2], 1.5, dtype=torch.int64) + x[0, 0, 0],
+        lambda x: torch.arange(0.5, x.shape[2], 1.5, dtype=torch.int32) + x[0, 0, 0],
+        lambda x: torch.arange(0, 3 * x.shape[2], x.shape[2]) + x[0, 0, 0],
+        lambda x: torch.arange(0, 3 * x.shape[2] + 1, 2 * x.shape[2]) + x[0, 0, 0],
+    ],
+)
+def test_counts_of_arange(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    found = captured(function)
+    assert str(found.range) == "T >= 1"
+    for size in range(1, 60):
+        (count,) = (evaluate(extent, {"T": size}) for extent in found.graph.outputs[0].shape)
+        assert count == len(function(torch.zeros(2, 3, size))), size
+
+
+@pytest.mark.parametrize("step", [0.1, 1 / 3, 2.0**-20])
+def test_steps_that_float64_rounds_are_refused(step: float) -> None:
+    with pytest.raises(CaptureError, match="floating point"):
+        captured(lambda x: torch.arange(0, x.shape[2], step) + x[0, 0, 0])

@@ -24,6 +24,7 @@ from t2n_core.torch_graph.simplify.decompositions.quantised import (
     fake_quantize_per_channel_affine,
     fake_quantize_per_tensor_affine,
 )
+from t2n_core.torch_graph.stand_ins.free_by_places import FREE_BY_PLACES
 from t2n_core.torch_graph.stand_ins.free_of_sizes import FREE
 from t2n_core.torch_graph.stand_ins.numbers_as_indices import getitem, select, setitem
 from t2n_core.torch_graph.stand_ins.packed_rows import PackedRows
@@ -53,6 +54,7 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
     torch.fake_quantize_per_tensor_affine: fake_quantize_per_tensor_affine,
     torch.fake_quantize_per_channel_affine: fake_quantize_per_channel_affine,
     **FREE,
+    **FREE_BY_PLACES,
     **TO_REAL,
     **OF_SIZES,
     **{pool: functools.partial(max_pool1d, pool) for pool in POOLS},

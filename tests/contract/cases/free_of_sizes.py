@@ -11,7 +11,52 @@ BT = {0: {0: "B", 1: "T"}}
 TIME = {0: {1: "T"}}
 DIMS = torch.tensor([0.5, 1.5, 2.0, 4.0])
 
+TURNS = torch.tensor([[1.0], [-2.0], [0.5]])
+
+
+def grid(x: torch.Tensor, *size: int, align_corners: bool) -> torch.Tensor:
+    """Two grids, each turned by other numbers of the input."""
+    rank = len(size)
+    theta = torch.stack([x[0], x.sum(0)])[:, None, : rank + 1] * TURNS[:rank]
+    return F.affine_grid(theta, (2, 1, *size), align_corners=align_corners)
+
+
+def write_into_second(x: torch.Tensor) -> torch.Tensor:
+    x[1].fill_diagonal_(7.0)
+    return x
+
+
 CASES = [
+    case("fftfreq", lambda x: torch.fft.fftfreq(x.shape[1]) + x, randn(2, 7)).dynamic(TIME),
+    case("fftfreq of a rate", lambda x: torch.fft.fftfreq(d=1 / 16000, n=2 * x.shape[1] + 1), randn(2, 7))
+    .dynamic(TIME),
+    case("fftfreq in double", lambda x: torch.fft.fftfreq(x.shape[1], 0.3, dtype=torch.float64).float(), randn(2, 7))
+    .dynamic(TIME),
+    case("rfftfreq", lambda x: torch.fft.rfftfreq(x.shape[1], 0.25) * x[0, 0], randn(2, 7)).dynamic(TIME),
+    *(
+        case(f"affine_grid {'to the corners' if corners else 'inside'} of {rank} axes",
+             lambda x, rank=rank, corners=corners: grid(x, *(3, 2 * x.shape[0], x.shape[0])[-rank:],
+                                                        align_corners=corners), randn(7, 5))
+        .dynamic({0: {0: "T"}})
+        for rank in (2, 3) for corners in (True, False)
+    ),
+    case("one_hot of a dynamic size", lambda x: F.one_hot(x.argmax(1), x.shape[1]), randn(2, 7, 3)).dynamic(TIME),
+    *(
+        case(f"fill_diagonal_ of {name}", function, randn(7, 3)).dynamic({0: {0: "T"}})
+        for name, function in {
+            "a square": lambda x: (x @ x.mT).fill_diagonal_(-2.5),
+            "a tall matrix": lambda x: x.clone().fill_diagonal_(2.5),
+            "a tall matrix, again and again": lambda x: x.clone().fill_diagonal_(2.5, wrap=True),
+            "a wide matrix": lambda x: x.mT.clone().fill_diagonal_(2.5, wrap=True),
+            "integers": lambda x: (9 * x).long().fill_diagonal_(-2.5),
+            "three axes": lambda x: (x @ x.mT).expand(x.shape[0], -1, -1).clone().fill_diagonal_(0),
+            "a view": lambda x: write_into_second(torch.stack([x @ x.mT, x @ x.mT])),
+        }.items()
+    ),
+    case("new_tensor", lambda x: x / x.new_tensor([[x.shape[1], 2.5], [-x.shape[1] / 2, 3]])[:, :1], randn(2, 7))
+    .dynamic(TIME),
+    case("new_tensor of integers", lambda x: x // x.new_tensor([x.shape[0], 2 * x.shape[0] - 1, -2.5]),
+         randint(-9, 9, 7, 3)).dynamic({0: {0: "T"}}),
     case("kron", torch.kron, randn(2, 3), randn(4, 5)).dynamic({0: {0: "B", 1: "T"}, 1: {0: "C", 1: "S"}}),
     case("kron of other ranks", lambda x, y: (torch.kron(x, y), y.kron(x)), randn(3), randn(4, 5)).dynamic(
         {0: {0: "T"}, 1: {0: "B"}}

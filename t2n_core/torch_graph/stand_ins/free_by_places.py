@@ -1,0 +1,144 @@
+"""Functions whose C++ code asks for the numbers of sizes, written with ranges of places for dynamic sizes.
+
+Of sizes that are numbers, PyTorch's own function is captured.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from t2n_core.torch_graph.compat.private import _check, pytree
+
+_SYMBOLIC = (torch.SymInt, torch.SymFloat)
+_arange: Any = torch.arange  # takes sizes, whatever its annotations say
+_full: Any = torch.full
+_fftfreq: Any = torch.fft.fftfreq
+_rfftfreq: Any = torch.fft.rfftfreq
+
+
+def fftfreq(n: Any, d: float = 1.0, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
+    """`torch.fft.fftfreq`: the places up to the middle, then those from the middle up to 0, over n * d."""
+    if not _is_free((n, d)) or not _makes_floats(dtype, options):
+        found: Tensor = _fftfreq(n, d, dtype=dtype, **options)
+        return found
+    place = _arange(n)
+    return _over(torch.where(place < (n + 1) // 2, place, place - n), n, d, dtype)
+
+
+def rfftfreq(n: Any, d: float = 1.0, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
+    """`torch.fft.rfftfreq`: the places up to the middle, over n * d."""
+    if not _is_free((n, d)) or not _makes_floats(dtype, options):
+        found: Tensor = _rfftfreq(n, d, dtype=dtype, **options)
+        return found
+    return _over(_arange(n // 2 + 1), n, d, dtype)
+
+
+def _makes_floats(dtype: torch.dtype | None, options: dict[str, Any]) -> bool:
+    return options.get("out") is None and (dtype or torch.get_default_dtype()).is_floating_point
+
+
+def _over(places: Tensor, n: Any, d: float, dtype: torch.dtype | None) -> Tensor:
+    found = dtype or torch.get_default_dtype()
+    whole: Tensor = _full((), n * d, dtype=found)
+    return places.to(found) / whole
+
+
+def affine_grid(theta: Tensor, size: Sequence[Any], align_corners: bool | None = None) -> Tensor:
+    """`torch.nn.functional.affine_grid`: each place of the picture from -1 to 1, turned and moved by `theta`."""
+    if not _is_free(size) or len(size) not in (4, 5):
+        return functional.affine_grid(theta, list(size), align_corners)
+    _check(theta.shape[0] == size[0])
+    axes = size[2:]
+    rank = len(axes)
+    found = theta[:, :, rank].reshape(-1, *[1] * rank, rank)
+    for axis, extent in enumerate(axes):
+        place = _arange(extent).to(theta.dtype)
+        last = extent - 1
+        if align_corners:
+            at = (2 * place - last) / _full((), last, dtype=theta.dtype).clamp(min=1)
+        else:
+            at = (2 * place - last) / _full((), extent, dtype=theta.dtype)
+        column = theta[:, :, rank - 1 - axis].reshape(-1, *[1] * rank, rank)  # the last axis comes first in it
+        found = found + at.reshape(-1, *[1] * (rank - axis)) * column
+    return found
+
+
+def one_hot(input: Tensor, num_classes: Any = -1) -> Tensor:
+    """`torch.nn.functional.one_hot` of as many classes as a dynamic size says."""
+    if not _is_free(num_classes):
+        found: Tensor = functional.one_hot(input, num_classes)
+        return found
+    hits: Tensor = input.unsqueeze(-1) == _arange(num_classes)
+    return hits.to(torch.int64)
+
+
+def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """`torch.Tensor.fill_diagonal_`: with `wrap`, the diagonal of a tall matrix begins anew below a free row."""
+    if not _is_free(input.shape) or input.dim() < 2:
+        return input.fill_diagonal_(fill_value, wrap)
+    first, *others = (
+        _arange(size).reshape(-1, *[1] * (input.dim() - 1 - axis)) for axis, size in enumerate(input.shape)
+    )
+    if input.dim() > 2:
+        for size in input.shape[1:]:
+            _check(size == input.shape[0])
+    if wrap and input.dim() == 2:
+        on = torch.remainder(others[0] - first, input.shape[1] + 1) == 0
+    else:
+        on = functools.reduce(torch.logical_and, [first == other for other in others])
+    if not input.is_floating_point() and not input.is_complex() and isinstance(fill_value, float):
+        fill_value = bool(fill_value) if input.dtype == torch.bool else int(fill_value)
+    return input.masked_fill_(on, fill_value)
+
+
+def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **options: Any) -> Tensor:
+    """`torch.mean`, of complex numbers as the means of their two parts."""
+    found = input.dtype if dtype is None else dtype
+    if not found.is_complex or not _is_free(input.shape) or options:
+        return torch.mean(input, dim, keepdim, dtype=dtype, **options)
+    axes = [dim] if isinstance(dim, int) else [*(dim or range(input.dim()))]
+    parts = torch.view_as_real(input.to(found))
+    # the parts are the last axis, which must not be counted from the end
+    averages = parts.mean([axis % input.dim() for axis in axes], keepdim) if axes else parts
+    return torch.view_as_complex(averages.contiguous())
+
+
+def new_tensor(input: Tensor, data: Any, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
+    """`torch.Tensor.new_tensor` of numbers that are dynamic sizes."""
+    if not _is_free(data):
+        return input.new_tensor(data, dtype=dtype, **options)
+    return _of_numbers(data, dtype or input.dtype)
+
+
+def _of_numbers(data: Any, dtype: torch.dtype) -> Tensor:
+    """Return a tensor of nested lists of numbers and sizes: PyTorch would read the sizes."""
+    if isinstance(data, list | tuple):
+        return torch.stack([_of_numbers(item, dtype) for item in data])
+    found: Tensor = data.to(dtype) if isinstance(data, Tensor) else _full((), data, dtype=dtype)
+    return found
+
+
+def _is_free(sizes: Any) -> bool:
+    return any(isinstance(size, _SYMBOLIC) for size in pytree.tree_leaves(sizes))
+
+
+FREE_BY_PLACES: dict[Any, Callable[..., Any]] = {
+    torch.fft.fftfreq: fftfreq,
+    torch.fft.rfftfreq: rfftfreq,
+    functional.affine_grid: affine_grid,
+    functional.one_hot: one_hot,
+    torch.Tensor.fill_diagonal_: fill_diagonal_,
+    torch.mean: mean,
+    torch.Tensor.mean: mean,
+    torch.Tensor.new_tensor: new_tensor,
+}
+"""Function -> what capture calls in its place."""
+
+
+__all__ = ["FREE_BY_PLACES", "affine_grid", "fftfreq", "fill_diagonal_", "mean", "new_tensor", "one_hot", "rfftfreq"]

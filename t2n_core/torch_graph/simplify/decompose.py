@@ -137,7 +137,7 @@ def _read(traced: torch.fx.GraphModule, op: TorchOp, inputs: Sequence[TensorVari
 
 def _fake(variable: TensorVariable, mode: FakeTensorMode) -> torch.Tensor:
     if variable.fake is None and variable.data is not None:
-        variable.fake = mode.from_tensor(variable.data)
+        variable.fake = mode.from_tensor(variable.data, static_shapes=True)
     if variable.fake is None:
         raise RuntimeError(f"{variable.name} has neither data nor a fake tensor")
     return variable.fake

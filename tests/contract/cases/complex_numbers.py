@@ -75,7 +75,23 @@ TO_REAL = {
     "hfftn": lambda x: torch.fft.hfftn(torch.complex(x, x.flip(-1)), (5, 4), norm="forward"),
 }
 
+ROTATIONS = torch.complex(torch.tensor([[0.5, -1.5, 2.0], [1.0, 0.25, -3.0]]), torch.tensor([[1.0, 2.0, -0.5]] * 2))
+
+
 CASES = [
+    *(
+        case(name, lambda x, function=function: real(function(torch.view_as_complex(x))), randn(3, 7, 2, 2)).dynamic(
+            {0: {1: "T"}}
+        )
+        for name, function in {
+            "matmul with a constant over a dynamic axis": lambda z: z @ ROTATIONS,
+            "constant times places": lambda z: ROTATIONS[:, :1] * torch.arange(z.shape[1]),
+            "mean over a dynamic axis": lambda z: z.mean(1),
+            "mean over two axes, one dynamic": lambda z: torch.mean(z, (0, -2), keepdim=True),
+            "mean over all axes": lambda z: z.mean(),
+            "mean of real numbers": lambda z: z.real.mean(1, dtype=torch.complex64),
+        }.items()
+    ),
     *(
         case(f"{name}, all axes dynamic", f, randn(3, 5, 4)).dynamic({0: {0: "B", 1: "T", 2: "F"}})
         for name, f in TO_REAL.items()

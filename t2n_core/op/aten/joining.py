@@ -9,6 +9,7 @@ import numpy as np
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, as_dim, has_extremes, is_static, same, within
+from t2n_core.op import formulas
 from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.registry import op
 
@@ -147,14 +148,25 @@ def slice_scatter(
         return self
     if isinstance(step, int) and step == 1:
         return patched(g, self, source, axis, begin)
-    if not isinstance(size, int) or not isinstance(begin, int) or not isinstance(step, int):
-        raise g.fail("writing every n-th element of an axis of dynamic size has no form in NNEF yet")
-    # what comes from where is known: gather from both, one behind the other
-    order = np.arange(size, dtype=np.int64)
-    count = source.shape[axis]
-    assert isinstance(count, int)
-    order[begin : begin + (count - 1) * step + 1 : step] = size + np.arange(count)
-    return g.pick(g.concat([self, source], axis=axis), g.constant(order), axis=axis)
+    if not isinstance(step, int):
+        raise g.fail("writing every n-th element has no form where n is a dynamic size")
+    order = _places_behind(g, size, begin, source.shape[axis], step)
+    return g.pick(g.concat([self, source], axis=axis), order, axis=axis)
+
+
+def _places_behind(g: Emitter, size: Dim, begin: Dim, count: Dim, step: int) -> Value:
+    """Return where each of `size` elements comes from: from its own place, or from one of `count` elements behind all
+    of them, which are written to every `step`-th place from `begin` on.
+    """
+    if isinstance(size, int) and isinstance(begin, int) and isinstance(count, int):
+        order = np.arange(size, dtype=np.int64)
+        order[begin : begin + (count - 1) * step + 1 : step] = size + np.arange(count)
+        return g.constant(order)
+    place = g.positions(size)
+    distance = g.sub(place, g.size(begin, INT64))
+    number = formulas.floor_divide(g, g.max(distance, 0), g.constant(np.array([step], dtype=np.int64)))
+    written = g.and_(g.eq(g.mul(number, step), distance), g.lt(number, g.size(count, INT64)))
+    return g.select(written, g.add(number, g.size(size, INT64)), place)
 
 
 def patched(g: Emitter, value: Value, source: Value, axis: int, begin: Dim) -> Value:

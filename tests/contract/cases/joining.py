@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 
@@ -20,6 +22,13 @@ def _rewritten(x: torch.Tensor) -> torch.Tensor:
 
 def _padded(x: torch.Tensor) -> torch.Tensor:
     return F.pad(x, (0, 0, 0, max(0, 4 - x.shape[1]))).flatten(1).tanh()
+
+
+def write(x: torch.Tensor, along: slice, value: Any) -> torch.Tensor:
+    """Return the tensor with a value in a slice of its second axis."""
+    x = x.clone()
+    x[:, along] = value
+    return x
 
 
 CASES = [
@@ -118,6 +127,25 @@ CASES = [
     case("slice_scatter", torch.slice_scatter, randn(5, 4), randn(2, 4), 0, 1, 3),
     case("slice_scatter to the end", torch.slice_scatter, randn(5, 4), randn(5, 2), 1, -2),
     case("slice_scatter step", torch.slice_scatter, randn(6, 4), randn(3, 4), 0, 1, 6, 2),
+    *(
+        case(f"slice_scatter {name} over a dynamic axis", function, randn(2, 7, 3)).dynamic({0: {1: "T"}})
+        for name, function in {
+            "every second": lambda x: write(x, slice(None, None, 2), 0),
+            "every third from 1": lambda x: write(x, slice(1, None, 3), -2.5),
+            "every second to the last": lambda x: write(x, slice(0, -1, 2), -2.5),
+            "every second in the second half": lambda x: write(x, slice(x.shape[1] // 2, None, 2), 7),
+            "every fifth of another": lambda x: write(x, slice(2, None, 5), -9 * x[:, 2::5]),
+            "every second of a row": lambda x: write(x, slice(None, None, 2), x[:, :1] - 9),
+            "every second of a known range": lambda x: write(
+                torch.cat([x, x[:, :1], -x, x[:, :1]], 1), slice(0, 4, 2), 3
+            ),
+            "every second, twice": lambda x: write(write(x, slice(None, None, 2), 1), slice(1, None, 2), -1),
+            "rotated pairs": lambda x: write(torch.cat([x, x], 1), slice(1, None, 2), -torch.cat([x, x], 1)[:, ::2]),
+        }.items()
+    ),
+    case(
+        "slice_scatter every second of integers", lambda x: write(x, slice(None, None, 2), 4), randint(-9, 9, 2, 7)
+    ).dynamic({0: {1: "T"}}),
     case("slice_scatter all", torch.slice_scatter, randn(6, 4), randn(6, 4)),
     case("select_scatter", torch.select_scatter, randn(5, 4), randn(5), 1, -1),
     case("diagonal_scatter", torch.diagonal_scatter, randn(5, 4), randn(4)),

@@ -1,11 +1,12 @@
-"""Index with integer tensors without axes, `x[:, i]` and `cache[:, i] = row`, without their numbers.
+"""Index with integer tensors without axes and with sizes, `x[:, i]` and `y[:, T // 2] = row`, without their numbers.
 
-PyTorch would read the number of `i`, which is unknown during capture: here the tensor itself picks the place.
+PyTorch would read the number of `i`, which is unknown during capture: here the tensor itself picks the place. At a
+place that is a dynamic size, the view along the other axes is read or written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +17,7 @@ from t2n_core.torch_graph.compat.patches import replaced
 
 _INDEX = operator("aten::index.Tensor")
 _MASKS = (torch.bool, torch.uint8)
-Picks = list[tuple[int, torch.Tensor]]
+Picks = list[tuple[int, Any]]
 
 
 @contextmanager
@@ -25,9 +26,8 @@ def numbers_as_indices() -> Iterator[None]:
 
     def replacement(plain: Any) -> Any:
         def override(self: Any, func: Any, args: Any, kwargs: Any) -> Any:
-            if func is torch.Tensor.__getitem__ and any(map(_is_number, _items(args[1]))):
-                picks, rest = _split(*args)
-                args = (_all_picked(args[0], picks), rest)
+            if func is torch.Tensor.__getitem__:
+                args = _simplified(*args)
             return plain(self, func, args, kwargs)
 
         return override
@@ -38,13 +38,13 @@ def numbers_as_indices() -> Iterator[None]:
 
 def getitem(x: torch.Tensor, index: Any) -> torch.Tensor:
     """`x[index]`: first along the axes with a number, then the rest, as PyTorch does it."""
-    picks, rest = _split(x, index)
-    return torch.Tensor.__getitem__(_all_picked(x, picks), rest) if picks else torch.Tensor.__getitem__(x, index)
+    return torch.Tensor.__getitem__(*_simplified(x, index))
 
 
 def setitem(x: torch.Tensor, index: Any, value: Any) -> None:
     """`x[index] = value`: what stands at a number is taken out, written to and put back."""
-    picks, _ = _split(x, index)
+    x, index = _at_sizes(x, index)
+    picks, _ = _split(x, index, _is_number)
     if not picks:
         torch.Tensor.__setitem__(x, index, value)
         return
@@ -61,10 +61,22 @@ def select(input: torch.Tensor, dim: int, index: Any) -> torch.Tensor:
     return _picked(input, dim, index) if _is_number(index) else torch.select(input, dim, index)
 
 
-def _all_picked(x: torch.Tensor, picks: Picks) -> torch.Tensor:
+def _simplified(x: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
+    """Return the tensor and the index that are left once the numbers among the items are looked up."""
+    if any(isinstance(item, torch.Tensor) for item in _items(index)):
+        x, index = _at_sizes(x, index)  # without tensors torch.export does it
+    picks, rest = _split(x, index, _is_number)
     for axis, number in reversed(picks):
         x = _picked(x, axis, number)
-    return x
+    return (x, rest) if picks else (x, index)
+
+
+def _at_sizes(x: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
+    """Return the view at the places that are dynamic sizes, and the rest of the index."""
+    places, rest = _split(x, index, _is_size)
+    for axis, place in reversed(places):
+        x = torch.select(x, axis, place)
+    return (x, rest) if places else (x, index)
 
 
 def _picked(x: torch.Tensor, axis: int, number: torch.Tensor) -> torch.Tensor:
@@ -77,17 +89,17 @@ def _items(index: Any) -> tuple[Any, ...]:
     return index if isinstance(index, tuple) else (index,)
 
 
-def _split(x: torch.Tensor, index: Any) -> tuple[Picks, tuple[Any, ...]]:
-    """Return the axes with a number, and the index without these."""
+def _split(x: torch.Tensor, index: Any, is_pick: Callable[[Any], bool]) -> tuple[Picks, tuple[Any, ...]]:
+    """Return the axes of the items that are picks with these, and the index without them."""
     items = _items(index)
-    if not any(map(_is_number, items)):
+    if not any(map(is_pick, items)):
         return [], items
     spared = x.dim() - sum(map(_axes, items))
     picks: Picks = []
     rest: list[Any] = []
     axis = 0
     for item in items:
-        if _is_number(item):
+        if is_pick(item):
             picks.append((axis, item))
         else:
             rest.append(item)
@@ -99,6 +111,10 @@ def _is_number(item: Any) -> bool:
     if not isinstance(item, torch.Tensor) or item.dim() or item.dtype in _MASKS:
         return False
     return not item.is_floating_point() and not item.is_complex()
+
+
+def _is_size(item: Any) -> bool:
+    return isinstance(item, torch.SymInt)
 
 
 def _axes(item: Any) -> int:

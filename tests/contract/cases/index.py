@@ -27,7 +27,34 @@ def written(x: torch.Tensor, at: Any, value: Any) -> torch.Tensor:
     return copy
 
 
+def write(x: torch.Tensor, *index: Any, value: Any = -7.5) -> torch.Tensor:
+    """Return the tensor with a value at an index."""
+    x = x.clone()
+    x[index] = value
+    return x
+
+
+ALL = slice(None)
+TWO = torch.tensor([2, 0])
+
+
 CASES = [
+    *(
+        case(f"written {name}", function, randn(3, 7, 4)).dynamic({0: {1: "T"}})
+        for name, function in {
+            "in the middle": lambda x: write(x, ALL, x.shape[1] // 2),
+            "in the middle, with a row": lambda x: write(x, ALL, x.shape[1] // 2, value=2 * x[:, 0]),
+            "in the middle, a part": lambda x: write(x, ..., x.shape[1] // 2, slice(1, 3)),
+            "in the middle, one element": lambda x: write(x, 1, x.shape[1] // 2, 3),
+            "at the last place": lambda x: write(x, ALL, x.shape[1] - 1, value=2 * x[:, 0]),
+            "from the end": lambda x: write(x, ALL, -(x.shape[1] // 2) - 1),
+            "in the middle, at an index": lambda x: write(x, ALL, x.shape[1] // 2, TWO),
+            "in the middle, behind an index": lambda x: write(x, TWO, x.shape[1] // 2, value=3 * x[:2, 0]),
+            "in the middle, with a new axis": lambda x: write(x, ALL, None, x.shape[1] // 2, value=2 * x[:, :1]),
+            "at two places": lambda x: write(write(x, ALL, x.shape[1] // 2, value=1), ALL, x.shape[1] - 1, value=2),
+        }.items()
+    ),
+    case("read in the middle, at an index", lambda x: x[TWO, x.shape[1] // 2], randn(3, 7, 4)).dynamic({0: {1: "T"}}),
     *(
         case(f"index by an input without axes, {i}", lambda x, i: (x[:, i], x[i], x[..., i, None]), X, tensor(i))
         for i in (0, 2, -1)

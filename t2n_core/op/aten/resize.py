@@ -7,14 +7,14 @@ same formulas are written into the graph.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter, Expected, Operand
 from t2n_core.nnef.graph import FLOAT32, INT64, Value
-from t2n_core.nnef.sizes.dims import Dim, as_dim, at_most, same
+from t2n_core.nnef.sizes.dims import Dim, Shape, as_dim, at_most, same
 from t2n_core.op.aten.antialiased import smoothed
 from t2n_core.op.aten.index import gathered
 from t2n_core.op.effects import chosen
@@ -34,6 +34,8 @@ class Axis:
     extent: Dim
     size: Dim
     scale: float | None
+    copies: Value | bool = False
+    """True where PyTorch's kernel asks if the result has as many elements, or twice as many, and copies them then."""
 
     @property
     def factor(self) -> int:
@@ -54,6 +56,20 @@ class Axis:
         if self.scale is not None and self.scale > 0:
             return SINGLE(1.0 / self.scale)
         return self._ratio(g, self.extent, self.size)
+
+    def step_or_copy(self, g: Emitter, times: int) -> Any:
+        """Return the step, 1 / `times` where PyTorch copies each element that often: 1.25 times 3 elements are 3."""
+        step, copies = self.step(g), self.copies
+        if self.scale is None or not times < self.scale < times + 1 or copies is False:
+            return step
+        if self.is_static():
+            if self.size != as_dim(self.extent * times):
+                return step
+            if copies is True:
+                return SINGLE(1.0 / times)
+        alike = g.eq(g.size(as_dim(self.extent * times), INT64), g.size(self.size, INT64))
+        copied = g.constant(np.asarray(SINGLE(1.0 / times)))
+        return g.select(alike if copies is True else g.and_(alike, copies), copied, float(step))
 
     def _step_between_corners(self, g: Emitter) -> Any:
         """Return the step from the first element to the last; 0 where the result is one element."""
@@ -138,8 +154,9 @@ def _operand(number: Any) -> Any:
     return float(number) if isinstance(number, np.floating) else number
 
 
-def _arithmetic(g: Emitter, axis: Axis) -> Any:
-    return ConstantArithmetic(g, axis) if axis.is_static() else GraphArithmetic(g, axis)
+def _arithmetic(g: Emitter, axis: Axis, step: Any = None) -> Any:
+    is_constant = axis.is_static() and not isinstance(step, Value)
+    return ConstantArithmetic(g, axis) if is_constant else GraphArithmetic(g, axis)
 
 
 # ------------------------------------------------------------------------------------------------------------- one axis
@@ -154,14 +171,15 @@ def _nearest(g: Emitter, value: Value, axis: Axis, exact: bool) -> Value:
         return g.reshape_to(
             g.expand(wide, shape), [*value.shape[: axis.place], axis.size, *value.shape[axis.place + 1 :]]
         )
-    do = _arithmetic(g, axis)
+    doubled = axis.scale is not None and axis.scale > 2
+    step = axis.step_or_copy(g, 2 if doubled else 1)
+    do = _arithmetic(g, axis, step)
     where = do.add(do.index, 0.5) if exact else do.index
-    return gathered(g, value, do.clamp(do.floor(do.mul(where, axis.step(g)))), axis.place)
+    return gathered(g, value, do.clamp(do.floor(do.mul(where, step))), axis.place)
 
 
-def _source(g: Emitter, do: Any, axis: Axis, align_corners: bool) -> Any:
+def _source(do: Any, step: Any, align_corners: bool) -> Any:
     """Return the coordinates of the output elements, counted in input elements."""
-    step = axis.step(g, align_corners)
     if align_corners:
         return do.mul(do.index, step)
     return do.add(do.mul(do.add(do.index, 0.5), step), -0.5)
@@ -181,10 +199,11 @@ def _weighted(g: Emitter, value: Value, axis: Axis, parts: list[tuple[Any, Value
 
 
 def _linear(g: Emitter, value: Value, axis: Axis, align_corners: bool) -> Value:
-    if same(axis.extent, axis.size) and axis.scale in (None, 1.0):
+    if same(axis.extent, axis.size):
         return value
-    do = _arithmetic(g, axis)
-    source = do.positive(_source(g, do, axis, align_corners))
+    step = axis.step(g, True) if align_corners else replace(axis, copies=True).step_or_copy(g, 1)
+    do = _arithmetic(g, axis, step)
+    source = do.positive(_source(do, step, align_corners))
     low = do.floor(source)
     share = do.sub(source, low)
     rest = do.add(do.mul(share, -1.0), 1.0)
@@ -195,7 +214,7 @@ def _linear(g: Emitter, value: Value, axis: Axis, align_corners: bool) -> Value:
 def _cubic(g: Emitter, value: Value, axis: Axis, align_corners: bool) -> Value:
     """Interpolate by a cubic over four neighbours; the edge elements go on outside."""
     do = _arithmetic(g, axis)
-    source = _source(g, do, axis, align_corners)
+    source = _source(do, axis.step(g, align_corners), align_corners)
     low = do.floor(source)
     t = do.sub(source, low)
     parts = []
@@ -235,7 +254,11 @@ def _resized(
     given = [None] * count if scales is None else list(scales)
     first = value.rank - count
     out = widened(g, value)
-    axes = [Axis(first + i, value.shape[first + i], g.output.shape[first + i], scale) for i, scale in enumerate(given)]
+    copies = method is _plain and count == 2 and _asks_for_multiples(g, g.output.shape[first:])
+    axes = [
+        Axis(first + i, value.shape[first + i], g.output.shape[first + i], scale, copies)
+        for i, scale in enumerate(given)
+    ]
     if g.options.upsample_with_debox and method in (_plain, _exact) and g.spec.has("debox"):
         spread = _spread(g, out, axes)
         if spread is not None and chosen(g, "upsample_with_debox"):
@@ -243,6 +266,18 @@ def _resized(
     for axis in axes:
         out = method(g, out, axis, corners)
     return g.cast(out, value.dtype)
+
+
+def _asks_for_multiples(g: Emitter, sizes: Shape) -> Value | bool:
+    """Return whether PyTorch takes its kernel for small pictures, where the channels are not the last in memory."""
+    total = as_dim(sum(sizes))
+    if isinstance(total, int) or at_most(_SMALL + 1, total):
+        return isinstance(total, int) and total <= _SMALL
+    return g.le(g.size(total, INT64), g.constant(np.array(_SMALL, dtype=np.int64)))
+
+
+_SMALL = 128
+"""Rows and columns of a picture together."""
 
 
 def _spread(g: Emitter, value: Value, axes: Sequence[Axis]) -> Value | None:

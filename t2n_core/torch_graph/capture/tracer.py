@@ -31,7 +31,7 @@ from t2n_core.torch_graph.sizes.capture_sizes import Axes, capture_sizes, exampl
 from t2n_core.torch_graph.sizes.decisions import Decisions
 from t2n_core.torch_graph.sizes.declared_axes import AxisSize, DeclaredAxes, DynamicAxes, normalise
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
-from t2n_core.torch_graph.sizes.implied import implied_decisions
+from t2n_core.torch_graph.sizes.implied import decide_all_counts, implied_decisions
 from t2n_core.torch_graph.sizes.multiples import multiples
 from t2n_core.torch_graph.sizes.narrowing import SizeDecision, named, narrowed, of_emptiness, warn_of_range
 from t2n_core.torch_graph.sizes.refusals import fixed_axis, located, refusal, refusal_to_trace, refuse_smaller_range
@@ -287,6 +287,7 @@ class TorchModuleTracer:
         captured_at = self._sizes(table, fakes, axes, tensors)
         sizes = SizeRange({n: declared.bounds.get(n, (min(LEAST, size), None)) for n, size in example.items()})
         table.range = sizes
+        decide_all_counts(program, table)
         decisions = named([*found.all(), *implied_decisions(program)], table)
         of_capture = of_emptiness(sizes) if again is not None else []
         regions = None if again is None else Regions(program, table, captured_at, again)

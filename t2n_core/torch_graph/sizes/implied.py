@@ -1,4 +1,4 @@
-"""Find decisions that a captured program implies without a guard: from which end a slice counts its bounds."""
+"""Find what a captured program says about sizes without a guard: its counts, and from which end bounds are counted."""
 
 from __future__ import annotations
 
@@ -8,11 +8,28 @@ from typing import Any, cast
 import sympy
 import torch
 
+from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.compat.private import OpOverload
 from t2n_core.torch_graph.graph import naming
 from t2n_core.torch_graph.graph.fx_nodes import bind_schema
+from t2n_core.torch_graph.sizes.counts import counts_in_floats, decide_counts
 from t2n_core.torch_graph.sizes.decisions import Decision
+from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.sizes.slices import SLICES
+
+
+def decide_all_counts(program: torch.export.ExportedProgram, table: SymbolTable) -> None:
+    """Tell the table all sizes that PyTorch counts in floating point, for the decisions that hold them."""
+    for node in program.graph.nodes:
+        if node.op == "call_function" and isinstance(node.target, OpOverload):
+            kind = naming.kind_of(node.target)
+            if counts_in_floats(kind):
+                arguments = bind_schema(node.target, node.args, node.kwargs)
+                try:
+                    decide_counts(table, kind, arguments, node.meta["val"])
+                except CaptureError as wrong:
+                    wrong.origin = wrong.origin or naming.origin_of(kind, node.meta)
+                    raise
 
 
 def implied_decisions(program: torch.export.ExportedProgram) -> Iterator[Decision]:
@@ -34,4 +51,4 @@ def implied_decisions(program: torch.export.ExportedProgram) -> Iterator[Decisio
                     yield Decision(condition, naming.origin_of(kind, node.meta), translated=True)
 
 
-__all__ = ["implied_decisions"]
+__all__ = ["decide_all_counts", "implied_decisions"]

@@ -27,7 +27,48 @@ CASES = [
     to("nearest 2d, fractions, recomputed", PLANE, scale_factor=(1.5, 0.6), recompute_scale_factor=True),
     to("nearest 2d, one and a half, dynamic", PLANE, scale_factor=1.5).dynamic(SPACE),
     to("nearest 2d, a half, dynamic", (2, 3, 8, 6), scale_factor=0.5).dynamic(SPACE),
-    to("nearest 2d, six tenths, dynamic", PLANE, scale_factor=0.6).dynamic(SPACE).refused("floating point"),
+    to("nearest 2d, six tenths, dynamic", PLANE, scale_factor=0.6).dynamic(SPACE),
+    *(
+        to(f"{mode}, times {factor}, dynamic", LINE, scale_factor=factor, mode=mode).dynamic({0: {2: "T"}})
+        for mode, factor in (
+            ("nearest", 1.7),
+            ("nearest", 1.1),
+            ("nearest-exact", 1.3),
+            ("linear", 1.7),
+            ("linear", 0.6),
+        )
+    ),
+    to("nearest, times 1.7, recomputed, dynamic", LINE, scale_factor=1.7, recompute_scale_factor=True).dynamic(
+        {0: {2: "T"}}
+    ),
+    to("linear, corners, times 1.7, dynamic", LINE, scale_factor=1.7, mode="linear", align_corners=True).dynamic(
+        {0: {2: "T"}}
+    ),
+    to("bilinear, times 1.3 and 0.6, dynamic", PLANE, scale_factor=(1.3, 0.6), mode="bilinear").dynamic(
+        {0: {2: "H", 3: "W"}}
+    ),
+    to("bicubic, times 1.1, dynamic", PLANE, scale_factor=1.1, mode="bicubic").dynamic(SPACE),
+    *(
+        to(f"nearest, times {factor}, dynamic", LINE, scale_factor=factor).dynamic({0: {2: "T"}}).refused(message)
+        for factor, message in (
+            (1.4, "rounds the factor 1.4: of 45 elements PyTorch makes 62, where 7/5 of them are 63"),
+            (3.14159265, "the factor 3.14159265 is no short fraction"),
+        )
+    ),
+    # 1.25 times 3 elements are 3, which PyTorch copies; in pictures of more than 128 rows and columns it does not
+    *(
+        to(f"{mode}, times {factor} of few elements, {kind}", shape, scale_factor=factor, mode=mode).dynamic(axes)
+        for mode, shape in (
+            ("nearest", (2, 3, 3, 2)),
+            ("bilinear", (2, 3, 3, 2)),
+            ("nearest", (2, 3, 3, 120)),
+            ("linear", (2, 3, 3)),
+            ("trilinear", (2, 3, 3, 2, 2)),
+            ("nearest", (2, 1, 3, 2, 2)),
+        )
+        for factor in (1.25, 2.25)
+        for kind, axes in ((f"{len(shape)} axes, {shape[-1]}", {}), (f"{len(shape)} axes, {shape[-1]}, dynamic", SPACE))
+    ),
     to("nearest 3d", SOLID, size=(5, 9, 3)),
     to("nearest-exact 1d", LINE, size=11, mode="nearest-exact"),
     to("nearest-exact 2d", PLANE, size=(11, 3), mode="nearest-exact").dynamic(SPACE),

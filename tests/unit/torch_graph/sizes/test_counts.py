@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from t2n_core.errors import CaptureError
 from t2n_core.nnef.sizes.dims import evaluate
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer
+from t2n_core.torch_graph.sizes.counts import first_other, fraction_of
 from t2n_core.torch_graph.ways_in.inputs import bind_inputs
 from t2n_core.torch_graph.ways_in.sources import source_of
 
@@ -54,3 +57,27 @@ def test_counts_of_arange(function: Callable[[torch.Tensor], torch.Tensor]) -> N
 def test_steps_that_float64_rounds_are_refused(step: float) -> None:
     with pytest.raises(CaptureError, match="floating point"):
         captured(lambda x: torch.arange(0, x.shape[2], step) + x[0, 0, 0])
+
+
+@pytest.mark.parametrize("factor", [0.6, 1.1, 1.5, 1.7, 2.2, 2.25])
+@pytest.mark.parametrize("recomputed", [True, False])
+def test_sizes_of_resized_tensors(factor: float, recomputed: bool) -> None:
+    found = captured(lambda x: F.interpolate(x, scale_factor=factor, recompute_scale_factor=recomputed))
+    assert str(found.range) == "T >= 1"
+    for size in range(2, 200):
+        wanted = F.interpolate(torch.zeros(1, 1, size), scale_factor=factor).shape[2]
+        assert evaluate(found.graph.outputs[0].shape[2], {"T": size}) == wanted, size
+
+
+@pytest.mark.parametrize("factor", [0.7, 1.4, 2.3, 3.14159265, 1 / 1009])
+def test_factors_that_are_no_quotient_are_refused(factor: float) -> None:
+    with pytest.raises(CaptureError, match=f"floating point: .*the factor {factor}"):
+        captured(lambda x: F.interpolate(torch.cat([x] * 1000, 2), scale_factor=factor))
+
+
+def test_where_float64_and_fractions_part() -> None:
+    assert fraction_of(1.7) == Fraction(17, 10)
+    assert fraction_of(3.14159265) is None
+    assert first_other(1.7, Fraction(17, 10)) is None
+    assert first_other(1.4, Fraction(7, 5)) == 45
+    assert int(45 * 1.4) == 62

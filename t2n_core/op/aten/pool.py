@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
-from t2n_core.nnef.sizes.dims import Dim, is_static, product
+from t2n_core.nnef.sizes.dims import Dim, is_static, product, same
 from t2n_core.op.aten.pad import padded
-from t2n_core.op.aten.pool_windows import Sizes, Window, positions_in_slots, positions_of_maxima, slots
+from t2n_core.op.aten.pool_windows import Sizes, Window, means_in_slots, positions_in_slots, positions_of_maxima, slots
 from t2n_core.op.aten.reduction import extreme
+from t2n_core.op.promote import widened
 from t2n_core.op.registry import op
 
 
@@ -68,7 +69,7 @@ def _zeros_around(g: Emitter, value: Value, before: Sequence[int], behind: Seque
 
 # ------------------------------------------------------------------------------------------------------------ adaptive
 def _adaptive(g: Emitter, value: Value, sizes: Sequence[Dim | None], mean: bool) -> Value:
-    """Pool to fixed sizes axis by axis: the windows are products of intervals."""
+    """Pool axis by axis: the windows are products of intervals."""
 
     def reduce(value: Value, axis: int) -> Value:
         return g.mean_reduce(value, axes=[axis]) if mean else extreme(g, value, [axis], "max_reduce")
@@ -76,11 +77,13 @@ def _adaptive(g: Emitter, value: Value, sizes: Sequence[Dim | None], mean: bool)
     first = value.rank - len(sizes)
     for axis, size in enumerate(sizes, start=first):
         extent = value.shape[axis]
-        if size is None or extent is size or (isinstance(size, int) and extent == size):
+        if size is None or same(extent, size):
             continue
         if not isinstance(size, int):
-            raise g.fail("adaptive pooling to a dynamic size has no form in NNEF")
-        if size == 1:
+            if not mean:
+                raise g.fail("adaptive pooling of maxima to a dynamic size has no form in NNEF")
+            value = g.cast(means_in_slots(g, widened(g, value), axis, size), value.dtype)
+        elif size == 1:
             value = reduce(value, axis)
         elif isinstance(extent, int) and extent % size == 0:
             shape = [*value.shape[:axis], size, extent // size, *value.shape[axis + 1 :]]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
 
 import numpy as np
+import sympy
 
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import INT64, Value
-from t2n_core.nnef.sizes.dims import Dim, as_dim, floor_div, is_static, product
+from t2n_core.nnef.sizes.dims import Dim, FloorDiv, as_dim, floor_div, is_static, product
+from t2n_core.op import formulas
 from t2n_core.op.aten.conv import per_axis
+from t2n_core.op.aten.index import gathered
 from t2n_core.op.aten.pad import padded
 from t2n_core.op.aten.prefix import MAXIMUM
 from t2n_core.op.aten.reduction import arg_extreme, extreme, has_extreme
@@ -158,6 +162,51 @@ def slots(extent: Dim, size: int) -> list[tuple[Dim, Dim]]:
     return [
         (floor_div(as_dim(extent * i), size), floor_div(as_dim(extent * (i + 1) + size - 1), size)) for i in range(size)
     ]
+
+
+def means_in_slots(g: Emitter, value: Value, axis: int, size: Dim) -> Value:
+    """Return the means over the windows of an axis whose number is dynamic, by picking the elements of each.
+
+    Raises LowerError where nothing says how many elements a window has at most.
+    """
+    extent = value.shape[axis]
+    most = _most_elements(extent, size)
+    if most is None or most > _MOST_ELEMENTS:
+        raise g.fail("adaptive pooling to a dynamic size that is no fraction of the axis has no form in NNEF")
+    elements, windows = g.size(extent, INT64), g.size(size, INT64)
+    place = g.positions(size)
+    begin = formulas.floor_divide(g, g.mul(place, elements), windows)
+    rounded = g.sub(g.add(g.mul(g.add(place, 1), elements), windows), 1)
+    end = formulas.floor_divide(g, rounded, windows)
+    parts = []
+    for offset in range(most):
+        at = g.add(begin, offset)
+        part = gathered(g, value, g.min(at, g.sub(end, 1)), axis)
+        parts.append(g.select(_along(g, g.lt(at, end), value.rank, axis), part, 0.0))
+    return g.div(functools.reduce(g.add, parts), _along(g, g.cast(g.sub(end, begin), value.dtype), value.rank, axis))
+
+
+_MOST_ELEMENTS = 32
+
+
+def _along(g: Emitter, vector: Value, rank: int, axis: int) -> Value:
+    return g.unsqueeze(vector, axes=[*range(axis), *range(axis + 1, rank)])
+
+
+def _most_elements(extent: Dim, size: Dim) -> int | None:
+    """Return a bound on ceil(extent / size) + 1 for all sizes of 1 or more; None if there is none in sight.
+
+    Of a size of a * T + b or more, with b <= 0, T is at most (size - b) / a, which is (1 - b) / a times the size.
+    """
+    whole = sympy.expand(extent)
+    least = sympy.expand(sympy.sympify(size).replace(FloorDiv, lambda over, under: (over - under + 1) / under))
+    symbols = sorted(whole.free_symbols | least.free_symbols, key=str)
+    if len(symbols) != 1 or not all(e.is_polynomial() and sympy.degree(e, symbols[0]) == 1 for e in (whole, least)):
+        return None
+    (slope, start), (rise, rest) = (sympy.Poly(e, symbols[0]).all_coeffs() for e in (least, whole))
+    if slope <= 0 or rise <= 0:
+        return None
+    return int(sympy.ceiling(rise * (1 - sympy.Min(start, 0)) / slope + sympy.Max(rest, 0))) + 1
 
 
 def positions_in_slots(g: Emitter, value: Value, out: Value, sizes: Sequence[Dim | None]) -> Value | None:

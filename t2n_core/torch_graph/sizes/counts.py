@@ -21,7 +21,7 @@ from t2n_core.nnef.sizes.dims import as_dim, floor_div
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 
 ARANGES = frozenset({"aten::arange", "aten::arange.start", "aten::arange.start_step"})
-RESIZES = ("aten::upsample_", "aten::_upsample_")
+RESIZES = ("aten::upsample_", "aten::_upsample_", "aten::adaptive_avg_pool", "aten::_adaptive_avg_pool")
 _LARGEST_PART = 1 << 20
 _LARGEST_DIVISOR = 64
 _LARGEST_DENOMINATOR = 1000

@@ -97,6 +97,31 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
     return input.masked_fill_(on, fill_value)
 
 
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """`torch.nn.functional.adaptive_avg_pool1d` of a row of pictures, whose operator takes dynamic sizes."""
+    (size,) = _listed(output_size)
+    if not _is_free(size):
+        return functional.adaptive_avg_pool1d(input, output_size)
+    return functional.adaptive_avg_pool2d(input.unsqueeze(-2), (1, size)).squeeze(-2)
+
+
+def interpolate(
+    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", *more: Any, **options: Any
+) -> Tensor:
+    """`torch.nn.functional.interpolate`, by areas along one axis as in pictures of one row."""
+    function: Any = functional.interpolate
+    if mode != "area" or input.dim() != 3 or not _is_free(input.shape):
+        plain: Tensor = function(input, size, scale_factor, mode, *more, **options)
+        return plain
+    picture = [None if one is None else (1, *_listed(one)) for one in (size, scale_factor)]
+    found: Tensor = function(input.unsqueeze(-2), *picture, mode, *more, **options)
+    return found.squeeze(-2)
+
+
+def _listed(one: Any) -> Sequence[Any]:
+    return one if isinstance(one, Sequence) else (one,)
+
+
 def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **options: Any) -> Tensor:
     """`torch.mean`, of complex numbers as the means of their two parts."""
     found = input.dtype if dtype is None else dtype
@@ -134,6 +159,8 @@ FREE_BY_PLACES: dict[Any, Callable[..., Any]] = {
     functional.affine_grid: affine_grid,
     functional.one_hot: one_hot,
     torch.Tensor.fill_diagonal_: fill_diagonal_,
+    torch.adaptive_avg_pool1d: adaptive_avg_pool1d,
+    functional.interpolate: interpolate,
     torch.mean: mean,
     torch.Tensor.mean: mean,
     torch.Tensor.new_tensor: new_tensor,
@@ -141,4 +168,15 @@ FREE_BY_PLACES: dict[Any, Callable[..., Any]] = {
 """Function -> what capture calls in its place."""
 
 
-__all__ = ["FREE_BY_PLACES", "affine_grid", "fftfreq", "fill_diagonal_", "mean", "new_tensor", "one_hot", "rfftfreq"]
+__all__ = [
+    "FREE_BY_PLACES",
+    "adaptive_avg_pool1d",
+    "affine_grid",
+    "fftfreq",
+    "fill_diagonal_",
+    "interpolate",
+    "mean",
+    "new_tensor",
+    "one_hot",
+    "rfftfreq",
+]

@@ -125,6 +125,39 @@ CASES = [
     case("adaptive_avg_pool2d, one axis kept", build(nn.AdaptiveAvgPool2d, (4, None)), randn(2, 3, 16, 15)).dynamic(
         {0: {0: "B", 3: "W"}}
     ),
+    *(
+        case(f"adaptive_avg_pool to {name}", function, randn(2, 7, 5)).dynamic({0: {1: "T"}})
+        for name, function in {
+            "half of a size": lambda x: F.adaptive_avg_pool2d(x, (x.shape[1] // 2 + 1, 3)),
+            "a third, of one axis": lambda x: F.adaptive_avg_pool1d(x.mT, (x.shape[1] + 2) // 3),
+            "one and a half": lambda x: F.adaptive_avg_pool1d(x.mT, (3 * x.shape[1] + 1) // 2),
+            "two thirds of an axis": lambda x: F.adaptive_avg_pool3d(x[None], (1, (2 * x.shape[1] + 2) // 3, None)),
+            "a size, area of a quarter": lambda x: F.interpolate(x.mT, size=(x.shape[1] + 3) // 4, mode="area"),
+            "area of a half": lambda x: F.interpolate(torch.cat([x, x], 1).mT, scale_factor=0.5, mode="area"),
+            "area of six tenths": lambda x: F.interpolate(
+                torch.cat([x, x], 1)[:, None], scale_factor=(0.6, 1), mode="area"
+            ),
+            "area of 1.7": lambda x: F.interpolate(x.mT, scale_factor=1.7, mode="area"),
+            "area with infinities": lambda x: F.interpolate(
+                torch.where(x > 1, torch.inf, torch.cat([x, x], 1)[:, ::2]).mT, scale_factor=1.3, mode="area"
+            ),
+        }.items()
+    ),
+    case(
+        "adaptive_avg_pool of halves to half of a size",
+        lambda x: F.adaptive_avg_pool1d(x, x.shape[2] // 2 + 1),
+        randn(2, 3, 7, dtype=torch.float16),
+    )
+    .dynamic({0: {2: "T"}})
+    .at("close"),
+    case(
+        "adaptive_avg_pool to a size of another",
+        lambda x, y: F.adaptive_avg_pool1d(x, y.shape[0]),
+        randn(2, 3, 7),
+        randn(4),
+    )
+    .dynamic({0: {2: "T"}, 1: {0: "S"}})
+    .refused("no fraction of the axis"),
     case("adaptive_avg_pool2d", build(nn.AdaptiveAvgPool2d, (5, 7)), randn(2, 3, 16, 15)),
     case("adaptive_avg_pool2d of dynamic axes", build(nn.AdaptiveAvgPool2d, (5, 7)), randn(2, 3, 16, 15)).dynamic(
         {0: {2: "H", 3: "W"}}

@@ -73,3 +73,13 @@ def test_new_tensors(data: object, dtype: torch.dtype) -> None:
 def test_classes() -> None:
     i = torch.tensor([[3, 0, 1], [2, 2, 4]])
     assert free_by_places.one_hot(i, 5).equal(F.one_hot(i, 5))
+
+
+def test_areas_along_one_axis() -> None:
+    x = torch.randn(2, 3, 7)
+    torch.testing.assert_close(free_by_places.adaptive_avg_pool1d(x, 3), F.adaptive_avg_pool1d(x, 3))
+    torch.testing.assert_close(free_by_places.adaptive_avg_pool1d(x, [4]), F.adaptive_avg_pool1d(x, [4]))
+    for how in ({"size": 3}, {"size": (5,)}, {"scale_factor": 0.6}, {"scale_factor": [1.7]}):
+        found = free_by_places.interpolate(x, mode="area", **how)
+        torch.testing.assert_close(found, F.interpolate(x, mode="area", **how))  # type: ignore[arg-type]
+    assert free_by_places.interpolate(x, 14).equal(F.interpolate(x, 14))

@@ -49,11 +49,13 @@ def decide_counts(table: SymbolTable, kind: str, arguments: Mapping[str, Any], r
 
 def _decide_arange(table: SymbolTable, arguments: Mapping[str, Any], length: Any) -> None:
     start, end, step = (_value(arguments.get(name, default)) for name, default in _DEFAULTS.items())
-    plain = all(isinstance(one, int | torch.SymInt) for one in (start, end)) and isinstance(step, int)
-    if not isinstance(length, torch.SymInt) or plain or not table.knows(length.node.expr):
+    kind = type(length.node.expr).__name__ if isinstance(length, torch.SymInt) else ""
+    whole = all(isinstance(one, int | torch.SymInt) for one in (start, end, step))
+    # with integers PyTorch may count in them, fractions cut off, which has a form unless the step is a size
+    if kind != "CeilToInt" and not (kind == "FloorDiv" and whole and isinstance(step, torch.SymInt)):
         return
-    if arguments.get("dtype") == torch.int64 and not isinstance(step, torch.SymInt):
-        return  # PyTorch counts in integers: it cuts the fractions off first
+    if not table.knows(length.node.expr):
+        return
     first, last, by = (_exact(table, one) for one in (start, end, step))
     if first is None or last is None or by is None:
         return

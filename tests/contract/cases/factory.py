@@ -118,7 +118,7 @@ CASES = [
             "by a half": lambda x: torch.arange(0, x.shape[1], 0.5) + x[0, 0],
             "by 1.5": lambda x: torch.arange(-2.5, x.shape[1], 1.5) + x[0, 0],
             "by 1.5 downwards": lambda x: torch.arange(2 * x.shape[1], 0.25, -1.5) + x[0, 0],
-            "by 1.5 in integers": lambda x: torch.arange(0, x.shape[1], 1.5, dtype=torch.int64) + x,
+            "by 1.5 in integers": lambda x: torch.arange(0, x.shape[1], 1.5, dtype=torch.int64) + x[0, 0],
             "by 2.5 in short integers": lambda x: torch.arange(0.5, x.shape[1], 2.5, dtype=torch.int32) + x[0, 0],
             "by a size": lambda x: torch.arange(0, 3 * x.shape[1], x.shape[1]) + x[0, 0],
             "by a size to a number behind": lambda x: torch.arange(2 * x.shape[1], -1, -x.shape[1]) + x[0, 0],

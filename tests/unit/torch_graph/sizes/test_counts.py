@@ -53,7 +53,7 @@ def test_counts_of_arange(function: Callable[[torch.Tensor], torch.Tensor]) -> N
         assert count == len(function(torch.zeros(2, 3, size))), size
 
 
-@pytest.mark.parametrize("step", [0.1, 1 / 3, 2.0**-20])
+@pytest.mark.parametrize("step", [0.7, 2.0**-20])
 def test_steps_that_float64_rounds_are_refused(step: float) -> None:
     with pytest.raises(CaptureError, match="floating point"):
         captured(lambda x: torch.arange(0, x.shape[2], step) + x[0, 0, 0])

@@ -97,10 +97,15 @@ class CaptureMode(TorchFunctionMode):
         if self._packed and self._packed.reads((args, kwargs)):
             return self._packed.call(func, name, args, kwargs)
         if self._constants is not None:
-            return self._constants.call(func, name, args, kwargs, functools.partial(self._called, func, name))
-        return self._called(func, name, args, kwargs)
+            return self._constants.call(func, name, args, kwargs, functools.partial(self._plain, func, name))
+        if name in _MAKERS or computes_a_size(name, args):
+            self._following = True
+        if self._following:
+            return self._with_sizes(func, name, args, kwargs)
+        return func(*args, **kwargs)
 
-    def _called(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
+    def _plain(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
+        """Return a call beside the elements of constants."""
         if name in _MAKERS or computes_a_size(name, args):
             self._following = True
         if self._following:

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import torch
 
-_SYMBOLIC = (torch.SymInt, torch.SymFloat)
+_SYMBOLIC: tuple[Any, ...] = (torch.SymInt, torch.SymFloat)
 
 
 def _sqrt(x: Any) -> Any:
@@ -40,13 +40,18 @@ _OF_SIZES: dict[str, Callable[..., Any]] = {"sqrt": _sqrt, "log": _log, "log2": 
 def numbers_of_sizes() -> Iterator[None]:
     """While active, roots and logarithms of sizes, and extremes of numbers computed from them, stay symbolic."""
     with ExitStack() as stack:
-        for kind in _SYMBOLIC:  # numpy calls the method of its function's name
-            stack.enter_context(patch.object(kind, "sqrt", _sqrt, create=True))
         for name, symbolic in _OF_SIZES.items():
             stack.enter_context(patch.object(math, name, _either(getattr(math, name), symbolic)))
         stack.enter_context(patch.object(builtins, "min", _of_two(min, torch.sym_min)))
         stack.enter_context(patch.object(builtins, "max", _of_two(max, torch.sym_max)))
-        yield
+        without = [kind for kind in _SYMBOLIC if not hasattr(kind, "sqrt")]
+        for kind in without:
+            kind.sqrt = _sqrt  # numpy calls the method of its function's name
+        try:
+            yield
+        finally:
+            for kind in without:
+                del kind.sqrt
 
 
 def _either(plain: Callable[..., Any], symbolic: Callable[..., Any]) -> Callable[..., Any]:

@@ -124,7 +124,8 @@ CASES = [
             "by a size to a number behind": lambda x: torch.arange(2 * x.shape[1], -1, -x.shape[1]) + x[0, 0],
         }.items()
     ),
-    case("arange by a tenth", lambda x: torch.arange(0, x.shape[1], 0.1) + x[0, 0], randn(2, 7))
+    case("arange by a tenth", lambda x: torch.arange(0, x.shape[1], 0.1) + x[0, 0], randn(2, 7)).dynamic({0: {1: "T"}}),
+    case("arange by seven tenths", lambda x: torch.arange(0, x.shape[1], 0.7) + x[0, 0], randn(2, 7))
     .dynamic({0: {1: "T"}})
     .refused("computed in floating point"),
     case("arange of floats", lambda x: torch.arange(x.shape[1], dtype=torch.float32) * x, randn(2, 3)).dynamic(BT),

@@ -94,7 +94,7 @@ class CaptureMode(TorchFunctionMode):
             return self._pack(*args, **kwargs)
         if name == "_pad_packed_sequence":
             return self._pad(*args, **kwargs)
-        if self._packed and self._packed.reads((args, kwargs)):
+        if self._packed.has_any and self._packed.reads((args, kwargs)):
             return self._packed.call(func, name, args, kwargs)
         if self._constants is not None:
             return self._constants.call(func, name, args, kwargs, functools.partial(self._plain, func, name))

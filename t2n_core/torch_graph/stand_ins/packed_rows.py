@@ -45,9 +45,8 @@ class PackedRows:
     def __init__(self) -> None:
         self._of_rows: Any = WeakIdKeyDictionary()
         self._of_sizes: Any = WeakIdKeyDictionary()
-
-    def __bool__(self) -> bool:
-        return bool(self._of_rows) or bool(self._of_sizes)
+        self.has_any = False
+        """True once there was such a sequence; it is read at every call."""
 
     def __contains__(self, tensor: torch.Tensor) -> bool:
         """Return whether a tensor is the batch sizes of such a sequence."""
@@ -124,7 +123,7 @@ class PackedRows:
 
     def _rows(self, sequence: torch.Tensor, packed: _Packed) -> torch.Tensor:
         data = sequence.reshape(packed.steps * packed.batch, *sequence.shape[2:])
-        self._of_rows[data] = packed
+        self._of_rows[data], self.has_any = packed, True
         return data
 
 

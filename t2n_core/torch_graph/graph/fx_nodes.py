@@ -14,7 +14,7 @@ from t2n_core.torch_graph.compat.operators import operator as find_operator
 from t2n_core.torch_graph.compat.private import OpOverload
 from t2n_core.torch_graph.graph import naming
 from t2n_core.torch_graph.graph.ir import FixedTensorList, TensorVariable, TorchOp
-from t2n_core.torch_graph.sizes.counts import counts_in_floats, decide_counts
+from t2n_core.torch_graph.sizes.counts import ARANGES, decide_count
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.sizes.slices import SLICES, decide_length
 from t2n_core.torch_graph.stand_ins import recurrent
@@ -62,8 +62,8 @@ class NodeReader:
     def _read_operator(self, node: torch.fx.Node, target: Any, value: Any) -> None:
         kind = naming.kind_of(target)
         begin = None
-        if counts_in_floats(kind):
-            decide_counts(self.table, kind, bind_schema(target, node.args, node.kwargs), value)
+        if kind in ARANGES:
+            decide_count(self.table, bind_schema(target, node.args, node.kwargs), value.shape[0])
         if kind in SLICES:
             bound = bind_schema(target, node.args, node.kwargs)
             begin = decide_length(self.table, bound, value.shape[bound["dim"]])

@@ -151,7 +151,7 @@ class SymbolTable:
             return e
         kind = type(e).__name__
         if kind in KINDS:
-            return self._rounded(kind, e.args[0])
+            return rounded(kind, e.args[0], self._translate)
         arguments = [self._translate(a) for a in e.args]
         if kind == "ToFloat":
             return arguments[0]
@@ -168,12 +168,3 @@ class SymbolTable:
         if kind in ("Max", "Min"):
             return (Max if kind == "Max" else Min)(*arguments)
         raise CaptureError(f"a size of this model is computed by {kind}, which has no form here ({e})")
-
-    def _rounded(self, kind: str, e: Any) -> Any:
-        found = rounded(kind, e, self._translate)
-        if found is None:
-            raise CaptureError(
-                f"a size of this model is computed in floating point ({e})",
-                hint="use integers, or one factor such as 2, 0.5 or 1.5, for what becomes a size",
-            )
-        return found

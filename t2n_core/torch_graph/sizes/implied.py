@@ -8,28 +8,20 @@ from typing import Any, cast
 import sympy
 import torch
 
-from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.compat.private import OpOverload
 from t2n_core.torch_graph.graph import naming
 from t2n_core.torch_graph.graph.fx_nodes import bind_schema
-from t2n_core.torch_graph.sizes.counts import counts_in_floats, decide_counts
+from t2n_core.torch_graph.sizes.counts import ARANGES, decide_count
 from t2n_core.torch_graph.sizes.decisions import Decision
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.sizes.slices import SLICES
 
 
 def decide_all_counts(program: torch.export.ExportedProgram, table: SymbolTable) -> None:
-    """Tell the table all sizes that PyTorch counts in floating point, for the decisions that hold them."""
+    """Tell the table the lengths of all results of `torch.arange`, for the decisions that hold them."""
     for node in program.graph.nodes:
-        if node.op == "call_function" and isinstance(node.target, OpOverload):
-            kind = naming.kind_of(node.target)
-            if counts_in_floats(kind):
-                arguments = bind_schema(node.target, node.args, node.kwargs)
-                try:
-                    decide_counts(table, kind, arguments, node.meta["val"])
-                except CaptureError as wrong:
-                    wrong.origin = wrong.origin or naming.origin_of(kind, node.meta)
-                    raise
+        if isinstance(node.target, OpOverload) and naming.kind_of(node.target) in ARANGES:
+            decide_count(table, bind_schema(node.target, node.args, node.kwargs), node.meta["val"].shape[0])
 
 
 def implied_decisions(program: torch.export.ExportedProgram) -> Iterator[Decision]:

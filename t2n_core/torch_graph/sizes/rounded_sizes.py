@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 import sympy
 
+from t2n_core.errors import CaptureError
 from t2n_core.nnef.sizes.dims import FloorDiv, Max, Min, at_most
 
 _LARGEST_DENOMINATOR: Final = 1000
@@ -32,6 +34,10 @@ KINDS: Final = frozenset(_ROUNDINGS)
 """Names of PyTorch's functions that round a float to an integer."""
 
 
+Steps = tuple[tuple[str, float], ...]
+"""Steps in floating point, each a sign and a number: ("*", 1.7), ("/", 3.0), ("+", 0.5)."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Line:
     """factor * size + offset, and the steps in floating point that compute it."""
@@ -39,47 +45,71 @@ class _Line:
     size: Any
     factor: Fraction
     offset: Fraction
-    steps: tuple[tuple[str, float], ...]
+    steps: Steps
 
 
 def rounded(kind: str, e: Any, translate: Callable[[Any], Any]) -> Any:
-    """Return the integer that one of KINDS gives for `e` as an expression of sizes; None where no quotient equals it.
+    """Return the integer that one of KINDS gives for `e` as an expression of sizes.
 
     Args:
         e: PyTorch's expression of the float.
         translate: Turns PyTorch's expression of an integer into one of ours.
+
+    Raises CaptureError where no quotient equals it at all sizes.
     """
     if type(e).__name__ == "IntTrueDiv" and not e.args[1].is_Integer:
         over, under = (translate(part) for part in e.args)
         if kind == "RoundToInt" or not (at_most(0, over) and at_most(1, under)):
-            return None
+            raise _refusal(str(e))
         return -FloorDiv(-over, under) if kind == "CeilToInt" else FloorDiv(over, under)
     line = _line(e)
     if line is None or line.factor <= 0:
-        return None
+        raise _refusal(str(e))
     under = line.factor.denominator * line.offset.denominator
     times, plus = int(line.factor * under), int(line.offset * under)
-    size = translate(line.size)
-    signed = not at_most(0, times * size + plus)
-    if not _is_exact(line) and (signed or not _agrees(kind, line.steps, times, plus, under)):
-        return None
-    return _quotient(kind, sympy.expand(times * size + plus), under, signed)
+    over = sympy.expand(times * translate(line.size) + plus)
+    signed = not at_most(0, over)
+    if not _is_exact(line):
+        other = None if signed else first_difference(kind, line.steps, times, plus, under)
+        if signed or other is not None:
+            raise _refusal(str(e) if other is None else _difference(kind, line, other))
+    if signed and kind == "TruncToInt":
+        return Max(FloorDiv(over, under), 0) + Min(_quotient("CeilToInt", over, under, FloorDiv), 0)
+    return _quotient(kind, over, under, FloorDiv)
 
 
-def _quotient(kind: str, over: Any, under: int, signed: bool) -> Any:
-    """Return `over / under`, rounded; `signed` says that it may be negative."""
-    down, up = FloorDiv(over, under), FloorDiv(over + under - 1, under)
-    if kind == "FloorToInt" or (kind == "TruncToInt" and not signed):
-        return down
+def _refusal(reason: str) -> CaptureError:
+    return CaptureError(
+        f"a size of this model is computed in floating point: {reason}",
+        hint="use integers, such as x.shape[1] * 7 // 5, or one factor such as 0.5 or 1.5, for what becomes a size",
+    )
+
+
+def _difference(kind: str, line: _Line, size: int) -> str:
+    """Return the text on a size at which floating point and the fraction give different integers."""
+    inexact = int(_in_floats(kind, line.steps, np.array([size]))[0])
+    exact = line.factor * size + line.offset
+    whole = _quotient(kind, exact.numerator, exact.denominator, operator.floordiv)
+    if [step for step, _ in line.steps] == ["*"]:
+        factor = line.steps[0][1]
+        return (
+            f"float64 rounds the factor {factor}: of {size} elements PyTorch makes {inexact}, where {line.factor} of "
+            f"them are {whole}"
+        )
+    return f"it is {inexact} of {size} elements, and {whole} without rounding in float64"
+
+
+def _quotient(kind: str, over: Any, under: int, divide: Callable[[Any, Any], Any]) -> Any:
+    """Return `over / under` rounded by one of KINDS. `divide` rounds down; what is truncated must not be negative."""
+    if kind in ("FloorToInt", "TruncToInt"):
+        return divide(over, under)
     if kind == "CeilToInt":
-        return up
-    if kind == "TruncToInt":
-        return Max(down, 0) + Min(up, 0)
+        return divide(over + under - 1, under)
     if under % 2:
-        return FloorDiv(2 * over + under, 2 * under)
-    # Half to even: the result grows at every second half, and just after each of the others.
+        return divide(2 * over + under, 2 * under)
+    # half to even: the result grows at every second half, and just after each of the others
     half = under // 2
-    return FloorDiv(over + half, 2 * under) + FloorDiv(over + 2 * under - half - 1, 2 * under)
+    return divide(over + half, 2 * under) + divide(over + 2 * under - half - 1, 2 * under)
 
 
 def _line(e: Any) -> _Line | None:
@@ -96,11 +126,16 @@ def _line(e: Any) -> _Line | None:
     return None
 
 
+_STEPS: Final = {"*": "factor", "/": "divisor", "+": "summand"}
+
+
 def _with(line: _Line | None, step: str, number: Any) -> _Line | None:
-    """Return the line after one more step with a number."""
-    exact = _fraction(number)
-    if line is None or exact is None or (step == "/" and exact == 0):
+    """Return the line after one more step with a number. Raises CaptureError for a number that is no short fraction."""
+    if line is None or not number.is_Number or not number.is_finite or (step == "/" and number == 0):
         return None
+    exact = fraction_of(float(number))
+    if exact is None:
+        raise _refusal(f"the {_STEPS[step]} {float(number)} is no short fraction")
     steps = (*line.steps, (step, float(number)))
     if step == "+":
         return _Line(line.size, line.factor, line.offset + exact, steps)
@@ -108,12 +143,10 @@ def _with(line: _Line | None, step: str, number: Any) -> _Line | None:
     return _Line(line.size, line.factor * by, line.offset * by, steps)
 
 
-def _fraction(number: Any) -> Fraction | None:
-    """Return the fraction of small numbers that a float stands for, such as 1/10; None where there is none."""
-    if not number.is_Number or not number.is_finite:
-        return None
-    found = Fraction(float(number)).limit_denominator(_LARGEST_DENOMINATOR)
-    return found if float(found) == float(number) else None
+def fraction_of(number: float) -> Fraction | None:
+    """Return the fraction of small integers that a float stands for, 17/10 for 1.7; None where there is none."""
+    found = Fraction(number).limit_denominator(_LARGEST_DENOMINATOR)
+    return found if float(found) == number else None
 
 
 def _is_exact(line: _Line) -> bool:
@@ -135,30 +168,27 @@ def _is_dyadic(number: float) -> bool:
 
 
 @functools.lru_cache(256)
-def _agrees(kind: str, steps: tuple[tuple[str, float], ...], times: int, plus: int, under: int) -> bool:
-    """Return whether a quotient is what floating point gives, for all sizes up to _COMPARED."""
+def first_difference(kind: str, steps: Steps, times: int, plus: int, under: int) -> int | None:
+    """Return the first size at which floating point gives another integer than (times * size + plus) / under, rounded.
+
+    None if there is no such size up to 2^24. Sizes at which the fraction is negative do not count.
+    """
     for first in range(0, _COMPARED, _CHUNK):
         sizes = np.arange(first, first + _CHUNK, dtype=np.int64)
-        if first == 0:
-            sizes = sizes[(times * sizes + plus) >= 0]
-        value = sizes.astype(np.float64)
-        for step, number in steps:
-            value = value / number if step == "/" else value * number if step == "*" else value + number
-        if not np.array_equal(_ROUNDINGS[kind](value).astype(np.int64), _integers(kind, times * sizes + plus, under)):
-            return False
-    return True
+        over = times * sizes + plus
+        expected = _quotient(kind, over, under, operator.floordiv)
+        different = np.flatnonzero((_in_floats(kind, steps, sizes) != expected) & (over >= 0))
+        if different.size:
+            return int(sizes[different[0]])
+    return None
 
 
-def _integers(kind: str, over: Any, under: int) -> Any:
-    """Return the quotients that `_quotient` writes, for arrays of numerators that are not negative."""
-    if kind in ("FloorToInt", "TruncToInt"):
-        return over // under
-    if kind == "CeilToInt":
-        return (over + under - 1) // under
-    if under % 2:
-        return (2 * over + under) // (2 * under)
-    half = under // 2
-    return (over + half) // (2 * under) + (over + 2 * under - half - 1) // (2 * under)
+def _in_floats(kind: str, steps: Steps, sizes: Any) -> Any:
+    """Return the integers that PyTorch computes of these sizes in float64."""
+    value = sizes.astype(np.float64)
+    for step, number in steps:
+        value = value / number if step == "/" else value * number if step == "*" else value + number
+    return _ROUNDINGS[kind](value).astype(np.int64)
 
 
-__all__ = ["KINDS", "rounded"]
+__all__ = ["KINDS", "first_difference", "fraction_of", "rounded"]

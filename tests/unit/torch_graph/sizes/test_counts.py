@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from t2n_core.errors import CaptureError
 from t2n_core.nnef.sizes.dims import evaluate
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer
-from t2n_core.torch_graph.sizes.counts import first_other, fraction_of
+from t2n_core.torch_graph.sizes.rounded_sizes import first_difference, fraction_of
 from t2n_core.torch_graph.ways_in.inputs import bind_inputs
 from t2n_core.torch_graph.ways_in.sources import source_of
 
@@ -78,6 +78,6 @@ def test_factors_that_are_no_quotient_are_refused(factor: float) -> None:
 def test_where_float64_and_fractions_part() -> None:
     assert fraction_of(1.7) == Fraction(17, 10)
     assert fraction_of(3.14159265) is None
-    assert first_other(1.7, Fraction(17, 10)) is None
-    assert first_other(1.4, Fraction(7, 5)) == 45
+    assert first_difference("FloorToInt", (("*", 1.7),), 17, 0, 10) is None
+    assert first_difference("FloorToInt", (("*", 1.4),), 7, 0, 5) == 45
     assert int(45 * 1.4) == 62

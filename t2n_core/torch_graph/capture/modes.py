@@ -98,14 +98,10 @@ class CaptureMode(TorchFunctionMode):
             return self._packed.call(func, name, args, kwargs)
         if self._constants is not None:
             return self._constants.call(func, name, args, kwargs, functools.partial(self._plain, func, name))
-        if name in _MAKERS or computes_a_size(name, args):
-            self._following = True
-        if self._following:
-            return self._with_sizes(func, name, args, kwargs)
-        return func(*args, **kwargs)
+        return self._plain(func, name, args, kwargs)
 
     def _plain(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """Return a call beside the elements of constants."""
+        """Return a call; of integer tensors that are sizes, the elements are followed."""
         if name in _MAKERS or computes_a_size(name, args):
             self._following = True
         if self._following:

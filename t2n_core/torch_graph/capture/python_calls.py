@@ -1,7 +1,7 @@
 """Keep sizes symbolic where a model's own code calls Python's `int`, `float` and `len`, or a function with a cache.
 
-Python makes plain numbers of the first three, and hashes the arguments of a cached function, which a symbolic size does
-not allow. So while a model is captured, its functions call stand-ins, under names of their own beside the globals.
+The first three return Python numbers, which fix a symbolic size, and a cached function hashes its arguments, which
+raises an error for one. While a model is captured, its functions call replacements, which are added to their globals.
 """
 
 from __future__ import annotations
@@ -50,13 +50,14 @@ def python_calls_of_sizes(functions: Iterable[FunctionType]) -> Iterator[None]:
         for function in functions:
             if is_foreign(function.__module__):
                 continue
-            scope = function.__globals__
-            names = {name for name in _STAND_INS if name not in scope} & _called(function.__code__)
-            if names:
-                for name in names - {key.removeprefix(_PREFIX) for key in scope}:
+            scope, called = function.__globals__, _called(function.__code__)
+            names = frozenset(name for name in _STAND_INS if name in called and name not in scope)
+            for name in names:
+                if _PREFIX + name not in scope:
                     stack.enter_context(_global(scope, _PREFIX + name, _STAND_INS[name]))
-                stack.enter_context(_code(function, _renamed(function.__code__, frozenset(names))))
-            for name in _called(function.__code__):
+            if names:
+                stack.enter_context(_code(function, _renamed(function.__code__, names)))
+            for name in called:
                 if isinstance(scope.get(name), CACHE):
                     stack.enter_context(_global(scope, name, _past_cache(scope[name])))
         yield

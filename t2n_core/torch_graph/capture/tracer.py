@@ -121,21 +121,25 @@ class TorchModuleTracer:
 
     def _attempt(self, axes: Axes) -> _Attempt:
         """Return a capture; where the model's Python reads elements, one in which it can read those of constants."""
-        refused, found = None, None
+
+        def capture() -> _Attempt:
+            return self._freed(axes, self._at_free_sizes(axes) or self._at(axes, self.inputs.tensors))
+
+        def with_constants() -> _Attempt | None:
+            if self.capture == "export" and not self.source.is_script and self.source.state is None:
+                self._constants = Constants(self.source.module)
+                with suppress(CaptureError):
+                    return capture()
+            return None
+
         try:
-            found = self._freed(axes, self._at_free_sizes(axes) or self._at(axes, self.inputs.tensors))
-            if not found.captured.graph.reads_elements:
-                return found
-        except DataDependentError as error:
-            refused = error
-        if self.capture == "export" and not self.source.is_script and self.source.state is None:
-            self._constants = Constants(self.source.module)
-            with suppress(CaptureError):
-                return self._freed(axes, self._at_free_sizes(axes) or self._at(axes, self.inputs.tensors))
-        if found is None:
-            assert refused is not None
-            raise refused
-        return found
+            found = capture()
+        except DataDependentError:
+            other = with_constants()
+            if other is None:
+                raise
+            return other
+        return (with_constants() or found) if found.captured.graph.reads_elements else found
 
     def _at_free_sizes(self, axes: Axes) -> _Attempt | None:
         """Return a capture without dynamic sizes of 0 or 1; None if the example has none of these, or no others fit."""

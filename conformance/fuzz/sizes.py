@@ -43,7 +43,7 @@ def judged_sizes(program: Program) -> list[Sizes]:
 def turning_sizes(program: Program) -> list[Sizes]:
     """Return sizes at which a condition of the model differs from what it is at the example's.
 
-    The conditions are computed by PyTorch at many sizes; nothing is asked of the exporter.
+    PyTorch evaluates the conditions at many sizes. The exporter is not involved.
     """
     conditions = [step.name for step in program.steps if step.is_condition]
     if not conditions:
@@ -74,7 +74,8 @@ def _conditions_at(deciding: Program, model: nn.Module, sizes: Sizes) -> tuple[b
 
 
 def _tried(program: Program) -> list[Sizes]:
-    """Return one size after the other, sizes that are equal or give the numbers of the model, and random ones."""
+    """Return each size of one symbol, pairs of equal sizes, pairs whose sum, difference or product is an integer
+    constant of the model, and random sizes."""
     example, rng = program.example, random.Random(f"turning {program.seed}")
     largest = _LARGEST_IMAGE if "W" in program.symbols else LARGE
     limit = {s: _LARGEST_BATCH if s == "B" else largest for s in example}

@@ -150,13 +150,13 @@ def slice_scatter(
         return patched(g, self, source, axis, begin)
     if not isinstance(step, int):
         raise g.fail("writing every n-th element has no form where n is a dynamic size")
-    order = _places_behind(g, size, begin, source.shape[axis], step)
+    order = _scattered_places(g, size, begin, source.shape[axis], step)
     return g.pick(g.concat([self, source], axis=axis), order, axis=axis)
 
 
-def _places_behind(g: Emitter, size: Dim, begin: Dim, count: Dim, step: int) -> Value:
-    """Return where each of `size` elements comes from: from its own place, or from one of `count` elements behind all
-    of them, which are written to every `step`-th place from `begin` on.
+def _scattered_places(g: Emitter, size: Dim, begin: Dim, count: Dim, step: int) -> Value:
+    """Return the index that each of `size` elements is gathered from: its own, or, at every `step`-th index from
+    `begin` on, that of one of the `count` elements that are appended.
     """
     if isinstance(size, int) and isinstance(begin, int) and isinstance(count, int):
         order = np.arange(size, dtype=np.int64)

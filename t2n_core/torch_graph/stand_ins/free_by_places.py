@@ -1,6 +1,6 @@
-"""Functions whose C++ code asks for the numbers of sizes, written with ranges of places for dynamic sizes.
+"""Functions whose C++ code needs concrete sizes, rewritten with `torch.arange` for dynamic sizes.
 
-Of sizes that are numbers, PyTorch's own function is captured.
+For static sizes PyTorch's own function is captured.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _rfftfreq: Any = torch.fft.rfftfreq
 
 
 def fftfreq(n: Any, d: float = 1.0, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
-    """`torch.fft.fftfreq`: the places up to the middle, then those from the middle up to 0, over n * d."""
+    """`torch.fft.fftfreq`: the nonnegative indices, then the negative ones, divided by n * d."""
     if not _is_free((n, d)) or not _makes_floats(dtype, options):
         found: Tensor = _fftfreq(n, d, dtype=dtype, **options)
         return found
@@ -32,7 +32,7 @@ def fftfreq(n: Any, d: float = 1.0, *, dtype: torch.dtype | None = None, **optio
 
 
 def rfftfreq(n: Any, d: float = 1.0, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
-    """`torch.fft.rfftfreq`: the places up to the middle, over n * d."""
+    """`torch.fft.rfftfreq`: the nonnegative indices, divided by n * d."""
     if not _is_free((n, d)) or not _makes_floats(dtype, options):
         found: Tensor = _rfftfreq(n, d, dtype=dtype, **options)
         return found
@@ -50,7 +50,7 @@ def _over(places: Tensor, n: Any, d: float, dtype: torch.dtype | None) -> Tensor
 
 
 def affine_grid(theta: Tensor, size: Sequence[Any], align_corners: bool | None = None) -> Tensor:
-    """`torch.nn.functional.affine_grid`: each place of the picture from -1 to 1, turned and moved by `theta`."""
+    """`torch.nn.functional.affine_grid`: the coordinates of an image from -1 to 1, transformed by `theta`."""
     if not _is_free(size) or len(size) not in (4, 5):
         return functional.affine_grid(theta, list(size), align_corners)
     _check(theta.shape[0] == size[0])

@@ -121,7 +121,7 @@ CASES = [
             "by 1.5 in integers": lambda x: torch.arange(0, x.shape[1], 1.5, dtype=torch.int64) + x[0, 0],
             "by 2.5 in short integers": lambda x: torch.arange(0.5, x.shape[1], 2.5, dtype=torch.int32) + x[0, 0],
             "by a size": lambda x: torch.arange(0, 3 * x.shape[1], x.shape[1]) + x[0, 0],
-            "by a size to a number behind": lambda x: torch.arange(2 * x.shape[1], -1, -x.shape[1]) + x[0, 0],
+            "by a size down to a constant": lambda x: torch.arange(2 * x.shape[1], -1, -x.shape[1]) + x[0, 0],
         }.items()
     ),
     case("arange by a tenth", lambda x: torch.arange(0, x.shape[1], 0.1) + x[0, 0], randn(2, 7)).dynamic({0: {1: "T"}}),

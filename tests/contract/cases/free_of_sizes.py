@@ -15,7 +15,7 @@ TURNS = torch.tensor([[1.0], [-2.0], [0.5]])
 
 
 def grid(x: torch.Tensor, *size: int, align_corners: bool) -> torch.Tensor:
-    """Two grids, each turned by other numbers of the input."""
+    """Two grids, each transformed by other elements of the input."""
     rank = len(size)
     theta = torch.stack([x[0], x.sum(0)])[:, None, : rank + 1] * TURNS[:rank]
     return F.affine_grid(theta, (2, 1, *size), align_corners=align_corners)

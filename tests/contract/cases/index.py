@@ -49,7 +49,7 @@ CASES = [
             "at the last place": lambda x: write(x, ALL, x.shape[1] - 1, value=2 * x[:, 0]),
             "from the end": lambda x: write(x, ALL, -(x.shape[1] // 2) - 1),
             "in the middle, at an index": lambda x: write(x, ALL, x.shape[1] // 2, TWO),
-            "in the middle, behind an index": lambda x: write(x, TWO, x.shape[1] // 2, value=3 * x[:2, 0]),
+            "in the middle, after an index": lambda x: write(x, TWO, x.shape[1] // 2, value=3 * x[:2, 0]),
             "in the middle, with a new axis": lambda x: write(x, ALL, None, x.shape[1] // 2, value=2 * x[:, :1]),
             "at two places": lambda x: write(write(x, ALL, x.shape[1] // 2, value=1), ALL, x.shape[1] - 1, value=2),
         }.items()

@@ -136,7 +136,7 @@ CASES = [
             "every second in the second half": lambda x: write(x, slice(x.shape[1] // 2, None, 2), 7),
             "every fifth of another": lambda x: write(x, slice(2, None, 5), -9 * x[:, 2::5]),
             "every second of a row": lambda x: write(x, slice(None, None, 2), x[:, :1] - 9),
-            "every second of a known range": lambda x: write(
+            "every second of a bounded range": lambda x: write(
                 torch.cat([x, x[:, :1], -x, x[:, :1]], 1), slice(0, 4, 2), 3
             ),
             "every second, twice": lambda x: write(write(x, slice(None, None, 2), 1), slice(1, None, 2), -1),

@@ -144,7 +144,7 @@ CASES = [
         }.items()
     ),
     case(
-        "adaptive_avg_pool of halves to half of a size",
+        "adaptive_avg_pool of float16 to half of a size",
         lambda x: F.adaptive_avg_pool1d(x, x.shape[2] // 2 + 1),
         randn(2, 3, 7, dtype=torch.float16),
     )

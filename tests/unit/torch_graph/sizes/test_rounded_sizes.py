@@ -24,7 +24,7 @@ EXACT: dict[str, Callable[[Any], Any]] = {
     "half, to even": lambda n: round(n / 2),
     "quarter, to even": lambda n: round(n / 4),
     "sixth and a half": lambda n: int(n / 6 + 0.5),
-    "behind a window": lambda n: int((n + 2 * 3 - 5) / 2 + 1),
+    "output of a convolution": lambda n: int((n + 2 * 3 - 5) / 2 + 1),
     "one and a half": lambda n: int(n * 1.5 + 1),
 }
 

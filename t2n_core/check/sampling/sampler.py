@@ -14,7 +14,6 @@ import torch
 
 from t2n_core.check.level import DEFAULT_LEVEL
 from t2n_core.check.samples import Array, Sample, size_assignments
-from t2n_core.check.sampling.compared_numbers import compared_numbers, sizes_near
 from t2n_core.check.sampling.draws import Draws, Manner
 from t2n_core.check.sampling.input_function import InputFunction
 from t2n_core.check.sampling.movement import movements
@@ -22,6 +21,7 @@ from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.dims import Dim, Shape, evaluate
 from t2n_core.nnef.sizes.ranges import SizeRange, ranges_text
 from t2n_core.nnef.sizes.size_edges import edges
+from t2n_core.torch_graph.proofs.compared_numbers import compared_numbers, sizes_near
 from t2n_core.torch_graph.sizes.refusals import refusal_to_run
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs
 from t2n_core.torch_graph.ways_in.results import tensors_of

@@ -26,6 +26,7 @@ from t2n_core.torch_graph.compat.private import detect_fake_mode, symbolic_confi
 from t2n_core.torch_graph.compat.releases import warn_if_untested
 from t2n_core.torch_graph.graph.from_export import build_graph, user_fakes
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
+from t2n_core.torch_graph.proofs.compared_numbers import compared_numbers
 from t2n_core.torch_graph.proofs.regions import Recaptured, Regions
 from t2n_core.torch_graph.sizes.capture_sizes import Axes, capture_sizes, example_sizes, freeing_sizes, resized
 from t2n_core.torch_graph.sizes.decisions import Decisions
@@ -195,8 +196,7 @@ class TorchModuleTracer:
     def _at(self, axes: Axes, tensors: Sequence[torch.Tensor]) -> _Attempt:
         """Return a capture with these tensors in place of the example's. Raises CaptureError."""
         call = FlatCall(self.source, self.inputs)
-        asked: torch.nn.Module = call
-        """Computes what the model does."""
+        asked: torch.nn.Module = call  # computes what the model does
         frozen: Sequence[FrozenDecision] = ()
         decisions, modes, results = Decisions(), self.modes, call.results
         fakes = FakeTensors()
@@ -212,13 +212,13 @@ class TorchModuleTracer:
             is_traced = not self.source.is_script and self.capture == "trace"
             if is_traced:
                 script, frozen = self._traced(call, tensors)
-                sizes = example_sizes(axes, self.inputs.names, tensors)
 
                 def trace_at(at: Mapping[str, int]) -> torch.jit.ScriptModule:
                     others = resized(axes, self.inputs.names, tensors, at)
                     return self._traced(FlatCall(self.source, self.inputs), others)[0]
 
-                frozen += frozen_sizes(script, trace_at, sizes, self._declared.range.bounds, frozen)
+                sizes, numbers = example_sizes(axes, self.inputs.names, tensors), compared_numbers(self.source.module)
+                frozen += frozen_sizes(script, trace_at, sizes, self._declared.range.bounds, frozen, numbers)
                 module, modes = ScriptCall(script), ()
             with fakes.recording():
                 program = self._export(module, axes, modes, tensors, decisions)

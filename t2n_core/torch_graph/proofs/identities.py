@@ -68,10 +68,11 @@ def is_reshape(kind: str, bound: Mapping[str, Any], shape: Shape) -> bool:
 
 
 def _axes(bound: Mapping[str, Any], rank: int) -> list[int]:
+    """Return the axes of a call from 0 on: all of them where it names none, none of a tensor of rank 0."""
     given = bound.get("dim", bound.get("dims"))
     if given is None or (given == [] and "dim" in bound):
         return list(range(rank))
-    return [int(axis) % rank if rank else 0 for axis in (given if isinstance(given, list) else [given])]
+    return [int(axis) % rank for axis in (given if isinstance(given, list) else [given])] if rank else []
 
 
 def _candidates(name: str, bound: Mapping[str, Any], source: Any) -> list[Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import torch
@@ -10,11 +12,14 @@ import torch
 from t2n_core.nnef.sizes.ranges import LEAST
 from t2n_core.torch_graph.capture.module_calls import MODULE_CALL, calls
 from t2n_core.torch_graph.compat.private import _jit_pass_inline, pytree
+from t2n_core.torch_graph.proofs.compared_numbers import Numbers, sizes_near
 from t2n_core.torch_graph.ways_in.torchscript.script import origin_of
 from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision, frozen_size
 
-_COMPARED = 2
+_COMPARED = 3
 """Sizes of a symbol at which a trace is compared with that of the example."""
+_NEAR_DECISIONS = 8
+"""Further sizes, those next to the numbers that the model's code decides by."""
 
 
 def frozen_sizes(
@@ -23,27 +28,39 @@ def frozen_sizes(
     sizes: Mapping[str, int],
     bounds: Mapping[str, tuple[int, int | None]],
     frozen: Sequence[FrozenDecision],
+    decisions: Sequence[Numbers] = (),
 ) -> list[FrozenDecision]:
-    """Return a warning for each further line that a trace at another size of one symbol writes down otherwise.
+    """Return a warning for each further line that a trace at other sizes writes down otherwise.
 
-    `sizes` are those of the trace, `trace_at` raises where the model does not run at a size.
+    `sizes` are those of the trace, `decisions` the numbers of `compared_numbers`; `trace_at` raises where the model
+    does not run at a size.
     """
     found: dict[str, FrozenDecision] = {}
+
+    def compare_at(others: Mapping[str, int]) -> bool:
+        """Return whether the model runs at these sizes."""
+        try:
+            again = trace_at(others)
+        except Exception:
+            return False
+        for line in differing_lines(script, again):
+            if not any(str(one).startswith(line.partition(" in ")[0] + ":") for one in frozen if line):
+                found.setdefault(line, frozen_size(line, {name: sizes[name] for name in others}))
+        return True
+
+    def is_within(others: Mapping[str, int]) -> bool:
+        limits = {name: bounds.get(name, (LEAST, None)) for name in others}
+        return all(
+            low <= others[name] and (high is None or others[name] <= high) for name, (low, high) in limits.items()
+        )
+
     for name, size in sizes.items():
-        low, high = bounds.get(name, (LEAST, None))
-        others = [n for n in (2 * size + 1, size + 1, size - 1) if low <= n and (high is None or n <= high)]
-        compared = 0
-        for other in others:
-            try:
-                again = trace_at({name: other})
-            except Exception:
-                continue
-            for line in differing_lines(script, again):
-                if not any(str(one).startswith(line.partition(" in ")[0] + ":") for one in frozen if line):
-                    found.setdefault(line, frozen_size(line, name, size))
-            compared += 1
-            if compared == _COMPARED:
-                break
+        alone = ({name: n} for n in dict.fromkeys((1, 2 * size + 1, size + 1, size - 1)) if n != size)
+        compared = (others for others in alone if is_within(others) and compare_at(others))
+        deque(islice(compared, _COMPARED), maxlen=0)
+    changed = ({n: size for n, size in near.items() if size != sizes[n]} for near in sizes_near(decisions, sizes))
+    for others in islice((one for one in changed if one and is_within(one)), _NEAR_DECISIONS):
+        compare_at(others)
     return list(found.values())
 
 
@@ -69,7 +86,7 @@ def _differences(one: Sequence[Any], other: Sequence[Any]) -> Iterator[str]:
         inputs = list(zip(a.inputs(), b.inputs(), strict=False))
         alike = a.kind() == b.kind() and a.inputsSize() == b.inputsSize() and a.outputsSize() == b.outputsSize()
         if not alike or any(names.setdefault(x.debugName(), y.debugName()) != y.debugName() for x, y in inputs):
-            yield next((line for line in (origin_of(node)[1] for node in one[step:]) if line), "")
+            yield next((line for line in (origin_of(node)[1] for node in (*one[step:], *other[step:])) if line), "")
             return
         if a.kind() == "prim::Constant":
             constants[a.output().debugName()] = (a.output().toIValue(), b.output().toIValue())

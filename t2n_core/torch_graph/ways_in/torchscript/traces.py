@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -34,11 +34,12 @@ def traced(
     return script, _decisions(seen)
 
 
-def frozen_size(line: str, name: str, size: int) -> FrozenDecision:
+def frozen_size(line: str, sizes: Mapping[str, int]) -> FrozenDecision:
     """Return what is to be warned of for a line that a trace writes down in another way at other sizes."""
+    names = " and ".join(f"`{name}`" for name in sizes)
     return FrozenDecision(
-        f"{line or 'the model'} depends on the size `{name}` in a way that a trace cannot follow; the archive always "
-        f"computes it as for {name} = {size}"
+        f"{line or 'the model'} depends on the size{'s' * (len(sizes) > 1)} {names} in a way that a trace cannot "
+        f"follow; the archive always computes it as for {', '.join(f'{name} = {size}' for name, size in sizes.items())}"
     )
 
 

@@ -1,7 +1,7 @@
 """Find the numbers that the Python code of a model decides by: `if x.shape[1] % 61 == 7` has 61 and 7.
 
-They are read off the code of all functions that the model reaches, so that a check tries sizes next to a decision also
-where the exporter has missed it. The code of PyTorch, numpy and the standard library is left out.
+They are read off the code of all functions that the model reaches, so that sizes next to a decision are tried also
+where the capture has missed it. The code of PyTorch, numpy and the standard library is left out.
 """
 
 from __future__ import annotations

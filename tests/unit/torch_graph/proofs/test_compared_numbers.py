@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from t2n_core.check.sampling.compared_numbers import compared_numbers, sizes_near
+from t2n_core.torch_graph.proofs.compared_numbers import compared_numbers, sizes_near
 
 LIMIT = 77
 

@@ -133,7 +133,10 @@ class Draft:
 
     @staticmethod
     def _extents_of(values: Sequence[Any], axis: int) -> tuple[int, ...]:
-        return tuple(int(value.shape[axis]) if value is not None and axis < value.dim() else -1 for value in values)
+        return tuple(
+            int(value.shape[axis]) if value is not None and -value.dim() <= axis < value.dim() else -1
+            for value in values
+        )
 
     def _all_extents(self, name: str, axis: int) -> tuple[int, ...]:
         return self._extents_of([run.values[name] for run in self.runs], axis)

@@ -103,7 +103,7 @@ def chosen_size(d: Draft) -> str:
             f"math.ceil({n} / {k})",
             f"int({n} * 0.{d.whole(1, 9)})",
             f"max(int({n} / {k}), 1)",
-            f"2 ** ({n}.bit_length() - 1)",
+            f"2 ** (({n}).bit_length() - 1)",
             f"min({n}, {d.one_of(BOUNDS)}) if {condition(d)} else 1",
         )
     )

@@ -188,11 +188,13 @@ def _python(e: sympy.Expr) -> str:
     raise ValueError(f"{e} is no expression of sizes")
 
 
-def text(d: Dim, name_of: Callable[[str], str] = str) -> str:
+def text(d: Dim, name_of: Callable[[str], str] = str, *, of_two: bool = False) -> str:
     """Return `d` in the syntax of tract's NNEF: + - * / with every operation in parentheses, never a unary minus.
 
-    Raises ValueError for an expression that has no such form (a modulo by a symbol, a fraction).
+    With `of_two` a sum has two terms, as in `((S+T)+1)`. Raises ValueError for an expression that has no such form (a
+    modulo by a symbol, a fraction).
     """
+    write = functools.partial(text, name_of=name_of, of_two=of_two)
     if isinstance(d, int):
         return str(d)
     if d.is_Integer:
@@ -204,36 +206,39 @@ def text(d: Dim, name_of: Callable[[str], str] = str) -> str:
         minus = [-a for a in d.args if a.could_extract_minus_sign()]
         plus.sort(key=lambda a: (a.is_number, str(a)))  # symbols first: `(T-1)`, not `(0-1+T)`
         minus.sort(key=str)
-        head = "+".join(text(a, name_of) for a in plus) or "0"
-        return f"({head}{''.join('-' + text(a, name_of) for a in minus)})"
+        first, *others = [write(a) for a in plus] or ["0"]
+        terms = [*(f"+{one}" for one in others), *(f"-{write(a)}" for a in minus)]
+        if of_two:
+            return functools.reduce(lambda left, term: f"({left}{term})", terms, first)
+        return f"({first}{''.join(terms)})"
     if d.is_Mul:
         if d.could_extract_minus_sign():
-            return f"(0-{text(-d, name_of)})"
+            return f"(0-{write(-d)})"
         factors = sorted(_factors(d), key=lambda a: (a.is_number, str(a)))
         if any(a.is_Rational and not a.is_Integer for a in factors):
             raise ValueError(f"{d} has a fraction")
-        return _product_text([text(a, name_of) for a in factors])
+        return _product_text([write(a) for a in factors])
     if d.is_Pow and d.exp.is_Integer and d.exp > 0:
-        return _product_text([text(d.base, name_of)] * int(d.exp))
+        return _product_text([write(d.base)] * int(d.exp))
     if isinstance(d, FloorDiv | Modulo) and d.args[1].is_Integer and _is_misread(d.args[0], int(d.args[1])):
         raise ValueError(f"{d} has no form that engines divide right")
     if isinstance(d, FloorDiv) and d.args[1].is_Integer and d.args[1] > 0:
         over, quotient = _raised(d.args[0], int(d.args[1]))
         if quotient != 0:
-            up = f"({text(over, name_of)}/{d.args[1]})"
-            return f"(0-{up})" if quotient is None else f"({up}-{text(quotient, name_of)})"
-        return f"({text(d.args[0], name_of)}/{d.args[1]})"
+            up = f"({write(over)}/{d.args[1]})"
+            return f"(0-{up})" if quotient is None else f"({up}-{write(quotient)})"
+        return f"({write(d.args[0])}/{d.args[1]})"
     if isinstance(d, Modulo) and d.args[1].is_Integer and d.args[1] > 0:
         over, quotient = _raised(d.args[0], int(d.args[1]))
-        a, b = text(over, name_of), d.args[1]
+        a, b = write(over), d.args[1]
         if quotient is None:
-            return f"((({a}/{b})*{b})-{text(-d.args[0], name_of)})"
+            return f"((({a}/{b})*{b})-{write(-d.args[0])})"
         whole = f"({a}/{b})"
         if isinstance(over, FloorDiv) and over.args[1].is_Integer and over.args[1] > 0:
-            whole = text(FloorDiv(over, b), name_of)  # before 0.22 some quotients of quotients take minutes to load
+            whole = write(FloorDiv(over, b))  # before 0.22 some quotients of quotients take minutes to load
         return f"({a}-({whole}*{b}))"
     if isinstance(d, Max | Min):
-        first, *rest = (text(a, name_of) for a in d.args)
+        first, *rest = (write(a) for a in d.args)
         return functools.reduce(lambda a, b: f"{type(d).__name__.lower()}({a},{b})", rest, first)
     raise ValueError(f"{d} has no form in NNEF")
 

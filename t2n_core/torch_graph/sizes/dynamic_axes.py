@@ -13,6 +13,7 @@ from sympy.core.relational import Relational
 from t2n_core.errors import CaptureError, DataDependentError
 from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, Modulo, as_dim, same, symbol, symbols_of
 from t2n_core.nnef.sizes.ranges import LEAST, SizeRange
+from t2n_core.nnef.sizes.size_functions import greatest, least
 from t2n_core.torch_graph.sizes.declared_axes import AxisSize
 from t2n_core.torch_graph.sizes.rounded_sizes import KINDS, rounded
 
@@ -126,9 +127,17 @@ class SymbolTable:
         return self._known[expression]
 
     def _within_range(self, dim: Dim) -> Dim:
-        """Return a size without the extremes that a condition of the range decides: `Min(S, T)` where `S <= T`."""
-        if isinstance(dim, int) or not dim.has(Max, Min):
+        """Return a size as it is at all sizes of the range: 1 for `(T+2)/3` where `T <= 3`, S for `Min(S, T)` where
+        `S <= T`.
+        """
+        if isinstance(dim, int) or not dim.has(FloorDiv, Modulo, Max, Min):
             return dim
+        bounds = self.range.bounds
+        if any(bounds.get(s.name, (LEAST, None))[1] is not None for s in dim.free_symbols):
+            bounded = dim.xreplace({s: symbol(s.name, *bounds.get(s.name, (LEAST, None))) for s in dim.free_symbols})
+            low = least(bounded)
+            if low is not None and low == greatest(bounded):
+                return int(low)
         names = {s.name: s for extent in self._names.values() for s in extent.free_symbols}
         for condition in self.range.conditions:
             if isinstance(condition, sympy.Le | sympy.Ge) and all(s.name in names for s in condition.free_symbols):

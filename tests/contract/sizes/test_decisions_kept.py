@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -40,6 +41,15 @@ def sum_of_sizes(net: Any, x: Tensor, y: Tensor) -> Tensor:
 
 def difference_of_sizes(net: Any, x: Tensor, y: Tensor) -> Tensor:
     return x.sum(1) + y.sum(1) * (2 if x.shape[1] - y.shape[1] == 20 else 1)
+
+
+def small_sum_of_sizes(net: Any, x: Tensor, y: Tensor) -> Tensor:
+    return x.sum(1) + y.sum(1) * (2 if x.shape[1] + y.shape[1] < 45 else 1)
+
+
+def thirds(net: Any, x: Tensor) -> Tensor:
+    first = x[:, : math.ceil(x.shape[1] / 3)]
+    return torch.stack([first.select(1, i) * (i + 1) for i in range(min(first.shape[1], 4))]).sum(0)
 
 
 def equal_and_long(net: Any, x: Tensor, y: Tensor) -> Tensor:
@@ -121,6 +131,8 @@ CASES = [
          (floats(1, 7, 28, 4),)),
     Case(sum_of_sizes, both(7, 5), TWO, "S >= 1, T >= 1, S + T != 300", both(100, 201), both(100, 200)),
     Case(difference_of_sizes, both(7, 5), TWO, "S >= 1, T >= 1, -S + T != 20", both(26, 5), both(25, 5)),
+    Case(small_sum_of_sizes, both(7, 5), TWO, "S >= 1, T >= 1, S + T < 45", both(40, 4), both(40, 5)),
+    Case(thirds, (floats(2, 2, 4),), ONE, "1 <= T <= 3", (floats(2, 3, 4),), (floats(2, 4, 4),)),
     Case(equal_and_long, both(7, 5), TWO, "S >= 1, T >= 1, T != S", both(16, 17), both(17, 17)),
     Case(square, (floats(2, 7, 4),), ONE, "1 <= T <= 199", (floats(2, 199, 4),), (floats(2, 200, 4),)),
     Case(remainder, (floats(2, 9, 4),), ONE, "T >= 1, T % 61 != 7", (floats(2, 69, 4),), (floats(2, 68, 4),)),

@@ -69,12 +69,14 @@ def _sides(relation: Relational) -> tuple[Relational, Relational]:
 def assertion(relation: Relational) -> str:
     """Return a condition as the engine reads it: `(S+T) <= 20`.
 
-    It puts in the right side of `T == …` for T, without end if T stands there as well.
+    It puts in the right side of `T == …` for T, without end if T stands there as well. 0.21 reads no sum of three
+    terms.
     """
     left, right = relation.args
     if isinstance(relation, sympy.Eq) and left.free_symbols & right.free_symbols:
         left, right = sympy.expand(left - right), sympy.Integer(0)
-    return f"{text(as_dim(left + _STRICT.get(type(relation), 0)))} {_SIGNS[type(relation)]} {text(as_dim(right))}"
+    over, under = (text(as_dim(side), of_two=True) for side in (left + _STRICT.get(type(relation), 0), right))
+    return f"{over} {_SIGNS[type(relation)]} {under}"
 
 
 def condition(words: str, symbols: Mapping[str, sympy.Symbol]) -> Relational:

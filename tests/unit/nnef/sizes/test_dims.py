@@ -52,6 +52,11 @@ def test_text(dim: Dim, expected: str) -> None:
     assert text(as_dim(dim)) == expected
 
 
+def test_text_with_sums_of_two_terms() -> None:
+    assert text(as_dim(FloorDiv(B + T + 1, 2)), of_two=True) == "(((B+T)+1)/2)"
+    assert text(as_dim(3 - B - T), of_two=True) == "((3-B)-T)"
+
+
 class Engine(int):
     """Integers that divide towards zero, as engines do."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from t2n_core.nnef.emitter import Expected, Scalar
+from t2n_core.nnef.emitter import Emitter, Expected, Scalar
 from t2n_core.nnef.graph import Fragment, Value
 from t2n_core.nnef.sizes.dims import Dim, Shape
 
@@ -67,8 +67,9 @@ def write_loop(
     news, rows = step(body, chunks, olds, wholes)
     results = [*news, *rows]
     count, pace = scanned[0].shape[0], -1 if backwards else 1
-    found = g.call(
-        "tract_core_scan",
+    found = write_scan(
+        g,
+        count,
         body=g.fragment(_fragment(g, body, parameters.inner, results)),
         scan=[(name, value, 0, pace) for name, value in parameters.outer["scan"]],
         full=parameters.outer["full"],
@@ -80,6 +81,18 @@ def write_loop(
         ],
     )
     return list(found[: len(news)]), list(found[len(news) :])
+
+
+def write_scan(g: Emitter, count: Dim, *, outs: Sequence[Expected], **arguments: Any) -> tuple[Value, ...]:
+    """Write a `tract_core_scan` over `count` steps, which begins with its initial states in each call of the archive.
+
+    By default the engine keeps the states for the next call in one `State`. A stream wants that of a scan along its own
+    axis, which alone is dynamic there.
+    """
+    carries = g.options.streaming and not isinstance(count, int)
+    if not carries and g.spec.has("tract_core_scan", "reset_every_turn"):
+        arguments["reset_every_turn"] = 1
+    return g.call("tract_core_scan", outs=outs, **arguments)
 
 
 def _body(g: TractEmitter, parameters: _Parameters) -> TractEmitter:
@@ -135,4 +148,4 @@ def _fragment(g: TractEmitter, body: TractEmitter, inputs: Sequence[Value], resu
     return Fragment(name, text, uses)
 
 
-__all__ = ["Step", "write_loop"]
+__all__ = ["Step", "write_loop", "write_scan"]

@@ -23,6 +23,7 @@ import numpy as np
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, Value
 from t2n_core.nnef.sizes.dims import Dim
+from t2n_core.nnef.tract.loops import write_scan
 from t2n_core.op.fragment import add_fragment, find_fragment
 from t2n_core.op.recurrent import CellWeights, EmitNet, Net, emit_layers, register_recurrent
 
@@ -203,8 +204,9 @@ def _scan(name: str, gates: Gates) -> ScanWriter:
         if _is_computed(x.shape[1]):
             body = _sized(g, body, parameters, given, x, len(initial))
         pace, states = -1 if backwards else 1, _STATES[: len(initial)]
-        results = g.call(
-            "tract_core_scan",
+        results = write_scan(
+            g,
+            x.shape[0],
             body=body,
             scan=[(p, v, 0, pace) for p, v in given.items() if p.startswith("x_")],
             full=[(p, v) for p, v in given.items() if not p.startswith("x_")],

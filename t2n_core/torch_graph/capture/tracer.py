@@ -26,7 +26,6 @@ from t2n_core.torch_graph.compat.private import detect_fake_mode, symbolic_confi
 from t2n_core.torch_graph.compat.releases import warn_if_untested
 from t2n_core.torch_graph.graph.from_export import build_graph, user_fakes
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
-from t2n_core.torch_graph.proofs.compared_numbers import compared_numbers
 from t2n_core.torch_graph.proofs.regions import Recaptured, Regions
 from t2n_core.torch_graph.sizes.capture_sizes import Axes, capture_sizes, example_sizes, freeing_sizes, resized
 from t2n_core.torch_graph.sizes.decisions import Decisions
@@ -35,15 +34,15 @@ from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.sizes.implied import decide_all_counts, implied_decisions
 from t2n_core.torch_graph.sizes.multiples import multiples
 from t2n_core.torch_graph.sizes.narrowing import SizeDecision, named, narrowed, of_emptiness, warn_of_range
-from t2n_core.torch_graph.sizes.refusals import fixed_axis, located, refusal, refusal_to_trace, refuse_smaller_range
+from t2n_core.torch_graph.sizes.refusals import fixed_axis, located, refusal, refuse_smaller_range
 from t2n_core.torch_graph.sizes.replay import computes_alike
 from t2n_core.torch_graph.ways_in.calls import FlatCall
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.ways_in.results import Results
 from t2n_core.torch_graph.ways_in.sources import Source, source_of
 from t2n_core.torch_graph.ways_in.torchscript.script import ScriptCall
-from t2n_core.torch_graph.ways_in.torchscript.trace_comparison import frozen_sizes
-from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision, traced
+from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision
+from t2n_core.torch_graph.ways_in.torchscript.tracing import Tracing
 
 
 @dataclass(slots=True)
@@ -209,16 +208,10 @@ class TorchModuleTracer:
             else:
                 # until the program is read: its nodes for whole modules are known by then
                 stack.enter_context(whole_modules(self.source.module, self.find_extractor))
-            is_traced = not self.source.is_script and self.capture == "trace"
-            if is_traced:
-                script, frozen = self._traced(call, tensors)
-
-                def trace_at(at: Mapping[str, int]) -> torch.jit.ScriptModule:
-                    others = resized(axes, self.inputs.names, tensors, at)
-                    return self._traced(FlatCall(self.source, self.inputs), others)[0]
-
-                sizes, numbers = example_sizes(axes, self.inputs.names, tensors), compared_numbers(self.source.module)
-                frozen += frozen_sizes(script, trace_at, sizes, self._declared.range.bounds, frozen, numbers)
+            tracing = None
+            if not self.source.is_script and self.capture == "trace":
+                tracing = Tracing(self.source, self.inputs, self.modes, axes)
+                script, frozen = tracing.trace_and_compare(tensors, call, self._declared.range)
                 module, modes = ScriptCall(script), ()
             with fakes.recording():
                 program = self._export(module, axes, modes, tensors, decisions)
@@ -228,7 +221,7 @@ class TorchModuleTracer:
                 if sum(tensor.numel() for tensor in others) > _LARGEST:
                     return None
                 with suppress(CaptureError), preserve_containers(self.source.module):
-                    there = ScriptCall(self._traced(call, others)[0]) if is_traced else module
+                    there = module if tracing is None else ScriptCall(tracing.trace(others, call)[0])
                     other = self._recaptured(there, axes, modes, others, static)
                     # capture may give empty tensors another shape than the model does
                     return other if computes_alike(other.program, asked, others, as_captured=True) else None
@@ -260,17 +253,6 @@ class TorchModuleTracer:
         fakes = dict(zip(self.inputs.names, user_fakes(program), strict=True))
         sizes = [(fakes[name].shape[axis], size) for name, of in axes.items() for axis, size in of.items()]
         return Recaptured(program, sizes, [*found.all(), *implied_decisions(program)])
-
-    def _traced(
-        self, call: FlatCall, tensors: Sequence[torch.Tensor]
-    ) -> tuple[torch.jit.ScriptModule, list[FrozenDecision]]:
-        try:
-            with preserve_containers(self.source.module):
-                return traced(call, tensors, self.modes)
-        except CaptureError as refused:
-            raise located(refused) from refused.__cause__
-        except Exception as cause:
-            raise refusal_to_trace(cause, self.source.name) from cause
 
     def _read(
         self,

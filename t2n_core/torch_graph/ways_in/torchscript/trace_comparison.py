@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -16,8 +15,6 @@ from t2n_core.torch_graph.proofs.compared_numbers import Numbers, sizes_near
 from t2n_core.torch_graph.ways_in.torchscript.script import origin_of
 from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision, frozen_size
 
-_COMPARED = 3
-"""Sizes of a symbol at which a trace is compared with that of the example."""
 _NEAR_DECISIONS = 8
 """Further sizes, those next to the numbers that the model's code decides by."""
 
@@ -37,16 +34,14 @@ def frozen_sizes(
     """
     found: dict[str, FrozenDecision] = {}
 
-    def compare_at(others: Mapping[str, int]) -> bool:
-        """Return whether the model runs at these sizes."""
+    def compare_at(others: Mapping[str, int]) -> None:
         try:
             again = trace_at(others)
-        except Exception:
-            return False
+        except Exception:  # the model does not run at these sizes
+            return
         for line in differing_lines(script, again):
             if not any(str(one).startswith(line.partition(" in ")[0] + ":") for one in frozen if line):
                 found.setdefault(line, frozen_size(line, {name: sizes[name] for name in others}))
-        return True
 
     def is_within(others: Mapping[str, int]) -> bool:
         limits = {name: bounds.get(name, (LEAST, None)) for name in others}
@@ -55,9 +50,10 @@ def frozen_sizes(
         )
 
     for name, size in sizes.items():
-        alone = ({name: n} for n in dict.fromkeys((1, 2 * size + 1, size + 1, size - 1)) if n != size)
-        compared = (others for others in alone if is_within(others) and compare_at(others))
-        deque(islice(compared, _COMPARED), maxlen=0)
+        others_of_one = (1, size - 1, size + 1, 2 * size + 1, 8 * size + 5, 64 * size + 3)
+        alone = [{name: n} for n in dict.fromkeys(others_of_one) if n != size]
+        for others in filter(is_within, alone):
+            compare_at(others)
     changed = ({n: size for n, size in near.items() if size != sizes[n]} for near in sizes_near(decisions, sizes))
     for others in islice((one for one in changed if one and is_within(one)), _NEAR_DECISIONS):
         compare_at(others)

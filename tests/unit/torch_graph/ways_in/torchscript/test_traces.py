@@ -33,6 +33,7 @@ FROZEN: dict[str, Callable[[Tensor], Tensor]] = {
     "numel": lambda x: x / x.size().numel(),
     "list of indices": lambda x: x[:, :, list(range(x.shape[2] // 2))],
     "number of rounds": lambda x: sum(x.roll(i, 2) for i in range(1 + (x.shape[2] > 37))),  # type: ignore[return-value]
+    "rounds of a derived size": lambda x: sum(x.roll(i, 2) for i in range(1 + (x[:, :, ::3].shape[2] > 9))),  # type: ignore[return-value]
     "rank at one": lambda x: x + 1 if x.mean(1).t().squeeze(0).dim() == 1 else x.flip(1),
 }
 

@@ -211,6 +211,10 @@ class ParityError(T2NError):
     stage = "compare"
 
 
+class SecondCallError(ParityError):
+    """The engine computed other numbers in a State that had run before than in a fresh one."""
+
+
 def engine_error(status: str, stage: str) -> type[EngineError]:
     """Return the class of an engine's failure, by the status and the stage of its reply."""
     by_status = {"crash": EngineCrash, "timeout": EngineTimeout, "oom": EngineOutOfMemory}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -108,23 +109,26 @@ def _judged(
 def _answers(
     engine: Engine, archive: Path, samples: Sequence[Sample], seed: int
 ) -> tuple[list[Sequence[Array]], list[tuple[Array, ...]]]:
-    """Return inputs that no sample holds and with which the archive runs, and its outputs."""
+    """Return inputs that no sample holds and with which the archive runs, and its outputs, as `_run` does."""
     draws, rng = Draws(samples[0].inputs, lambda _: False), np.random.default_rng(seed)
     shapes = [[array.shape for array in sample.inputs] for sample in samples[-2:]]
     wanted = [draws.draw(shapes[place % len(shapes)], rng, manner) for place, manner in enumerate(_DRAWS)]
-    batches: list[Sequence[Array]] = []
-    outputs: list[tuple[Array, ...]] = []
-    for batch in wanted:
-        reply = engine.run(archive, [batch], timeout=SECONDS)
-        if reply.status == "ok":
-            batches.append(batch)
-            outputs.append(reply.outputs[0])
-    return batches, outputs
+    batches = [batch for batch in wanted if engine.run(archive, [batch], timeout=SECONDS).status == "ok"]
+    return batches, list(_run(engine, archive, batches) or ())
 
 
 def _run(engine: Engine, archive: Path, batches: Sequence[Sequence[Array]]) -> Sequence[tuple[Array, ...]] | None:
-    reply = engine.run(archive, batches, timeout=SECONDS) if batches else None
-    return reply.outputs if reply is not None and reply.status == "ok" else None
+    """Return the outputs of each batch in a fresh State, then those in one State for all; None where one fails."""
+    options: dict[str, Any] = {}
+    if hasattr(engine, "resets_scans"):
+        options["calls"] = [(0, index) for index in range(len(batches))]
+    reply = engine.run(archive, batches, timeout=SECONDS, **options) if batches else None
+    if reply is None or reply.status != "ok":
+        return None
+    kept = list(reply.outputs) if options else []
+    for changed in reply.changed:
+        kept[changed.call] = changed.outputs
+    return [*reply.outputs, *kept]
 
 
 def _change(before: Sequence[tuple[Array, ...]], after: Sequence[tuple[Array, ...]] | None) -> float:

@@ -16,6 +16,7 @@ _HEADER = 128
 """Bytes before the numbers of a `.dat` file."""
 _STATEMENT = re.compile(r"^  (?P<left>[\w, ()]+?) = (?P<operator>\w+)(?:<\w+>)?\((?P<arguments>.*)\);$")
 _GRAPH = re.compile(r"^graph network\((?P<inputs>.*)\) -> \((?P<outputs>.*)\)$", re.MULTILINE)
+_RESET = ", reset_every_turn = 1"
 _OTHER_OPERATOR = {
     "add": "sub", "sub": "add", "max": "min", "min": "max", "tanh": "sigmoid", "sigmoid": "tanh", "exp": "abs",
     "max_reduce": "min_reduce", "min_reduce": "max_reduce", "sum_reduce": "mean_reduce", "sin": "cos", "cos": "sin",
@@ -158,6 +159,12 @@ def _other_operator(text: str) -> Iterator[tuple[str, str]]:
             yield match["left"], text.replace(line, line.replace(f"= {match['operator']}(", f"= {other}(", 1))
 
 
+def _kept_state(text: str) -> Iterator[tuple[str, str]]:
+    for line, match in _statements(text):
+        if _RESET in line:
+            yield match["left"], text.replace(line, line.replace(_RESET, ""))
+
+
 def _other_number(text: str) -> Iterator[tuple[str, str]]:
     for line, match in _statements(text):
         for number in re.finditer(r"(?<![\w.])\d+\.\d+(?:e[-+]?\d+)?(?![\w.])", line):
@@ -195,6 +202,7 @@ _STATEMENTS: Mapping[str, Callable[[str], Iterator[tuple[str, str]]]] = {
     "a frozen branch": _held_condition("and"),
     "another operator": _other_operator,
     "another number": _other_number,
+    "a state that is kept": _kept_state,
 }
 KINDS = (*_WEIGHTS, *_STATEMENTS)
 

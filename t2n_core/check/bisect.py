@@ -20,12 +20,13 @@ import torch
 
 from t2n_core.check.comparison import OutputComparison, compare, compare_outputs
 from t2n_core.check.judging.judgement import Judgement
+from t2n_core.check.kept_states import REPEATED, last_kept_call
 from t2n_core.check.outcome import Stage, Status
 from t2n_core.check.samples import Sample
 from t2n_core.check.table import comparison_table, sizes_text
 from t2n_core.check.tolerance import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.engine.protocol import EngineReply
-from t2n_core.errors import InputError, Origin, T2NError
+from t2n_core.errors import InputError, Origin, SecondCallError, T2NError
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.writer import statement
 from t2n_core.scratch import scratch_folder
@@ -125,19 +126,37 @@ def find_first_wrong_node(
     failed = [one for one in samples if dict(one.sizes) in [dict(sizes) for sizes in outcome.failed_sizes]]
     if not failed and outcome.status is Status.MISMATCH:
         failed = list(samples)
-    return first_wrong_of(result, outcome.required, (failed or list(samples))[0], timeout)
+    again = outcome.error is not None and outcome.error.error_class == SecondCallError.__name__
+    return first_wrong_of(result, outcome.required, (failed or list(samples))[0], timeout, in_second_call=again)
 
 
 def first_wrong_of(
-    result: ExportResult, level: TractCheckTolerance, sample: Sample, timeout: float = 60.0
+    result: ExportResult,
+    level: TractCheckTolerance,
+    sample: Sample,
+    timeout: float = 60.0,
+    *,
+    in_second_call: bool = False,
 ) -> FirstWrongNode:
-    """Return the first node whose value fails on one sample; `timeout` is in seconds for each run of the engine."""
-    return _Search(result, level, sample, timeout).run()
+    """Return the first node whose value fails on one sample, or in its second call in one State.
+
+    `timeout` is in seconds for each run of the engine.
+    """
+    options = {"calls": REPEATED} if in_second_call else {}
+    return _Search(result, level, sample, timeout, options).run()
 
 
 class _Search:
-    def __init__(self, result: ExportResult, level: TractCheckTolerance, sample: Sample, timeout: float) -> None:
+    def __init__(
+        self,
+        result: ExportResult,
+        level: TractCheckTolerance,
+        sample: Sample,
+        timeout: float,
+        options: Mapping[str, Any],
+    ) -> None:
         self.result, self.level, self.sample, self.timeout = result, level, sample, timeout
+        self.options = options
         self.graph = result.export.simplified(result.target)
         tensors = [torch.from_numpy(np.array(array)) for array in sample.inputs]
         self.expected = evaluate_graph(self.graph, tensors, self._sizes())
@@ -257,7 +276,8 @@ class _Search:
         with scratch_folder() as folder:
             graph = export.write_graph(cut, names, target)
             archive = write_archive(graph, folder / "cut", spec=target.spec)
-            return target.engine().run(archive, [self.sample.inputs], timeout=self.timeout, **options)
+            options = {**self.options, **options}
+            return last_kept_call(target.engine().run(archive, [self.sample.inputs], timeout=self.timeout, **options))
 
     def _stages(self, variable: TensorVariable) -> dict[str, bool]:
         if not getattr(self.result.target.engine(), "runs_stages", False):

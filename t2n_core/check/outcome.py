@@ -219,6 +219,8 @@ def _status_of(exc: T2NError) -> Status:
 
 
 def _error_class_of(outcome: Outcome) -> type[T2NError]:
+    if outcome.error is not None and outcome.error.error_class == errors.SecondCallError.__name__:
+        return errors.SecondCallError
     return _CLASS_BY_STATUS.get(outcome.status) or _CLASS_BY_STAGE[outcome.stage]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from t2n_core.check.comparison import OutputComparison, compare_outputs
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.judging.metrics import MetricResult, indifferences, measure
+from t2n_core.check.kept_states import Call, judge_kept_calls, keeps_states, planned_calls
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status, error_name
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.movement import Movement, movements
@@ -52,14 +53,16 @@ def check_parity(
     constant: Collection[str] = (),
     moved: Sequence[Movement] | None = None,
     indifferent: Mapping[str, str] | None = None,
+    carries: bool = False,
 ) -> Outcome:
     """Load `archive` once, run all samples, compare each; every sample must pass.
 
     The outcome carries the worst comparison per output and the sizes at which something failed. `held` are the sizes
     that the archive holds for; at those of `outside` the engine has to answer with an error. A pass is weak if an
     output does not move from sample to sample, unless it is one of `constant`; `moved` says it where it is known
-    already, and `indifferent` which metrics accept the outputs of other inputs. What the engine does, or what it
-    computes, is never an exception.
+    already, and `indifferent` which metrics accept the outputs of other inputs. Some samples run again in States that
+    are kept, and must give what they gave in a fresh one, unless the archive `carries` its state from call to call.
+    What the engine does, or what it computes, is never an exception.
 
     Raises:
         InputError: `tolerance` is not a level, names an output that is none, or there is no sample to check.
@@ -78,6 +81,10 @@ def check_parity(
     more: dict[str, Any] = {"keep_going": True} if outside else {}
     try:
         common["archive_sha256"], common["archive_bytes"] = archive_digest(archive)
+        calls: tuple[Call, ...] = ()
+        if not carries and keeps_states(engine, archive):
+            calls = planned_calls(samples, resized=getattr(engine, "resizes_states", True))
+        more |= {"calls": calls} if calls else {}
         batches = [sample.inputs for sample in (*samples, *outside)]
         reply, beyond = _split(engine.run(archive, batches, timeout=timeout, **more), len(samples))
         if outside and reply.status == "ok" and not reply.times:  # it died behind the samples, and said no times
@@ -96,6 +103,8 @@ def check_parity(
     if indifferent is None:
         indifferent = indifferences(judged.metrics, samples)
     found = compared(reply, samples, output_names, judged, common, moved, indifferent)
+    if found.passed and calls:
+        found = judge_kept_calls(found, reply, calls, samples)
     return _unguarded(found, beyond, outside) if found.passed and outside else found
 
 

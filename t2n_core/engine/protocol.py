@@ -15,6 +15,17 @@ EngineStage = Literal["load", "optimise", "run"]
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedCall:
+    """A call in a State that was kept from earlier calls, with other outputs than the same inputs in a fresh one."""
+
+    call: int
+    """Index of the call among those that were asked for."""
+    outputs: tuple[Array, ...] = ()
+    message: str = ""
+    """The engine's error, where it answered with one."""
+
+
+@dataclass(frozen=True, slots=True)
 class EngineReply:
     """One answer of an engine. A failure is a value here, never an exception: it becomes the outcome of one cell."""
 
@@ -35,6 +46,8 @@ class EngineReply:
     from a command line, all integers as int64 from the Khronos tools."""
     refused: Mapping[int, str] = field(default_factory=dict)
     """The error of each batch that the engine rejected, by its index; only if the job was told to keep going."""
+    changed: tuple[ChangedCall, ...] = ()
+    """Calls in kept States that gave other outputs than in a fresh one; only of an engine that was asked for such."""
 
 
 class Engine(Protocol):
@@ -59,4 +72,4 @@ class Engine(Protocol):
     def close(self) -> None: ...
 
 
-__all__ = ["Array", "Engine", "EngineReply", "EngineStage", "ReplyStatus"]
+__all__ = ["Array", "ChangedCall", "Engine", "EngineReply", "EngineStage", "ReplyStatus"]

@@ -17,7 +17,7 @@ from t2n_core.check.sampling.hypothesis_inputs import draw_inputs, is_strategy
 from t2n_core.check.table import sizes_text
 from t2n_core.errors import CaptureError, InputError, LowerError, RewriteError, SpecError, UnsupportedOpsError
 from t2n_core.export.debug_bundle import write_debug_bundle
-from t2n_core.export.notes import OptionWarning, option_notes, rewriter_notes
+from t2n_core.export.notes import OptionWarning, option_notes, rewriter_notes, state_notes
 from t2n_core.export.options import ExportOptions
 from t2n_core.export.precision_search import FoundPlan, find_plan
 from t2n_core.export.result import ExportResult
@@ -324,6 +324,7 @@ class ModelExport:
             warnings.warn(StateWarning("; ".join(self._state_notes)), stacklevel=_frames_of_this_package())
         of_plan = () if found is None else (f"precision='auto': {found.describe()}",)
         notes = (*captured.results.notes(), *rewriter_notes(report), *told, *self._state_notes, *of_plan)
+        notes += tuple(state_notes(target, graph))
         reference = self._reference(captured)
         result = ExportResult(archive, target, self, graph, {**self.times, **times}, reference, report, notes)
         bundle = None if self.options.debug_bundle_path is None else Path(self.options.debug_bundle_path)

@@ -1,4 +1,5 @@
-"""Notes on an export: the options that had no effect, or not on everything that they could be meant for."""
+"""Notes on an export: options that had no effect, or not on everything that they could be meant for, and what a server
+must know of the release."""
 
 from __future__ import annotations
 
@@ -30,6 +31,9 @@ _OPERATORS = {
 }
 
 
+_SCAN = "tract_core_scan"
+
+
 class OptionWarning(UserWarning):
     """An option of an export had no effect, or not on everything that it could be meant for."""
 
@@ -44,6 +48,16 @@ def option_notes(target: InferenceTarget, graph: Graph, source: Source, capture:
     if capture != "export" and (source.is_script or source.program is not None):
         notes.append(f"capture={capture!r} had no effect: {source.name} is a graph already")
     return notes
+
+
+def state_notes(target: InferenceTarget, graph: Graph) -> list[str]:
+    """Return a line if the release keeps what scans leave in a State for the next call, whatever the archive says."""
+    keeps = target.spec.has(_SCAN) and not target.spec.has(_SCAN, "reset_every_turn")
+    if not keeps or all(operation.name != _SCAN for operation in graph.operations):
+        return []
+    return [
+        f"{target.spec} begins a scan with what the last call in one State left: call it in a fresh State each time"
+    ]
 
 
 def rewriter_notes(report: RewriteReport) -> list[str]:
@@ -93,4 +107,4 @@ def _uncalled(fragments: Iterable[Fragment], graph: Graph) -> Iterator[str]:
             yield f"custom_fragments had no effect: nothing calls `{fragment.name}`"
 
 
-__all__ = ["OptionWarning", "option_notes", "rewriter_notes"]
+__all__ = ["OptionWarning", "option_notes", "rewriter_notes", "state_notes"]

@@ -161,6 +161,7 @@ class ExportResult:
             held=self.range,
             outside=outside,
             constant=self.constant_outputs,
+            carries=self.target.pulse is not None,
         )
         if found.passed and self.target.pulse is not None:
             return self.check_streaming(self.target.pulse, judged, timeout=timeout)

@@ -15,19 +15,19 @@ from typing import Any, Final
 import numpy as np
 from packaging.version import Version
 
-from t2n_core.check.outcome import Outcome
+from t2n_core.check.outcome import ErrorInfo, Outcome
 from t2n_core.check.parity import check_parity
 from t2n_core.check.samples import Sample
 from t2n_core.engine.khronos.engine import KhronosEngine
 from t2n_core.engine.pool import engine_for
 from t2n_core.engine.protocol import Engine
 from t2n_core.engine.provision.resolved import CPU, ResolvedEngine
-from t2n_core.errors import InputError
+from t2n_core.errors import InputError, SecondCallError
 from t2n_core.nnef.archive import GRAPH
 from t2n_core.nnef.reading.archive import read_archive
 from t2n_core.nnef.reading.origins import ORIGINS_FILE, write_origins
 from t2n_core.reduce.binding import Signatures
-from t2n_core.reduce.judge import AdaptiveEngine, Judge
+from t2n_core.reduce.judge import AdaptiveEngine, Judge, SecondCalls
 from t2n_core.reduce.oracles import Float64Oracle, Oracle, ReleaseOracle
 from t2n_core.reduce.program import Array, Program
 from t2n_core.reduce.reducer import Reduced, reduce_program
@@ -103,9 +103,14 @@ def reduce_case(
     _check_folder(output)
     content = read_archive(case.archive)
     with _engine(case.engine) as engine, tempfile.TemporaryDirectory(dir=_FAST if _FAST.is_dir() else None) as memory:
-        sample = _failing_sample(case, engine, timeout)
-        report, right = _oracle(case, sample, releases, oracle, Path(memory), timeout)
+        sample, failed = _failing_sample(case, engine, timeout)
         program = Program.of(content, sample.inputs, case.signatures)
+        report: ReleaseReport | None = None
+        right: Oracle | None = ReleaseOracle(engine, Path(memory), timeout)
+        if isinstance(engine, AdaptiveEngine) and failed.error_class == SecondCallError.__name__:
+            engine = SecondCalls(engine)  # a first call in a fresh State says what is right
+        else:
+            report, right = _oracle(case, sample, releases, oracle, Path(memory), timeout)
         judge = Judge(engine, right, Path(memory), timeout=timeout, seconds=seconds)
 
         def keep(name: str, smaller: Program) -> None:
@@ -134,11 +139,12 @@ def _engine(resolved: ResolvedEngine | None) -> Iterator[Engine]:
             engine.close()
 
 
-def _failing_sample(case: FailingCase, engine: Engine, timeout: float) -> Sample:
-    """Return the first sample that fails. Raises InputError if none does."""
+def _failing_sample(case: FailingCase, engine: Engine, timeout: float) -> tuple[Sample, ErrorInfo]:
+    """Return the first sample that fails, and how. Raises InputError if none does."""
     for sample in case.samples:
-        if not _check(case, engine, sample, timeout).passed:
-            return sample
+        found = _check(case, engine, sample, timeout)
+        if not found.passed and found.error is not None:
+            return sample, found.error
     raise InputError(f"it does not fail in {engine.name} {engine.version}")
 
 

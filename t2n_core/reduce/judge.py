@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
+from t2n_core.check.kept_states import REPEATED, last_kept_call
 from t2n_core.engine.protocol import Array, Engine, EngineReply
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.engine.tract.engine import TractEngine
@@ -37,11 +38,19 @@ class AdaptiveEngine:
     def __init__(self, resolved: ResolvedEngine) -> None:
         self.version = resolved.version
         self._inside, self._forked = TractEngine(resolved, fork=False), TractEngine(resolved)
+        self.resets_scans = self._forked.resets_scans
         self._deaths, self._tried = 0, False
 
-    def run(self, archive: Path, batches: Sequence[Sequence[Array]], *, timeout: float = 60.0) -> EngineReply:
+    def run(
+        self,
+        archive: Path,
+        batches: Sequence[Sequence[Array]],
+        *,
+        timeout: float = 60.0,
+        calls: Sequence[tuple[int, int]] = (),
+    ) -> EngineReply:
         inside = self._tried and not self._deaths  # the first run has a limit of memory, so it may do what it will
-        reply = (self._inside if inside else self._forked).run(archive, batches, timeout=timeout)
+        reply = (self._inside if inside else self._forked).run(archive, batches, timeout=timeout, calls=calls)
         self._tried = True
         self._deaths += reply.status in _DEADLY
         return reply
@@ -49,6 +58,20 @@ class AdaptiveEngine:
     def close(self) -> None:
         self._inside.close()
         self._forked.close()
+
+
+class SecondCalls:
+    """An engine that runs each batch twice in one State, and answers with the outputs of the second call."""
+
+    def __init__(self, engine: AdaptiveEngine) -> None:
+        self.name, self.version = engine.name, engine.version
+        self._engine = engine
+
+    def run(self, archive: Path, batches: Sequence[Sequence[Array]], *, timeout: float = 60.0) -> EngineReply:
+        return last_kept_call(self._engine.run(archive, batches, timeout=timeout, calls=REPEATED))
+
+    def close(self) -> None:
+        """Do nothing: the engine itself is closed by whoever opened it."""
 
 
 class Judge:
@@ -163,4 +186,4 @@ def _key(program: Program) -> bytes:
     return digest.digest()
 
 
-__all__ = ["TOLERANCE", "WRONG_NUMBERS", "AdaptiveEngine", "Judge"]
+__all__ = ["TOLERANCE", "WRONG_NUMBERS", "AdaptiveEngine", "Judge", "SecondCalls"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from t2n_core.engine.processes.death import count_memory_kills, explain_death
 from t2n_core.engine.processes.wire import Frame
-from t2n_core.engine.protocol import Array, EngineReply, EngineStage, ReplyStatus
+from t2n_core.engine.protocol import Array, ChangedCall, EngineReply, EngineStage, ReplyStatus
 
 
 class Answer:
@@ -24,6 +24,7 @@ class Answer:
         self._stderr = ""
         self._outputs: list[tuple[Array, ...]] = []
         self._refused: dict[int, str] = {}
+        self._changed: list[ChangedCall] = []
         self._times: Mapping[str, float] = {}
         self._facts: Mapping[str, Any] = {}
 
@@ -39,6 +40,8 @@ class Answer:
         elif event == "refused":
             self._refused[len(self._outputs)] = header["message"]
             self._outputs.append(())
+        elif event == "changed":
+            self._changed.append(ChangedCall(header["call"], tuple(frame.arrays()), header.get("message", "")))
         else:
             self._status = {"done": "ok", "oom": "oom"}.get(event, "error")  # type: ignore[assignment]
             self._message = header.get("message", "")
@@ -65,4 +68,5 @@ class Answer:
             times=self._times,
             facts=self._facts,
             refused=self._refused,
+            changed=tuple(self._changed),
         )

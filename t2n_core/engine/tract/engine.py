@@ -18,11 +18,14 @@ from t2n_core.engine.tract.out_of_range import explained, graph_text
 from t2n_core.engine.tract.session import EngineSession
 from t2n_core.engine.tract.signature import Signature
 from t2n_core.errors import EngineLoadError, InputError
+from t2n_core.nnef.releases import Releases
 
 GraphStage = Literal["raw", "declutter", "optimise"]
 
 _OPTIMISED_ONLY = Version("0.23")
 _HOLDS_STATE = Version("0.23")
+_RESETS_SCANS = Version("0.20.18")
+_KEEPS_SIZES = Releases.of("0.21.2", "0.21.8")
 _WORKER = "t2n_core.engine.tract.worker"
 _GRACE = 10.0
 """Seconds that a forking worker gets beyond the job's own time to report that it killed the job."""
@@ -56,6 +59,16 @@ class TractEngine(WorkerEngine):
         return Version(self.version) < _OPTIMISED_ONLY
 
     @property
+    def resets_scans(self) -> bool:
+        """Return True if an archive can ask for scans that begin anew with each call of one State."""
+        return Version(self.version) >= _RESETS_SCANS
+
+    @property
+    def resizes_states(self) -> bool:
+        """Return True if the calls of one State may have different sizes."""
+        return Version(self.version) not in _KEEPS_SIZES
+
+    @property
     def holds_state(self) -> bool:
         """Return True if a session can leave its state to the engine."""
         return Version(self.version) >= _HOLDS_STATE
@@ -74,6 +87,7 @@ class TractEngine(WorkerEngine):
         stage: GraphStage = "optimise",
         pulse: tuple[str, int] | None = None,
         keep_going: bool = False,
+        calls: Sequence[tuple[int, int]] = (),
         library: Path | None = None,
     ) -> EngineReply:
         """Load `archive` (directory, .tar or .tgz) once and run each batch, inputs in graph order.
@@ -84,7 +98,9 @@ class TractEngine(WorkerEngine):
         newer versions answer with an error. No batches: only load and optimise. `pulse` gives the symbol of the time
         axis and how many steps the graph then takes at a time; batches are whole sequences of such pulses, and outputs
         what is known of them at the end. With `keep_going` a batch that the engine answers with an error does not end
-        the job: the reply is `ok`, and says which ones were refused; a crash still ends it. `library` is that of
+        the job: the reply is `ok`, and says which ones were refused; a crash still ends it. `calls` run after all
+        batches in States that are kept, each a pair of a State's number and a batch's; the reply has those that gave
+        other outputs than the batch did in a fresh State; a stream has none. `library` is that of
         another release of the same tier, which then stays loaded beside the own one: one worker runs them all.
 
         Whatever the engine does is in the reply. Raises InputError for arrays that cannot be sent to any engine.
@@ -96,6 +112,7 @@ class TractEngine(WorkerEngine):
             "stage": stage,
             "pulse": None if pulse is None else {"symbol": pulse[0], "size": pulse[1]},
             "keep_going": keep_going,
+            "calls": list(calls),
             "library": None if library is None else str(library),
         }
         return explained(self._work(archive, batches, options, timeout), archive, batches)

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from t2n_core.engine.processes.wire import Frame
+from t2n_core.engine.protocol import Array
 from t2n_core.engine.tract.driver import TractDriver
+from t2n_core.engine.tract.kept_calls import run_kept_calls
 from t2n_core.engine.tract.profile_job import Send, run_profile
 from t2n_core.engine.tract.stream import Stream
 from t2n_core.errors import EngineError, EngineRunError
@@ -21,7 +23,8 @@ from t2n_core.errors import EngineError, EngineRunError
 def perform(driver: TractDriver, job: Frame, send: Send) -> None:
     """Send the events of one job: `stage`…, `outputs` per batch, and at last `done`, `error` or `oom`.
 
-    A job that keeps going sends `refused` for a batch that the engine rejects, and runs the next one.
+    A job that keeps going sends `refused` for a batch that the engine rejects, and runs the next one. Calls in kept
+    States come after all batches; those with other outputs send `changed`.
     """
     times: dict[str, float] = {}
     try:
@@ -62,8 +65,11 @@ def _run(driver: TractDriver, job: Frame, send: Send, stage: Callable[[str], Any
             stream = Stream.of(model, header["pulse"])
         runnable = model.into_runnable(optimise=header["stage"] == "optimise")
     arrays = iter(job.arrays())
+    calls = [] if header["pulse"] else [(state, batch) for state, batch in header["calls"]]
+    again = {batch for _, batch in calls}
+    batches, fresh = dict[int, list[Array]](), dict[int, list[Array]]()
     with stage("run"):
-        for size in header["batches"]:
+        for number, size in enumerate(header["batches"]):
             batch = [next(arrays) for _ in range(size)]
             try:
                 outputs = stream.run(runnable, batch) if header["pulse"] else runnable.run(batch)
@@ -73,6 +79,9 @@ def _run(driver: TractDriver, job: Frame, send: Send, stage: Callable[[str], Any
                 send({"event": "refused", "message": str(error)})
             else:
                 send({"event": "outputs"}, outputs)
+                if number in again:
+                    batches[number], fresh[number] = batch, outputs
+    run_kept_calls(runnable, [call for call in calls if call[1] in fresh], batches, fresh, send)
 
 
 __all__ = ["Send", "entered", "perform"]

@@ -17,6 +17,8 @@ from t2n_core.check.parity import check_parity
 from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import CaptureError, InputError, UnsupportedOpsError
+from t2n_core.torch_graph.sizes.narrowing import RangeWarning
+from tests.nets import OfFunction
 
 VERSION = "0.23.9"
 
@@ -56,7 +58,6 @@ COMPUTED = {
     "dilation": lambda x: F.conv1d(x, torch.ones(4, 4, 2), dilation=x.shape[2] // 2),
     "stride": lambda x: F.conv1d(x, torch.ones(4, 4, 1), stride=x.shape[2] // 4 + 1),
     "alpha": lambda x: F.elu(x, alpha=x.shape[2] * 1.0),
-    "correction": lambda x: x.std(2, correction=x.shape[2] // 4),
 }
 
 
@@ -69,6 +70,14 @@ def test_an_argument_that_must_be_a_number(argument: str) -> None:
     export = ModelExport(Net(), torch.randn(2, 4, 8), dynamic_axes={"x": {2: "T"}})
     with pytest.raises(UnsupportedOpsError, match=f"has no form for `{argument}`.* computed from a dynamic size"):
         export.lower(TractNNEF(VERSION))
+
+
+def test_an_argument_that_the_range_fixes_is_a_number() -> None:
+    model = OfFunction(lambda x: x.std(2, correction=x.shape[2] // 4))
+    export = ModelExport(model, torch.randn(2, 4, 8), dynamic_axes={"x": {2: "T"}})
+    with pytest.warns(RangeWarning, match="8 <= T <= 11"):
+        graph = export.lower(TractNNEF(VERSION))
+    assert str(graph.sizes) == "8 <= T <= 11"
 
 
 def test_a_derivative() -> None:

@@ -6,6 +6,8 @@ elements each time, so that the level is a tight one, and not that of the check.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,34 +24,41 @@ from t2n_core.engine.tract.out_of_range import graph_text
 from t2n_core.errors import SecondCallError
 
 Call = tuple[int, int]
-"""The number of a State, and the index of a sample."""
+"""The index of the sample whose State is used again, and that of the one which it runs then."""
 KEPT_CALLS = "kept_calls"
-"""Fact of the outcome: the number of calls in kept States."""
+"""Fact of the outcome: the number of calls in States that had run before."""
+REPEATED: tuple[Call, ...] = ((0, 0),)
+"""The call that repeats the only sample in its State."""
 _LEVEL = "close"
 _SCAN = "tract_core_scan("
+_KEEPS = re.compile(r"\b(?:tract_core_scan|tract_core_gru_seq|tract_pulse_\w+|tract_\w*kv_cache\w*)\(")
+"""Statements of operators that have a state."""
 _HINT = "a server that keeps a State gets these: call the archive in a fresh State each time, or export it anew"
 
 
-def planned_calls(samples: Sequence[Sample], *, resized: bool = True) -> tuple[Call, ...]:
-    """Return calls that repeat the smallest sample in two States, with other inputs and other sizes in between.
+def plan_calls(engine: Any, archive: Path, samples: Sequence[Sample]) -> tuple[Call, ...]:
+    """Return the calls that a check makes in States that have run before.
 
-    Without `resized` all calls of a State have the same sizes.
+    One sample, the smallest that shares its sizes with another, runs again after another size, or after other inputs
+    where there is none. In an archive that has operators with a state, it runs after itself, after other inputs and
+    after another size. There are none for an engine without States, nor where the release keeps the states of scans
+    whatever the archive says.
     """
-    order = sorted(range(len(samples)), key=lambda index: sum(array.size for array in samples[index].inputs))
-    first, *others = order
-    shapes = [tuple(array.shape for array in sample.inputs) for sample in samples]
-    alike = next((index for index in others if shapes[index] == shapes[first]), None)
-    other = next((index for index in others if resized and shapes[index] != shapes[first]), None)
-    between = next((index for index in (alike, other) if index is not None), first)
-    calls = [(0, first), (1, between), (0, first), (1, first)]
-    return (*calls, *(() if other is None else ((0, other), (0, first))))
-
-
-def keeps_states(engine: Any, archive: Path) -> bool:
-    """Return whether an engine runs calls in kept States, and the archive can ask it to begin each scan anew."""
     if not hasattr(engine, "resets_scans"):
-        return False
-    return bool(engine.resets_scans) or _SCAN not in graph_text(archive)
+        return ()
+    try:
+        text = graph_text(archive)
+    except (OSError, ValueError):  # the engine says what is wrong with it
+        text = ""
+    if not engine.resets_scans and _SCAN in text:
+        return ()
+    shapes = [tuple(array.shape for array in sample.inputs) for sample in samples]
+    order = sorted(range(len(samples)), key=lambda index: sum(map(math.prod, shapes[index])))
+    first = next((index for index in order if shapes.count(shapes[index]) > 1), order[0])
+    alike = [index for index in order if index != first and shapes[index] == shapes[first]][:1]
+    resized = [index for index in order if engine.resizes_states and shapes[index] != shapes[first]][:1]
+    before = [first, *alike, *resized]
+    return tuple((index, first) for index in (before if _KEEPS.search(text) else before[-1:]))
 
 
 def judge_kept_calls(found: Outcome, reply: EngineReply, calls: Sequence[Call], samples: Sequence[Sample]) -> Outcome:
@@ -58,13 +67,13 @@ def judge_kept_calls(found: Outcome, reply: EngineReply, calls: Sequence[Call], 
     for changed in reply.changed:
         index = calls[changed.call][1]
         if changed.message:
-            return _mismatch(found, samples[index], changed, calls, f"fails: {changed.message}", found.outputs)
+            return _mismatch(found, samples[index], changed, f"fails: {changed.message}", found.outputs)
         names = [output.name for output in found.outputs]
         compared = compare_outputs(reply.outputs[index], changed.outputs, names=names, tolerance=_LEVEL)
         bad = [output.name for output in compared if not output.passed]
         if bad:
             what = f"gives other outputs than the same inputs in a fresh State: {', '.join(bad)}"
-            return _mismatch(found, samples[index], changed, calls, what, tuple(compared))
+            return _mismatch(found, samples[index], changed, what, tuple(compared))
     return found
 
 
@@ -72,14 +81,11 @@ def _mismatch(
     found: Outcome,
     sample: Sample,
     changed: ChangedCall,
-    calls: Sequence[Call],
     what: str,
     outputs: tuple[OutputComparison, ...],
 ) -> Outcome:
-    number = calls[changed.call][0]
-    earlier = sum(state == number for state, _ in calls[: changed.call])
     at = f" at {sizes_text([sample.sizes])}" if sample.sizes else ""
-    message = f"call {earlier + 1} in one State{at} {what}"
+    message = f"the second call in one State{at} {what}"
     error = ErrorInfo.of(Stage.COMPARE, SecondCallError.__name__, message, hint=_HINT)
     return replace(
         found,
@@ -98,7 +104,4 @@ def last_kept_call(reply: EngineReply) -> EngineReply:
     return reply if outputs is None else replace(reply, outputs=(tuple(map(np.asarray, outputs)),))
 
 
-REPEATED: tuple[Call, ...] = ((0, 0), (0, 0))
-"""Calls that repeat the only batch in one State."""
-
-__all__ = ["KEPT_CALLS", "REPEATED", "Call", "judge_kept_calls", "keeps_states", "last_kept_call", "planned_calls"]
+__all__ = ["KEPT_CALLS", "REPEATED", "Call", "judge_kept_calls", "last_kept_call", "plan_calls"]

@@ -13,7 +13,7 @@ import numpy as np
 from t2n_core.check.comparison import OutputComparison, compare_outputs
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.judging.metrics import MetricResult, indifferences, measure
-from t2n_core.check.kept_states import Call, judge_kept_calls, keeps_states, planned_calls
+from t2n_core.check.kept_states import judge_kept_calls, plan_calls
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status, error_name
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.movement import Movement, movements
@@ -81,9 +81,7 @@ def check_parity(
     more: dict[str, Any] = {"keep_going": True} if outside else {}
     try:
         common["archive_sha256"], common["archive_bytes"] = archive_digest(archive)
-        calls: tuple[Call, ...] = ()
-        if not carries and keeps_states(engine, archive):
-            calls = planned_calls(samples, resized=getattr(engine, "resizes_states", True))
+        calls = () if carries else plan_calls(engine, archive, samples)
         more |= {"calls": calls} if calls else {}
         batches = [sample.inputs for sample in (*samples, *outside)]
         reply, beyond = _split(engine.run(archive, batches, timeout=timeout, **more), len(samples))

@@ -38,7 +38,7 @@ class AdaptiveEngine:
     def __init__(self, resolved: ResolvedEngine) -> None:
         self.version = resolved.version
         self._inside, self._forked = TractEngine(resolved, fork=False), TractEngine(resolved)
-        self.resets_scans = self._forked.resets_scans
+        self.resets_scans, self.resizes_states = self._forked.resets_scans, self._forked.resizes_states
         self._deaths, self._tried = 0, False
 
     def run(

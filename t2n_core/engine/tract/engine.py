@@ -99,8 +99,8 @@ class TractEngine(WorkerEngine):
         axis and how many steps the graph then takes at a time; batches are whole sequences of such pulses, and outputs
         what is known of them at the end. With `keep_going` a batch that the engine answers with an error does not end
         the job: the reply is `ok`, and says which ones were refused; a crash still ends it. `calls` run after all
-        batches in States that are kept, each a pair of a State's number and a batch's; the reply has those that gave
-        other outputs than the batch did in a fresh State; a stream has none. `library` is that of
+        batches, each a pair of a batch whose State is used again and of the one that it runs then; the reply has those
+        with other outputs than in a fresh State. A stream has none. `library` is that of
         another release of the same tier, which then stays loaded beside the own one: one worker runs them all.
 
         Whatever the engine does is in the reply. Raises InputError for arrays that cannot be sent to any engine.

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from t2n_core.engine.processes.wire import Frame
-from t2n_core.engine.protocol import Array
 from t2n_core.engine.tract.driver import TractDriver
-from t2n_core.engine.tract.kept_calls import run_kept_calls
+from t2n_core.engine.tract.kept_calls import KeptCalls
 from t2n_core.engine.tract.profile_job import Send, run_profile
 from t2n_core.engine.tract.stream import Stream
 from t2n_core.errors import EngineError, EngineRunError
@@ -65,23 +64,19 @@ def _run(driver: TractDriver, job: Frame, send: Send, stage: Callable[[str], Any
             stream = Stream.of(model, header["pulse"])
         runnable = model.into_runnable(optimise=header["stage"] == "optimise")
     arrays = iter(job.arrays())
-    calls = [] if header["pulse"] else [(state, batch) for state, batch in header["calls"]]
-    again = {batch for _, batch in calls}
-    batches, fresh = dict[int, list[Array]](), dict[int, list[Array]]()
+    calls = KeptCalls(runnable, [] if header["pulse"] else [(state, batch) for state, batch in header["calls"]])
     with stage("run"):
         for number, size in enumerate(header["batches"]):
             batch = [next(arrays) for _ in range(size)]
             try:
-                outputs = stream.run(runnable, batch) if header["pulse"] else runnable.run(batch)
+                outputs = stream.run(runnable, batch) if header["pulse"] else calls.run(number, batch)
             except EngineRunError as error:
                 if not header["keep_going"]:
                     raise
                 send({"event": "refused", "message": str(error)})
             else:
                 send({"event": "outputs"}, outputs)
-                if number in again:
-                    batches[number], fresh[number] = batch, outputs
-    run_kept_calls(runnable, [call for call in calls if call[1] in fresh], batches, fresh, send)
+    calls.run_again(send)
 
 
 __all__ = ["Send", "entered", "perform"]

@@ -1,8 +1,8 @@
-"""Calls in States that are kept from call to call, as a server makes them, beside those in a fresh State each."""
+"""Calls in States that have run before, as a server makes them, compared with those in a fresh State."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,33 +12,45 @@ from t2n_core.engine.tract.profile_job import Send
 from t2n_core.errors import EngineRunError
 
 
-def run_kept_calls(
-    runnable: TractRunnable,
-    calls: Sequence[tuple[int, int]],
-    batches: Mapping[int, Sequence[Array]],
-    fresh: Mapping[int, Sequence[Array]],
-    send: Send,
-) -> None:
-    """Run `calls`, pairs of a State's number and a batch's, and send a `changed` for each with other outputs.
+class KeptCalls:
+    """The batches of a job, each run in a State of its own, and calls that come after them in these States."""
 
-    `fresh` are the outputs of the batches in a fresh State.
-    A State that answers with an error is not used again: its later calls begin in a new one.
-    """
-    states: dict[int, TractState] = {}
-    for place, (number, batch) in enumerate(calls):
-        try:
-            state = states[number] = states.get(number) or runnable.spawn()
-            outputs = state.run(batches[batch])
-        except EngineRunError as error:
-            states.pop(number, None)
-            send({"event": "changed", "call": place, "message": str(error)})
+    def __init__(self, runnable: TractRunnable, calls: Sequence[tuple[int, int]]) -> None:
+        """Take pairs of two batches: the one whose State is used again, and the one that it runs then."""
+        self._runnable, self._calls = runnable, calls
+        self._states: dict[int, TractState | None] = {state: None for state, _ in calls}
+        self._fresh: dict[int, tuple[Sequence[Array], Sequence[Array]] | None] = {batch: None for _, batch in calls}
+
+    def run(self, number: int, batch: Sequence[Array]) -> list[Array]:
+        """Return the outputs of a batch in a fresh State. Raises EngineRunError."""
+        if number not in self._states:
+            outputs = self._runnable.run(batch)
         else:
-            if not all(map(_are_same, outputs, fresh[batch])):
-                send({"event": "changed", "call": place}, outputs)
+            state = self._runnable.spawn()
+            outputs = state.run(batch)
+            self._states[number] = state
+        if number in self._fresh:
+            self._fresh[number] = batch, outputs
+        return outputs
+
+    def run_again(self, send: Send) -> None:
+        """Run the calls whose batches have run, and send a `changed` for each with other outputs, or with an error."""
+        for place, (number, batch) in enumerate(self._calls):
+            state, fresh = self._states[number], self._fresh[batch]
+            if state is None or fresh is None:
+                continue
+            try:
+                outputs = state.run(fresh[0])
+            except EngineRunError as error:
+                self._states[number] = None
+                send({"event": "changed", "call": place, "message": str(error)})
+            else:
+                if not all(map(_are_same, outputs, fresh[1])):
+                    send({"event": "changed", "call": place}, outputs)
 
 
 def _are_same(one: Array, other: Array) -> bool:
     return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
 
 
-__all__ = ["run_kept_calls"]
+__all__ = ["KeptCalls"]

@@ -22,16 +22,21 @@ class ForeignFileError(ValueError):
     """A file that is not taken as it is; the message names it, and says why."""
 
 
+def check_name(name: str) -> tuple[str, ...]:
+    """Return the parts of a file's name inside of a folder. Raises ForeignFileError for one that leads out of it."""
+    parts = PurePosixPath(name).parts
+    if "\0" in name or "\\" in name or not parts or ".." in parts or PureWindowsPath(name).anchor:
+        raise ForeignFileError(f"{name[:_SHOWN]!r} is no name of a file inside of the folder")
+    return parts
+
+
 def inside(folder: Path, name: str) -> Path:
     """Return the path of the file or folder that `name` names in a folder; neither `..` nor a link leads out of it.
 
     Raises ForeignFileError, also if there is none.
     """
     shown = repr(name[:_SHOWN])
-    parts = PurePosixPath(name).parts
-    if "\0" in name or "\\" in name or not parts or ".." in parts or PureWindowsPath(name).anchor:
-        raise ForeignFileError(f"{shown} is no name of a file inside of the folder")
-    path = folder.joinpath(*parts)
+    path = folder.joinpath(*check_name(name))
     try:
         real = path.resolve(strict=True)
         is_own = real.is_relative_to(folder.resolve())
@@ -91,4 +96,4 @@ def decode_json(data: bytes, kind: type[_Content], where: str) -> _Content:
         raise ForeignFileError(f"{where}{line}: {text}") from None
 
 
-__all__ = ["ForeignFileError", "decode_json", "inside", "open_file", "read_file", "refuse_strange_files"]
+__all__ = ["ForeignFileError", "check_name", "decode_json", "inside", "open_file", "read_file", "refuse_strange_files"]

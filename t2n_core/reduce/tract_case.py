@@ -22,6 +22,7 @@ from t2n_core.engine.protocol import Array, Engine
 from t2n_core.errors import InputError
 from t2n_core.nnef.archive import GRAPH
 from t2n_core.nnef.reading.archive import read_archive
+from t2n_core.nnef.reading.members import read_members
 from t2n_core.nnef.reading.origins import ORIGINS_FILE
 from t2n_core.nnef.releases import Releases
 from t2n_core.npz import read_npz
@@ -115,13 +116,7 @@ def _write_model(archive: Path, folder: Path) -> str:
 
 def _files(archive: Path) -> dict[str, bytes]:
     """Return graph and tensors of an archive, the graph first."""
-    if archive.is_dir():
-        paths = [file for file in sorted(archive.rglob("*")) if file.name == GRAPH or file.suffix == ".dat"]
-        found = {file.relative_to(archive).as_posix(): file.read_bytes() for file in paths}
-    else:
-        with tarfile.open(archive) as tar:
-            members = [(one.name.removeprefix("./"), tar.extractfile(one)) for one in tar if one.isfile()]
-            found = {name: stream.read() for name, stream in members if stream is not None}
+    found = read_members(archive)
     return {GRAPH: found[GRAPH], **{name: found[name] for name in sorted(found)}}
 
 

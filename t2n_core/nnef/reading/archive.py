@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tarfile
-import zlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +16,8 @@ from t2n_core.nnef import dat
 from t2n_core.nnef.archive import GRAPH
 from t2n_core.nnef.graph import ArrayWeight
 from t2n_core.nnef.reading.document import Document
+from t2n_core.nnef.reading.members import DAT, read_members
 from t2n_core.nnef.reading.parser import read_text
-
-_DAT: Final = ".dat"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +29,7 @@ class StoredTensor:
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +42,7 @@ class ArchiveContent:
 
 def read_archive(path: Path) -> ArchiveContent:
     """Return graph and weights of an archive. Raises InputError for what is no archive, or not read here."""
-    files = _files(path)
+    files = read_members(path)
     if GRAPH not in files:
         raise InputError(f"{path} holds no {GRAPH}")
     try:
@@ -52,9 +50,7 @@ def read_archive(path: Path) -> ArchiveContent:
     except UnicodeDecodeError as wrong:
         raise InputError(f"{path}: {GRAPH} is not UTF-8: {wrong}") from wrong
     tensors = {
-        name.removesuffix(_DAT): tensor_of(data, f"{path}: {name}")
-        for name, data in files.items()
-        if name.endswith(_DAT)
+        name.removesuffix(DAT): tensor_of(data, f"{path}: {name}") for name, data in files.items() if name.endswith(DAT)
     }
     return ArchiveContent(document, tensors)
 
@@ -65,10 +61,10 @@ def tensor_of(data: bytes, where: str) -> NDArray[Any] | StoredTensor:
     body = data[dat.HEADER_SIZE :]
     if len(body) < int.from_bytes(data[4:8], "little"):
         raise InputError(f"{where}: the header of the tensor is damaged")
-    count = int(np.prod(shape, dtype=np.int64))
+    count = math.prod(shape)
     if dtype is None:
         return StoredTensor(data, shape)
-    if dtype.kind == "b" and int.from_bytes(data[44:48], "little") == 1:
+    if dtype.kind == "b" and int.from_bytes(data[44:48], "little") == 1 and count <= 8 * len(body):
         return np.unpackbits(np.frombuffer(body, np.uint8), count=count).astype(np.bool_).reshape(shape)
     if len(body) < count * dtype.itemsize:
         raise InputError(f"{where}: {len(body)} bytes are too few for {dtype}{list(shape)}")
@@ -78,26 +74,6 @@ def tensor_of(data: bytes, where: str) -> NDArray[Any] | StoredTensor:
 def tensor_bytes(tensor: NDArray[Any] | StoredTensor) -> bytes:
     """Return the content of the `.dat` file of a tensor."""
     return tensor.data if isinstance(tensor, StoredTensor) else b"".join(map(bytes, dat.pieces(ArrayWeight(tensor))))
-
-
-def _files(path: Path) -> dict[str, bytes]:
-    try:
-        if path.is_dir():
-            found = (file for file in sorted(path.rglob("*")) if file.is_file())
-            return {
-                file.relative_to(path).as_posix(): file.read_bytes()
-                for file in found
-                if file.name == GRAPH or file.suffix == _DAT
-            }
-        with tarfile.open(path) as tar:
-            files = {}
-            for member in tar:
-                stream = tar.extractfile(member) if member.isfile() else None
-                if stream is not None:
-                    files[member.name.removeprefix("./")] = stream.read()
-            return files
-    except (OSError, tarfile.TarError, EOFError, zlib.error) as wrong:
-        raise InputError(f"{path} is no archive: {wrong}") from wrong
 
 
 __all__ = ["ArchiveContent", "StoredTensor", "read_archive", "tensor_bytes", "tensor_of"]

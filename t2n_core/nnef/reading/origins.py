@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from t2n_core.errors import InputError
+from t2n_core.foreign import ForeignFileError, decode_json, read_file
 from t2n_core.nnef.graph import Graph
 
 ORIGINS_FILE: Final = "origins.json"
+_MOST: Final = 64 << 20
 
 
 def origins_of(graph: Graph) -> dict[str, str]:
@@ -28,15 +31,12 @@ def write_origins(folder: Path, origins: Mapping[str, str]) -> None:
 def read_origins(folder: Path) -> dict[str, str]:
     """Return what the file in a folder says; nothing if there is none. Raises InputError for a damaged one."""
     file = folder / ORIGINS_FILE
-    if not file.exists():
+    if not os.path.lexists(file):
         return {}
     try:
-        found = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError) as wrong:
+        return decode_json(read_file(file, _MOST), dict[str, str], ORIGINS_FILE)
+    except (OSError, ForeignFileError) as wrong:
         raise InputError(f"{file} cannot be read: {wrong}") from wrong
-    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
-        raise InputError(f"{file} does not map names to texts")
-    return found
 
 
 __all__ = ["ORIGINS_FILE", "origins_of", "read_origins", "write_origins"]

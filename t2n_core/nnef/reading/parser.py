@@ -19,6 +19,7 @@ _TOKEN: Final = re.compile(
 _BLANK: Final = re.compile(r"(?:\s+|#[^\n]*)*")
 _OPERATORS: Final = frozenset("+ - * / ^ < > <= >= == != && ||".split())
 _LITERALS: Final = {"true": True, "false": False}
+_MOST_DIGITS: Final = 400
 _LONGEST: Final = 64 << 20
 """Most characters of a text that is read."""
 
@@ -44,6 +45,13 @@ def read_text(text: str) -> Document:
     """
     if len(text) > _LONGEST:
         raise InputError(f"the text has {len(text)} characters, and at most {_LONGEST} are read")
+    try:
+        return _read_document(text)
+    except RecursionError:
+        raise InputError("the graph is nested too deeply") from None
+
+
+def _read_document(text: str) -> Document:
     reader = _Reader(text)
     extensions: list[str] = []
     fragments: dict[str, FragmentText] = {}
@@ -81,10 +89,22 @@ def _read_fragment(reader: _Reader, text: str) -> FragmentText:
         body = tuple(_Reader(text[opening:end]).body())
     except InputError:
         body = None
-    called = frozenset(re.findall(r"([A-Za-z_]\w*)\s*(?:<[^>]*>)?\s*\(", text[opening:end]))
-    named = frozenset(re.findall(r"body\s*=\s*[\"'](\w+)[\"']", text[opening:end]))
     parameters, results = ([p.name for p in group] for group in (signature.parameters, signature.results))
-    return FragmentText(name, whole, tuple(parameters), tuple(results), body, called | named)
+    uses = frozenset(_operators_in(list(_tokens(text[opening:end]))))
+    return FragmentText(name, whole, tuple(parameters), tuple(results), body, uses)
+
+
+def _operators_in(tokens: Sequence[_Token]) -> Iterator[str]:
+    """Yield the names that are called, `f(` or `f<scalar>(`, and those of the bodies of scans, `body = "f"`."""
+    texts = [token.text for token in tokens]
+    for place, token in enumerate(tokens):
+        following = texts[place + 1 : place + 5]
+        if token.kind == "name" and (
+            following[:1] == ["("] or (following[:1] == ["<"] and following[2:] == [">", "("])
+        ):
+            yield token.text
+        elif token.text == "body" and following[:1] == ["="] and tokens[place + 2].kind == "string":
+            yield following[1][1:-1]
 
 
 class _Reader:
@@ -218,6 +238,8 @@ class _Reader:
         token = self.peek()
         self._at += 1
         if token.kind == "number":
+            if len(token.text) > _MOST_DIGITS:
+                raise InputError(f"the graph has a number of {len(token.text)} digits")
             return float(token.text) if re.search(r"[.eE]", token.text) else int(token.text)
         if token.kind == "string":
             return token.text[1:-1]

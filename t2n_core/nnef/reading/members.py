@@ -1,0 +1,66 @@
+"""The files of an archive that anybody may have written: read with limits of name, kind, number and size."""
+
+from __future__ import annotations
+
+import tarfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from t2n_core.errors import InputError
+from t2n_core.foreign import ForeignFileError, check_name, read_file
+from t2n_core.nnef.archive import GRAPH
+
+DAT: Final = ".dat"
+_MOST_FILES: Final = 100_000
+_MOST_BYTES: Final = 1 << 28
+"""Bytes that any archive may have unpacked; more of them only in proportion to its size as a file."""
+_MOST_PACKED: Final = 20
+"""Unpacked bytes for each packed one: weights hardly shrink, and zeros do by a factor of a thousand."""
+
+
+def read_members(archive: Path) -> dict[str, bytes]:
+    """Return the graph and the tensors of an archive, a directory, a tar or a gzipped tar, by the names of their files.
+
+    Other files are left out. Raises InputError for what is no archive, a name that leads out of the archive, a link or
+    a pipe, and for more files or bytes than an archive of weights has.
+    """
+    try:
+        return dict(_of_folder(archive) if archive.is_dir() else _of_tar(archive))
+    except (OSError, tarfile.TarError, EOFError, zlib.error, ForeignFileError) as wrong:
+        raise InputError(f"{archive} is no archive: {wrong}") from wrong
+
+
+def _is_wanted(name: str) -> bool:
+    path = PurePosixPath(name)
+    return path.name == GRAPH or path.suffix == DAT
+
+
+def _of_folder(folder: Path) -> Iterator[tuple[str, bytes]]:
+    for number, path in enumerate(sorted(folder.rglob("*"))):
+        if number >= _MOST_FILES:
+            raise ForeignFileError(f"it holds more than {_MOST_FILES} files")
+        name = path.relative_to(folder).as_posix()
+        if not path.is_dir() and _is_wanted(name):
+            yield name, read_file(path, path.stat().st_size)
+
+
+def _of_tar(archive: Path) -> Iterator[tuple[str, bytes]]:
+    left = max(_MOST_BYTES, _MOST_PACKED * archive.stat().st_size)
+    with tarfile.open(archive) as tar:
+        for number, member in enumerate(tar):
+            name = member.name.removeprefix("./")
+            left -= member.size
+            if number >= _MOST_FILES or left < 0:
+                raise ForeignFileError("it holds more files, or more bytes unpacked, than an archive of weights")
+            if member.isdir() or not _is_wanted(name):
+                continue
+            check_name(name)
+            stream = tar.extractfile(member) if member.isreg() else None
+            if stream is None:
+                raise ForeignFileError(f"{name!r} is no file")
+            yield name, stream.read()
+
+
+__all__ = ["DAT", "read_members"]

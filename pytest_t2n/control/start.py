@@ -79,7 +79,8 @@ def _register_running(
 ) -> None:
     from t2n_core.engine.processes.memory import limit_memory, share_of_memory
 
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    count = os.environ.get("PYTEST_XDIST_WORKER_COUNT", "")
+    workers = int(count) if count.isdecimal() else 1  # anybody may set the variable
     limit_memory(share_of_memory(workers) if settings.memory is None else settings.memory)
     runner = CellRunner(settings, collector)
     config.pluginmanager.register(runner, RUNNER)

@@ -136,7 +136,7 @@ class WorkerProcess:
     @contextlib.contextmanager
     def _watched(self, seconds: float) -> Iterator[None]:
         """Kill the worker after `seconds`; that also ends a blocking read or write in the body."""
-        watchdog = threading.Timer(seconds, self._kill_group)
+        watchdog = threading.Timer(min(seconds, threading.TIMEOUT_MAX), self._kill_group)
         watchdog.daemon = True
         watchdog.start()
         try:

@@ -225,6 +225,10 @@ def slow_to_load(write_graph: Write) -> tuple[Path, list[Array]]:
     return write_graph(body(nested)), [X]
 
 
+def test_a_time_limit_of_centuries_is_none(tract_engine: Engines, write_graph: Write) -> None:
+    assert tract_engine("0.23.9").run(write_graph(GOOD), [[X]], timeout=1e10).status == "ok"
+
+
 @pytest.mark.parametrize(("make", "stage"), [(slow_to_run, "run"), (slow_to_load, "load")])
 def test_a_job_that_takes_too_long_is_ended(
     make: Callable[[Write], tuple[Path, list[Array]]],

@@ -318,6 +318,12 @@ def test_bad_options_are_usage_errors(suite, option, words):
     result.stderr.no_fnmatch_line("*Traceback*")
 
 
+def test_a_strange_count_of_workers_is_one_worker(suite, monkeypatch):
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "abc")
+    suite.pytester.makepyfile(ENCODER)
+    assert suite.run("-p", "no:xdist").ret == pytest.ExitCode.OK
+
+
 def test_ini_twins_and_the_command_line_before_them(suite):
     suite.pytester.makeini(
         """

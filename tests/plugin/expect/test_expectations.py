@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -364,3 +365,24 @@ def test_a_literal_pattern_fits_one_text(name):
     assert glob_fits(literal_glob(name), name)
     for other in ("x", "axb", f"{name}x", "\\\\", "[x]"):
         assert not glob_fits(literal_glob(name), other)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fitting", "others"),
+    [
+        ("a*b*c", ["abc", "aXbXbXc", "abbcc"], ["ab", "acb", "abcd"]),
+        ("*a?c*", ["xxabcx", "aac", "aaac"], ["ac", "abd"]),
+        ("*ab", ["ab", "abab"], ["aba"]),
+        ("**", ["", "x"], []),
+        (r"\**", ["*", "*x"], ["x"]),
+    ],
+)
+def test_stars_fit_whatever_is_between(pattern, fitting, others):
+    assert all(glob_fits(pattern, text) for text in fitting)
+    assert not any(glob_fits(pattern, text) for text in others)
+
+
+def test_many_stars_take_no_exponential_time():
+    start = time.process_time()
+    assert not glob_fits("*a" * 14 + "b", "a" * 2000)
+    assert time.process_time() - start < 5

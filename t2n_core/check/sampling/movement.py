@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,9 @@ from t2n_core.check.comparison import compare
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.samples import Array, Sample
 from t2n_core.check.tolerance import TractCheckTolerance
+
+_GROWN = 10.0
+"""Outputs so many times as large as the example's come from floats too far out: all that they show is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,4 +81,22 @@ def _middle(group: Sequence[Array]) -> Array:
     return np.where(low == high, low, middle).astype(first.dtype)
 
 
-__all__ = ["Movement", "movements"]
+def overflows(sample: Sample, example: Sample) -> bool:
+    """Return True if an output has NaN or infinities that the example's has not."""
+    pairs = zip(sample.expected, example.expected, strict=False)
+    return any(np.isfinite(before).all() and not np.isfinite(after).all() for after, before in pairs)
+
+
+def has_grown(sample: Sample, example: Sample) -> bool:
+    """Return True if the floats of an output are on average many times as large as the example's."""
+    pairs = zip(sample.expected, example.expected, strict=False)
+    return any(_magnitude(after) > _GROWN * _magnitude(before) for after, before in pairs if before.dtype.kind == "f")
+
+
+def _magnitude(array: Array) -> float:
+    """Return the root of the mean square of the finite numbers."""
+    finite = array[np.isfinite(array)].astype(np.float64)
+    return math.sqrt(np.square(finite).mean()) if finite.size else 0.0
+
+
+__all__ = ["Movement", "has_grown", "movements", "overflows"]

@@ -14,14 +14,17 @@ import torch
 
 from t2n_core.check.level import DEFAULT_LEVEL
 from t2n_core.check.samples import Array, Sample, size_assignments
+from t2n_core.check.sampling.both_sides import BothSides
 from t2n_core.check.sampling.draws import Draws, Manner
 from t2n_core.check.sampling.input_function import InputFunction
-from t2n_core.check.sampling.movement import movements
+from t2n_core.check.sampling.movement import has_grown, movements, overflows
+from t2n_core.check.sampling.recorded_run import Question, questions
+from t2n_core.check.sampling.recorded_sizes import compares_sizes
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.dims import Dim, Shape, evaluate
 from t2n_core.nnef.sizes.ranges import SizeRange, ranges_text
 from t2n_core.nnef.sizes.size_edges import edges
-from t2n_core.torch_graph.proofs.compared_numbers import compared_numbers, sizes_near
+from t2n_core.torch_graph.proofs.compared_numbers import compared_numbers, reads_sizes, sizes_near
 from t2n_core.torch_graph.sizes.refusals import refusal_to_run
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs
 from t2n_core.torch_graph.ways_in.results import tensors_of
@@ -34,12 +37,12 @@ _GROWTH = 24
 """Number of larger sizes that are tried after one at which the model itself cannot run."""
 _FEW = 1 << 14
 """Elements of inputs that cost little, also where they are many times those of the example."""
+_ASKED = 1 << 20
+"""Elements of inputs at which the other side of a decision is looked for."""
 _DECIDED = 8
 """Number of sizes that are tried next to what the code of the model compares."""
 _MANNERS = (Manner.ALIKE, Manner.NEAR, Manner.GENTLE, Manner.OWN)
 """Tried in turn until the model runs, and its outputs are about as large as the example's, and as finite."""
-_GROWN = 10.0
-"""Outputs so many times as large as the example's come from floats too far out: all that they show is rounding."""
 _BOLDER = (Manner.SIGNED, Manner.COARSE, Manner.WIDE, Manner.SPARSE, Manner.SPECIAL)
 """Tried in turn while an output does not move; the first one also where floats of the example have one sign."""
 
@@ -166,7 +169,7 @@ class Sampler:
             if isinstance(drawn, InputError) or _equal(drawn.inputs, self.example.inputs):
                 continue
             left = _unmoved([*known, *found, drawn])
-            if not found or ((is_wanted or len(left) < len(still)) and not _overflows(drawn, self.example)):
+            if not found or ((is_wanted or len(left) < len(still)) and not overflows(drawn, self.example)):
                 found.append(drawn)
                 still = left
         return found
@@ -188,7 +191,43 @@ class Sampler:
                 found.append(drawn)
                 seen.add(key)
                 break
-        return found + self._decided(held, seen)
+        found += self._decided(held, seen)
+        return found + self._across(held, found)
+
+    def _across(self, held: SizeRange | None, samples: Sequence[Sample]) -> list[Sample]:
+        """Return samples on the other side of what the model is seen to ask about its sizes, where it can run."""
+        found: list[Sample] = []
+        if self._code is None or not self._symbols or not reads_sizes(self._code):
+            return found
+        other = max(samples, key=self._moved, default=self.example)
+        if not compares_sizes(self._run, self.example.inputs, other.inputs):
+            return found
+
+        def ask(sizes: Mapping[str, int]) -> list[Question]:
+            return questions(self._code, self._run, self._inputs.tensors, self._shapes, sizes)
+
+        def allowed(sizes: Mapping[str, int]) -> bool:
+            return (held is None or held.holds(sizes)) and 0 <= self._elements(sizes) <= _ASKED
+
+        def take(sizes: Mapping[str, int]) -> bool:
+            drawn = self._drawn(dict(sizes), _MANNERS)
+            if not isinstance(drawn, InputError):
+                found.append(drawn)
+            return not isinstance(drawn, InputError)
+
+        bounds = dict.fromkeys(self._symbols, (1, None)) if held is None else held.bounds
+        known: list[Mapping[str, int]] = [self._symbols, *(sample.sizes for sample in samples)]
+        BothSides(ask, allowed, take, bounds, known).search(self._symbols)
+        return found
+
+    def _moved(self, sample: Sample) -> int:
+        """Return the number of symbols that are not as in the example."""
+        return sum(sample.sizes[name] != size for name, size in self._symbols.items())
+
+    def _run(self, tensors: Sequence[torch.Tensor]) -> Any:
+        """Return what the model gives for tensors in place of the example's."""
+        args, kwargs = self._inputs.replaced(tensors)
+        return self._model.run(args, kwargs)
 
     def _decided(self, held: SizeRange | None, seen: set[tuple[tuple[str, int], ...]]) -> list[Sample]:
         """Return samples of sizes next to the numbers that the code of the model compares, where it can run."""
@@ -240,9 +279,9 @@ class Sampler:
                 tried.append(arrays)
                 problem = problem or wrong
                 continue
-            if manner is Manner.ALIKE and _has_grown(found, self.example):
+            if manner is Manner.ALIKE and has_grown(found, self.example):
                 continue  # the next manner draws the same where no float is further out
-            if not _overflows(found, self.example):
+            if not overflows(found, self.example):
                 break
             tried.append(arrays)
         return found if found is not None else problem or InputError("there is nothing to draw")
@@ -293,24 +332,6 @@ def double_outputs(
 def _unmoved(samples: Sequence[Sample]) -> set[int]:
     """Return the places of the outputs that are weak at the default level."""
     return {place for place, one in enumerate(movements(samples, (), DEFAULT_LEVEL)) if one.weak}
-
-
-def _overflows(sample: Sample, example: Sample) -> bool:
-    """Return True if an output has NaN or infinities that the example's has not."""
-    pairs = zip(sample.expected, example.expected, strict=False)
-    return any(np.isfinite(before).all() and not np.isfinite(after).all() for after, before in pairs)
-
-
-def _has_grown(sample: Sample, example: Sample) -> bool:
-    """Return True if the floats of an output are on average many times as large as the example's."""
-    pairs = zip(sample.expected, example.expected, strict=False)
-    return any(_magnitude(after) > _GROWN * _magnitude(before) for after, before in pairs if before.dtype.kind == "f")
-
-
-def _magnitude(array: Array) -> float:
-    """Return the root of the mean square of the finite numbers."""
-    finite = array[np.isfinite(array)].astype(np.float64)
-    return math.sqrt(np.square(finite).mean()) if finite.size else 0.0
 
 
 def _equal(arrays: Sequence[Array], others: Sequence[Array]) -> bool:

@@ -13,19 +13,28 @@ from t2n_core.torch_graph.compat.releases import TESTED
 
 if TYPE_CHECKING:
     from torch._C import DispatchKey, ScriptObject
+    from torch._dispatch.python import enable_python_dispatcher
+    from torch._dynamo.source import ConstantSource
     from torch._guards import detect_fake_mode
     from torch._library.custom_ops import CustomOpDef
     from torch._ops import OpOverload, OpOverloadPacket
     from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
-    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, statically_known_true
+    from torch.fx.experimental.symbolic_shapes import (
+        DimDynamic,
+        GuardOnDataDependentSymNode,
+        ShapeEnv,
+        statically_known_true,
+    )
     from torch.jit._trace import TracerWarning
     from torch.utils import _pytree as pytree
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils.weak import WeakIdKeyDictionary
 
 PRIVATE = {
+    "ConstantSource": "torch._dynamo.source",
     "CustomOpDef": "torch._library.custom_ops",
+    "DimDynamic": "torch.fx.experimental.symbolic_shapes",
     "DispatchKey": "torch._C",
     "FakeTensor": "torch._subclasses.fake_tensor",
     "FakeTensorMode": "torch._subclasses.fake_tensor",
@@ -34,6 +43,7 @@ PRIVATE = {
     "OpOverload": "torch._ops",
     "OpOverloadPacket": "torch._ops",
     "ScriptObject": "torch._C",
+    "ShapeEnv": "torch.fx.experimental.symbolic_shapes",
     "TracerWarning": "torch.jit._trace",
     "TorchDispatchMode": "torch.utils._python_dispatch",
     "WeakIdKeyDictionary": "torch.utils.weak",
@@ -49,6 +59,7 @@ PRIVATE = {
     "core_aten_decompositions": "torch._decomp",
     "decomposition_table": "torch._decomp",
     "detect_fake_mode": "torch._guards",
+    "enable_python_dispatcher": "torch._dispatch.python",
     "free_unbacked_symbols": "torch.fx.experimental.symbolic_shapes",
     "legacy_get_string": "torch.nn._reduction",
     "make_fx": "torch.fx.experimental.proxy_tensor",
@@ -96,7 +107,9 @@ def absent(path: str) -> TorchVersionError:
 
 
 __all__ = [
+    "ConstantSource",
     "CustomOpDef",
+    "DimDynamic",
     "DispatchKey",
     "FakeTensor",
     "FakeTensorMode",
@@ -104,11 +117,13 @@ __all__ = [
     "OpOverload",
     "OpOverloadPacket",
     "ScriptObject",
+    "ShapeEnv",
     "TorchDispatchMode",
     "TracerWarning",
     "WeakIdKeyDictionary",
     "absent",
     "detect_fake_mode",
+    "enable_python_dispatcher",
     "make_fx",
     "pytree",
     "statically_known_true",

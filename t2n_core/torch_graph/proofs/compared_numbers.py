@@ -20,6 +20,8 @@ Numbers: TypeAlias = tuple[int, ...]
 """The integers that one decision compares."""
 _NAMED = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_ATTR", "LOAD_METHOD")
 _DECIDES = ("COMPARE_OP", "CONTAINS_OP", "FOR_ITER")
+_READS = frozenset({"shape", "size", "numel", "nelement", "len", "stride", "is_contiguous"})
+"""Names by which Python code reads sizes."""
 _LARGEST = 1 << 20
 _DECISIONS = 64
 """Most decisions that are read, those of the nearest code."""
@@ -48,6 +50,16 @@ def compared_numbers(model: Any) -> list[Numbers]:
         if len(found) >= _DECISIONS:
             break
     return list(found)[:_DECISIONS]
+
+
+def reads_sizes(model: Any) -> bool:
+    """Return whether code that a model reaches, and that is not PyTorch's own, reads sizes of tensors."""
+    reached = Reachable()
+    reached.follow(model)
+    reached.follow_code()
+    return any(
+        not is_foreign(function.__module__) and _READS & _names(function.__code__) for function in reached.functions()
+    )
 
 
 def sizes_near(decisions: Sequence[Numbers], symbols: Mapping[str, int]) -> Iterator[dict[str, int]]:
@@ -104,6 +116,13 @@ def _is_number(value: Any) -> TypeGuard[int]:
 
 
 @functools.lru_cache(1 << 12)
+def _names(code: CodeType) -> frozenset[str]:
+    """Return the names that a function uses, also in the functions inside of it."""
+    inner = (_names(const) for const in code.co_consts if isinstance(const, CodeType))
+    return frozenset(code.co_names).union(*inner)
+
+
+@functools.lru_cache(1 << 12)
 def _decisions(code: CodeType) -> tuple[tuple[int | str, ...], ...]:
     """Return the numbers and names before each comparison, loop and branch of a function, on the same line."""
     found: list[tuple[int | str, ...]] = []
@@ -124,4 +143,4 @@ def _decisions(code: CodeType) -> tuple[tuple[int | str, ...], ...]:
     return (*found, *(decision for one in inner for decision in _decisions(one)))
 
 
-__all__ = ["Numbers", "compared_numbers", "sizes_near"]
+__all__ = ["Numbers", "compared_numbers", "reads_sizes", "sizes_near"]

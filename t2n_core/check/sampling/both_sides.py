@@ -1,0 +1,160 @@
+"""Choose sizes on both sides of the conditions that a model was seen to ask about, by trying many of them.
+
+A condition is computed at all sizes of a grid, so that nothing here depends on how a condition is solved elsewhere.
+What the model asks on the other side is looked at in its turn.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2n_core.check.sampling.recorded_run import Question
+from t2n_core.check.sampling.size_values import value_of
+
+Sizes: TypeAlias = Mapping[str, int]
+Grid: TypeAlias = dict[str, NDArray[np.int64]]
+_LINE, _PLANE, _BOX = 1 << 16, 512, 40
+"""Sizes of a symbol that are tried where a condition is on one symbol, on two, and on more."""
+_NEAREST = 2048
+"""Most points of the grid that are looked at for one condition."""
+_WANTED = 3
+"""Sizes on the other side of a condition of the model: next to it, and further away."""
+_TRIED = 8
+"""Most sizes that are tried for one of those."""
+_RUNS = 6
+"""Most runs whose conditions are looked at."""
+_MOST = 12
+"""Most sizes that are added."""
+
+
+@dataclass(slots=True)
+class BothSides:
+    """The search for sizes on both sides of what a model asks."""
+
+    ask: Callable[[Sizes], Sequence[Question]]
+    """Returns the questions of a run at some sizes."""
+    allowed: Callable[[Sizes], bool]
+    """Tells whether sizes are in the range, and no waste of time."""
+    take: Callable[[Sizes], bool]
+    """Takes sizes into the check; false if the model cannot run there."""
+    bounds: Mapping[str, tuple[int, int | None]]
+    known: list[Sizes]
+    """Sizes that are checked already."""
+    _added: int = 0
+    _asked: set[tuple[str, bool]] = field(default_factory=set)
+
+    def search(self, start: Sizes) -> None:
+        """Take sizes on the other side of each question at some sizes, and of those that are asked there."""
+        ahead = [start]
+        for _ in range(_RUNS):
+            if not ahead or self._added >= _MOST:
+                return
+            here = ahead.pop(0)
+            path = self.ask(here)
+            self._asked |= {(str(one.condition), one.answer) for one in path}
+            for place, question in enumerate(path):
+                if (str(question.condition), not question.answer) in self._asked:
+                    continue
+                there = self._across(question, path[:place], here)
+                if there is not None and question.is_the_models and not question.is_number:
+                    self._asked.add((str(question.condition), not question.answer))
+                    ahead.append(there)
+
+    def _across(self, question: Question, before: Sequence[Question], here: Sizes) -> Sizes | None:
+        """Return sizes in the check at which a question has another answer; take some if there are too few."""
+        before = [one for one in before if one.is_the_models and not one.is_number] if question.is_the_models else []
+        try:
+            there = [sizes for sizes in self.known if _turns(question, before, sizes)]
+            wanted = _WANTED if question.is_the_models else 1
+            if len(there) < wanted:
+                there += self._taken(question, before, here, wanted - len(there))
+        except KeyError:  # an expression that is not known here
+            return None
+        return there[0] if there else None
+
+    def _taken(self, question: Question, before: Sequence[Question], here: Sizes, wanted: int) -> list[Sizes]:
+        found: list[Sizes] = []
+        points = [p for p in self._points(question, before, here) if p not in self.known]
+        for sizes in [*points[: wanted - 1], *_further(points, here), *points[wanted - 1 :]][:_TRIED]:
+            if len(found) >= wanted or self._added >= _MOST:
+                break
+            if sizes not in found and self.take(sizes):
+                found.append(sizes)
+                self.known.append(sizes)
+                self._added += 1
+        return found
+
+    def _points(self, question: Question, before: Sequence[Question], here: Sizes) -> list[Sizes]:
+        """Return allowed sizes across a question, the nearest first; with the answers before it as they were, if there
+        are such."""
+        names = _symbols(question)
+        if not names <= self.bounds.keys():
+            return []
+        tied = [one for one in before if _symbols(one) & names]
+        names = names.union(*map(_symbols, tied))
+        for kept in dict.fromkeys((tuple(tied), ())):
+            found: list[Sizes] = []
+            for grid in self._grids(sorted(names), here):
+                across = _turns(question, kept, grid)
+                (at,) = np.nonzero(np.broadcast_to(across, len(next(iter(grid.values())))))
+                distance = sum(np.abs(grid[name][at] - here[name]) for name in names)
+                at = at[np.argsort(distance, kind="stable")][:_NEAREST]
+                points = ({**here, **{name: int(grid[name][place]) for name in names}} for place in at)
+                found += itertools.islice(filter(self.allowed, points), _TRIED**2)
+            if found:
+                return sorted(found, key=lambda sizes: _distance(sizes, here))
+        return []
+
+    def _grids(self, names: Sequence[str], here: Sizes) -> Iterator[Grid]:
+        """Yield the sizes of each symbol alone, equal sizes of all, and small sizes of all of them at once."""
+        for moved in [*([name] for name in names), *([names] if len(names) > 1 else [])]:
+            low, high = zip(*(self._ends(name, _LINE) for name in moved), strict=True)
+            line = np.arange(max(low), min(high) + 1)
+            yield {name: line if name in moved else np.full(line.shape, size) for name, size in here.items()}
+        if len(names) > 1:
+            ends = [self._ends(name, _PLANE if len(names) == 2 else _BOX) for name in names[:3]]
+            mesh = [m.reshape(-1) for m in np.meshgrid(*(np.arange(a, b + 1) for a, b in ends), indexing="ij")]
+            yield {
+                **{name: np.full(mesh[0].shape, size) for name, size in here.items()},
+                **dict(zip(names, mesh, strict=False)),
+            }
+
+    def _ends(self, name: str, count: int) -> tuple[int, int]:
+        """Return the least and the greatest size of a symbol that are tried."""
+        low, high = self.bounds[name]
+        end = max(count, low + count // 8)
+        return low, end if high is None else min(high, end)
+
+
+def _symbols(question: Question) -> set[str]:
+    return {s.name for s in question.condition.free_symbols}
+
+
+def _value(question: Question, sizes: Mapping[str, Any]) -> Any:
+    return value_of(question.condition, {s: sizes[s.name] for s in question.condition.free_symbols})
+
+
+def _turns(question: Question, before: Sequence[Question], sizes: Mapping[str, Any]) -> Any:
+    """Return whether a question has another answer at these sizes, and all before it have theirs."""
+    across = np.asarray(_value(question, sizes)) != question.answer
+    for one in before:
+        across = across & (np.asarray(_value(one, sizes)) == one.answer)
+    return across
+
+
+def _distance(sizes: Sizes, here: Sizes) -> int:
+    return sum(abs(size - here[name]) for name, size in sizes.items())
+
+
+def _further(points: Sequence[Sizes], here: Sizes) -> list[Sizes]:
+    """Return the first point that is about twice as far away as the nearest."""
+    return [point for point in points if _distance(point, here) > 2 * _distance(points[0], here) + 4][:1]
+
+
+__all__ = ["BothSides"]

@@ -1,0 +1,154 @@
+"""Run a model with symbolic sizes and note each condition on them, apart from every capture.
+
+The tensors of the run are fake, and its shape environment is our own: it answers a question about a size by the
+number that the size has, keeps no guard, fixes nothing, and notes it. So what a capture makes of such questions has
+no influence on what is seen here. Stand-ins that keep sizes symbolic in Python's own functions are those of captures.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import sympy
+import torch
+
+from t2n_core.nnef.sizes.dims import Dim, Shape, compiled
+from t2n_core.torch_graph.capture.containers import preserve_containers
+from t2n_core.torch_graph.capture.modes import CaptureMode
+from t2n_core.torch_graph.capture.python_calls import python_calls_of_sizes
+from t2n_core.torch_graph.capture.reachable import is_foreign
+from t2n_core.torch_graph.compat.private import (
+    ConstantSource,
+    DimDynamic,
+    FakeTensorMode,
+    ShapeEnv,
+    enable_python_dispatcher,
+)
+from t2n_core.torch_graph.sizes.pool_sizes import pools_of_any_size
+from t2n_core.torch_graph.stand_ins.numbers_of_sizes import numbers_of_sizes
+
+_QUESTIONS = 6000
+"""Most questions of one run: a large model is seen up to there."""
+_ASKING = ("torch", "sympy")
+"""Packages between a model's code and the shape environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A condition on sizes, and its answer in one run."""
+
+    condition: Any
+    """A condition of sympy, in symbols with the names of the dynamic axes."""
+    answer: bool
+    is_the_models: bool
+    """True if code asked that is not PyTorch's own."""
+    is_number: bool = False
+    """True if it was not asked, but a number was taken for a size, as in `range(x.shape[1])`."""
+
+
+class _EnoughError(Exception):
+    """Ends a run that asks too much."""
+
+
+def _environment(sizes: Mapping[str, int]) -> Any:
+    class Environment(ShapeEnv):
+        """Answers by the sizes of the run."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.found: dict[Any, Question] = {}
+            self.answers: dict[Any, Any] = {}
+            self.hints: dict[Any, Any] = {}
+            self.names: dict[Any, Any] = {}
+            self.asked = 0
+
+        def size(self, name: str, value: int) -> torch.SymInt:
+            source = ConstantSource(name)
+            symbol = self.create_symbol(
+                value, source, DimDynamic.DYNAMIC, constraint_dim=None, do_not_specialize_zero_one=True
+            )
+            self.hints[symbol], self.names[symbol] = sympy.Integer(value), sympy.Symbol(name)
+            found: Any = self.create_symintnode(symbol, hint=value, source=source)
+            return found  # type: ignore[no-any-return]
+
+        def evaluate_expr(self, orig_expr: Any, *rest: Any, **more: Any) -> Any:
+            self.asked += 1
+            if self.asked > _QUESTIONS:
+                raise _EnoughError
+            if orig_expr not in self.answers:
+                expression = sympy.sympify(orig_expr)
+                answer = self.answers[orig_expr] = expression.xreplace(self.hints)
+                if expression.free_symbols:
+                    self._note(expression, answer)
+            elif (question := self.found.get(orig_expr)) is not None and not question.is_the_models:
+                self._note(orig_expr, self.answers[orig_expr])
+            return self.answers[orig_expr]
+
+        def _note(self, expression: Any, answer: Any) -> None:
+            named = expression.xreplace(self.names)
+            is_condition = answer in (sympy.true, sympy.false)
+            condition = named if is_condition else sympy.Eq(named, answer, evaluate=False)
+            is_true = not is_condition or bool(answer)
+            self.found[expression] = Question(condition, is_true, _is_the_models(sys._getframe(2)), not is_condition)
+
+    environment = Environment()
+    return environment, {name: environment.size(name, size) for name, size in sizes.items()}
+
+
+def questions(
+    model: Any,
+    run: Callable[[Sequence[torch.Tensor]], Any],
+    tensors: Sequence[torch.Tensor],
+    shapes: Sequence[Shape],
+    sizes: Mapping[str, int],
+) -> list[Question]:
+    """Return what a run of a model asks about its sizes, in the order in which it does; up to the end of the run if the
+    model cannot run on tensors without numbers.
+
+    Args:
+        model: the module, which stays as it is.
+        run: calls the model on tensors in place of these.
+        tensors: inputs of the model.
+        shapes: their symbolic shapes.
+        sizes: the size of each symbol in this run.
+    """
+    environment, symbols = _environment(sizes)
+    with (
+        suppress(Exception),
+        preserve_containers(model) as functions,
+        torch.no_grad(),
+        python_calls_of_sizes(functions),
+        numbers_of_sizes(),
+        pools_of_any_size(),
+        enable_python_dispatcher(),
+        FakeTensorMode(shape_env=environment, allow_non_fake_inputs=True),
+    ):
+        given = [
+            torch.empty([_size(d, symbols) for d in shape], dtype=tensor.dtype)
+            for tensor, shape in zip(tensors, shapes, strict=True)
+        ]
+        with CaptureMode():
+            run(given)
+    return list(environment.found.values())
+
+
+def _size(dim: Dim, symbols: Mapping[str, Any]) -> Any:
+    return dim if isinstance(dim, int) else compiled(dim)(symbols)
+
+
+def _is_the_models(frame: FrameType | None) -> bool:
+    """Return whether Python code that is not PyTorch's own asks, without a function of PyTorch in between."""
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if not name.startswith(("torch.fx.experimental", "torch._C")) and name != "torch" and name != __name__:
+            return not is_foreign(name)
+        frame = frame.f_back
+    return False
+
+
+__all__ = ["Question", "questions"]

@@ -1,0 +1,144 @@
+"""Runs that note what a model asks about its sizes, and the sizes that are chosen by it."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from t2n_core.check.sampling.both_sides import BothSides
+from t2n_core.check.sampling.recorded_run import Question, questions
+from t2n_core.check.sampling.recorded_sizes import RecordingSizes, compares_sizes
+from t2n_core.nnef.sizes.dims import symbol
+from t2n_core.torch_graph.compat.private import FakeTensor
+
+S, T = symbol("S"), symbol("T")
+SIZES = {"S": 5, "T": 7}
+KEPT: dict[int, Tensor] = {}
+
+
+class Net(nn.Module):
+    def __init__(self, function: Callable[[Tensor, Tensor], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor, y: Tensor) -> Any:
+        return self.function(x, y)
+
+
+def asked(net: nn.Module, sizes: dict[str, int] = SIZES) -> list[Question]:
+    return questions(net, lambda given: net(*given), [torch.ones(5, 3), torch.ones(7, 3)], [(S, 3), (T, 3)], sizes)
+
+
+def of_the_model(function: Callable[[Tensor, Tensor], Any]) -> list[tuple[str, bool]]:
+    return [(str(one.condition), one.answer) for one in asked(Net(function)) if one.is_the_models]
+
+
+def test_conditions_are_noted_in_the_symbols_of_the_inputs() -> None:
+    def function(x: Tensor, y: Tensor) -> Tensor:
+        z = torch.cat([x, x, y])
+        if len(z) > 100 or x.shape[0] * y.shape[0] == 35 or math.ceil(y.size(0) / 2) == 3:
+            return z * 2
+        return z
+
+    assert of_the_model(function) == [("2*S + T > 100", False), ("Eq(S*T, 35)", True)]
+
+
+def test_a_number_taken_for_a_size_hides_nothing_after_it() -> None:
+    def function(x: Tensor, y: Tensor) -> Tensor:
+        for _ in range(x.shape[0]):
+            y = y + 1
+        return y * 2 if x.shape[0] > 40 else y
+
+    assert of_the_model(function) == [("Eq(S, 5)", True), ("S > 40", False)]
+
+
+def test_what_was_asked_before_an_error_is_noted() -> None:
+    def function(x: Tensor, y: Tensor) -> Tensor:
+        if y.shape[0] > 9:
+            return y
+        return y[: int(y.sum().item())] if x.sum() > 0 else x
+
+    assert of_the_model(function) == [("T > 9", False)]
+
+
+def test_the_model_stays_as_it_is() -> None:
+    @functools.lru_cache
+    def table(size: int) -> Tensor:
+        return torch.ones(size, 3)
+
+    net = Net(lambda x, y: x)
+
+    def function(x: Tensor, y: Tensor) -> Tensor:
+        net.last = x * 2
+        KEPT[0] = y * 2
+        return table(x.shape[0]) + x if x.shape[0] < 9 else x
+
+    net.function = function
+    assert [str(one.condition) for one in asked(net) if one.is_the_models] == ["S < 9"]
+    assert "last" not in vars(net)
+    assert not KEPT
+    assert not isinstance(table(5), FakeTensor)
+
+
+@pytest.mark.parametrize(
+    ("function", "compares"),
+    [
+        (lambda x, y: x.shape[0] > 3, True),
+        (lambda x, y: y.size(0) * 0.5 > 3, True),
+        (lambda x, y: math.ceil(y.size(0) / 3) == 3, True),
+        (lambda x, y: len(y), True),
+        (lambda x, y: int(y.shape[0]), True),
+        (lambda x, y: y.shape == x.shape, True),
+        (lambda x, y: x.shape[1] > 3, False),
+        (lambda x, y: x.reshape(x.shape[0], 3, 1), False),
+    ],
+)
+def test_only_comparisons_of_sizes_that_vary_count(function: Callable[[Tensor, Tensor], Any], compares: bool) -> None:
+    def run(given: Sequence[Tensor]) -> Any:
+        return function(*given)
+
+    one, other = ([np.ones((size, 3), np.float32) for size in sizes] for sizes in ((5, 7), (11, 13)))
+    assert compares_sizes(run, one, other) is compares
+
+
+def test_recorded_sizes_are_integers() -> None:
+    with RecordingSizes():
+        size = torch.ones(4, 3).shape[0]
+        assert torch.zeros(size * 2, size // 2).shape == (8, 2)
+        assert {4: "known"}[size] == "known"
+        assert list(range(size)) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "decides",
+    [
+        lambda s, t: s > 900,
+        lambda s, t: s * t == 14400,
+        lambda s, t: s + t == 2003,
+        lambda s, t: s == t and t > 31,
+        lambda s, t: t % 61 == 17 and s % 2 == 0,
+        lambda s, t: t > 40 and s > 60 and s < t,
+    ],
+)
+def test_sizes_across_decisions_are_found_also_behind_others(decides: Callable[[int, int], bool]) -> None:
+    def function(x: Tensor, y: Tensor) -> Tensor:
+        return x * 2 if decides(x.shape[0], y.shape[0]) else x
+
+    taken: list[dict[str, int]] = []
+
+    def take(sizes: Any) -> bool:
+        taken.append(sizes)
+        return True
+
+    net = Net(function)
+    bounds = {"S": (1, None), "T": (1, None)}
+    BothSides(lambda sizes: asked(net, dict(sizes)), lambda sizes: True, take, bounds, [SIZES]).search(SIZES)
+    assert any(decides(**{name.lower(): size for name, size in sizes.items()}) for sizes in taken)
+    assert len(taken) <= 12

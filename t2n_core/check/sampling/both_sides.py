@@ -29,6 +29,8 @@ _TRIED = 8
 """Most sizes that are tried for one of those."""
 _RUNS = 6
 """Most runs whose conditions are looked at."""
+_QUESTIONS = 1000
+"""Questions after which there are no more runs."""
 _MOST = 12
 """Most sizes that are added."""
 
@@ -53,7 +55,7 @@ class BothSides:
         """Take sizes on the other side of each question at some sizes, and of those that are asked there."""
         ahead = [start]
         for _ in range(_RUNS):
-            if not ahead or self._added >= _MOST:
+            if not ahead or self._added >= _MOST or len(self._asked) > _QUESTIONS:
                 return
             here = ahead.pop(0)
             path = self.ask(here)

@@ -21,6 +21,7 @@ from t2n_core.nnef.sizes.dims import Dim, Shape, compiled
 from t2n_core.torch_graph.capture.containers import preserve_containers
 from t2n_core.torch_graph.capture.modes import CaptureMode
 from t2n_core.torch_graph.capture.python_calls import python_calls_of_sizes
+from t2n_core.torch_graph.capture.quiet import quiet
 from t2n_core.torch_graph.capture.reachable import is_foreign
 from t2n_core.torch_graph.compat.private import (
     ConstantSource,
@@ -67,14 +68,13 @@ def _environment(sizes: Mapping[str, int]) -> Any:
             self.names: dict[Any, Any] = {}
             self.asked = 0
 
-        def size(self, name: str, value: int) -> torch.SymInt:
+        def size(self, name: str, value: int) -> Any:
             source = ConstantSource(name)
             symbol = self.create_symbol(
                 value, source, DimDynamic.DYNAMIC, constraint_dim=None, do_not_specialize_zero_one=True
             )
             self.hints[symbol], self.names[symbol] = sympy.Integer(value), sympy.Symbol(name)
-            found: Any = self.create_symintnode(symbol, hint=value, source=source)
-            return found  # type: ignore[no-any-return]
+            return self.create_symintnode(symbol, hint=value, source=source)
 
         def evaluate_expr(self, orig_expr: Any, *rest: Any, **more: Any) -> Any:
             self.asked += 1
@@ -120,6 +120,7 @@ def questions(
     environment, symbols = _environment(sizes)
     with (
         suppress(Exception),
+        quiet(),
         preserve_containers(model) as functions,
         torch.no_grad(),
         python_calls_of_sizes(functions),

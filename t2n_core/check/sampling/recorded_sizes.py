@@ -16,6 +16,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from t2n_core.check.samples import Array
+from t2n_core.torch_graph.capture.containers import preserve_containers
+from t2n_core.torch_graph.capture.quiet import quiet
 from t2n_core.torch_graph.capture.reachable import is_foreign
 
 Note: TypeAlias = tuple[str, float, float | None]
@@ -87,18 +89,19 @@ def _comparing(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def compares_sizes(
-    run: Callable[[Sequence[torch.Tensor]], Any], example: Sequence[Array], other: Sequence[Array]
+    model: Any, run: Callable[[Sequence[torch.Tensor]], Any], example: Sequence[Array], other: Sequence[Array]
 ) -> bool:
     """Return whether a model's own code compares sizes that differ from one call to another, or makes numbers of them.
 
     Args:
+        model: the module, which stays as it is.
         run: runs the model on tensors.
         example: inputs of the one call.
         other: inputs of the other call, of other sizes.
     """
     notes: list[list[Note]] = []
     for arrays in (example, other):
-        with RecordingSizes() as sizes, torch.no_grad(), suppress(Exception):
+        with preserve_containers(model), quiet(), torch.no_grad(), suppress(Exception), RecordingSizes() as sizes:
             notes.append(sizes.notes)
             run([torch.from_numpy(np.array(array)) for array in arrays])
     return notes[0] != notes[1]

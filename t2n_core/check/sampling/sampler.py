@@ -200,7 +200,7 @@ class Sampler:
         if self._code is None or not self._symbols or not reads_sizes(self._code):
             return found
         other = max(samples, key=self._moved, default=self.example)
-        if not compares_sizes(self._run, self.example.inputs, other.inputs):
+        if not compares_sizes(self._code, self._run, self.example.inputs, other.inputs):
             return found
 
         def ask(sizes: Mapping[str, int]) -> list[Question]:

@@ -105,7 +105,20 @@ def test_only_comparisons_of_sizes_that_vary_count(function: Callable[[Tensor, T
         return function(*given)
 
     one, other = ([np.ones((size, 3), np.float32) for size in sizes] for sizes in ((5, 7), (11, 13)))
-    assert compares_sizes(run, one, other) is compares
+    assert compares_sizes(Net(function), run, one, other) is compares
+
+
+def test_no_recorded_size_stays_in_a_model() -> None:
+    net = Net(lambda x, y: x)
+
+    def function(x: Tensor, y: Tensor) -> Tensor:
+        net.longest = x.shape[0]
+        return x * 2 if net.longest > 3 else x
+
+    net.function = function
+    arrays = [np.ones((5, 3), np.float32), np.ones((7, 3), np.float32)]
+    compares_sizes(net, lambda given: net(*given), arrays, arrays)
+    assert "longest" not in vars(net)
 
 
 def test_recorded_sizes_are_integers() -> None:

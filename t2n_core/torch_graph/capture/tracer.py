@@ -27,7 +27,7 @@ from t2n_core.torch_graph.compat.releases import warn_if_untested
 from t2n_core.torch_graph.graph.from_export import build_graph, user_fakes
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
 from t2n_core.torch_graph.proofs.regions import Recaptured, Regions
-from t2n_core.torch_graph.sizes.capture_sizes import Axes, capture_sizes, example_sizes, freeing_sizes, resized
+from t2n_core.torch_graph.sizes.capture_sizes import Axes, capture_sizes, example_sizes, fitted, freeing_sizes, resized
 from t2n_core.torch_graph.sizes.decisions import Decisions
 from t2n_core.torch_graph.sizes.declared_axes import AxisSize, DeclaredAxes, DynamicAxes, normalise
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
@@ -217,7 +217,7 @@ class TorchModuleTracer:
                 program = self._export(module, axes, modes, tensors, decisions)
 
             def again(at: Mapping[str, int], static: frozenset[str]) -> Recaptured | None:
-                others = resized(axes, self.inputs.names, self.inputs.tensors, at)
+                others = fitted(axes, self.inputs.names, self.inputs.tensors, at, self._runs)
                 if sum(tensor.numel() for tensor in others) > _LARGEST:
                     return None
                 with suppress(CaptureError), preserve_containers(self.source.module):

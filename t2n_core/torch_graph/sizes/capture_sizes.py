@@ -6,7 +6,7 @@ So a dynamic axis with such a size in the example is captured at another one. Ch
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
@@ -106,6 +106,41 @@ def resized(
     return result
 
 
+def fitted(
+    axes: Axes,
+    names: Sequence[str],
+    tensors: Sequence[torch.Tensor],
+    sizes: Mapping[str, int],
+    runs: Callable[[Sequence[torch.Tensor]], bool],
+) -> list[torch.Tensor]:
+    """Return the example's tensors at other sizes, with numbers that show what a model computes there if it takes them.
+
+    Floats that are all equal become normal ones, and integers that are too large for an axis that is smaller than in
+    the example are cut to its last index, or to its size. `runs` says whether the model takes tensors.
+    """
+    plain = resized(axes, names, tensors, sizes)
+    spread = [_spread(tensor, place) for place, tensor in enumerate(plain)]
+    pairs = zip(tensors, plain, strict=True)
+    smaller = {new for before, now in pairs for old, new in zip(before.shape, now.shape, strict=True) if new < old}
+    for most in (None, *(size - beyond for beyond in (1, 0) for size in sorted(smaller) if size > beyond)):
+        for whole in (spread, plain):
+            found = whole if most is None else [_cut(tensor, most) for tensor in whole]
+            if runs(found):
+                return found
+    return plain
+
+
+def _spread(tensor: torch.Tensor, seed: int) -> torch.Tensor:
+    if not tensor.is_floating_point() or not tensor.numel() or not bool((tensor == tensor.reshape(-1)[0]).all()):
+        return tensor
+    return torch.randn(tensor.shape, dtype=tensor.dtype, generator=torch.Generator().manual_seed(seed))
+
+
+def _cut(tensor: torch.Tensor, most: int) -> torch.Tensor:
+    is_integer = not tensor.is_floating_point() and not tensor.is_complex() and tensor.dtype != torch.bool
+    return tensor.clamp(max=most) if is_integer else tensor
+
+
 def _resized(tensor: torch.Tensor, sizes: Mapping[int, int]) -> torch.Tensor:
     """Return a tensor at other sizes of some axes, with its elements repeated: indices stay indices, masks stay masks.
 
@@ -156,4 +191,4 @@ def _at(extent: Dim, sizes: Mapping[str, int]) -> int:
         return 2  # a size that is none of the inputs', of which nothing is known
 
 
-__all__ = ["Axes", "Limits", "capture_sizes", "example_sizes", "freeing_sizes", "resized"]
+__all__ = ["Axes", "Limits", "capture_sizes", "example_sizes", "fitted", "freeing_sizes", "resized"]

@@ -169,3 +169,21 @@ def test_the_other_side_of_a_decision_is_refused(case: Case, version: str, tmp_p
     assert reply.status == "ok", reply.message
     assert list(reply.refused) == [1]
     torch.testing.assert_close(torch.from_numpy(reply.outputs[0][0]), model(*case.inside), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("values", [[4, 0, 3], [0, 2, 1]])
+def test_a_proof_runs_the_model_on_inputs_that_it_takes_there(values: list[int]) -> None:
+    """Indices of the example may be too large at the size on the other side, and zeros show nothing."""
+    ran: list[tuple[int, bool]] = []
+    factor, same = 2, 2
+
+    def indexed(net: Any, x: Tensor, places: Tensor) -> Tensor:
+        chosen = x[:, places] * (factor if x.shape[1] == 3 else same)
+        if not torch.compiler.is_exporting() and type(x.shape[1]) is int:
+            ran.append((x.shape[1], bool(x.any())))
+        return chosen
+
+    example = (torch.zeros(2, 7, 4), torch.tensor(values))
+    export = ModelExport(Net(indexed).eval(), example, dynamic_axes={"x": {1: "T"}}, input_names=["x", "places"])
+    assert str(export.captured.range) == "T >= 1"
+    assert (3, True) in ran

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -14,7 +14,14 @@ from t2n_core.errors import CaptureError
 from t2n_core.nnef.sizes.dims import FloorDiv, Modulo, symbol
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer, bind_inputs
-from t2n_core.torch_graph.sizes.capture_sizes import Limits, capture_sizes, example_sizes, freeing_sizes, resized
+from t2n_core.torch_graph.sizes.capture_sizes import (
+    Limits,
+    capture_sizes,
+    example_sizes,
+    fitted,
+    freeing_sizes,
+    resized,
+)
 from t2n_core.torch_graph.sizes.declared_axes import AxisSize
 from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision
 
@@ -228,3 +235,24 @@ def test_the_example_is_the_first_sample() -> None:
     assert torch.equal(torch.from_numpy(first.inputs[0]), example)
     assert first.sizes == {"B": 1, "T": 9}
     assert {sample.sizes["B"] for sample in others} >= {3, 5}
+
+
+def test_fitted_tensors_are_valid_at_smaller_sizes_and_have_spread() -> None:
+    x, places, lengths = torch.zeros(2, 7, 3), torch.tensor([4, 0, 6]), torch.tensor([5, 1])
+    axes = plain({"x": {1: "T"}})
+
+    def takes_indices(given: Sequence[torch.Tensor]) -> bool:
+        return bool(given[1].max() < given[0].shape[1])
+
+    found = fitted(axes, ["x", "places"], [x, places], {"T": 4}, takes_indices)
+    assert found[1].tolist() == [3, 0, 3]
+    assert float(found[0].std()) > 0.5
+
+    def takes_lengths(given: Sequence[torch.Tensor]) -> bool:
+        return int(given[1].max()) == given[0].shape[1] and not bool(given[0].any())
+
+    zeros, cut = fitted(axes, ["x", "lengths"], [x, lengths], {"T": 4}, takes_lengths)
+    assert cut.tolist() == [4, 1]
+    assert not zeros.any(), "the model takes nothing but zeros"
+    same = fitted(axes, ["x", "places"], [x, places], {"T": 4}, lambda _: False)
+    assert same[1] is places

@@ -20,6 +20,8 @@ from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.ways_in.sources import Source
 
 _NONE: StoredWeights = frozenset()
+DRAWN = "drawn"
+"""Fact of an outcome: how random inputs were drawn, by the names of the inputs."""
 
 
 @dataclass(slots=True)
@@ -79,6 +81,11 @@ class Reference:
                 raise InputError(f"{self.source.name} does not run in float64: {cause}") from cause
             return double_outputs(self.source.run, self.inputs, sample, double=False)
 
+    def drawn(self, stored: StoredWeights = _NONE) -> dict[str, str]:
+        """Return how the random inputs of samples were drawn, by the names of the inputs."""
+        with without_rewrites():
+            return self._sampler(stored).drawn
+
     def sample_at(self, sizes: Mapping[str, int], stored: StoredWeights = _NONE) -> Sample:
         """Return random inputs with these sizes of all dynamic axes, and what PyTorch computes of them.
 
@@ -126,4 +133,4 @@ def timed(times: dict[str, float], stage: str) -> Iterator[None]:
         times[stage] = time.perf_counter() - start
 
 
-__all__ = ["Reference", "timed"]
+__all__ = ["DRAWN", "Reference", "timed"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,7 +13,7 @@ from t2n_core.check.mismatch.float64_recheck import recheck_in_float64
 from t2n_core.check.mismatch.rounding import note_rounding
 from t2n_core.check.outcome import Outcome, Stage, Status
 from t2n_core.check.parity import check_parity
-from t2n_core.check.reference import Reference
+from t2n_core.check.reference import DRAWN, Reference
 from t2n_core.check.samples import Sample
 from t2n_core.check.state_pairs import StatePair
 from t2n_core.check.tolerance import TractCheckTolerance
@@ -167,7 +167,8 @@ class ExportResult:
             return self.check_streaming(self.target.pulse, judged, timeout=timeout)
         if found.status is Status.MISMATCH:
             found = self._explained(found, judged, timeout)
-        return found.with_times(self.times)
+        drawn = self.reference.drawn(self.stored)
+        return replace(found, facts={**found.facts, DRAWN: drawn} if drawn else found.facts).with_times(self.times)
 
     def _explained(self, mismatch: Outcome, judged: Judgement, timeout: float) -> Outcome:
         """Return a mismatch with its known causes, judged again in float64."""

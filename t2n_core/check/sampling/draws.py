@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from t2n_core.check.sampling.limits import Limit, limit_of
+
 Array: TypeAlias = NDArray[Any]
 Extents: TypeAlias = tuple[int, ...]
 _FEW = 16
@@ -20,6 +22,8 @@ _FAR = 0.1
 _FURTHER = 3.0
 _FILLED = 0.15
 """Share of the numbers of a sparse input that are not 0."""
+_HALVINGS = 5
+"""Steps of the search between an index that a model takes and one that it refuses."""
 _LARGEST_INTEGER = 1 << 15
 """Integers that stand for indices are not tried beyond it."""
 
@@ -108,6 +112,9 @@ class Draws:
         self._inputs = [_input_of(place, arrays) for place in range(len(arrays))]
         self._runs = runs
         self._highest: dict[int, int] = {}
+        self._limits: dict[int, Limit | None] = {}
+        self._orders: dict[int, int] = {}
+        self.has_drawn = False
 
     @property
     def has_one_sign(self) -> bool:
@@ -117,6 +124,7 @@ class Draws:
 
     def draw(self, shapes: Sequence[Extents], rng: np.random.Generator, manner: Manner = Manner.ALIKE) -> list[Array]:
         """Return new arrays of these shapes, with the example's dtypes; floats are finite unless they are masks."""
+        self.has_drawn = True
         return [self._drawn(place, shapes, rng, manner) for place in range(len(self._inputs))]
 
     def _drawn(self, place: int, shapes: Sequence[Extents], rng: np.random.Generator, manner: Manner) -> Array:
@@ -132,6 +140,14 @@ class Draws:
         if one.kind is _Kind.LENGTHS and one.bound is not None and not own:
             other, axis = one.bound
             return _sorted(rng.integers(1, max(shapes[other][axis], 1) + 1, shape).astype(dtype), one.order)
+        limit = None if own else self._limit_of(place)
+        if limit is not None:
+            low, high = limit.ends(shapes)
+            drawn = rng.integers(low, high + 1, shape)
+            if drawn.size and rng.random() < 0.5:  # few random ones are the last index, or the whole length
+                drawn = np.asarray(drawn)
+                drawn.flat[rng.integers(drawn.size)] = high
+            return _sorted(np.asarray(drawn, dtype), self._order(place))
         if one.kind is _Kind.INDICES and manner is not Manner.GENTLE and not own:
             ends = int(one.values[0]), self._highest_of(place)
             return rng.integers(min(0, *ends), max(0, *ends) + 1, shape).astype(dtype)
@@ -139,19 +155,71 @@ class Draws:
             return _integers(one, shape, rng, permuted=manner in (*_FREE, Manner.GENTLE))
         return _floats(one, shape, rng, manner)
 
+    def words(self, names: Sequence[str]) -> dict[str, str]:
+        """Return how each input is drawn where the model takes all that is drawn; `names` are those of the inputs."""
+        return {name: self._words_of(place, names) for place, name in enumerate(names)}
+
+    def _words_of(self, place: int, names: Sequence[str]) -> str:
+        one = self._inputs[place]
+        if one.kind in (_Kind.INDICES, _Kind.VALUES) and one.example.dtype.kind != "f":
+            if (limit := self._limit_of(place)) is not None:
+                return f"{limit.words(names)}{', sorted' if self._order(place) else ''}"
+            if one.kind is _Kind.INDICES:
+                return f"integers from 0 to {self._highest_of(place)}, the largest that the model takes"
+            return f"the example's integers{', sorted' if one.order else ''}"
+        if one.kind is _Kind.LENGTHS and one.bound is not None:
+            words = Limit(1, *one.bound, is_index=False).words(names)
+            return f"{words}{', sorted' if one.order else ''}"
+        if one.kind is _Kind.EMPTY:
+            return "normal floats" if one.example.dtype.kind == "f" else "zeros"
+        if one.kind is _Kind.CONSTANT:
+            return "normal floats in place of a constant"
+        return "masks of both values" if one.kind is _Kind.MASK else "floats like the example's"
+
+    def _limit_of(self, place: int) -> Limit | None:
+        """Return the axis that bounds the integers of an input, if there is one."""
+        one = self._inputs[place]
+        if place not in self._limits:
+            is_integer = one.kind in (_Kind.INDICES, _Kind.VALUES) and one.example.dtype.kind in "iu"
+            examples = [each.example for each in self._inputs]
+            self._limits[place] = limit_of(place, examples, self._runs) if is_integer else None
+        return self._limits[place]
+
+    def _order(self, place: int) -> int:
+        """Return the order of bounded integers; those that are all equal are sorted if the model asks for it."""
+        one, limit = self._inputs[place], self._limit_of(place)
+        if limit is None or one.example.ndim != 1 or len(one.example) < 2 or len(one.values) > 1:
+            return one.order
+        if place not in self._orders:
+            low, high = limit.ends([each.example.shape for each in self._inputs])
+            rising = np.linspace(low, high, len(one.example)).astype(np.int64)
+            falls = not self._takes(place, rising) and self._takes(place, rising[::-1])
+            self._orders[place] = -1 if falls else 0
+        return self._orders[place]
+
+    def _takes(self, place: int, integers: Array) -> bool:
+        """Return whether the model runs on its example with these integers in one input."""
+        examples = [one.example for one in self._inputs]
+        examples[place] = np.resize(integers.astype(examples[place].dtype), examples[place].shape)
+        return self._runs(examples)
+
     def _highest_of(self, place: int) -> int:
-        """Return the largest index that the model takes in this input, up to a factor of 4."""
+        """Return the largest index that the model takes in this input, or one that is little smaller."""
         if place not in self._highest:
-            examples = [one.example for one in self._inputs]
-            example = examples[place]
+            example = self._inputs[place].example
             most = min(_LARGEST_INTEGER, int(np.iinfo(example.dtype).max))
+
+            def takes(index: int) -> bool:
+                return index <= most and self._takes(place, np.array([index, 0, index // 2]))
+
             highest = int(example.max())
-            tried = max(1, highest)
-            while tried <= most:
-                array = np.resize(np.array([tried, 0, tried // 2], example.dtype), example.shape)
-                if not self._runs([*examples[:place], array, *examples[place + 1 :]]):
-                    break
-                highest, tried = tried, 4 * tried + 3
+            refused = max(1, highest)
+            while takes(refused):
+                highest, refused = refused, 4 * refused + 3
+            for _ in range(_HALVINGS):
+                middle = (highest + refused) // 2
+                if highest < middle:
+                    highest, refused = (middle, refused) if takes(middle) else (highest, middle)
             self._highest[place] = highest
         return self._highest[place]
 

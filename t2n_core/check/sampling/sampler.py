@@ -83,6 +83,13 @@ class Sampler:
         """The example call. Raises InputError if the model cannot run on it."""
         return self._sample(self._inputs, self._inputs.tensors, self._symbols, "example")
 
+    @property
+    def drawn(self) -> dict[str, str]:
+        """How each input is drawn, by name, as far as the model takes it; empty where none was."""
+        if self._function is not None:
+            return dict.fromkeys(self._inputs.names, "by the function of `inputs`")
+        return self._draws.words(self._inputs.names) if self._draws.has_drawn else {}
+
     def samples(
         self,
         given: Sequence[ModelInputs] = (),

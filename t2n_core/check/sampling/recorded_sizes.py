@@ -89,22 +89,24 @@ def _comparing(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def compares_sizes(
-    model: Any, run: Callable[[Sequence[torch.Tensor]], Any], example: Sequence[Array], other: Sequence[Array]
+    model: Any, run: Callable[[Sequence[torch.Tensor]], Any], example: Sequence[Array], other: Sequence[Array] | None
 ) -> bool:
     """Return whether a model's own code compares sizes that differ from one call to another, or makes numbers of them.
+
+    With one call alone, any sizes count.
 
     Args:
         model: the module, which stays as it is.
         run: runs the model on tensors.
         example: inputs of the one call.
-        other: inputs of the other call, of other sizes.
+        other: inputs of the other call, of other sizes; None if the model is known to run at no other sizes.
     """
     notes: list[list[Note]] = []
-    for arrays in (example, other):
+    for arrays in (example,) if other is None else (example, other):
         with preserve_containers(model), quiet(), torch.no_grad(), suppress(Exception), RecordingSizes() as sizes:
             notes.append(sizes.notes)
             run([torch.from_numpy(np.array(array)) for array in arrays])
-    return notes[0] != notes[1]
+    return bool(notes[0]) if other is None else notes[0] != notes[1]
 
 
 for _kind, _base in ((_Int, int), (_Float, float)):

@@ -206,8 +206,8 @@ class Sampler:
         found: list[Sample] = []
         if self._code is None or not self._symbols or not reads_sizes(self._code):
             return found
-        other = max(samples, key=self._moved, default=self.example)
-        if not compares_sizes(self._code, self._run, self.example.inputs, other.inputs):
+        other = max(samples, key=self._moved, default=None)
+        if not compares_sizes(self._code, self._run, self.example.inputs, None if other is None else other.inputs):
             return found
 
         def ask(sizes: Mapping[str, int]) -> list[Question]:

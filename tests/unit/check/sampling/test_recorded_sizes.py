@@ -108,6 +108,13 @@ def test_only_comparisons_of_sizes_that_vary_count(function: Callable[[Tensor, T
     assert compares_sizes(Net(function), run, one, other) is compares
 
 
+def test_any_comparison_counts_where_the_model_runs_at_one_size_only() -> None:
+    def run(given: Sequence[Tensor]) -> Any:
+        return given[0].shape[0] > 3
+
+    assert compares_sizes(Net(lambda x, y: x), run, [np.ones((5, 3), np.float32)], None)
+
+
 def test_no_recorded_size_stays_in_a_model() -> None:
     net = Net(lambda x, y: x)
 

@@ -35,8 +35,6 @@ from t2n_core.torch_graph.stand_ins.numbers_of_sizes import numbers_of_sizes
 
 _QUESTIONS = 6000
 """Most questions of one run: a large model is seen up to there."""
-_ASKING = ("torch", "sympy")
-"""Packages between a model's code and the shape environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +143,9 @@ def _size(dim: Dim, symbols: Mapping[str, Any]) -> Any:
 def _is_the_models(frame: FrameType | None) -> bool:
     """Return whether Python code that is not PyTorch's own asks, without a function of PyTorch in between."""
     while frame is not None:
-        name = frame.f_globals.get("__name__", "")
+        name = frame.f_globals.get("__name__") or ""
         if not name.startswith(("torch.fx.experimental", "torch._C")) and name != "torch" and name != __name__:
-            return not is_foreign(name)
+            return not name or not is_foreign(name)
         frame = frame.f_back
     return False
 

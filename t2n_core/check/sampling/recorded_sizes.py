@@ -80,7 +80,8 @@ def _computing(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
 
 def _comparing(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Any, *others: Any) -> Any:
-        if not is_foreign(sys._getframe(1).f_globals.get("__name__")):
+        module = sys._getframe(1).f_globals.get("__name__")
+        if module is None or not is_foreign(module):
             other = others[0] if others and isinstance(others[0], int | float) else None
             self.notes.append((name, self, other))
         return plain(self, *others)

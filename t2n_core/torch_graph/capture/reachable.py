@@ -63,6 +63,10 @@ class Reachable:
         """Return the functions that were met, in the order in which they were."""
         return [value for value in self._seen.values() if isinstance(value, FunctionType)]
 
+    def modules(self) -> list[torch.nn.Module]:
+        """Return the modules that were met."""
+        return [value for value in self._seen.values() if isinstance(value, torch.nn.Module)]
+
     def _visit(self, value: Any) -> None:
         if isinstance(value, torch.nn.Module):
             attributes = vars(value)

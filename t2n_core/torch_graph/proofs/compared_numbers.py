@@ -53,11 +53,14 @@ def compared_numbers(model: Any) -> list[Numbers]:
 
 
 def reads_sizes(model: Any) -> bool:
-    """Return whether code that a model reaches, and that is not PyTorch's own, reads sizes of tensors."""
+    """Return whether code that a model reaches, and that is not PyTorch's own, reads sizes of tensors.
+
+    A class that `exec` makes in no module of Python, which then counts as a built-in one, may read anything.
+    """
     reached = Reachable()
     reached.follow(model)
     reached.follow_code()
-    return any(
+    return any(type(module).__module__ == "builtins" for module in reached.modules()) or any(
         not is_foreign(function.__module__) and _READS & _names(function.__code__) for function in reached.functions()
     )
 

@@ -17,6 +17,7 @@ from t2n_core.check.sampling.recorded_run import Question, questions
 from t2n_core.check.sampling.recorded_sizes import RecordingSizes, compares_sizes
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.torch_graph.compat.private import FakeTensor
+from t2n_core.torch_graph.proofs.compared_numbers import reads_sizes
 
 S, T = symbol("S"), symbol("T")
 SIZES = {"S": 5, "T": 7}
@@ -126,6 +127,16 @@ def test_no_recorded_size_stays_in_a_model() -> None:
     arrays = [np.ones((5, 3), np.float32), np.ones((7, 3), np.float32)]
     compares_sizes(net, lambda given: net(*given), arrays, arrays)
     assert "longest" not in vars(net)
+
+
+def test_code_without_a_module_of_python_is_the_models() -> None:
+    scope: dict[str, Any] = {"Module": nn.Module}
+    exec("class Made(Module):\n    def forward(self, x, y):\n        return x * 2 if x.shape[0] > 40 else x", scope)
+    net = scope["Made"]()
+    assert reads_sizes(net)
+    one, other = ([np.ones((size, 3), np.float32) for size in sizes] for sizes in ((5, 7), (11, 13)))
+    assert compares_sizes(net, lambda given: net(*given), one, other)
+    assert [str(question.condition) for question in asked(net) if question.is_the_models] == ["S > 40"]
 
 
 def test_recorded_sizes_are_integers() -> None:

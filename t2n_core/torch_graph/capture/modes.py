@@ -26,6 +26,7 @@ from t2n_core.torch_graph.simplify.decompositions.quantised import (
 )
 from t2n_core.torch_graph.stand_ins.free_by_places import FREE_BY_PLACES
 from t2n_core.torch_graph.stand_ins.free_of_sizes import FREE
+from t2n_core.torch_graph.stand_ins.layouts import LAYOUTS
 from t2n_core.torch_graph.stand_ins.numbers_as_indices import getitem, select, setitem
 from t2n_core.torch_graph.stand_ins.packed_rows import PackedRows
 from t2n_core.torch_graph.stand_ins.pool_1d import POOLS, max_pool1d
@@ -57,6 +58,7 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
     **FREE_BY_PLACES,
     **TO_REAL,
     **OF_SIZES,
+    **LAYOUTS,
     **{pool: functools.partial(max_pool1d, pool) for pool in POOLS},
 }
 """Function -> its replacement during capture, for functions that capture would record as something else or refuse."""

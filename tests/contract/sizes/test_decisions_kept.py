@@ -52,6 +52,19 @@ def thirds(net: Any, x: Tensor) -> Tensor:
     return torch.stack([first.select(1, i) * (i + 1) for i in range(min(first.shape[1], 4))]).sum(0)
 
 
+def transposed_in_memory(net: Any, x: Tensor) -> Tensor:
+    return x.sum(1) if x.transpose(1, 2).is_contiguous() else x.sum(1) * 2
+
+
+def part_in_memory(net: Any, x: Tensor) -> Tensor:
+    return x.sum(1) if x[:, 11:-2].is_contiguous() else x.sum(1) * 2
+
+
+def channels_in_memory(net: Any, x: Tensor) -> Tensor:
+    image = x.permute(0, 3, 1, 2)
+    return image.sum((2, 3)) if image[:, :, :3].is_contiguous(memory_format=torch.channels_last) else image.mean((2, 3))
+
+
 def equal_and_long(net: Any, x: Tensor, y: Tensor) -> Tensor:
     return x.sum(1) + y.sum(1) * (2 if x.shape[1] == y.shape[1] and x.shape[1] > 12 else 1)
 
@@ -133,6 +146,10 @@ CASES = [
     Case(difference_of_sizes, both(7, 5), TWO, "S >= 1, T >= 1, -S + T != 20", both(26, 5), both(25, 5)),
     Case(small_sum_of_sizes, both(7, 5), TWO, "S >= 1, T >= 1, S + T < 45", both(40, 4), both(40, 5)),
     Case(thirds, (floats(2, 2, 4),), ONE, "1 <= T <= 3", (floats(2, 3, 4),), (floats(2, 4, 4),)),
+    Case(transposed_in_memory, (floats(2, 7, 4),), ONE, "T >= 2", (floats(2, 2, 4),), (floats(2, 1, 4),)),
+    Case(part_in_memory, (floats(2, 7, 4),), ONE, "1 <= T <= 13", (floats(2, 13, 4),), (floats(2, 14, 4),)),
+    Case(channels_in_memory, (floats(2, 5, 6, 4),), {"x": {1: "H"}}, "H >= 4", (floats(2, 4, 6, 4),),
+         (floats(2, 3, 6, 4),)),
     Case(equal_and_long, both(7, 5), TWO, "S >= 1, T >= 1, T != S", both(16, 17), both(17, 17)),
     Case(square, (floats(2, 7, 4),), ONE, "1 <= T <= 199", (floats(2, 199, 4),), (floats(2, 200, 4),)),
     Case(remainder, (floats(2, 9, 4),), ONE, "T >= 1, T % 61 != 7", (floats(2, 69, 4),), (floats(2, 68, 4),)),

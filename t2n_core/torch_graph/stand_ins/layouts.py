@@ -1,0 +1,60 @@
+"""Layouts of tensors that dynamic sizes decide: PyTorch answers without a guard on them."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any
+
+import torch
+
+from t2n_core.torch_graph.capture.reachable import is_foreign
+
+_ORDERS = {
+    torch.channels_last: (1, 3, 2, 0),
+    torch.channels_last_3d: (1, 4, 3, 2, 0),
+}
+"""Memory format -> its axes, the innermost first."""
+
+
+def is_contiguous(self: torch.Tensor, memory_format: torch.memory_format = torch.contiguous_format) -> bool:
+    """Return what PyTorch does, decided by comparisons of the sizes, so that the other answer is another range.
+
+    Calls of PyTorch's own code compute the same either way.
+    """
+    symbolic = any(isinstance(size, torch.SymInt) for size in (*self.shape, *self.stride()))
+    if not symbolic or is_foreign(_caller()):
+        return self.is_contiguous(memory_format=memory_format)
+    if memory_format is torch.contiguous_format:
+        order: tuple[int, ...] = tuple(reversed(range(self.dim())))
+        if math.prod(self.shape) == 0:
+            return True
+    else:
+        order = _ORDERS.get(memory_format, ())
+    if len(order) != self.dim():
+        return self.is_contiguous(memory_format=memory_format)
+    expected: Any = 1
+    for axis in order:
+        if self.shape[axis] != 1:
+            if self.stride(axis) != expected:
+                return False
+            expected = expected * self.shape[axis]
+    return True
+
+
+def _caller() -> str | None:
+    """Return the name of the module whose code asks, beyond the modes of this package and of PyTorch."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        name: str = frame.f_globals.get("__name__", "")
+        if frame.f_code.co_name != "__torch_function__" and name.partition(".")[0] != "t2n_core":
+            return name
+        frame = frame.f_back
+    return None
+
+
+LAYOUTS: Mapping[Any, Callable[..., Any]] = {torch.Tensor.is_contiguous: is_contiguous}
+
+__all__ = ["LAYOUTS"]

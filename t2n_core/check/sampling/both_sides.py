@@ -51,9 +51,9 @@ class BothSides:
     _added: int = 0
     _asked: set[tuple[str, bool]] = field(default_factory=set)
 
-    def search(self, start: Sizes) -> None:
-        """Take sizes on the other side of each question at some sizes, and of those that are asked there."""
-        ahead = [start]
+    def search(self, *starts: Sizes) -> None:
+        """Take sizes on the other side of each question at these sizes, and of those that are asked there."""
+        ahead = list(starts)
         for _ in range(_RUNS):
             if not ahead or self._added >= _MOST or len(self._asked) > _QUESTIONS:
                 return

@@ -224,7 +224,9 @@ class Sampler:
 
         bounds = dict.fromkeys(self._symbols, (1, None)) if held is None else held.bounds
         known: list[Mapping[str, int]] = [self._symbols, *(sample.sizes for sample in samples)]
-        BothSides(ask, allowed, take, bounds, known).search(self._symbols)
+        starts = [self._symbols]  # at sizes of 0 and 1 a model may ask less, or not run on tensors without numbers
+        starts += [other.sizes] if other is not None and min(self._symbols.values()) < 2 else []
+        BothSides(ask, allowed, take, bounds, known).search(*starts)
         return found
 
     def _moved(self, sample: Sample) -> int:

@@ -13,6 +13,7 @@ from t2n_core.nnef.sizes.dims import Dim
 from t2n_core.torch_graph.graph import naming
 from t2n_core.torch_graph.graph.fx_nodes import NodeReader
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph
+from t2n_core.torch_graph.graph.writes import changes_nothing
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.sizes.multiples import cut
 from t2n_core.torch_graph.ways_in.results import dtype_of, is_output
@@ -133,6 +134,8 @@ def _outputs(
 ) -> list[TensorVariable]:
     outputs: list[TensorVariable] = []
     for spec in program.graph_signature.output_specs:
+        if spec.kind in _WRITTEN and changes_nothing(program, spec):
+            continue
         if spec.kind in _WRITTEN:
             name = naming.without_root(str(spec.target))
             raise CaptureError(

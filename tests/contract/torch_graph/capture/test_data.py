@@ -42,6 +42,20 @@ class WritesItself(Reads):
         return self.linear(x)
 
 
+class RescalesByOne(Reads):
+    """Rescale the layers by a power of two that is 1 for the first ones, as RWKV does in its first call."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            self.linear.weight.div_(2**0)
+        return self.linear(x)
+
+
+def test_a_write_that_changes_nothing_is_none(tmp_path: Path) -> None:
+    model = RescalesByOne().eval()
+    ModelExport(model, torch.randn(2, 7, 4)).to(TractNNEF("0.23.9"), tmp_path / "model.nnef.tar").assert_parity()
+
+
 @pytest.mark.parametrize("make", [Writes, WritesItself])
 def test_a_write_into_a_weight_is_refused(make: type[Reads]) -> None:
     model = make().eval()

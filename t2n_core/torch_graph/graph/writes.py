@@ -1,0 +1,48 @@
+"""Writes of a model into its own parameters and buffers: those that change nothing need no place in a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.export.graph_signature import OutputSpec
+
+from t2n_core.torch_graph.compat.private import OpOverload
+
+
+def changes_nothing(program: torch.export.ExportedProgram, write: OutputSpec) -> bool:
+    """Return whether a write puts back the elements that are there, whatever the inputs: `weight.div_(1)`."""
+    signature = program.graph_signature
+    held = {
+        **signature.inputs_to_parameters,
+        **signature.inputs_to_buffers,
+        **signature.inputs_to_lifted_tensor_constants,
+    }
+    nodes = {node.name: node for node in program.graph.nodes}
+    values: dict[str, Any] = {}
+
+    def value(node: Any) -> Any:
+        """Return what a node of constants computes. Raises LookupError for one that reads an input."""
+        if node.name not in values:
+            if node.op == "placeholder":
+                name = held[node.name]
+                found: Any = program.state_dict[name] if name in program.state_dict else program.constants[name]
+                values[node.name] = found.detach().clone()
+            elif node.op == "call_function" and isinstance(node.target, OpOverload):
+                args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), value)
+                values[node.name] = node.target(*args, **kwargs)
+            else:
+                raise LookupError(node.name)
+        return values[node.name]
+
+    name = str(write.target)
+    try:
+        with torch.no_grad():
+            written = value(nodes[write.arg.name])
+    except Exception:  # it depends on the inputs, or does not run on its own
+        return False
+    before: Any = program.state_dict.get(name)
+    return isinstance(written, torch.Tensor) and isinstance(before, torch.Tensor) and torch.equal(written, before)
+
+
+__all__ = ["changes_nothing"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import tarfile
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from t2n_core.check.stage import Status
 from t2n_core.engine.protocol import Engine
 from t2n_core.errors import T2NError
 from t2n_core.inference_target import TractNNEF
+from t2n_core.nnef.reading.members import unpack_members
 
 SECONDS = 30.0
 """Time that one archive may take in the engine."""
@@ -159,8 +159,7 @@ def _unpacked(archive: Path) -> Iterator[Path]:
         if archive.is_dir():
             shutil.copytree(archive, folder, dirs_exist_ok=True)
         else:
-            with tarfile.open(archive) as members:
-                members.extractall(folder, filter="data")
+            unpack_members(archive, Path(folder), most=1 << 34)
         yield Path(folder)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import io
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,6 +63,10 @@ class CheckInputs:
     subject: Subject = field(default_factory=Subject)
     place: int = 0
     """The place of the check among those of its cell."""
+    carries: bool = False
+    """True for a stream, whose states go on from call to call."""
+    drawn: Mapping[str, str] = field(default_factory=dict)
+    """How random inputs were drawn, by name."""
 
 
 class CheckEntry(msgspec.Struct, frozen=True):
@@ -95,6 +99,10 @@ class CheckEntry(msgspec.Struct, frozen=True):
     subject: Subject = Subject()
     place: int = 0
     """The place of the check among those of its cell."""
+    carries: bool = False
+    """True for a stream, whose states go on from call to call."""
+    drawn: dict[str, str] = {}
+    """How random inputs were drawn, by name."""
 
     @property
     def judged(self) -> Judgement:
@@ -210,6 +218,8 @@ def write_check(directory: Path, inputs: CheckInputs) -> CheckEntry:
         [dict(sample.sizes) for sample in inputs.outside],
         inputs.subject,
         inputs.place,
+        inputs.carries,
+        dict(inputs.drawn),
     )
 
 

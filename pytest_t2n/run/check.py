@@ -135,8 +135,21 @@ def _inputs(
         dtype=str(properties.get(DTYPE_PROPERTY, summary.dtype)),
         notes=list(summary.notes),
     )
-    names, held = list(result.output_names), str(result.range)
-    return CheckInputs(cell, result.archive, samples, names, judged, constant, held, outside, subject, place)
+    names, held, target = list(result.output_names), str(result.range), result.target
+    return CheckInputs(
+        cell,
+        result.archive,
+        samples,
+        names,
+        judged,
+        constant,
+        held,
+        outside,
+        subject,
+        place,
+        carries=getattr(target, "pulse", None) is not None,
+        drawn=result.drawn,
+    )
 
 
 def _with_first_wrong_node(

@@ -20,8 +20,6 @@ from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
 from t2n_core.torch_graph.ways_in.sources import Source
 
 _NONE: StoredWeights = frozenset()
-DRAWN = "drawn"
-"""Fact of an outcome: how random inputs were drawn, by the names of the inputs."""
 
 
 @dataclass(slots=True)
@@ -133,4 +131,4 @@ def timed(times: dict[str, float], stage: str) -> Iterator[None]:
         times[stage] = time.perf_counter() - start
 
 
-__all__ = ["DRAWN", "Reference", "timed"]
+__all__ = ["Reference", "timed"]

@@ -15,6 +15,9 @@ Limits: TypeAlias = Mapping[str, tuple[int | None, int | None]]
 
 _SMALL = 64
 
+DRAWN = "drawn"
+"""Fact of an outcome: how random inputs were drawn, by the names of the inputs."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:

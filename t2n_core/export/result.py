@@ -13,8 +13,8 @@ from t2n_core.check.mismatch.float64_recheck import recheck_in_float64
 from t2n_core.check.mismatch.rounding import note_rounding
 from t2n_core.check.outcome import Outcome, Stage, Status
 from t2n_core.check.parity import check_parity
-from t2n_core.check.reference import DRAWN, Reference
-from t2n_core.check.samples import Sample
+from t2n_core.check.reference import Reference
+from t2n_core.check.samples import DRAWN, Sample
 from t2n_core.check.state_pairs import StatePair
 from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.errors import InputError
@@ -125,6 +125,11 @@ class ExportResult:
         return self.reference.sample_at(sizes, self.stored)
 
     @property
+    def drawn(self) -> dict[str, str]:
+        """Return how the random inputs of samples were drawn, by the names of the inputs."""
+        return self.reference.drawn(self.stored)
+
+    @property
     def stored(self) -> StoredWeights:
         """Return the labels of the weights that the archive holds in another form than the model, with the form."""
         return frozenset(self.graph.stored.items())
@@ -167,7 +172,7 @@ class ExportResult:
             return self.check_streaming(self.target.pulse, judged, timeout=timeout)
         if found.status is Status.MISMATCH:
             found = self._explained(found, judged, timeout)
-        drawn = self.reference.drawn(self.stored)
+        drawn = self.drawn
         return replace(found, facts={**found.facts, DRAWN: drawn} if drawn else found.facts).with_times(self.times)
 
     def _explained(self, mismatch: Outcome, judged: Judgement, timeout: float) -> Outcome:

@@ -127,6 +127,7 @@ def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: flo
     """Return the outcome of one check; whatever is wrong with its files is one, too."""
     from t2n_core.check.outcome import Outcome
     from t2n_core.check.parity import check_parity
+    from t2n_core.check.samples import DRAWN
 
     try:
         archive = archive_of(bundle, check.archive)
@@ -141,7 +142,10 @@ def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: flo
             held=check.held,
             outside=outside,
             constant=check.constant_outputs,
+            carries=check.carries,
         )
+        if check.drawn:
+            outcome = replace(outcome, facts={**outcome.facts, DRAWN: check.drawn})
     except Exception as exc:
         outcome = Outcome.from_error(exc, "load")
     return replace(_without_metrics(outcome, check), engine=engine.title)

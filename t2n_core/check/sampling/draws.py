@@ -102,6 +102,13 @@ class _Input:
         earlier, later = rows[..., :-1], rows[..., 1:]
         return 1 if (earlier <= later).all() else -1 if (earlier >= later).all() else 0
 
+    @cached_property
+    def permutes(self) -> bool:
+        """Return whether each row holds all positions along the last axis, not in their order: an order to sort by."""
+        if self.kind is not _Kind.VALUES or self.example.dtype.kind not in "iu" or self.order or not self.example.ndim:
+            return False
+        return bool((np.sort(self.example, axis=-1) == np.arange(self.example.shape[-1])).all())
+
 
 class Draws:
     """Random inputs of one model."""
@@ -125,7 +132,22 @@ class Draws:
     def draw(self, shapes: Sequence[Extents], rng: np.random.Generator, manner: Manner = Manner.ALIKE) -> list[Array]:
         """Return new arrays of these shapes, with the example's dtypes; floats are finite unless they are masks."""
         self.has_drawn = True
-        return [self._drawn(place, shapes, rng, manner) for place in range(len(self._inputs))]
+        found = [self._drawn(place, shapes, rng, manner) for place in range(len(self._inputs))]
+        for place, sorted_by in self._sorters.items():
+            found[place] = np.argsort(found[sorted_by], axis=-1, kind="stable").astype(found[place].dtype)
+        return found
+
+    @cached_property
+    def _sorters(self) -> dict[int, int]:
+        """Return the inputs that are the order of another one's elements, as the `sorter` of `searchsorted`."""
+        examples = [one.example for one in self._inputs]
+        return {
+            place: other
+            for place, one in enumerate(self._inputs)
+            for other, values in enumerate(examples)
+            if one.permutes and other != place and values.shape == one.example.shape
+            if (np.diff(np.take_along_axis(values, one.example.astype(np.int64), -1), axis=-1) >= 0).all()
+        }
 
     def _drawn(self, place: int, shapes: Sequence[Extents], rng: np.random.Generator, manner: Manner) -> Array:
         one, shape = self._inputs[place], tuple(shapes[place])
@@ -140,6 +162,8 @@ class Draws:
         if one.kind is _Kind.LENGTHS and one.bound is not None and not own:
             other, axis = one.bound
             return _sorted(rng.integers(1, max(shapes[other][axis], 1) + 1, shape).astype(dtype), one.order)
+        if one.permutes:
+            return np.argsort(rng.random(shape), axis=-1).astype(dtype)
         limit = None if own else self._limit_of(place)
         if limit is not None:
             low, high = limit.ends(shapes)
@@ -161,6 +185,10 @@ class Draws:
 
     def _words_of(self, place: int, names: Sequence[str]) -> str:
         one = self._inputs[place]
+        if place in self._sorters:
+            return f"the order of the elements of {names[self._sorters[place]]}"
+        if one.permutes:
+            return "permutations of the positions along its last axis"
         if one.kind in (_Kind.INDICES, _Kind.VALUES) and one.example.dtype.kind != "f":
             if (limit := self._limit_of(place)) is not None:
                 return f"{limit.words(names)}{', sorted' if self._order(place) else ''}"

@@ -15,7 +15,6 @@ import os
 import re
 import signal
 import sys
-import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +27,7 @@ from t2n_core.engine.khronos import nnef_file
 from t2n_core.engine.processes.memory import limit_process
 from t2n_core.engine.processes.wire import Frame, read_frame, widen_pipe, write_frame
 from t2n_core.engine.protocol import Array
+from t2n_core.nnef.reading.members import unpack_members
 from t2n_core.scratch import scratch_folder
 
 Send: TypeAlias = Callable[..., None]
@@ -120,10 +120,7 @@ def opened(archive: Path) -> Iterator[Path]:
         yield archive
         return
     with scratch_folder() as folder:
-        with tarfile.open(archive) as tar:
-            if sum(member.size for member in tar) > _MOST_UNPACKED:
-                raise Refused(f"the archive has more than {_MOST_UNPACKED} bytes, unpacked")
-            tar.extractall(folder, filter="data")
+        unpack_members(archive, folder, most=_MOST_UNPACKED)
         yield folder
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tarfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -26,8 +27,25 @@ def read_members(archive: Path) -> dict[str, bytes]:
     Other files are left out. Raises InputError for what is no archive, a name that leads out of the archive, a link or
     a pipe, and for more files or bytes than an archive of weights has.
     """
+    with _errors_of(archive):
+        if archive.is_dir():
+            return dict(_of_folder(archive))
+        return dict(_of_tar(archive, max(_MOST_BYTES, _MOST_PACKED * archive.stat().st_size)))
+
+
+def unpack_members(archive: Path, folder: Path, *, most: int) -> None:
+    """Write the graph and the tensors of a tar into a folder, of at most `most` bytes. Raises InputError."""
+    with _errors_of(archive):
+        for name, data in _of_tar(archive, most):
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+
+
+@contextmanager
+def _errors_of(archive: Path) -> Iterator[None]:
     try:
-        return dict(_of_folder(archive) if archive.is_dir() else _of_tar(archive))
+        yield
     except (OSError, tarfile.TarError, EOFError, zlib.error, ForeignFileError) as wrong:
         raise InputError(f"{archive} is no archive: {wrong}") from wrong
 
@@ -46,8 +64,7 @@ def _of_folder(folder: Path) -> Iterator[tuple[str, bytes]]:
             yield name, read_file(path, path.stat().st_size)
 
 
-def _of_tar(archive: Path) -> Iterator[tuple[str, bytes]]:
-    left = max(_MOST_BYTES, _MOST_PACKED * archive.stat().st_size)
+def _of_tar(archive: Path, left: int) -> Iterator[tuple[str, bytes]]:
     with tarfile.open(archive) as tar:
         for number, member in enumerate(tar):
             name = member.name.removeprefix("./")
@@ -63,4 +80,4 @@ def _of_tar(archive: Path) -> Iterator[tuple[str, bytes]]:
             yield name, stream.read()
 
 
-__all__ = ["DAT", "read_members"]
+__all__ = ["DAT", "read_members", "unpack_members"]

@@ -109,3 +109,15 @@ def test_the_outcome_says_how_inputs_were_drawn(tmp_path: Path) -> None:
         "x": "floats like the example's",
         "numbers": "lengths from 1 to that of axis 1 of x",
     }
+
+
+def test_an_order_of_other_elements_stays_one() -> None:
+    class Search(nn.Module):
+        def forward(self, x: Tensor, values: Tensor, order: Tensor) -> Tensor:
+            return torch.searchsorted(x, values, sorter=order) + x[order].sum().long()
+
+    x = torch.tensor([3.0, -1.0, 2.0, 0.5, -2.5])
+    export = ModelExport(Search(), {"x": x, "values": torch.randn(4), "order": x.argsort()})
+    for sample in export.samples:
+        assert (np.diff(sample.inputs[0][sample.inputs[2]]) >= 0).all()
+    assert drawn_of(export)["order"] == "the order of the elements of x"

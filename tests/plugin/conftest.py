@@ -79,6 +79,7 @@ class Result:
     outside: tuple = ()
     range: str = ""
     planned_level: str = ""
+    drawn: dict = field(default_factory=dict)
 
     @property
     def samples(self):

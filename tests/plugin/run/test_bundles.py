@@ -29,7 +29,7 @@ CACHE = str(default_cache_dir())
 WITH_SAMPLES = GRAPHS.replace(
     "    def check_parity(",
     """    output_names = ("y",)
-    constant_outputs, outside, range = (), (), ""
+    constant_outputs, outside, range, target, drawn = (), (), "", None, {}
 
     @property
     def samples(self):

@@ -15,6 +15,13 @@ def _written(x: Tensor, steps: slice, value: float = 0.5) -> Tensor:
     return y
 
 
+def _shifted_after_a_write(x: Tensor) -> Tensor:
+    y = x.clone()
+    y[:, 2:] = 0.5
+    y[:, :-1] = y[:, 1:] * 2
+    return y
+
+
 def _both_cropped(x: Tensor, y: Tensor) -> Tensor:
     shorter = min(x.shape[1], y.shape[1])
     return x[:, :shorter] * y[:, :shorter]
@@ -63,6 +70,7 @@ CROPS: dict[str, SizesNet] = {
     "without_two_at_both_ends": of(lambda x: x[:, 2:-2].tanh(), X, at=(1, 3, 9)),
     "one_to_four": of(lambda x: x[:, 1:4].tanh(), X, at=(1, 3, 9)),
     "third_last_to_last": of(lambda x: x[:, -3:-1].tanh(), X, at=(1, 2, 9)),
+    "shifted_after_a_write": of(_shifted_after_a_write, X, at=(1, 2, 8)),
     "crop_of_a_crop": of(lambda x: x[:, 2:][:, :5].tanh(), X, at=(1, 4, 12)),
     "crop_of_a_tail": of(lambda x: x[:, -10:][:, :4].tanh(), X, at=(1, 6, 14)),
     "crop_two_symbols": of(lambda x: x[:3, :5].tanh(), BT, at=((1, 1), (2, 4), (5, 9))),

@@ -32,8 +32,8 @@ _NO_SIZE = 1 << 47
 NOT_THE_MODELS = (*(f"{Path(found).parent}/" for found in (torch.__file__, Path(__file__).parent, sympy.__file__)), "<")
 """Prefixes of the names of files that hold no code of a model."""
 _PYTHON = "Python code that looks at a size"
-_GUARDS = ("symbolic_shapes.py", "sym_node.py", "recording.py")
-"""The files of PyTorch that evaluate a condition for somebody else."""
+_GUARDS = ("symbolic_shapes.py", "sym_node.py", "recording.py", __file__)
+"""The files that evaluate a condition for somebody else."""
 _PIECES = frozenset(f"aten::{name}" for name in ("chunk", "split", "split_with_sizes", "tensor_split", "unflatten"))
 """Operators that decide in C++ how many results they have, or how long they are."""
 _REPEATED = "aten::_assert_scalar"
@@ -77,6 +77,8 @@ class Decisions:
         known, since it takes sizes to differ from 1 once an operator looked at them."""
         with (
             replaced("torch.fx.experimental.symbolic_shapes.ShapeEnv._log_guard", self._noting_guards),
+            replaced("torch.fx.experimental.symbolic_shapes.ShapeEnv.evaluate_expr", _guarding_decisions),
+            replaced("torch.fx.experimental.symbolic_shapes.ShapeEnv.guard_or_defer_runtime_assert", _guarding_decisions),
             replaced("torch.fx.experimental.sym_node.SymNode.bool_", self._noting_answers),
         ):
             yield
@@ -107,7 +109,7 @@ class Decisions:
             return
         if origin.op == _REPEATED:
             return
-        if asked == "layout" and origin.op.partition(".")[0] not in _PIECES:
+        if asked == "layout" and not _is_of_pieces(origin):
             return
         key = (str(condition), origin.source)
         self._found.setdefault(key, Decision(condition, origin, required=asked == "required"))
@@ -121,6 +123,23 @@ class Decisions:
         return list(self._found.values())
 
 
+def _guarding_decisions(plain: Any) -> Any:
+    """Guard no size where PyTorch looks at strides: the program computes the same on both sides, and a guard would let
+    PyTorch simplify the sizes after it for one side only."""
+
+    def evaluated(env: Any, *args: Any, **options: Any) -> Any:
+        if _asked(sys._getframe(1)) in ("decided", "required") or _is_of_pieces(_origin()):
+            return plain(env, *args, **options)
+        with env.suppress_guards():
+            return plain(env, *args, **options)
+
+    return evaluated
+
+
+def _is_of_pieces(origin: Origin | None) -> bool:
+    return origin is not None and origin.op.partition(".")[0] in _PIECES
+
+
 def _is_beyond_memory(condition: sympy.Basic) -> bool:
     """Return whether a condition is an upper bound on sizes that no tensor in memory reaches."""
     if isinstance(condition, sympy.Ge | sympy.Gt):
@@ -130,7 +149,7 @@ def _is_beyond_memory(condition: sympy.Basic) -> bool:
 
 def _asked(frame: FrameType | None) -> str | None:
     """Return who evaluates a condition: `required` (a check that raises), `decided` (Python code that branches),
-    `layout` (C++ code that looks at strides and at sizes of 0 and 1); None for the strides of a result alone.
+    `layout` (a kernel that looks at strides and at sizes of 0 and 1); None for the strides of a result alone.
     """
     kind = "layout"
     while frame is not None and frame.f_code.co_filename.endswith(_GUARDS):
@@ -142,7 +161,14 @@ def _asked(frame: FrameType | None) -> str | None:
         frame = frame.f_back
     if frame is not None and frame.f_code.co_name == "_get_output_tensor_from_cache_entry":
         return None
-    return kind
+    return "layout" if _looks_at_strides(frame) else kind
+
+
+def _looks_at_strides(frame: FrameType | None) -> bool:
+    """Return whether the meta kernel of a view asks whether its argument is contiguous."""
+    while frame is not None and frame.f_code.co_name in ("_check", "_check_with", "_hinted_eq"):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_name == "_is_contiguous_with_hinted_checks"
 
 
 def _origin() -> Origin | None:

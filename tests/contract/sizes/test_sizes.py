@@ -24,7 +24,7 @@ RULES = (
     "gru_per_frame", "lstm_every_second_step_as_batch", "rnn_half_the_steps_as_batch", "frames_stacked_by_three",
     "pyramid_of_pairs", "chosen_step", "chosen_step_kept", "chosen_embedding", "einsum_covariance",
     "einsum_ellipsis", "embedded_casts", "any_positive", "all_scores_flattened", "conv_transposed_small_kernel",
-    "conv_transposed_gaps", "batch_mean_subtracted",
+    "conv_transposed_gaps", "batch_mean_subtracted", "shifted_after_a_write",
     *(name for name in NETS if name.startswith("pad_to_a_multiple_of_")),
 )  # fmt: skip
 """Rules on sizes that exporters are known to freeze, to truncate, or to refuse, at the size that most users trace."""

@@ -104,6 +104,8 @@ CROPS: dict[str, SizesNet] = {
         lambda m, x: m.rnn(x[:, :12])[0], X, at=(1, 8, 15), rnn=lambda: nn.GRU(4, 3, batch_first=True)
     ),
     "crop_convolution": of(lambda m, x: m.conv(x[..., :20]), C, at=(3, 11, 24), conv=lambda: nn.Conv1d(4, 3, 3)),
+    "crop_to_a_transform": of(lambda x: torch.fft.rfft(x, n=5, dim=1).abs(), X, at=(1, 3, 5, 9)),
+    "crop_to_a_transform_of_two_axes": of(lambda x: torch.fft.fft2(x, s=(6, -1)).real, X, at=(1, 4, 9)),
     "crop_a_mask": of(lambda x: x * (torch.arange(x.shape[1]) < 8)[:, None], X, at=(1, 5, 12)),
 }  # fmt: skip
 

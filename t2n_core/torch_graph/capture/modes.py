@@ -20,6 +20,7 @@ from t2n_core.torch_graph.capture.constants import Constants
 from t2n_core.torch_graph.compat.private import OpOverload, WeakIdKeyDictionary, _disable_current_modes, pytree
 from t2n_core.torch_graph.simplify.complex_pairs.fourier import istft_of_any_length
 from t2n_core.torch_graph.simplify.complex_pairs.inverse_real import TO_REAL
+from t2n_core.torch_graph.simplify.complex_pairs.resized import RESIZED
 from t2n_core.torch_graph.simplify.decompositions.quantised import (
     fake_quantize_per_channel_affine,
     fake_quantize_per_tensor_affine,
@@ -56,6 +57,7 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
     torch.fake_quantize_per_channel_affine: fake_quantize_per_channel_affine,
     **FREE,
     **FREE_BY_PLACES,
+    **RESIZED,
     **TO_REAL,
     **OF_SIZES,
     **LAYOUTS,

@@ -34,8 +34,13 @@ NOT_THE_MODELS = (*(f"{Path(found).parent}/" for found in (torch.__file__, Path(
 _PYTHON = "Python code that looks at a size"
 _GUARDS = ("symbolic_shapes.py", "sym_node.py", "recording.py", __file__)
 """The files that evaluate a condition for somebody else."""
-_PIECES = frozenset(f"aten::{name}" for name in ("chunk", "split", "split_with_sizes", "tensor_split", "unflatten"))
-"""Operators that decide in C++ how many results they have, or how long they are."""
+_TRANSFORMS = (
+    f"fft_{kind}{axes}" for kind in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft") for axes in ("", "2", "n")
+)
+_PIECES = frozenset(
+    f"aten::{name}" for name in ("chunk", "split", "split_with_sizes", "tensor_split", "unflatten", *_TRANSFORMS)
+)
+"""Operators that decide in C++ how many results they have, how long they are, or whether they pad or cut."""
 _REPEATED = "aten::_assert_scalar"
 """The operator that PyTorch puts into a program for a condition that it has asked for before."""
 
@@ -78,7 +83,9 @@ class Decisions:
         with (
             replaced("torch.fx.experimental.symbolic_shapes.ShapeEnv._log_guard", self._noting_guards),
             replaced("torch.fx.experimental.symbolic_shapes.ShapeEnv.evaluate_expr", _guarding_decisions),
-            replaced("torch.fx.experimental.symbolic_shapes.ShapeEnv.guard_or_defer_runtime_assert", _guarding_decisions),
+            replaced(
+                "torch.fx.experimental.symbolic_shapes.ShapeEnv.guard_or_defer_runtime_assert", _guarding_decisions
+            ),
             replaced("torch.fx.experimental.sym_node.SymNode.bool_", self._noting_answers),
         ):
             yield

@@ -25,6 +25,7 @@ RULES = (
     "pyramid_of_pairs", "chosen_step", "chosen_step_kept", "chosen_embedding", "einsum_covariance",
     "einsum_ellipsis", "embedded_casts", "any_positive", "all_scores_flattened", "conv_transposed_small_kernel",
     "conv_transposed_gaps", "batch_mean_subtracted", "shifted_after_a_write",
+    "crop_to_a_transform", "crop_to_a_transform_of_two_axes",
     *(name for name in NETS if name.startswith("pad_to_a_multiple_of_")),
 )  # fmt: skip
 """Rules on sizes that exporters are known to freeze, to truncate, or to refuse, at the size that most users trace."""

@@ -34,11 +34,11 @@ def _to_real(
     wanted = [*zip(others, sizes, strict=False), (last, size // 2 + 1)]
     for axis, count in wanted:
         if count is not None:
-            found = Pair(_resized(found.re, axis, count), _resized(found.im, axis, count))
+            found = Pair(resized(found.re, axis, count), resized(found.im, axis, count))
     return fft_c2r(found, [*others, last], kinds[norm], size)
 
 
-def _resized(x: Tensor, axis: int, size: Any) -> Tensor:
+def resized(x: Tensor, axis: int, size: Any) -> Tensor:
     """Return `x` padded with zeros at the end of an axis, or cut, to `size`; symbolic sizes are padded, then cut."""
     known = isinstance(x.shape[axis], int) and isinstance(size, int)
     more = max(size - x.shape[axis], 0) if known else size

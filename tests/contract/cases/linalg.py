@@ -22,6 +22,11 @@ def spread(a: Tensor) -> Tensor:
     return a + 4 * torch.eye(a.shape[-1])
 
 
+def constant() -> Tensor:
+    """A matrix that does not depend on any input."""
+    return spread(torch.ones(4, 4).triu())
+
+
 def positive(a: Tensor) -> Tensor:
     return a @ a.mT + torch.eye(a.shape[-1])
 
@@ -49,6 +54,10 @@ CASES = [
     of_spread("solve", linalg.solve, A, B),
     of_spread("solve a vector", linalg.solve, A, VECTOR),
     of_spread("solve from the right", lambda a, b: linalg.solve(a, b.mT, left=False), A, B),
+    case("solve of a constant matrix", lambda b: linalg.solve(constant(), b), randn(2, 4, 3)),
+    case("solve of a constant matrix and a varying batch", lambda b: linalg.solve(constant(), b), randn(2, 3, 4, 5))
+    .dynamic({0: {0: "N"}}),
+    of_spread("solve of one matrix", lambda a, b: linalg.solve(a[None], b), A, randn(2, 4, 3)),
     of_spread("solve of varying batch", linalg.solve, BATCH, B).dynamic({0: {0: "N"}}),
     of_spread("inv of varying size", linalg.inv, BATCH).dynamic(SQUARES),
     of_spread("inv of many rows", linalg.inv, randn(70, 70, scale=0.1)),
@@ -71,6 +80,8 @@ CASES = [
     of_spread("lu_solve adjoint of varying size", lambda a, b: linalg.lu_solve(*linalg.lu_factor(a), b, adjoint=True),
               A, B).dynamic(WITH),
     of_spread("lu_solve", lambda a, b: linalg.lu_solve(*linalg.lu_factor(a), b), A, B),
+    of_spread("lu_solve adjoint of one matrix", lambda a, b: linalg.lu_solve(*linalg.lu_factor(a), b, adjoint=True),
+              A, randn(2, 4, 3)),
     of_spread("lu_solve adjoint", lambda a, b: linalg.lu_solve(*linalg.lu_factor(a), b, adjoint=True), BATCH, B),
     of_spread(
         "lu_solve right", lambda a, b: linalg.lu_solve(*linalg.lu_factor(a), b.mT, left=False, adjoint=True), A, B
@@ -87,6 +98,8 @@ CASES = [
         A,
         B,
     ),
+    case("solve_triangular of a constant matrix", lambda b: linalg.solve_triangular(constant(), b, upper=True),
+         randn(2, 4, 3)).dynamic({0: {0: "N"}}),
     case("triangular_solve", lambda a, b: torch.triangular_solve(b, spread(a), transpose=True), A, B),
     case("solve_triangular of varying size", lambda a, b: linalg.solve_triangular(spread(a), b, upper=True), A, B)
     .dynamic(WITH),

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from t2n_core.torch_graph.simplify.decompositions import Refusal, decomposition
-from t2n_core.torch_graph.simplify.decompositions.triangular import broadcast, solve_triangle
+from t2n_core.torch_graph.simplify.decompositions.triangular import solve_batch, solve_triangle
 from t2n_core.torch_graph.stand_ins.loops import least, loop
 
 
@@ -40,10 +40,13 @@ def upper_info(lu: Tensor) -> Tensor:
 
 def solve_factored(lu: Tensor, order: Tensor, b: Tensor) -> Tensor:
     """x with a x = b; batches broadcast."""
-    lu, b = broadcast(lu, b)
-    order = order.expand(lu.shape[:-1])
-    b = b.gather(-2, order.unsqueeze(-1).expand(b.shape))
-    return solve_triangle(lu, solve_triangle(lu, b, upper=False, unit=True), upper=True)
+
+    def solve(lu: Tensor, b: Tensor) -> Tensor:
+        places = order.reshape(-1) if lu.dim() == 2 else order.expand(lu.shape[:-1])
+        b = b.gather(-2, places.unsqueeze(-1).expand(b.shape))
+        return solve_triangle(lu, solve_triangle(lu, b, upper=False, unit=True), upper=True)
+
+    return solve_batch(solve, lu, b)
 
 
 def _is_vector(a: Tensor, b: Tensor) -> bool:
@@ -107,8 +110,9 @@ def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True,
     order = order_of(pivots, LU.shape[-1])
     b = B if left else B.mT
     if adjoint == left:  # then the system is that of the transposed matrix: Uᵀ Lᵀ Pᵀ x = b
-        lu, b = broadcast(LU, b)
-        y = solve_triangle(lu.mT, solve_triangle(lu.mT, b, upper=False), upper=True, unit=True)
+        y = solve_batch(
+            lambda lu, b: solve_triangle(lu.mT, solve_triangle(lu.mT, b, upper=False), upper=True, unit=True), LU, b
+        )
         x = permutation(order, LU.dtype) @ y
     else:
         x = solve_factored(LU, order, b)

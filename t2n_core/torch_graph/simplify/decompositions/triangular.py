@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -27,10 +29,22 @@ def broadcast(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return a.expand(*batch, *a.shape[-2:]), b.expand(*batch, *b.shape[-2:])
 
 
+def solve_batch(solve: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor) -> Tensor:
+    """Return `solve(a, b)`, which takes equal batches, for batches that broadcast.
+
+    The right sides of a single matrix are solved as columns of one right side, so that the matrix is not repeated.
+    """
+    is_single = all(isinstance(size, int) and size == 1 for size in a.shape[:-2])
+    if not is_single or a.dim() > b.dim() or b.dim() == 2:
+        return solve(*broadcast(a, b))
+    rows = b.movedim(-2, 0)
+    found = solve(a.reshape(a.shape[-2:]), rows.reshape(b.shape[-2], -1))
+    return found.reshape(rows.shape).movedim(0, -2)
+
+
 def solve_matrix(a: Tensor, b: Tensor, upper: bool, unit: bool = False) -> Tensor:
     """x with a x = b for a triangular a; batches broadcast."""
-    a, b = broadcast(a, b)
-    return solve_triangle(a, b, upper, unit)
+    return solve_batch(lambda a, b: solve_triangle(a, b, upper, unit), a, b)
 
 
 @decomposition("aten::cholesky")

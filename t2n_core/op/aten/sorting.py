@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter, Expected
-from t2n_core.nnef.graph import INT64, Value
+from t2n_core.nnef.graph import FLOAT64, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim
 from t2n_core.op import formulas
 from t2n_core.op.aten.shape import axis_of
@@ -21,6 +21,8 @@ from t2n_core.op.registry import op
 
 COUNTED = 128
 """Elements of an axis up to which places are counted even where the engine can sort."""
+_BELOW_INFINITY = float(np.finfo(np.float64).max)
+"""A key for infinity: it is above all numbers of float32 and below the key for NaN."""
 MOST_COUNTED = 1024
 """Elements up to which places are counted where the engine cannot sort, if it can sort other dtypes."""
 
@@ -60,11 +62,22 @@ def _by_engine(g: Emitter, value: Value, axis: int, descending: bool, count: Dim
     if not isinstance(value.shape[axis], int) or not isinstance(count, int) or value.shape[axis] <= COUNTED:
         return ordered(g, value, axis, descending, count)
     shape = (*value.shape[:axis], count, *value.shape[axis + 1 :])
-    plain = as_numbers(g, value)
+    keys = as_numbers(g, value)
+    if keys.dtype.kind == "f":
+        keys = _keys_of_floats(g, keys)
     k = g.constant(np.asarray(count, dtype=np.int64))
-    outs = [Expected(shape, plain.dtype), Expected(shape, INT64)]
-    values, indices = g.call("tract_core_topk", plain, k=k, axis=axis, largest=descending, outs=outs)
+    outs = [Expected(shape, keys.dtype), Expected(shape, INT64)]
+    values, indices = g.call("tract_core_topk", keys, k=k, axis=axis, largest=descending, outs=outs)
+    if keys.dtype.kind == "f":
+        return g.tract_core_gather_elements(value, indices, axis=axis), indices
     return g.cast(values, value.dtype), indices
+
+
+def _keys_of_floats(g: Emitter, value: Value) -> Value:
+    """Return float64 numbers in the order of `value`, with infinity in place of NaN: tract's operator panics at NaN."""
+    wide = g.cast(value, FLOAT64)
+    finite = g.select(g.eq(wide, np.inf), _BELOW_INFINITY, wide)
+    return g.select(formulas.is_nan(g, value), np.inf, finite)
 
 
 def _floats_by_engine(g: Emitter, value: Value, axis: int, descending: bool, count: Dim) -> tuple[Value, Value]:

@@ -159,9 +159,12 @@ def _gru_sequence(gates: Gates, h: Value, backwards: bool) -> tuple[Value, list[
     order = parameters[1].removeprefix("w_")
     recurrent = gates.recurrent_bias(order)
     bias = g.fill(0.0, recurrent.shape, x.dtype) if weights.b_ih is None else gates.rows(weights.b_ih, order)
+    by_row, w = g.permute(x, [1, 0, 2]), gates.rows(weights.w_ih, order)
+    if x.shape[2] == 1:  # the operator lays out a product over one feature in another way, and refuses it then
+        by_row, w = (g.concat([v, g.fill(0.0, v.shape, v.dtype)], axis=v.rank - 1) for v in (by_row, w))
     values = [
-        g.permute(x, [1, 0, 2]),
-        gates.rows(weights.w_ih, order),
+        by_row,
+        w,
         gates.rows(weights.w_hh, order),
         g.lift(g.concat([bias, recurrent], axis=0), 2),
         h,

@@ -51,7 +51,19 @@ NETS = {
     "rnn relu": lambda: nn.RNN(4, 7, nonlinearity="relu", bias=False),
 }
 
+NETS_OF_ONE_FEATURE = {
+    "lstm": lambda: nn.LSTM(1, 7, batch_first=True),
+    "gru": lambda: nn.GRU(1, 7, batch_first=True, bidirectional=True),
+    "gru of a large state": lambda: nn.GRU(1, 70),
+    "gru without bias": lambda: nn.GRU(1, 7, bias=False),
+    "rnn": lambda: nn.RNN(1, 7),
+}
+
 CASES = [
+    *(
+        case(f"{name} of one feature", build(make), randn(5, 3, 1)).dynamic({0: {0: "T", 1: "B"}})
+        for name, make in NETS_OF_ONE_FEATURE.items()
+    ),
     *(case(name, build(make), randn(5, 3, 4)) for name, make in NETS.items()),
     *(
         case(f"{name} dynamic", build(make), randn(5, 3, 4)).dynamic({0: {0: "T", 1: "B"}})

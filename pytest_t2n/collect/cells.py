@@ -8,15 +8,23 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from pytest_t2n.collect.markers import CaseOptions, MarkerError, marks_of, read_marks
-from pytest_t2n.collect.names import marker_of
+from pytest_t2n.collect.names import ENGINE_PARAM, is_case, marker_of
 from pytest_t2n.collect.rewriters import request_rewriters
-from pytest_t2n.config.engines import ENGINE_PARAM, engines_for
+from pytest_t2n.config.engines import engines_for
 from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.nodeids import case_id
 from t2n_core.text import storable
 
 NO_ENGINE = "t2n: no engine selected"
 """Start of a skip reason, which the summary counts."""
+_LATE = (
+    "t2n: the marker came after each marked test was given its engines, so nothing checks what this test returns; "
+    "mark the function, its class or its module (pytestmark), or a folder in pytest_collectstart: "
+    "`if isinstance(collector, pytest.Module): collector.add_marker(pytest.mark.nnef_export)`"
+)
+_NO_MARKER = (
+    "t2n: the marker was added to metafunc.definition, which the tests made from it do not carry; mark the function"
+)
 _OF_UNITTEST = (
     "t2n: a method of a unittest.TestCase takes no parameters, so it cannot run once for each engine; "
     "make it a function, or call t2n_core.assert_nnef_parity in it"
@@ -61,12 +69,33 @@ def _engine_of(item: pytest.Item) -> SelectedEngine | None:
     return engine if isinstance(engine, SelectedEngine) else None
 
 
+def has_engine(item: pytest.Item) -> bool:
+    """Return whether an item has an engine among its parameters."""
+    return _engine_of(item) is not None
+
+
+def why_unproven(item: pytest.Item, engines: Sequence[SelectedEngine]) -> str:
+    """Return why a case proves nothing although one of the selected engines fits it, or ''. Raises MarkerError."""
+    if not engines:
+        return ""
+    if _is_of_unittest(item):
+        return _OF_UNITTEST
+    if has_engine(item):
+        return "" if is_case(item, getattr(item, "fixturenames", ())) else _NO_MARKER
+    options = read_marks(marks_of(item))
+    return _LATE if engines_for(engines, options.targets, options.versions) else ""
+
+
 def why_no_engine(item: pytest.Item, engines: Sequence[SelectedEngine]) -> str:
     """Return why no engine fits a case, and what to do about it. Raises MarkerError."""
-    unittest = sys.modules.get("unittest")
-    if unittest is not None and issubclass(getattr(item, "cls", None) or object, unittest.TestCase):
+    if _is_of_unittest(item):
         return _OF_UNITTEST
     return _why_no_engine(engines, read_marks(marks_of(item)))
+
+
+def _is_of_unittest(item: pytest.Item) -> bool:
+    unittest = sys.modules.get("unittest")
+    return unittest is not None and issubclass(getattr(item, "cls", None) or object, unittest.TestCase)
 
 
 def _why_no_engine(engines: Sequence[SelectedEngine], options: CaseOptions) -> str:
@@ -78,4 +107,4 @@ def _why_no_engine(engines: Sequence[SelectedEngine], options: CaseOptions) -> s
     return f"{NO_ENGINE} for {targets}; select with {' or '.join(ways[target] for target in options.targets)}"
 
 
-__all__ = ["NO_ENGINE", "cells_of_items", "parametrize_engines", "why_no_engine"]
+__all__ = ["NO_ENGINE", "cells_of_items", "has_engine", "parametrize_engines", "why_no_engine", "why_unproven"]

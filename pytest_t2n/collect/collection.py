@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_t2n.collect.names import is_case, marker_of
+from pytest_t2n.collect.names import ENGINE_PARAM, is_case, marker_of
 
 if TYPE_CHECKING:
     from pytest_t2n.collect.selection import Selection
@@ -38,6 +38,8 @@ class CaseCollector:
         self._shard, self._done, self._require = shard, frozenset(done), require
         self._cells: dict[pytest.Item, Cell] = {}
         self._unfit: dict[pytest.Item, str] = {}
+        self._labelled: set[pytest.Item] = set()
+        """The cases among the items of the session."""
         self._deselected = False
 
     def cell_of(self, item: pytest.Item) -> Cell | None:
@@ -59,10 +61,9 @@ class CaseCollector:
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
         """Find the cells first; after `-k`, `-m` and plugins that sort, take this session's part of what is left."""
-        cases = [item for item in items if is_case(item, getattr(item, "fixturenames", ()))]
-        if cases:
-            self._label(cases)
+        self._label(items)
         yield
+        self._label(items)  # those that were marked meanwhile
         if self.engines:
             self._select(config, items)
 
@@ -76,14 +77,31 @@ class CaseCollector:
         if item in self._unfit:
             pytest.fail(self._unfit[item], pytrace=False)
 
-    def _label(self, cases: Sequence[pytest.Item]) -> None:
-        from pytest_t2n.collect.cells import cells_of_items, why_no_engine
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
+        """Fail a test that was marked while it ran: nothing checks what it returns."""
+        yield
+        if self.engines and item not in self._labelled and _is_case(item):
+            from pytest_t2n.collect.cells import why_unproven
+
+            if reason := why_unproven(item, self.engines):
+                pytest.fail(reason, pytrace=False)
+
+    def _label(self, items: Sequence[pytest.Item]) -> None:
+        """Find the cells among items, and note why other cases have no engine."""
+        cases = [item for item in items if item not in self._labelled and _is_case(item)]
+        if not cases:
+            return
+        from pytest_t2n.collect.cells import cells_of_items, why_no_engine, why_unproven
         from pytest_t2n.collect.markers import MarkerError, marks_of, read_marks
 
-        self._cells = cells_of_items(cases)
+        self._labelled.update(cases)
+        self._cells |= cells_of_items(cases)
         for item in cases:
             try:
-                if item in self._cells:
+                if reason := why_unproven(item, self.engines):
+                    self._unfit[item] = reason
+                elif item in self._cells:
                     read_marks(marks_of(item))
                 elif self._require:
                     self._unfit[item] = f"{why_no_engine(item, self.engines)} (--t2n-require)"
@@ -112,6 +130,12 @@ class CaseCollector:
         self.selection = Selection(
             list(self._cells.values()), list(cells.values()), suites, partial, cut=cut, elsewhere=elsewhere
         )
+
+
+def _is_case(item: pytest.Item) -> bool:
+    """Return whether an item has the marker or the fixture, or was given an engine."""
+    parameters = getattr(getattr(item, "callspec", None), "params", ())
+    return ENGINE_PARAM in parameters or is_case(item, getattr(item, "fixturenames", ()))
 
 
 __all__ = ["CaseCollector"]

@@ -9,6 +9,8 @@ import pytest
 MARKER = FIXTURE = "nnef_export"
 GENERATE = "nnef_generate"
 """The marker of a model that generates tokens."""
+ENGINE_PARAM = "t2n_engine"
+"""The parameter, and the fixture, that gives a test its engine."""
 COLLECTOR, RUNNER, RECORDER = "t2n-collector", "t2n-runner", "t2n-recorder"
 WORKER, CONTROLLER, REPORTS = "t2n-worker", "t2n-controller", "t2n-reports"
 """Names by which pytest's plugin manager knows the role objects."""
@@ -27,6 +29,7 @@ def marker_of(node: pytest.Item | pytest.Function) -> str:
 __all__ = [
     "COLLECTOR",
     "CONTROLLER",
+    "ENGINE_PARAM",
     "FIXTURE",
     "GENERATE",
     "MARKER",

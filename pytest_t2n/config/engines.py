@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from t2n_core.engine.provision.versions import SpecItem
 
 KHRONOS_VERSION = "1.0.5"
-ENGINE_PARAM = "t2n_engine"
-"""Name of the parameter that gives a test its engine."""
 
 
 def load_resolver() -> Callable[..., list[ResolvedEngine]]:
@@ -143,7 +141,6 @@ def version_of(text: str) -> Version:
 
 
 __all__ = [
-    "ENGINE_PARAM",
     "KHRONOS_VERSION",
     "cache_folder",
     "engines_for",

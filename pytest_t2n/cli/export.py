@@ -66,7 +66,10 @@ def run(options: argparse.Namespace) -> int:
     """Return 0 for an archive that was written and, unless told otherwise, proven. Raises T2NError."""
     axes = dynamic_axes(options.dynamic)  # wrong words are told before torch is loaded
     more = dict(_option(text) for text in options.option)
-    model, args = _model(options.model)
+    model, args, marked = _model(options.model, options.target or ("khronos" if options.khronos else "tract"))
+    more = {**marked, **more}
+    axes = axes or more.get("dynamic_axes")
+    more.pop("dynamic_axes", None)
     if options.inputs is not None:
         args = read_npz(options.inputs)
     if args is None and not options.model.endswith(".pt2"):
@@ -76,9 +79,10 @@ def run(options: argparse.Namespace) -> int:
     from t2n_core.export.entry import export_model_to_nnef
 
     target, of_export = _target(options, axes, more)
-    result = export_model_to_nnef(
-        model, args, options.output, target, options.input_names, options.output_names, **of_export
-    )
+    for name in ("input_names", "output_names"):
+        if getattr(options, name) is not None:
+            of_export[name] = getattr(options, name)
+    result = export_model_to_nnef(model, args, options.output, target, **of_export)
     proof = "not checked" if options.no_check else _proof(result)
     for note in result.notes:
         print(visible(note), file=sys.stderr)
@@ -136,24 +140,30 @@ def _target(options: argparse.Namespace, axes: Any, more: dict[str, Any]) -> tup
     return kind(dynamic_axes=axes, check_io=False, **of_target), of_export
 
 
-def _model(text: str) -> tuple[Any, Any]:
-    """Return a model, and its inputs or None. Raises InputError."""
+def _model(text: str, target: str) -> tuple[Any, Any, dict[str, Any]]:
+    """Return a model, its inputs or None, and the options that markers of the test set. Raises InputError."""
     if text.endswith(_FILES):
-        return Path(text), None
+        return Path(text), None, {}
     module_name, _, name = text.rpartition(":")
     if not module_name or not name:
         raise InputError(f"{text} is neither MODULE:CALLABLE nor a file", hint=f"files end in {', '.join(_FILES)}")
-    found = _module(module_name)
+    owners = [_module(module_name)]
     for part in name.split("."):
-        if not hasattr(found, part):
+        if not hasattr(owners[-1], part):
             raise InputError(f"{module_name} has no `{name}`")
-        found = getattr(found, part)
+        owners.append(getattr(owners[-1], part))
+    found = owners[-1]
     import torch
 
-    given = found if isinstance(found, torch.nn.Module) or not callable(found) else _called(text, found)
-    if isinstance(given, tuple) and len(given) == 2:
-        return given
-    return given, None
+    if isinstance(found, torch.nn.Module) or not callable(found):
+        given, marked = found, {}
+    else:
+        from pytest_t2n.cli.marked import options_of_marks
+
+        given, marked = _called(text, found), options_of_marks(owners, target)
+    if isinstance(given, tuple | list) and len(given) == 2:
+        return given[0], given[1], marked
+    return given, None, marked
 
 
 def _called(text: str, make: Any) -> Any:

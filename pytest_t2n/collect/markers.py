@@ -40,7 +40,7 @@ ELSEWHERE = {
     "engine": "the engine of a test comes from --t2n-tract",
 }
 
-_NOT_IN_A_CALL = ("target", "versions", "check")
+_NOT_IN_A_CALL = ("target", "versions")
 _OF_CASES = {"dynamic_axes"}
 """Arguments of the target classes that every test has in words of its own."""
 

@@ -11,7 +11,7 @@ GENERATE = "nnef_generate"
 """The marker of a model that generates tokens."""
 ENGINE_PARAM = "t2n_engine"
 """The parameter, and the fixture, that gives a test its engine."""
-COLLECTOR, RUNNER, RECORDER = "t2n-collector", "t2n-runner", "t2n-recorder"
+COLLECTOR, RUNNER, RECORDER, RETURNED = "t2n-collector", "t2n-runner", "t2n-recorder", "t2n-returned"
 WORKER, CONTROLLER, REPORTS = "t2n-worker", "t2n-controller", "t2n-reports"
 """Names by which pytest's plugin manager knows the role objects."""
 
@@ -35,6 +35,7 @@ __all__ = [
     "MARKER",
     "RECORDER",
     "REPORTS",
+    "RETURNED",
     "RUNNER",
     "WORKER",
     "is_case",

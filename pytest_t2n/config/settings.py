@@ -67,7 +67,10 @@ def read_settings(config: pytest.Config) -> Settings:
     Raises:
         pytest.UsageError: the level does not exist, the timeout is no positive number, or options exclude each other.
     """
-    specs = config.getoption("t2n_tract") or config.getini("t2n_tract")
+    given = config.getoption("t2n_tract")
+    if given and not any(spec.strip(", ") for spec in given):
+        raise pytest.UsageError("--t2n-tract= names no version: is a variable empty? Leave it out to select none")
+    specs = given or config.getini("t2n_tract")
     return Settings(
         tract=tuple(spec.strip() for spec in specs if spec.strip()),
         cpu=_text(config, "t2n_cpu"),

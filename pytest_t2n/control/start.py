@@ -11,7 +11,7 @@ from threading import Lock
 import pytest
 
 from pytest_t2n.collect.collection import CaseCollector
-from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, RECORDER, RUNNER, WORKER
+from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, RECORDER, RETURNED, RUNNER, WORKER
 from pytest_t2n.config.engines import select_engines
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.control.controller import Controller
@@ -21,6 +21,7 @@ from pytest_t2n.control.worker import Worker, WorkerInput
 from pytest_t2n.expect.entries import ExpectationError, Expectations, read_expectations
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.schema import RecordError
+from pytest_t2n.run.returned import ReturnedModels
 from pytest_t2n.run.runner import CellRunner
 
 
@@ -84,6 +85,7 @@ def _register_running(
     limit_memory(share_of_memory(workers) if settings.memory is None else settings.memory)
     runner = CellRunner(settings, collector)
     config.pluginmanager.register(runner, RUNNER)
+    config.pluginmanager.register(ReturnedModels(runner), RETURNED)
     recorder = Recorder(
         collector, runner, expectations, config.rootpath, accept=settings.accept, strict=settings.strict, worker=worker
     )

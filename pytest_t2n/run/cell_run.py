@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import inspect
 import shutil
-import sys
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +23,7 @@ from pytest_t2n.run.check import check_result
 from pytest_t2n.run.checked_export import CheckedExport
 from pytest_t2n.run.converter import is_export, new_export, target_of
 from pytest_t2n.run.export_summary import ExportSummary, summarise
+from pytest_t2n.run.function_calls import no_skips, reads_engine, seeded
 from pytest_t2n.run.generation import (
     checked,
     decoder_of,
@@ -59,6 +58,7 @@ class CellRun:
         self.summaries: list[ExportSummary] = []
         """Summary of the export of each outcome."""
         self.exports = 0
+        self._fixture_exports: list[CheckedExport] = []
         self._archives: list[Path] = []
 
     @property
@@ -81,8 +81,12 @@ class CellRun:
         dtype = chosen.dtype or next((summary.dtype for summary in self.summaries if summary.dtype), "")
         return replace(chosen, ops=tuple(ops), dtype=dtype)
 
-    def check_returned(self, test: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+    def check_returned(
+        self, test: Callable[..., Any], arguments: Mapping[str, Any], *, may_be_none: bool = False
+    ) -> None:
         """Run a test that returns its model, and check the model; exceptions of the test itself pass through.
+
+        With `may_be_none` a test that returns nothing is left alone.
 
         Raises:
             pytest.fail.Exception: the cell failed; the message has everything a user needs, without a traceback.
@@ -95,13 +99,17 @@ class CellRun:
             self._generate(test, arguments, options, options.generate)
             return
         # A khronos graph has no symbols: its capture is another one.
-        key = (self.cell.case, options.export.dynamic_axes is not None and self.cell.engine.target == "khronos")
+        static = options.export.dynamic_axes is not None and self.cell.engine.target == "khronos"
+        key = (self.cell.case, static, self.cell.engine.id if reads_engine(self.item) else "")
         known = self.cache.find(key)
         returned = self._call(test, arguments) if known is None else None
+        if known is None and returned is None and may_be_none:
+            return
         export: ModelExport | None = None
         try:
-            export = self._take(known, returned, options, key)
-            result = self._to_archive(export, options)
+            with no_skips():
+                export = self._take(known, returned, options, key)
+                result = self._to_archive(export, options)
         except Exception as exc:
             outcome = Outcome.from_error(exc, "lower", engine=self.cell.engine.title)
             self.add(outcome, export)
@@ -111,7 +119,8 @@ class CellRun:
             if options.generate is not None:
                 self._fail_unless(self._noted(result, options, options.generate))
                 return
-            outcome = self.check(result, options)
+            with no_skips():
+                outcome = self.check(result, options)
             self.add(outcome, result, result.archive)
         self._fail_unless(outcome)
 
@@ -204,15 +213,18 @@ class CellRun:
         merged = read_marks(self.marks, options)
         export = None
         try:
-            export = model if is_export(model) else self._new_export(model, args, kwargs, merged)
-            result = self._to_archive(export, merged)
+            with no_skips():
+                export = model if is_export(model) else self._new_export(model, args, kwargs, merged)
+                result = self._to_archive(export, merged)
         except Exception as exc:
             self.add(Outcome.from_error(exc, "lower", engine=self.cell.engine.title), export)
             if isinstance(exc, T2NError):
                 # Its message says what and where; our frames would bury it.
                 raise exc.with_traceback(None) from None
             raise
-        return CheckedExport(self, result, merged)
+        exported = CheckedExport(self, result, merged)
+        self._fixture_exports.append(exported)
+        return exported
 
     def check(self, result: ExportResult, options: CaseOptions) -> Outcome:
         """Compare in the engine as the options and the user's hook say, without noting the outcome.
@@ -232,22 +244,42 @@ class CellRun:
         return outcome.with_times(result.times)
 
     def require_check(self) -> None:
-        """Fail a test that checked nothing, unless its marker says that it is meant.
+        """Fail a test that left an export unchecked or did not look at a failed check, unless its marker allows it.
 
         Raises:
-            pytest.fail.Exception: nothing was checked.
+            pytest.fail.Exception: a model was not proven.
         """
         __tracebackhide__ = True
-        if self.outcomes or not read_marks(self.marks).check:
-            return
-        from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
+        asked = [one for one in self._fixture_exports if one.wants_check]
+        unchecked = [one for one in asked if not one.is_checked]
+        proves_nothing = not self.outcomes and (bool(asked) or not self._fixture_exports)
+        if read_marks(self.marks).check and (unchecked or proves_nothing):
+            from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
 
-        stage = Stage.COMPARE if self.exports else Stage.SETUP
-        message = f"this test {'exported a model' if self.exports else 'exported nothing'} and checked nothing"
-        error = ErrorInfo.of(stage, "NotCheckedError", message, hint=TO_CHECK)
-        outcome = Outcome(Status.ERROR, stage, engine=self.cell.engine.title, error=error)
-        self.add(outcome)
-        pytest.fail(outcome.describe(), pytrace=False)
+            stage = Stage.COMPARE if self.exports else Stage.SETUP
+            error = ErrorInfo.of(stage, "NotCheckedError", self._not_checked(len(unchecked)), hint=TO_CHECK)
+            outcome = Outcome(Status.ERROR, stage, engine=self.cell.engine.title, error=error)
+            self.add(outcome)
+            pytest.fail(outcome.describe(), pytrace=False)
+        for failed in (failed for one in self._fixture_exports for failed in one.ignored):
+            pytest.fail(f"this test ignores a failed check: {failed.describe()}", pytrace=False)
+
+    def _not_checked(self, unchecked: int) -> str:
+        """Return which models were not checked, in words."""
+        if not self.outcomes:
+            return f"this test {'exported a model' if self.exports else 'exported nothing'} and checked nothing"
+        return f"this test did not check {unchecked} of the {self.exports} models that it exported"
+
+    def require_no_failure(self) -> None:
+        """Fail a test that is skipped after a check of it has failed.
+
+        Raises:
+            pytest.fail.Exception: a check failed.
+        """
+        __tracebackhide__ = True
+        outcome = self.outcome
+        if outcome is not None and not outcome.passed:
+            pytest.fail(f"this test was skipped after a failed check: {outcome.describe()}", pytrace=False)
 
     def close(self) -> None:
         """Remove the archives."""
@@ -258,7 +290,7 @@ class CellRun:
 
     def _call(self, test: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
         __tracebackhide__ = True
-        with _seeded(self.cell.case):
+        with seeded(self.cell.case):
             return test(**arguments)
 
     def _take(
@@ -309,26 +341,6 @@ def decisive(outcomes: Sequence[Outcome]) -> Outcome | None:
         return outcome.status.value == "weak", outcome.level.rank if outcome.level else -1
 
     return max(outcomes, key=looseness, default=None)
-
-
-@contextmanager
-def _seeded(case: str) -> Iterator[None]:
-    """Seed torch by the case: equal random weights in every session and worker; afterwards its state is as before."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        yield
-        return
-    seed, generator = zlib.crc32(case.encode()), torch.random.default_generator
-    state = generator.get_state()
-    if torch.accelerator.is_available():
-        torch.manual_seed(seed)
-    else:
-        # `torch.manual_seed` would keep the text of a stack for each device that may be there one day.
-        generator.manual_seed(seed)
-    try:
-        yield
-    finally:
-        generator.set_state(state)
 
 
 def _summary(value: Any) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_t2n.collect.generating import STEPS, GenerateOptions
 from pytest_t2n.collect.markers import CaseOptions, with_judgement
+from pytest_t2n.run.watched import Watched
 
 if TYPE_CHECKING:
     from t2n_core.check.generation.outcome import GenerationOutcome
@@ -31,6 +33,19 @@ class CheckedExport:
 
     def __init__(self, run: Checks, result: ExportResult, options: CaseOptions) -> None:
         self._run, self._result, self._options = run, result, options
+        self.is_checked = False
+        """True once the test asked for a check."""
+        self._failed: list[Watched[Any]] = []
+
+    @property
+    def wants_check(self) -> bool:
+        """Return False for an export whose options say that the test is about the export alone."""
+        return self._options.check
+
+    @property
+    def ignored(self) -> list[Outcome | GenerationOutcome]:
+        """Return the outcomes of failed checks that the test did not look at."""
+        return [failed.value for failed in self._failed if not failed.was_read]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._result, name)
@@ -47,9 +62,9 @@ class CheckedExport:
             MarkerError: an unknown argument, or a wrong value.
         """
         __tracebackhide__ = True
-        given = {"tolerance": tolerance, "timeout": timeout, **judged_by}
-        outcome = self._run.check(self._result, with_judgement(self._options, given))
-        return self.note(outcome) if note else outcome
+        outcome = self._check(tolerance, timeout, judged_by, note=note)
+        found: Outcome = self._watched(outcome, outcome.passed) if note else outcome
+        return found
 
     def assert_parity(self, tolerance: Any = None, *, timeout: float | None = None, **judged_by: Any) -> Outcome:
         """Do as `check_parity`, and raise for a failure.
@@ -58,7 +73,21 @@ class CheckedExport:
             T2NError: the check failed; ParityError for other numbers.
         """
         __tracebackhide__ = True
-        return self.check_parity(tolerance, timeout=timeout, **judged_by).raise_for_failure()
+        return self._check(tolerance, timeout, judged_by, note=True).raise_for_failure()
+
+    def _watched(self, outcome: Any, passed: bool) -> Any:
+        """Return the outcome; of a failed check one that notes whether the test looks at it."""
+        if passed:
+            return outcome
+        self._failed.append(Watched(outcome))
+        return self._failed[-1].stand_in()
+
+    def _check(self, tolerance: Any, timeout: float | None, judged_by: Mapping[str, Any], *, note: bool) -> Outcome:
+        __tracebackhide__ = True
+        self.is_checked = True
+        given = {"tolerance": tolerance, "timeout": timeout, **judged_by}
+        outcome = self._run.check(self._result, with_judgement(self._options, given))
+        return self.note(outcome) if note else outcome
 
     def check_generation(
         self, prompts: Any = None, steps: int = STEPS, tolerance: Any = None, *, timeout: float | None = None
@@ -67,10 +96,12 @@ class CheckedExport:
 
         The arguments are those of that marker. Raises InputError for prompts that the model cannot take.
         """
+        self.is_checked = True
         options = with_judgement(self._options, {"tolerance": tolerance, "timeout": timeout})
         found = self._run.generation(self._result, options, GenerateOptions(steps, prompts))
         self.note(found.outcome)
-        return found
+        watched: GenerationOutcome = self._watched(found, found.outcome.passed)
+        return watched
 
     def assert_generation(
         self, prompts: Any = None, steps: int = STEPS, tolerance: Any = None, *, timeout: float | None = None
@@ -81,7 +112,7 @@ class CheckedExport:
             T2NError: the check failed; ParityError for other tokens or logits.
         """
         __tracebackhide__ = True
-        return self.check_generation(prompts, steps, tolerance, timeout=timeout).raise_for_failure()
+        return self.check_generation(prompts, steps, tolerance, timeout=timeout).raise_for_failure()  # which reads it
 
     def note(self, outcome: Outcome) -> Outcome:
         """Note the outcome of another check of this archive, so that it stands in the matrix, and return it."""

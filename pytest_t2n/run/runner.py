@@ -27,6 +27,10 @@ class CellRunner:
         """Return the run of an item between its setup and its teardown; None for a test that is no cell."""
         return self._runs.get(item)
 
+    def checks_returned(self, item: pytest.Function) -> bool:
+        """Return whether an item is the cell of a test that returns its model."""
+        return self.run_of(item) is not None and FIXTURE not in inspect.signature(item.obj).parameters
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Give the test of a cell its run."""
@@ -38,16 +42,22 @@ class CellRunner:
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
         """Call a test that returns its model, and check the model."""
         run = self.run_of(pyfuncitem)
-        if run is None or FIXTURE in pyfuncitem.fixturenames:
+        if run is None or not self.checks_returned(pyfuncitem):
             return None
-        run.check_returned(pyfuncitem.obj, arguments_of(pyfuncitem))
+        # where a fixture of the test exports, the test itself may return nothing
+        run.check_returned(pyfuncitem.obj, arguments_of(pyfuncitem), may_be_none=FIXTURE in pyfuncitem.fixturenames)
         return True
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
-        """Fail a test that ended well and checked nothing, unless its marker says that it is meant."""
-        yield
+        """Fail a test that ended well, or was skipped, without the checks that it asked for."""
         run = self.run_of(item)
+        try:
+            yield
+        except pytest.skip.Exception:
+            if run is not None:
+                run.require_no_failure()
+            raise
         if run is not None:
             run.require_check()
 

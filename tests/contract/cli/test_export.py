@@ -203,3 +203,48 @@ def test_wrong_words_are_2(capsys: pytest.CaptureFixture[str]) -> None:
             main(words)
         assert ended.value.code == 2
     assert "'-1' is not a positive number of seconds" in capsys.readouterr().err
+
+
+MARKED = """
+import pytest
+import torch
+from torch import nn
+
+pytestmark = pytest.mark.nnef_export(dynamic_axes={"frames": {1: "T"}}, tolerance="close")
+
+@pytest.mark.nnef_export(target="tract", output_names=["scores"])
+def test_tagger():
+    return nn.Linear(8, 3), {"input": torch.randn(2, 9, 8)}
+
+@pytest.mark.nnef_export(dynamic_axes={"input": {1: "T"}}, output_names=["scores"])
+def test_dynamic():
+    return nn.Linear(8, 3), {"input": torch.randn(2, 9, 8)}
+
+@pytest.mark.nnef_export(dynamic_axes=None, atol=1e-3)
+def test_judged():
+    return nn.Linear(8, 3), {"input": torch.randn(2, 9, 8)}
+
+@pytest.mark.nnef_generate
+def test_tokens():
+    return nn.Linear(8, 3)
+"""
+
+
+def test_the_marker_of_a_test_counts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "marked_nets.py").write_text(MARKED)
+    assert export("marked_nets.py:test_dynamic", "-o", "out.tar") == 0
+    printed = capsys.readouterr().out
+    assert "input -> scores" in printed
+    assert "holds for T >= 1" in printed
+    assert "at `close`" in printed
+    assert export("marked_nets.py:test_dynamic", "-o", "out.tar", "--dynamic", "input:0=B", "--tolerance", "very") == 0
+    printed = capsys.readouterr().out
+    assert "holds for B >= 1" in printed
+    assert "at `very`" in printed
+    assert export("marked_nets.py:test_tagger", "-o", "out.tar") == 1
+    assert "frames" in capsys.readouterr().err  # the axes of the module's marker
+    assert export("marked_nets.py:test_judged", "-o", "out.tar") == 1
+    assert "judges by atol, and `t2n export` by one level" in capsys.readouterr().err
+    assert export("marked_nets.py:test_tokens", "-o", "out.tar") == 1
+    assert "export-llm" in capsys.readouterr().err
+    sys.modules.pop("marked_nets", None)

@@ -78,3 +78,11 @@ def test_header():
     engines = [tract("0.21.19", requested="0.21"), tract("0.23.9"), KHRONOS]
     assert header_line(engines, Path("/c")) == "t2n: tract 0.21.19 (0.21), 0.23.9; khronos 1.0.5; cache /c"
     assert header_line([KHRONOS], Path("/c")) == "t2n: khronos 1.0.5"
+
+
+@pytest.mark.parametrize("given", ["--t2n-tract=", "--t2n-tract= , "])
+def test_an_empty_selection_is_an_error(suite, given):
+    suite.pytester.makepyfile("def test_plain(): pass")
+    result = suite.run(given, engines="")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --t2n-tract= names no version: is a variable empty?*"])

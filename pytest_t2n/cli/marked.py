@@ -1,0 +1,46 @@
+"""The markers of a test that `t2n export` takes for its model."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_t2n.collect.markers import MarkerError, read_marks
+from pytest_t2n.collect.names import GENERATE, MARKER
+from t2n_core.errors import InputError
+
+
+def options_of_marks(owners: list[Any], target: str) -> dict[str, Any]:
+    """Return the options of the export, of the target and of the check that the markers of a test set, by name.
+
+    `owners` are the module, its classes and the function, outermost first. Raises InputError for a wrong marker, and
+    for arguments that the command has no form for.
+    """
+    # without pytest nothing is marked
+    marks = [mark for owner in reversed(owners) for mark in _marks_of(owner)] if "pytest" in sys.modules else []
+    if any(mark.name == GENERATE for mark in marks):
+        raise InputError("this test is marked nnef_generate", hint="`t2n export-llm` writes a model that generates")
+    try:
+        options = read_marks(mark for mark in marks if mark.name == MARKER)
+    except MarkerError as wrong:
+        raise InputError(f"@pytest.mark.{MARKER}: {wrong}") from None
+    other = sorted(set(options.judged_by) - {"tolerance"})
+    if other or isinstance(options.judged_by.get("tolerance"), Mapping):
+        raise InputError(
+            f"@pytest.mark.{MARKER} judges by {', '.join(other) or 'levels of outputs'}, and `t2n export` by one level",
+            hint="give --no-check, and judge the archive with `t2n check`",
+        )
+    plain = read_marks(()).export.arguments()
+    given = {name: value for name, value in options.export.arguments().items() if value is not plain[name]}
+    level = {"check_io_tolerance": options.judged_by["tolerance"]} if "tolerance" in options.judged_by else {}
+    return {**given, **options.options_of(target), **level}
+
+
+def _marks_of(owner: Any) -> list[Any]:
+    found = vars(owner).get("pytestmark", [])
+    marks = found if isinstance(found, list) else [found]
+    return [getattr(mark, "mark", mark) for mark in reversed(marks)]
+
+
+__all__ = ["options_of_marks"]

@@ -54,6 +54,10 @@ def frozen_sizes(
         alone = [{name: n} for n in dict.fromkeys(others_of_one) if n != size]
         for others in filter(is_within, alone):
             compare_at(others)
+    if len(sizes) > 1:  # what one size decides may show only where another one is large too
+        together = [{name: scale * size + more for name, size in sizes.items()} for scale, more in ((8, 5), (64, 3))]
+        for others in filter(is_within, together):
+            compare_at(others)
     changed = ({n: size for n, size in near.items() if size != sizes[n]} for near in sizes_near(decisions, sizes))
     for others in islice((one for one in changed if one and is_within(one)), _NEAR_DECISIONS):
         compare_at(others)

@@ -15,11 +15,11 @@ from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision
 from tests.nets import OfFunction
 
 
-def frozen(model: nn.Module) -> list[str]:
+def frozen(model: nn.Module, axes: dict[int, str] | None = None) -> list[str]:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         inputs = bind_inputs(model.eval(), (torch.randn(2, 4, 8),))
-        TorchModuleTracer(model, inputs, {"x": {2: "T"}}, capture="trace").trace()
+        TorchModuleTracer(model, inputs, {"x": axes or {2: "T"}}, capture="trace").trace()
     return [str(one.message) for one in seen if issubclass(one.category, FrozenDecision)]
 
 
@@ -71,6 +71,14 @@ class Whole(nn.Module):
         if "table" not in self.cache:
             self.cache["table"] = torch.arange(x.shape[2])
         return self.net(x.mT)[0] + self.cache["table"][:, None]
+
+
+def test_a_decision_that_shows_only_where_two_sizes_are_large_is_frozen() -> None:
+    def decided(x: Tensor) -> Tensor:
+        wide = torch.relu(x) if len(x.split(5, 0)) > 1 else x[:, :, :3]
+        return x.mean(1) if len(wide.split(31, 2)) > 1 else x.sum(1)
+
+    assert len(frozen(OfFunction(decided), {0: "B", 2: "T"})) == 1
 
 
 def test_what_a_trace_caches_is_not_there_in_the_next_one() -> None:

@@ -31,6 +31,7 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", type=_seconds, default=60.0, metavar="SECONDS", help="of one case in an engine")
     parser.add_argument("--memory", type=_size, metavar="SIZE", help="of one case in an engine, as --t2n-memory")
     parser.add_argument("--offline", action="store_true", help="use engines of the cache only")
+    parser.add_argument("--allow-unlisted", action="store_true", help="as --t2n-allow-unlisted")
     parser.add_argument("--cache-dir", type=Path, help="where engines are kept")
 
 
@@ -42,6 +43,7 @@ def engines_of(options: argparse.Namespace, console: Console) -> list[SelectedEn
         runtime=options.runtime,
         khronos=options.khronos,
         offline=options.offline,
+        allow_unlisted=options.allow_unlisted,
         cache_dir=options.cache_dir,
     )
     limit_memory(share_of_memory(getattr(options, "jobs", 1)) if options.memory is None else options.memory)

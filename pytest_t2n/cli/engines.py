@@ -31,6 +31,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     fetching = commands.add_parser("fetch", help="download engines into the cache; what is there is only checked")
     fetching.add_argument("spec", help=_GRAMMAR)
     fetching.add_argument("--offline", action="store_true", help="only check what the cache has")
+    fetching.add_argument("--allow-unlisted", action="store_true", help="as --t2n-allow-unlisted")
     fetching.set_defaults(run=_fetch)
 
     cleaning = commands.add_parser("clean", help="delete engines from the cache")
@@ -78,6 +79,7 @@ def _fetch(options: argparse.Namespace) -> int:
             offline=options.offline,
             cache_dir=options.cache_dir,
             progress=lambda version, event: console.print(as_text(f"tract {version}: {event}")),
+            allow_unlisted=options.allow_unlisted or None,
         )
     say(f"{len(engines)} engine{'s' if len(engines) != 1 else ''} ready")
     return 0

@@ -55,6 +55,7 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
                 cache_dir=settings.cache_dir,
                 progress=progress,
                 fetch=not settings.only_collects,
+                allow_unlisted=settings.allow_unlisted or None,
             )
         except T2NError as exc:
             raise pytest.UsageError(f"--t2n-tract={spec}: {exc}") from None

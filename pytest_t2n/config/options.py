@@ -66,6 +66,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="Use engines and version lists of the cache only",
     )
     group.addoption(
+        "--t2n-allow-unlisted",
+        action="store_true",
+        default=None,
+        help="Take versions of tract whose digests the plugin does not know, where --t2n-tract names them",
+    )
+    group.addoption(
         "--t2n-level",
         metavar="LEVEL",
         help=f"Tolerance of tests that name none: {', '.join(LEVELS)}; default {DEFAULT_LEVEL.value}",
@@ -178,6 +184,7 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("t2n_report", "as --t2n-report; relative to the root directory", default="")
     parser.addini("t2n_baseline", "as --t2n-baseline; relative to the root directory", default="")
     parser.addini("t2n_offline", "as --t2n-offline", type="bool", default=False)
+    parser.addini("t2n_allow_unlisted", "as --t2n-allow-unlisted", type="bool", default=False)
     parser.addini("t2n_level", "as --t2n-level", default="")
     parser.addini("t2n_timeout", "as --t2n-timeout", default="")
     parser.addini("t2n_memory", "as --t2n-memory", default="")

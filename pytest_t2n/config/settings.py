@@ -29,6 +29,7 @@ class Settings:
     report: Path | None = None
     baseline: Path | None = None
     offline: bool = False
+    allow_unlisted: bool = False
     level: TractCheckTolerance = DEFAULT_LEVEL
     timeout: float = DEFAULT_TIMEOUT
     memory: int | None = None
@@ -79,6 +80,7 @@ def read_settings(config: pytest.Config) -> Settings:
         report=_path(config, "t2n_report"),
         baseline=_path(config, "t2n_baseline"),
         offline=_flag(config, "t2n_offline"),
+        allow_unlisted=_flag(config, "t2n_allow_unlisted"),
         level=_level(_text(config, "t2n_level")),
         timeout=_seconds(_text(config, "t2n_timeout")),
         memory=_memory(_text(config, "t2n_memory")),

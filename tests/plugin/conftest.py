@@ -42,7 +42,7 @@ def note(words):
         log.write(f"{os.environ.get('PYTEST_XDIST_WORKER', 'main')} {words}\\n")
 
 
-def resolve(spec, *, offline=False, cache_dir=None, progress=None, fetch=True):
+def resolve(spec, *, offline=False, cache_dir=None, progress=None, fetch=True, allow_unlisted=None):
     note(f"resolve {spec}")
     found = []
     for item in spec.split(","):

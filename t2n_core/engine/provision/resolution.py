@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Final
 
 from packaging.version import Version
 
 from t2n_core.engine.provision.index import list_versions
 from t2n_core.engine.provision.resolved import ResolvedEngine
-from t2n_core.engine.provision.store import EngineStore, Progress, StoredEngine
+from t2n_core.engine.provision.store import EngineStore, Progress, StoredEngine, is_listed
 from t2n_core.engine.provision.versions import Choice, SpecItem, choose_versions, parse_spec
 from t2n_core.errors import EngineResolveError
+
+ALLOW_UNLISTED: Final = "T2N_ALLOW_UNLISTED"
+"""The variable that allows versions whose digests are not known, where they are named."""
 
 
 def resolve_engines(
@@ -20,6 +25,7 @@ def resolve_engines(
     cache_dir: Path | None = None,
     progress: Progress | None = None,
     fetch: bool = True,
+    allow_unlisted: bool | None = None,
 ) -> list[ResolvedEngine]:
     """Resolve `spec` (grammar: `versions.py`) and provision every engine it names: ascending, binaries last.
 
@@ -27,13 +33,18 @@ def resolve_engines(
     `offline` only the cache is used. Raises EngineResolveError for a bad spec, an unknown version, or offline without
     anything remembered; EngineProvisionError when an engine cannot be fetched or is damaged.
 
+    A version whose digests are not known is not chosen by `0.23`, `latest` and ranges. Its own name is refused unless
+    `allow_unlisted` is true; None reads the variable T2N_ALLOW_UNLISTED.
+
     Without `fetch` releases are only chosen, for one who needs their names: their library is the folder where it would
     be, and they have no digest.
     """
     items = parse_spec(spec)
     store = EngineStore(cache_dir)
     binaries = {item.path.absolute(): item for item in items if item.kind == "path"}
-    choices = choose_versions(items, _available(items, spec, store, offline))
+    if allow_unlisted is None:
+        allow_unlisted = os.environ.get(ALLOW_UNLISTED, "") not in ("", "0")
+    choices = choose_versions(items, _listed(items, _available(items, spec, store, offline), allow_unlisted))
     from_paths = [_resolved_binary(path, item) for path, item in binaries.items()]
     if fetch:
         stored = store.fetch_many((choice.version for choice in choices), offline=offline, progress=progress)
@@ -61,6 +72,19 @@ def _available(items: tuple[SpecItem, ...], spec: str, store: EngineStore, offli
     return sorted({*listed, *cached})
 
 
+def _listed(items: tuple[SpecItem, ...], available: list[Version], allow_unlisted: bool) -> list[Version]:
+    """Return the versions whose digests are known, and those that an item names. Raises EngineResolveError."""
+    named = {Version(item.text) for item in items if item.kind == "exact"}
+    refused = sorted(version for version in named & set(available) if not is_listed(version))
+    if refused and not allow_unlisted:
+        raise EngineResolveError(
+            f"tract {', '.join(map(str, refused))} is none of the releases whose digests are known here",
+            hint="update pytest-t2n; or, if you trust its source, --t2n-allow-unlisted, --allow-unlisted of `t2n`, or "
+            f"{ALLOW_UNLISTED}=1",
+        )
+    return [version for version in available if is_listed(version) or version in named]
+
+
 def _quoted(spec: str) -> str:
     return f"'{spec}'" if any(character in spec for character in "<>!~ ") else spec
 
@@ -77,5 +101,5 @@ def _resolved(engine: StoredEngine, choice: Choice) -> ResolvedEngine:
         version=str(choice.version),
         library=engine.library,
         sha256=engine.manifest.library_sha256,
-        requested=choice.requested,
+        requested=choice.requested if is_listed(choice.version) else f"{choice.requested}, unlisted",
     )

@@ -330,6 +330,12 @@ def _verify(folder: Path) -> StoredEngine:
     return stored
 
 
+def is_listed(version: Version) -> bool:
+    """Return whether the digests of a release are known, so that a wheel of this version can be told from another."""
+    known = known_wheels()
+    return not known or str(version) in known
+
+
 def _is_released(manifest: Manifest) -> bool:
     """Return whether the library is known to be that of its release. Raises _DamagedError if it is known not to be."""
     known = known_wheels().get(manifest.version, {})

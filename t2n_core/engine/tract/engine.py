@@ -88,7 +88,7 @@ class TractEngine(WorkerEngine):
         pulse: tuple[str, int] | None = None,
         keep_going: bool = False,
         calls: Sequence[tuple[int, int]] = (),
-        library: Path | None = None,
+        release: ResolvedEngine | None = None,
     ) -> EngineReply:
         """Load `archive` (directory, .tar or .tgz) once and run each batch, inputs in graph order.
 
@@ -100,8 +100,8 @@ class TractEngine(WorkerEngine):
         what is known of them at the end. With `keep_going` a batch that the engine answers with an error does not end
         the job: the reply is `ok`, and says which ones were refused; a crash still ends it. `calls` run after all
         batches, each a pair of a batch whose State is used again and of the one that it runs then; the reply has those
-        with other outputs than in a fresh State. A stream has none. `library` is that of
-        another release of the same tier, which then stays loaded beside the own one: one worker runs them all.
+        with other outputs than in a fresh State. A stream has none. `release` is another
+        release of the same tier, whose library then stays loaded beside the own one: one worker runs them all.
 
         Whatever the engine does is in the reply. Raises InputError for arrays that cannot be sent to any engine.
         """
@@ -113,7 +113,7 @@ class TractEngine(WorkerEngine):
             "pulse": None if pulse is None else {"symbol": pulse[0], "size": pulse[1]},
             "keep_going": keep_going,
             "calls": list(calls),
-            "library": None if library is None else str(library),
+            "library": None if release is None else {"path": str(release.library), "sha256": release.sha256},
         }
         return explained(self._work(archive, batches, options, timeout), archive, batches)
 

@@ -45,7 +45,7 @@ class SweptEngine:
         self, archive: Path, batches: Sequence[Sequence[Array]], *, timeout: float = 60.0, **options: Any
     ) -> EngineReply:
         """Run as `TractEngine.run` does, with its options."""
-        return self._worker.run(archive, batches, timeout=timeout, library=self.resolved.library, **options)
+        return self._worker.run(archive, batches, timeout=timeout, release=self.resolved, **options)
 
     def close(self) -> None:
         """Do nothing: the worker is the sweep's."""

@@ -51,8 +51,7 @@ def main(arguments: Sequence[str]) -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes this process
     try:
         given = dict(one.removeprefix("--").split("=", 1) for one in arguments[1:] if "=" in one)
-        _check_digest(Path(arguments[0]), given["sha256"])
-        libraries = Libraries(arguments[0], given.get("runtime"))
+        libraries = Libraries(arguments[0], given["sha256"], given.get("runtime"))
     except EngineLoadError as error:
         write_frame(channel, {"event": "failed", "message": str(error)})
         return 1
@@ -63,31 +62,35 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _check_digest(library: Path, sha256: str) -> None:
-    """Raise EngineLoadError if a library is not the one that was chosen: its file may have changed since then."""
+def _load(library: Path, sha256: str, runtime: str | None) -> TractDriver:
+    """Return the driver of a library that still is the one that was chosen. Raises EngineLoadError."""
     try:
         found = file_sha256(library)
     except OSError as cause:
         raise EngineLoadError(f"{library} cannot be read: {cause.strerror}") from cause
     if found != sha256:
         raise EngineLoadError(f"{library} has changed: it has the sha256 {found}, and the engine is {sha256}")
+    return TractDriver(library, runtime)
 
 
 class Libraries:
     """The worker's own library, and those that jobs name: each is loaded once, and stays loaded."""
 
-    def __init__(self, own: str, runtime: str | None) -> None:
+    def __init__(self, own: str, sha256: str, runtime: str | None) -> None:
         """Load the worker's own. Raises EngineLoadError."""
-        self.own = TractDriver(Path(own), runtime)
+        self.own = _load(Path(own), sha256, runtime)
         self._runtime = runtime
-        self._loaded: dict[str | None, TractDriver] = {None: self.own, own: self.own}
+        self._loaded: dict[tuple[str, str], TractDriver] = {(own, sha256): self.own}
 
     def of(self, job: Frame) -> TractDriver:
         """Return the library for a job. Raises EngineLoadError."""
-        library: str | None = job.header.get("library")
-        if library not in self._loaded:
-            self._loaded[library] = TractDriver(Path(str(library)), self._runtime)
-        return self._loaded[library]
+        wanted: Mapping[str, str] | None = job.header.get("library")
+        if wanted is None:
+            return self.own
+        key = (wanted["path"], wanted["sha256"])
+        if key not in self._loaded:
+            self._loaded[key] = _load(Path(key[0]), key[1], self._runtime)
+        return self._loaded[key]
 
 
 def _refuse(channel: io.FileIO, error: EngineLoadError) -> None:

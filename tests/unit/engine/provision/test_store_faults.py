@@ -19,7 +19,7 @@ from t2n_core.engine.provision import store as store_module
 from t2n_core.engine.provision.index import WheelRecord, forget_answers
 from t2n_core.engine.provision.known import KnownWheel, known_wheels
 from t2n_core.engine.provision.store import EngineStore, platform_tag
-from t2n_core.errors import EngineProvisionError
+from t2n_core.errors import EngineProvisionError, EngineResolveError
 
 if TYPE_CHECKING:
     from tests.unit.engine.conftest import LocalIndex
@@ -302,6 +302,31 @@ def test_what_is_known_of_a_release_is_checked(
     with pytest.raises(EngineProvisionError, match="none of its released wheels"):
         resolve_engines("0.21.3", cache_dir=cache)
     assert not list(cache.rglob("*.so")), "nothing is kept"
+
+
+def test_a_version_without_known_digests_is_taken_by_its_name_alone_and_where_that_is_allowed(
+    quick_index: LocalIndex, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = quick_index.add("0.21.3")
+    for version in ("0.21.4", "0.21.3.post1", "0.22.0"):
+        quick_index.add(version)
+    known = {"0.21.3": {wheel.name: KnownWheel(hashlib.sha256(wheel.read_bytes()).hexdigest())}}
+    monkeypatch.setattr(store_module, "known_wheels", lambda: known)
+    for spec in ("0.21", "latest", ">=0.21", "all", "0.21.3"):
+        for allowed in (False, True):
+            assert [one.version for one in resolve_engines(spec, cache_dir=cache, allow_unlisted=allowed)] == ["0.21.3"]
+    with pytest.raises(EngineResolveError, match=r"tract 0\.22\.0 is none of the releases whose digests are known"):
+        resolve_engines("0.22.0", cache_dir=cache)
+    (engine,) = resolve_engines("0.22.0", cache_dir=cache, allow_unlisted=True)
+    assert engine.requested == "0.22.0, unlisted"
+    new_session()
+    with pytest.raises(EngineResolveError, match="digests are known"):  # also where the cache has it
+        resolve_engines("0.22.0", cache_dir=cache, offline=True)
+    monkeypatch.setenv("T2N_ALLOW_UNLISTED", "1")
+    assert resolve_engines("0.22.0", cache_dir=cache, offline=True) == [engine]
+    monkeypatch.setenv("T2N_ALLOW_UNLISTED", "0")
+    with pytest.raises(EngineResolveError, match=r"no release of tract matches '0\.22'"):
+        resolve_engines("0.22", cache_dir=cache)
 
 
 def test_releases_of_the_package_are_known() -> None:

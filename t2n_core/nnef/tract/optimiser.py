@@ -89,7 +89,23 @@ def passes_strides_wrongly(value: Value, is_known: Propagated) -> bool:
     weights alone is a constant by then.
     """
     origins = _origins(value, stops=_STRIDE_STOPS)
-    return any(made.name in _MIXES_STRIDES and not is_known(found) for found, made in origins)
+    return any(
+        (made.name in _MIXES_STRIDES or _is_product(made) or _begins_dynamically(made)) and not is_known(found)
+        for found, made in origins
+    )
+
+
+def _begins_dynamically(made: Operation) -> bool:
+    """Return whether a slice begins at a dynamic size, which the engine cannot divide by a stride."""
+    return made.name == "slice" and not all(isinstance(begin, int) for begin in made.arguments["begin"])
+
+
+def _is_product(made: Operation) -> bool:
+    """Return whether the engine computes a convolution as a product: windows of one element over dynamic axes."""
+    if made.name != "conv":
+        return False
+    sizes = made.arguments["filter"].shape[2:]
+    return all(size == 1 for size in sizes) and not is_static(made.outputs[0].shape[2:])
 
 
 def may_be_misread(x: Value, y: Operand) -> bool:

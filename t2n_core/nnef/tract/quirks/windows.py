@@ -107,8 +107,9 @@ def _has_moved_stride(statement: Statement) -> bool:
     "conv",
     ("0.23.0", None),
     when=_has_moved_stride,
-    reason="the stride of a window of one element is moved to before the `softmax`, product or `reshape` that computes "
-    "the input: wrong numbers after a `softmax`, a graph that does not load after the others",
+    reason="the stride of a window of one element is moved to before the `softmax`, product, `reshape`, `slice` from a "
+    "dynamic begin or convolution of one element over a dynamic axis that computes the input: wrong numbers after a "
+    "`softmax`, a graph that does not load after the others",
     safe=BARRIER_BEFORE,
 )
 def moved_stride(g: TractEmitter, statement: Statement) -> Statement:

@@ -55,7 +55,7 @@ _LARGEST_NUMBER = 1e3
 _NOISY_RUNS = 4
 _ROUNDING = 8.0
 """An engine may be so many times as far from the numbers in float64 as the noisy runs are."""
-_FROZEN = (WRONG, UNGUARDED, ENGINE_ERROR)
+_FROZEN = (WRONG, UNGUARDED, ENGINE_ERROR, CRASH)
 """What a trace may do at other sizes, if it has warned that it froze a decision."""
 _STATUS_OF_REPLY = {"error": ENGINE_ERROR, "crash": CRASH, "oom": CRASH, "timeout": TIMEOUT}
 

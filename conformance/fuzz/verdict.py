@@ -16,7 +16,7 @@ RIGHT, REFUSED, WRONG, UNGUARDED, EXCEPTION, ENGINE_ERROR, CRASH, TIMEOUT, HANG,
 STATUSES = (WRONG, UNGUARDED, EXCEPTION, CRASH, TIMEOUT, HANG, ENGINE_ERROR, REFUSED, FROZEN, NO_SIZE, RIGHT, OUTSIDE)
 """The worst first. `unguarded`: other numbers outside of the archive's range; `hang`: export takes too long; `no size`:
 PyTorch itself has no numbers at the example's sizes; `outside`: the engine refused a size outside of the range;
-`frozen`: other values or an error where a FrozenDecision has warned."""
+`frozen`: other values, an error or a crash where a FrozenDecision has warned."""
 FAILURES = (WRONG, UNGUARDED, EXCEPTION, CRASH, TIMEOUT, HANG, ENGINE_ERROR)
 """What must not be; a refusal by export is allowed."""
 

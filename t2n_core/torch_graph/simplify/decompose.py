@@ -8,20 +8,28 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from t2n_core.errors import CaptureError
 from t2n_core.nnef.shapes import check_shape
 from t2n_core.nnef.sizes.dims import FloorDiv, Modulo, shape_text
+from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.torch_graph.capture.quiet import quiet
 from t2n_core.torch_graph.compat.private import DispatchKey, FakeTensorMode, OpOverload, make_fx
 from t2n_core.torch_graph.graph.fx_nodes import NodeReader
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp, replace_sizes, replace_tensors
 from t2n_core.torch_graph.simplify import decompositions
+from t2n_core.torch_graph.sizes.decisions import Decisions
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
+from t2n_core.torch_graph.sizes.narrowing import named, narrowed
 from t2n_core.torch_graph.sizes.pool_sizes import pools_of_any_size
+
+_SHAPES_ALONE = frozenset(
+    {"_reshape_view_helper", "_collapse_view_helper", "linalg_solve_is_vector_rhs", "linalg_solve_ex_meta"}
+)
+"""Functions of PyTorch that decide by sizes how a shape comes about; another shape of a result is noticed later."""
 
 Expansion = tuple[list[TorchOp], list["TensorVariable | None"]]
 
@@ -93,14 +101,26 @@ def expand(
         keywords = {a.name: arguments[a.name] for a in schema if a.kwarg_only and arguments[a.name] != a.default_value}
         return body(*positional, **keywords)
 
+    decisions = Decisions(_SHAPES_ALONE)
     try:
-        traced = _trace(call, size_source, *fakes)
+        with decisions.recording():
+            traced = _trace(call, size_source, *fakes)
     except decompositions.Refusal as reason:
         op.refusal = str(reason)
+        return None
+    holds_for = _range_of(decisions, table)
+    if holds_for != table.range:
+        op.refusal = f"the decomposition of {op.kind} decides by a size, and holds for {holds_for} alone"
         return None
     if any(isinstance(n.target, OpOverload) and n.target._schema.is_mutable for n in traced.graph.nodes):
         traced = _trace(torch.func.functionalize(call), size_source, *fakes)
     return _read(traced, op, inputs, table)
+
+
+def _range_of(decisions: Decisions, table: SymbolTable) -> SizeRange:
+    """Return the part of the range in which decisions of a decomposition hold."""
+    captured = {name: cast("int", size.node.hint) for name, size in table.symints.items()}
+    return narrowed(table.range, named(decisions.all(), table), captured, lambda *_: False)[0]
 
 
 def _body(target: OpOverload) -> Callable[..., Any] | None:

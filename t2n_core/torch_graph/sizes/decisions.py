@@ -34,13 +34,8 @@ NOT_THE_MODELS = (*(f"{Path(found).parent}/" for found in (torch.__file__, Path(
 _PYTHON = "Python code that looks at a size"
 _GUARDS = ("symbolic_shapes.py", "sym_node.py", "recording.py", __file__)
 """The files that evaluate a condition for somebody else."""
-_TRANSFORMS = (
-    f"fft_{kind}{axes}" for kind in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft") for axes in ("", "2", "n")
-)
-_PIECES = frozenset(
-    f"aten::{name}" for name in ("chunk", "split", "split_with_sizes", "tensor_split", "unflatten", *_TRANSFORMS)
-)
-"""Operators that decide in C++ how many results they have, how long they are, or whether they pad or cut."""
+_PIECES = frozenset(f"aten::{name}" for name in ("chunk", "split", "split_with_sizes", "tensor_split", "unflatten"))
+"""Operators that decide in C++ how many results they have, or how long they are."""
 _REPEATED = "aten::_assert_scalar"
 """The operator that PyTorch puts into a program for a condition that it has asked for before."""
 
@@ -71,10 +66,11 @@ class Decision:
 
 
 class Decisions:
-    """The decisions of one capture."""
+    """The decisions of one capture. Those that are taken inside of functions named in `ignored` are left out."""
 
-    def __init__(self) -> None:
+    def __init__(self, ignored: frozenset[str] = frozenset()) -> None:
         self._found: dict[tuple[str, str], Decision] = {}
+        self._ignored = ignored
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -114,7 +110,7 @@ class Decisions:
         origin = None if asked is None else _origin()
         if asked is None or origin is None:
             return
-        if origin.op == _REPEATED:
+        if origin.op == _REPEATED or (self._ignored and _is_inside(self._ignored)):
             return
         if asked == "layout" and not _is_of_pieces(origin):
             return
@@ -176,6 +172,14 @@ def _looks_at_strides(frame: FrameType | None) -> bool:
     while frame is not None and frame.f_code.co_name in ("_check", "_check_with", "_hinted_eq"):
         frame = frame.f_back
     return frame is not None and frame.f_code.co_name == "_is_contiguous_with_hinted_checks"
+
+
+def _is_inside(functions: frozenset[str]) -> bool:
+    """Return whether a function of one of these names is on the stack."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_name not in functions:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _origin() -> Origin | None:

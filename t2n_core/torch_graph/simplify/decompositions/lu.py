@@ -50,7 +50,9 @@ def solve_factored(lu: Tensor, order: Tensor, b: Tensor) -> Tensor:
 
 
 def _is_vector(a: Tensor, b: Tensor) -> bool:
-    return b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
+    """Return whether `b` is a batch of vectors; the last sizes, which are static more often, are compared first."""
+    pairs = zip(reversed(b.shape), reversed(a.shape[:-1]), strict=False)
+    return b.ndim == 1 or (a.ndim - 1 == b.ndim and all(one == other for one, other in pairs))
 
 
 def _exchanges_sign(pivots: Tensor, dtype: torch.dtype) -> Tensor:

@@ -11,12 +11,36 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from t2n_core.torch_graph.compat.operators import operator
+from t2n_core.torch_graph.compat.private import decomposition_table
 from t2n_core.torch_graph.simplify.decompositions import Refusal, decomposition
 
 _BILINEAR, _NEAREST = 0, 1
-_ZEROS, _BORDER = 0, 1
+_ZEROS, _BORDER, _REFLECTION = 0, 1, 2
 _EXACT = 1 << 24
 """Whole numbers below this are exact in float32."""
+
+
+@decomposition("aten::grid_sampler")
+def grid_sampler(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    sampler = grid_sampler_2d if input.dim() == 4 else grid_sampler_3d
+    return sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+@decomposition("aten::grid_sampler_2d")
+def grid_sampler_2d(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """Sample as PyTorch's decomposition, which decides by the size of an image that is reflected at its centres."""
+    is_free = not all(isinstance(extent, int) for extent in input.shape[2:])
+    if padding_mode == _REFLECTION and align_corners and is_free and interpolation_mode in (_BILINEAR, _NEAREST):
+        beyond = (grid + 1).abs() % 4  # an image goes from -1 to 1, and its mirror image from 1 to 3
+        grid, padding_mode = torch.where(beyond > 2, 4 - beyond, beyond) - 1, _BORDER
+    plain: Any = decomposition_table[operator("aten::grid_sampler_2d.default")]
+    found: Tensor = plain(input, grid, interpolation_mode, padding_mode, align_corners)
+    return found
 
 
 @decomposition("aten::grid_sampler_3d")

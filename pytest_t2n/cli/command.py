@@ -36,12 +36,12 @@ FAMILIES: Mapping[str, Family] = {
         "pytest_t2n.cli.upstream.releases", "name the releases of tract between which a case ends differently"
     ),
     "engines": Family("pytest_t2n.cli.engines", "the tract engines on this machine: list, fetch, clean"),
-    "export": Family("pytest_t2n.cli.export", "write the archive of a model, and prove it"),
+    "export": Family("pytest_t2n.cli.exports.export", "write the archive of a model, and prove it"),
     "export-llm": Family(
-        "pytest_t2n.cli.export_llm", "write the archives of a language model in a folder, and prove its tokens"
+        "pytest_t2n.cli.exports.export_llm", "write the archives of a language model in a folder, and prove its tokens"
     ),
     "export-tensors": Family(
-        "pytest_t2n.cli.export_tensors", "write tensors of a model without a graph, or an archive with them"
+        "pytest_t2n.cli.exports.export_tensors", "write tensors of a model without a graph, or an archive with them"
     ),
     "history": Family("pytest_t2n.cli.history", "runs over time: add, html"),
     "profile": Family("pytest_t2n.cli.upstream.profile", "where the time of an archive goes"),

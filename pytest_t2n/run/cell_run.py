@@ -19,11 +19,12 @@ from pytest_t2n.collect.rewriters import rewriters_of
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import Cell
 from pytest_t2n.run.cache import ExportCache
+from pytest_t2n.run.calls.requests import TO_CHECK, TO_RETURN, TO_RETURN_GENERATING
+from pytest_t2n.run.calls.surroundings import no_skips, reads_engine, seeded
 from pytest_t2n.run.check import check_result
 from pytest_t2n.run.checked_export import CheckedExport
 from pytest_t2n.run.converter import is_export, new_export, target_of
 from pytest_t2n.run.export_summary import ExportSummary, summarise
-from pytest_t2n.run.function_calls import no_skips, reads_engine, seeded
 from pytest_t2n.run.generation import (
     checked,
     decoder_of,
@@ -32,7 +33,6 @@ from pytest_t2n.run.generation import (
     prompts_of,
     to_folder,
 )
-from pytest_t2n.run.requests import TO_CHECK, TO_RETURN, TO_RETURN_GENERATING
 from t2n_core.errors import T2NError
 
 if TYPE_CHECKING:

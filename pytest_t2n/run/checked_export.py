@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_t2n.collect.generating import STEPS, GenerateOptions
 from pytest_t2n.collect.markers import CaseOptions, with_judgement
-from pytest_t2n.run.watched import Watched
+from pytest_t2n.run.calls.watched import Watched
 
 if TYPE_CHECKING:
     from t2n_core.check.generation.outcome import GenerationOutcome

@@ -1,4 +1,4 @@
-"""What surrounds the calls of test functions: seeds, skips inside models, and the fixtures that a model depends on."""
+"""Seeds around calls of test functions, skips inside of models, and fixtures that a model depends on."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_t2n.run.requests import NOT_MARKED, RETURNED_BESIDE_FIXTURE
+from pytest_t2n.run.calls.requests import NOT_MARKED, RETURNED_BESIDE_FIXTURE
 from pytest_t2n.run.runner import CellRunner
 
 

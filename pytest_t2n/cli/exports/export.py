@@ -158,7 +158,7 @@ def _model(text: str, target: str) -> tuple[Any, Any, dict[str, Any]]:
     if isinstance(found, torch.nn.Module) or not callable(found):
         given, marked = found, {}
     else:
-        from pytest_t2n.cli.marked import options_of_marks
+        from pytest_t2n.cli.exports.marked import options_of_marks
 
         given, marked = _called(text, found), options_of_marks(owners, target)
     if isinstance(given, tuple | list) and len(given) == 2:

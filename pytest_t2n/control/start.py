@@ -21,6 +21,7 @@ from pytest_t2n.control.worker import Worker, WorkerInput
 from pytest_t2n.expect.entries import ExpectationError, Expectations, read_expectations
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.schema import RecordError
+from pytest_t2n.records.secrets import without_secrets
 from pytest_t2n.run.calls.returned import ReturnedModels
 from pytest_t2n.run.runner import CellRunner
 
@@ -45,7 +46,8 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
 
         check_bundle_folder(bundle)
     # Relative to the project: a published report shall not show paths of one machine.
-    arguments = [str(one).replace(f"{config.rootpath}{os.sep}", "") for one in config.invocation_params.args]
+    typed = without_secrets([str(one) for one in config.invocation_params.args])
+    arguments = [one.replace(f"{config.rootpath}{os.sep}", "") for one in typed]
     tell = partial(config.hook.pytest_t2n_record, config=config)
     ledger = Ledger(settings, engines, arguments, tell, repeats=config.getoption("dist", "no") == "each")
     if not settings.only_collects:

@@ -34,17 +34,24 @@ def movements(
     names: Sequence[str],
     required: TractCheckTolerance | Judgement,
     constant: Collection[str] = (),
+    *,
+    strays: bool = False,
 ) -> list[Movement]:
     """Return the movement of each output.
 
-    An output is weak if the same numbers would pass for all samples of equal shapes, unless it is among the `constant`
-    ones, which no input reaches.
+    An output is weak if the same numbers would pass for all samples of equal shapes. Samples with NaN or infinities
+    among their inputs do not count where the example has none, unless `strays` is true. The `constant` outputs, which
+    no input reaches, are not weak unless all outputs are.
     """
     judged, found = Judgement.parse(required), []
-    for place in range(len(samples[0].expected)):
+    count = len(samples[0].expected)
+    if len(constant) >= count:
+        return [Movement(None, weak="depends on no input")] * count
+    counted = [sample for sample in samples if strays or not _has_strays(sample, samples[0])]
+    for place in range(count):
         name = names[place] if place < len(names) else ""
         groups: dict[tuple[int, ...], list[Array]] = {}
-        for sample in samples:
+        for sample in counted:
             groups.setdefault(sample.expected[place].shape, []).append(sample.expected[place])
         several = [group for group in groups.values() if len(group) > 1]
         found.append(_movement(several, name, judged, is_constant=name in constant))
@@ -79,6 +86,12 @@ def _middle(group: Sequence[Array]) -> Array:
     with np.errstate(all="ignore"):
         middle = low / 2 + high / 2
     return np.where(low == high, low, middle).astype(first.dtype)
+
+
+def _has_strays(sample: Sample, example: Sample) -> bool:
+    """Return whether an input has NaN or infinities that the example's has not."""
+    pairs = zip(sample.inputs, example.inputs, strict=True)
+    return any(np.isfinite(before).all() and not np.isfinite(after).all() for after, before in pairs)
 
 
 def overflows(sample: Sample, example: Sample) -> bool:

@@ -339,8 +339,8 @@ def double_outputs(
 
 
 def _unmoved(samples: Sequence[Sample]) -> set[int]:
-    """Return the places of the outputs that are weak at the default level."""
-    return {place for place, one in enumerate(movements(samples, (), DEFAULT_LEVEL)) if one.weak}
+    """Return the places of the outputs that do not move at the default level, also where inputs are infinite."""
+    return {place for place, one in enumerate(movements(samples, (), DEFAULT_LEVEL, strays=True)) if one.weak}
 
 
 def _equal(arrays: Sequence[Array], others: Sequence[Array]) -> bool:

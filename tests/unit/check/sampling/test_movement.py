@@ -54,6 +54,19 @@ def test_one_sample_and_no_elements_are_named():
     assert "no elements" in movement_of(FIRST[:0], SECOND[:0]).weak
 
 
-def test_a_constant_output_need_not_move():
-    assert movement_of(FIRST, FIRST, constant=("y",)).weak == ""
-    assert movement_of(FIRST, FIRST, constant=("z",)).weak
+def test_a_constant_output_need_not_move_beside_one_that_depends_on_inputs():
+    samples = [Sample((), (FIRST, moving)) for moving in (FIRST, SECOND)]
+    level = TractCheckTolerance.parse("approximate")
+    assert [one.weak for one in movements(samples, ["y", "z"], level, {"y"})] == ["", ""]
+    assert movements(samples, ["y", "z"], level, {"z"})[0].weak
+    assert movement_of(FIRST, FIRST, constant=("y",)).weak == "depends on no input"
+
+
+def test_samples_with_infinities_among_their_inputs_do_not_count():
+    infinite = FIRST.copy()
+    infinite[0, 0] = np.inf
+    samples = [Sample((x,), (x > 1e4,)) for x in (FIRST, SECOND, infinite)]
+    level = TractCheckTolerance.parse("approximate")
+    assert movements(samples, ["y"], level)[0].weak
+    assert not movements(samples, ["y"], level, strays=True)[0].weak
+    assert not movements(samples[2:] + samples[:1], ["y"], level)[0].weak, "the example has them too"

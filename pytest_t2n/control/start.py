@@ -13,6 +13,7 @@ import pytest
 from pytest_t2n.collect.collection import CaseCollector
 from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, RECORDER, RETURNED, RUNNER, WORKER
 from pytest_t2n.config.engines import select_engines
+from pytest_t2n.config.secrets import without_secrets
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.control.controller import Controller
 from pytest_t2n.control.ledger import Ledger
@@ -21,7 +22,6 @@ from pytest_t2n.control.worker import Worker, WorkerInput
 from pytest_t2n.expect.entries import ExpectationError, Expectations, read_expectations
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.schema import RecordError
-from pytest_t2n.records.secrets import without_secrets
 from pytest_t2n.run.calls.returned import ReturnedModels
 from pytest_t2n.run.runner import CellRunner
 

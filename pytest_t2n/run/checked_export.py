@@ -116,6 +116,7 @@ class CheckedExport:
 
     def note(self, outcome: Outcome) -> Outcome:
         """Note the outcome of another check of this archive, so that it stands in the matrix, and return it."""
+        self.is_checked = True
         self._run.add(outcome, getattr(self._result, "export", None), self._result.archive)
         return outcome
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_t2n.records.secrets import without_secrets
+from pytest_t2n.config.secrets import without_secrets
 
 
 @pytest.mark.parametrize(

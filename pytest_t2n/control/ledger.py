@@ -61,15 +61,16 @@ class Ledger:
         arguments: Sequence[str],
         tell: Callable[..., object] = lambda record: None,
         *,
+        source: str = "",
         repeats: bool = False,
     ) -> None:
-        """`tell` is called with each record of this session, as `record=`.
+        """`source` is the digest of the code that is tested; `tell` is called with each record, as `record=`.
 
         With `repeats` cells are run several times, as by `--dist each`: the worst record of each counts, at the end.
         """
         self.settings, self._tell = settings, tell
         self._held: dict[str, CellLine] | None = {} if repeats else None
-        self.run = run_line(engines, settings.level, arguments)
+        self.run = run_line(engines, settings.level, arguments, source=source)
         self.counts = CellCounts()
         self.missing: list[str] = []
         """Node ids of planned cells without a record."""

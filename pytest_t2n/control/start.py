@@ -18,6 +18,7 @@ from pytest_t2n.config.settings import Settings
 from pytest_t2n.control.controller import Controller
 from pytest_t2n.control.ledger import Ledger
 from pytest_t2n.control.recorder import Recorder
+from pytest_t2n.control.sources import source_digest
 from pytest_t2n.control.worker import Worker, WorkerInput
 from pytest_t2n.expect.entries import ExpectationError, Expectations, read_expectations
 from pytest_t2n.records.cell import SelectedEngine
@@ -49,7 +50,9 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
     typed = without_secrets([str(one) for one in config.invocation_params.args])
     arguments = [one.replace(f"{config.rootpath}{os.sep}", "") for one in typed]
     tell = partial(config.hook.pytest_t2n_record, config=config)
-    ledger = Ledger(settings, engines, arguments, tell, repeats=config.getoption("dist", "no") == "each")
+    source = source_digest(config.rootpath) if settings.report is not None and not settings.only_collects else ""
+    repeats = config.getoption("dist", "no") == "each"
+    ledger = Ledger(settings, engines, arguments, tell, source=source, repeats=repeats)
     if not settings.only_collects:
         ledger.open()
     if bundle is not None:

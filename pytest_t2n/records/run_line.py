@@ -21,12 +21,14 @@ def run_line(
     level: TractCheckTolerance = DEFAULT_LEVEL,
     arguments: Sequence[str] = (),
     *,
+    source: str = "",
     exporters: Iterable[PlatformLine] = (),
     here: PlatformLine | None = None,
 ) -> RunLine:
     """Return the line of a session that starts now in this process.
 
-    `exporters` are the platforms where a bundle was exported, `here` is that of the engines if they are elsewhere.
+    `source` is the digest of the code that is tested. `exporters` are the platforms where a bundle was exported, `here`
+    is that of the engines if they are elsewhere.
     """
     here = here or this_platform()
     platforms = {line.key: line for line in (here, *exporters)}
@@ -39,6 +41,7 @@ def run_line(
         level=level,
         arguments=list(arguments),
         platforms=list(platforms.values()),
+        source=source,
     )
 
 

@@ -221,6 +221,8 @@ class RunLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type",
     arguments: list[str] = []
     platforms: list[PlatformLine] = []
     """The platforms of the cells, and those where bundles were exported."""
+    source: str = ""
+    """Digest of the project's Python files; empty where it is not known."""
 
 
 class PlanLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="plan"):

@@ -57,6 +57,30 @@ def test_what_was_done_is_kept_and_not_run_again(suite, where, stop):
     assert list(suite.statuses.values()).count("pass") == 7
 
 
+def test_resume_needs_the_same_source(suite):
+    suite.pytester.makepyfile(
+        helper="SCALE = 1",
+        test_it="""
+        import pytest
+        import helper
+
+        @pytest.mark.nnef_export
+        def test_model():
+            return "pass", (helper.SCALE,)
+
+        def test_that_ends_the_session(request):
+            request.session.shouldstop = "interrupted"
+        """,
+    )
+    suite.run("--t2n-report=site", engines="0.23")
+    resumed = suite.run("--t2n-report=site", "--t2n-resume", engines="0.23")
+    resumed.stdout.fnmatch_lines(["*--t2n-resume: 1 cells kept*"])
+    suite.pytester.makepyfile(helper="SCALE = 2")
+    result = suite.run("--t2n-report=site", "--t2n-resume", engines="0.23")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *was made with another state of the project's Python files; start afresh"])
+
+
 def test_resume_needs_a_directory_the_same_engines_and_packages(suite):
     suite.pytester.makepyfile(MODELS.format(stop="pass"))
     result = suite.run("--t2n-resume")

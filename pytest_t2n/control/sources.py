@@ -1,0 +1,44 @@
+"""The digest of a project's Python files, by which an interrupted session knows that it goes on with the same code."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+_MOST_FILES = 20_000
+"""A folder with more files is no project, but a home or a disk."""
+_FOREIGN = frozenset({"__pycache__", "node_modules", "site-packages"})
+
+
+def source_digest(root: Path) -> str:
+    """Return the SHA-256 of the names and contents of the Python files below a folder.
+
+    Environments and hidden folders are left out. An empty text is returned for a folder with too many files.
+    """
+    digest = hashlib.sha256()
+    for count, path in enumerate(_python_files(root)):
+        if count >= _MOST_FILES:
+            return ""
+        try:
+            content = path.read_bytes()
+        except OSError:  # it is gone, or not for us to read
+            continue
+        digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode(errors="surrogatepass"))
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def _python_files(root: Path) -> Iterator[Path]:
+    for folder, below, files in os.walk(root):
+        here = Path(folder)
+        below[:] = sorted(
+            name
+            for name in below
+            if not name.startswith(".") and name not in _FOREIGN and not (here / name / "pyvenv.cfg").exists()
+        )
+        yield from (here / name for name in sorted(files) if name.endswith(".py"))
+
+
+__all__ = ["source_digest"]

@@ -115,6 +115,9 @@ SHOWN: dict[str, Shown] = {
     ),
     "overrun_row": Shown(("0.19.15", "0.22.4"), lambda m, x: m.wide(x), (randn(1, 2, 40, 1),)),
     "rounded_up_windows": Shown(("0.20.19", "0.20.22"), lambda m, x: m.strided(x), (randn(2, 3, 18),), {2: "T"}),
+    "scalar_product": Shown(
+        ("0.23.0", "0.23.9"), lambda m, x: x[0].reshape(-1) @ x[1].reshape(-1), (randn(2, 6, 4),), {1: "T"}
+    ),
     "moved_stride": Shown(("0.23.0", "0.23.9"), lambda m, x: m.pointwise(x.softmax(2)), (randn(2, 3, 6),), {2: "T"}),
     "inserted_axis": Shown(
         ("0.23.0", "0.23.9"),

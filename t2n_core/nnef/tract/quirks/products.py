@@ -92,6 +92,31 @@ def inner_size(g: TractEmitter, statement: Statement) -> Statement:
     return statement.with_arguments(**cut)
 
 
+# ------------------------------------------------------------------------------------------ a product of one element
+def _is_scalar(statement: Statement) -> bool:
+    """Return whether the result is one element, summed over a size that is more than a symbol: axes were merged."""
+    size: Dim = statement.get("A").shape[_inner(statement)[0]]
+    merged = not isinstance(size, int) and not size.is_Symbol
+    return merged and all(isinstance(extent, int) and extent == 1 for extent in statement.results[0].shape)
+
+
+@quirk(
+    "matmul",
+    ("0.23.0", None),
+    when=_is_scalar,
+    reason="a product of one element over axes that a `reshape` has merged does not load once its axes are squeezed",
+    safe="`sum_reduce` of the `mul` of both operands",
+)
+def scalar_product(g: TractEmitter, statement: Statement) -> Statement:
+    """Add up the products of the elements."""
+    a, b = statement.get("A"), statement.get("B")
+    swapped = [*range(a.rank - 2), a.rank - 1, a.rank - 2]
+    row = g.permute(a, swapped) if statement.get("transposeA") else a
+    other = b if statement.get("transposeB") else g.permute(b, swapped)
+    arguments = {"input": g.mul(row, other), "axes": [a.rank - 1]}
+    return Statement("sum_reduce", arguments, statement.results, statement.facts)
+
+
 # ---------------------------------------------------------------------------------- operands that the optimiser moves
 _MOVED = {"matmul": ("A", "B"), "conv": ("input",), "tract_core_einsum": ("inputs",)}
 """The arguments that hold the operands of a product that the optimiser moves a `tile` through."""
@@ -129,9 +154,6 @@ def _folding(statement: Statement) -> list[Value]:
 def folded_batch(g: TractEmitter, statement: Statement) -> Statement:
     """Put the operand behind a barrier."""
     return fenced(g, statement, _folding(statement))
-
-
-__all__ = ["batched_constant", "folded_batch", "inner_size", "tiled_operand"]
 
 
 # --------------------------------------------------------------------------------------------- kernels of 4 bits
@@ -183,3 +205,14 @@ def subtracted_blocks(g: TractEmitter, statement: Statement) -> Statement:
     """Add the negated results."""
     arguments = {"x": statement.get("x"), "y": g.neg(statement.get("y"))}
     return Statement("add", arguments, statement.results, statement.facts)
+
+
+__all__ = [
+    "batched_constant",
+    "folded_batch",
+    "inner_size",
+    "scalar_product",
+    "scaled_blocks",
+    "subtracted_blocks",
+    "tiled_operand",
+]

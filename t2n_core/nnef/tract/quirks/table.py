@@ -23,6 +23,7 @@ QUIRKS: tuple[Quirk, ...] = (
     sums.empty_sum,
     products.batched_constant,
     products.inner_size,
+    products.scalar_product,
     products.tiled_operand,
     products.folded_batch,
     products.scaled_blocks,

@@ -23,8 +23,7 @@ from pytest_t2n.control.worker import Worker, WorkerInput
 from pytest_t2n.expect.entries import ExpectationError, Expectations, read_expectations
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.schema import RecordError
-from pytest_t2n.run.calls.returned import ReturnedModels
-from pytest_t2n.run.runner import CellRunner
+from pytest_t2n.run.runner import CellRunner, ReturnedModels
 
 
 def start_controller(config: pytest.Config, settings: Settings) -> None:

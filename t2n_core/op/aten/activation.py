@@ -13,7 +13,7 @@ from typing import Any
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT32, Value
 from t2n_core.nnef.sizes.dims import Dim
-from t2n_core.op import formulas
+from t2n_core.op import formulas, saturation
 from t2n_core.op.promote import Tensorlike, operand, wide_input
 from t2n_core.op.registry import op
 
@@ -110,6 +110,7 @@ def gelu(g: Emitter, self: Value, approximate: str = "none") -> Value:
     """x / 2 * (1 + erf(x / sqrt(2))), or with tanh in place of erf."""
     x = wide_input(g, self)
     if approximate == "tanh":
+        x = saturation.zero_below(g, x, x, saturation.GELU_CLOSES)
         cube = g.mul(g.mul(x, x), x)
         inner = g.mul(g.add(g.mul(cube, 0.044715), x), math.sqrt(2 / math.pi))
         gate = g.tanh(inner)
@@ -124,14 +125,15 @@ def gelu_of_the_engine(g: Emitter, self: Value, approximate: str = "none") -> Va
     x = wide_input(g, self)
     if approximate != "tanh" or x.dtype != FLOAT32:
         return gelu(g, self, approximate)
-    return _rounded(g, g.tract_core_gelu_approx(x, fast_impl=False))
+    closed = saturation.zero_below(g, x, x, saturation.GELU_CLOSES)
+    return _rounded(g, g.tract_core_gelu_approx(closed, fast_impl=False))
 
 
 @op("aten::silu")
 def silu(g: Emitter, self: Value) -> Value:
     """x * sigmoid(x)."""
     x = wide_input(g, self)
-    return _rounded(g, g.mul(x, formulas.sigmoid(g, x)))
+    return _rounded(g, saturation.gated_by_sigmoid(g, x, x))
 
 
 @op("aten::mish")
@@ -204,7 +206,7 @@ def glu(g: Emitter, self: Value, dim: int = -1) -> Value:
     axis = dim % self.rank
     x, half = wide_input(g, self), g.output.shape[axis]
     first, second = g.take(x, axis, 0, half), g.take(x, axis, half, self.shape[axis])
-    return _rounded(g, g.mul(first, formulas.sigmoid(g, second)))
+    return _rounded(g, saturation.gated_by_sigmoid(g, first, second))
 
 
 def _softmax(keys: tuple[str, ...], formula: Callable[[Emitter, Value, int], Value]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import BOOL, INT64, Value
-from t2n_core.op import formulas
+from t2n_core.op import formulas, saturation
 from t2n_core.op.aten.remainder import floor_divide
 from t2n_core.op.promote import Tensorlike, operand, pair, tensor, wide_dtype, wide_input
 from t2n_core.op.registry import op
@@ -27,7 +27,8 @@ def add(g: Emitter, self: Tensorlike, other: Tensorlike, alpha: Tensorlike = 1) 
     """self + alpha * other; the logical or for booleans."""
     if g.output.dtype == BOOL:
         return g.or_(*pair(g, self, other)) if alpha else tensor(g, self, BOOL)
-    return g.add(*_numbers(g, self, _scaled(g, other, alpha)))
+    left, right = _numbers(g, self, _scaled(g, other, alpha))
+    return saturation.closing_sum(g, g.add(left, right), left, right)
 
 
 @op("aten::sub", "aten::subtract", "prims::sub")
@@ -50,6 +51,10 @@ def mul(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
     left, right = _numbers(g, self, other)
     if isinstance(left, Value) and isinstance(right, int | float) and right == 1:
         return left  # as in 1 / x, which PyTorch writes as the reciprocal times 1
+    if isinstance(left, Value) and isinstance(right, Value):
+        gated = saturation.gated(g, left, right) or saturation.gated(g, right, left)
+        if gated is not None:
+            return gated
     return formulas.product(g, left, right) if isinstance(left, Value) else g.mul(left, right)
 
 

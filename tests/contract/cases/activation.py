@@ -11,6 +11,18 @@ PLAIN = "relu relu6 hardtanh leaky_relu rrelu elu selu celu gelu silu mish hards
 PLAIN += "logsigmoid hardshrink softshrink softsign tanhshrink".split()
 NATIVE = {"relu", "relu6", "hardtanh", "softsign", "tanhshrink"}
 """On NaN these are the engine's, or composed of what is."""
+GATES = {
+    "silu": F.silu,
+    "silu by hand": lambda x: x * torch.sigmoid(x),
+    "silu of float16": lambda x: F.silu(x.clamp(min=-6e4).half()),
+    "a large product with silu": lambda x: F.silu(x) * (x.abs() * 100),
+    "quick gelu": lambda x: x * torch.sigmoid(1.702 * x),
+    "quick gelu of float16": lambda x: torch.sigmoid(1.702 * x.clamp(min=-3e4).half()) * x.clamp(min=-3e4).half(),
+    "gelu tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu tanh by hand": lambda x: 0.5 * x * (1.0 + torch.tanh(0.8 * (x + 0.044715 * x**3))),
+    "two gates": lambda x: x * torch.sigmoid(x - 1) * torch.sigmoid(x + 1),
+}
+"""Products that are 0, or nearly so, although their factor is large."""
 
 CASES = [
     case("prelu of a number", torch.prelu, tensor(-0.7), tensor([0.3])),
@@ -47,6 +59,9 @@ CASES = [
     case("threshold", F.threshold, randn(9), 0.3, -7.0),
     case("glu", F.glu, randn(3, 8)),
     case("glu of axis 1", F.glu, randn(3, 8, 5), 1),
+    *(case(f"{name} of a closed gate", gate, uniform(-1e5, -20, 40)) for name, gate in GATES.items()),
+    case("glu of a closed gate", lambda x: F.glu(torch.cat([x, -x.abs()], 0), 0), uniform(-1e5, -20, 40)),
+    case("a sigmoid times its infinite input", lambda x: x * x.sigmoid(), tensor([float("inf"), 3.0, -2.0])),
     case("softmax", F.softmax, randn(3, 4, scale=5), -1),
     case("softmax of the first axis", F.softmax, randn(3, 4), 0),
     case("softmax of large numbers", F.softmax, randn(3, 4, scale=1e4), 1),

@@ -33,6 +33,7 @@ from t2n_core.nnef.graph import (
     Operation,
     Value,
     WeightSource,
+    before_transposes,
     values_in,
 )
 from t2n_core.nnef.identifiers import identifier_problem
@@ -321,8 +322,7 @@ class Emitter(ABC):
 
     def variable_dtype(self, dtype: np.dtype[Any]) -> str:
         """Return the type that is written in angle brackets after an operator, as in `variable<scalar>`."""
-        kinds = {"f": "scalar", "b": "logical", "i": "integer", "u": "integer"}
-        return kinds[dtype.kind]
+        return {"f": "scalar", "b": "logical", "i": "integer", "u": "integer"}[dtype.kind]
 
     def constant(self, array: NDArray[Any] | Scalar, dtype: np.dtype[Any] | None = None) -> Value:
         """Return the variable of a tensor that is known at export. Equal ones share one variable."""
@@ -385,7 +385,8 @@ class Emitter(ABC):
         return self.squeeze(value, axes=sorted(axes)) if axes else value
 
     def permute(self, value: Value, axes: Sequence[int]) -> Value:
-        return value if list(axes) == list(range(value.rank)) else self.transpose(value, axes=list(axes))
+        value, order = before_transposes(value, axes)
+        return value if order == list(range(value.rank)) else self.transpose(value, axes=order)
 
     def take(self, value: Value, axis: int, begin: Dim, end: Dim) -> Value:
         """Return `value[begin:end]` along one axis; bounds within the axis, not negative, as all releases want them."""

@@ -157,3 +157,12 @@ def is_full(weight: WeightSource) -> bool:
     """Return True for one number in all elements."""
     array = np.frombuffer(b"".join(weight.chunks()), weight.dtype.newbyteorder("<"))
     return bool((array == array[:1]).all())
+
+
+def before_transposes(value: Value, axes: Sequence[int]) -> tuple[Value, list[int]]:
+    """Return the value before all transposes that make `value`, and the order of its axes that is `axes` of `value`."""
+    order = list(axes)
+    while value.producer is not None and value.producer.name == "transpose":
+        order = [value.producer.arguments["axes"][axis] for axis in order]
+        value = next(value.producer.inputs())
+    return value, order

@@ -18,6 +18,15 @@ def to(name: str, shape: tuple[int, ...], **how: Any) -> Case:
     return case(name, F.interpolate, randn(*shape), **how)
 
 
+def resized_twice(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def up(y: torch.Tensor) -> torch.Tensor:
+        return F.interpolate(y.mT, scale_factor=2, mode="linear").mT
+
+    attended = ((x @ x.mT).softmax(-1) @ x).repeat(1, 2, 1)
+    again, plain = up(x.transpose(0, 1).contiguous().transpose(0, 1) * 1), up(x)
+    return attended, again, plain / plain.shape[1]
+
+
 CASES = [
     to("nearest 1d, times 2", LINE, scale_factor=2).dynamic(SPACE),
     to("nearest 2d, times 2 and 3", PLANE, scale_factor=(2, 3)).dynamic(SPACE),
@@ -113,6 +122,8 @@ CASES = [
         ).dynamic({0: {2: "H"} if smoothed else {2: "H", 3: "W"}})
         for mode, smoothed in (("bilinear", False), ("bicubic", False), ("bilinear", True), ("bicubic", True))
     ),
+    # 0.23.9 left a `Dummy` operator in the second
+    case("linear, beside the same of two transposes that cancel", resized_twice, randn(2, 7, 4)).dynamic({0: {1: "T"}}),
     case("nearest of uint8", F.interpolate, randint(0, 256, *PLANE, dtype=torch.uint8), (11, 3)),
     case(
         "bilinear of uint8", F.interpolate, randint(0, 256, *PLANE, dtype=torch.uint8), (11, 3), mode="bilinear"

@@ -1,10 +1,11 @@
-"""The emitter's attributes: operators of the target, and nothing else."""
+"""The emitter: its attributes are operators of the target, and it writes no more statements than a value needs."""
 
 from __future__ import annotations
 
 import pytest
 
 from t2n_core.nnef.dialects import emitter_for
+from t2n_core.nnef.graph import FLOAT32
 from t2n_core.nnef.spec import spec_for
 
 
@@ -16,3 +17,15 @@ def test_a_misspelt_attribute_is_an_error(target: str, version: str) -> None:
         _ = g.matmull
     with pytest.raises(AttributeError, match="has no attribute or operator `rows_overun`"):
         _ = g.rows_overun
+
+
+def test_transposes_that_follow_each_other_are_one() -> None:
+    g = emitter_for(spec_for("tract", "0.23.9"))
+    x = g.external("x", (2, 3, 5), FLOAT32)
+    turned = g.permute(x, [1, 2, 0])
+    assert g.permute(turned, [2, 0, 1]) is x
+    swapped = g.permute(turned, [1, 0, 2])
+    assert swapped.shape == (5, 3, 2)
+    assert swapped.producer is not None
+    assert list(swapped.producer.inputs()) == [x]
+    assert swapped.producer.arguments["axes"] == [2, 1, 0]

@@ -38,6 +38,8 @@ class CaseCollector:
         self._shard, self._done, self._require = shard, frozenset(done), require
         self._cells: dict[pytest.Item, Cell] = {}
         self._unfit: dict[pytest.Item, str] = {}
+        self._targets: dict[pytest.Item, tuple[str, ...]] = {}
+        """Targets of the cells whose markers name more than one."""
         self._labelled: set[pytest.Item] = set()
         """The cases among the items of the session."""
         self._deselected = False
@@ -102,7 +104,9 @@ class CaseCollector:
                 if reason := why_unproven(item, self.engines):
                     self._unfit[item] = reason
                 elif item in self._cells:
-                    read_marks(marks_of(item))
+                    targets = read_marks(marks_of(item)).targets
+                    if len(targets) > 1:
+                        self._targets[item] = targets
                 elif self._require:
                     self._unfit[item] = f"{why_no_engine(item, self.engines)} (--t2n-require)"
                 else:
@@ -111,7 +115,7 @@ class CaseCollector:
                 self._unfit[item] = f"@pytest.mark.{marker_of(item)}: {exc}"
 
     def _select(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        from pytest_t2n.collect.selection import Selection, in_shard, is_narrowed
+        from pytest_t2n.collect.selection import Selection, in_shard, is_narrowed, unmade_cells
         from pytest_t2n.records.nodeids import suite_names
 
         cells = {item: cell for item in items if (cell := self.cell_of(item)) is not None}
@@ -121,6 +125,9 @@ class CaseCollector:
         if self._shard is not None:
             own, cut = in_shard(items, cells, self._shard, self.durations)
         elsewhere = 0 if own else len(items)
+        unmade = unmade_cells(
+            (cell, self._targets[item]) for item, cell in cells.items() if item in own and item in self._targets
+        )
         own -= {item for item, cell in cells.items() if cell.nodeid in self._done}
         others = [item for item in items if item not in own]
         if others:
@@ -128,7 +135,7 @@ class CaseCollector:
             items[:] = [item for item in items if item in own]
         self._cells = {item: cells[item] for item in items if item in cells}
         self.selection = Selection(
-            list(self._cells.values()), list(cells.values()), suites, partial, cut=cut, elsewhere=elsewhere
+            list(self._cells.values()), list(cells.values()), suites, partial, cut, elsewhere, unmade
         )
 
 

@@ -35,6 +35,8 @@ class Selection:
     """Digest of the shard of each case; empty in a session without shards."""
     elsewhere: int = 0
     """Number of tests, if all of them are in other shards; else 0."""
+    unmade: list[str] = field(default_factory=list)
+    """Cells of this session's part that markers ask for, and that no engine of the session fits."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the selection in built-in types."""
@@ -45,6 +47,7 @@ class Selection:
             "partial": self.partial,
             "cut": self.cut,
             "elsewhere": self.elsewhere,
+            "unmade": self.unmade,
         }
 
     @classmethod
@@ -54,7 +57,8 @@ class Selection:
         """Return the selection of `to_dict`; its cells share the texts of `nodeids`, the collected tests."""
         cells = decode_plan(fields["cells"], engines, nodeids)
         planned = decode_plan(fields["planned"], engines) or list(cells)
-        return cls(cells, planned, set(fields["suites"]), fields["partial"], fields["cut"], fields["elsewhere"])
+        rest = (fields[name] for name in ("partial", "cut", "elsewhere", "unmade"))
+        return cls(cells, planned, set(fields["suites"]), *rest)
 
 
 def in_shard(
@@ -71,6 +75,19 @@ def in_shard(
         item for item in items if shards[cells[item].case if item in cells else storable(item.nodeid)] == shard.index
     }
     return own, found.digest
+
+
+def unmade_cells(cells: Iterable[tuple[Cell, Sequence[str]]]) -> list[str]:
+    """Return `CASE on TARGET` for each target of a case's marker that none of the case's cells has.
+
+    Each cell comes with the targets of its marker.
+    """
+    wanted: dict[str, dict[str, None]] = {}
+    made: dict[str, set[str]] = {}
+    for cell, targets in cells:
+        wanted.setdefault(cell.case, {}).update(dict.fromkeys(targets))
+        made.setdefault(cell.case, set()).add(cell.engine.target)
+    return [f"{case} on {target}" for case, targets in wanted.items() for target in targets if target not in made[case]]
 
 
 def plan_line(selection: Selection, shard: Shard | None, known: Container[str]) -> PlanLine:
@@ -115,4 +132,4 @@ def _identity(cell: Cell) -> str:
     return f"{cell.nodeid}\t{cell.case}\t{cell.engine.id}\t{sha256}"
 
 
-__all__ = ["Selection", "in_shard", "is_narrowed", "plan_digest", "plan_line", "ran_everything"]
+__all__ = ["Selection", "in_shard", "is_narrowed", "plan_digest", "plan_line", "ran_everything", "unmade_cells"]

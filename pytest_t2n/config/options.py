@@ -41,7 +41,8 @@ def add_options(parser: pytest.Parser) -> None:
         "--t2n-require",
         action="store_true",
         default=None,
-        help="Fail a marked test that has no engine in this session, in place of skipping it",
+        help="Fail a marked test that has no engine in this session, in place of skipping it, "
+        "and a session without an engine for one of a marker's targets",
     )
     group.addoption(
         "--t2n-strict",

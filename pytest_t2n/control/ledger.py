@@ -75,6 +75,8 @@ class Ledger:
         self.missing: list[str] = []
         """Node ids of planned cells without a record."""
         self.why_missing = ""
+        self.unmade: list[str] = []
+        """Cells that markers ask for and that no engine of the session fits."""
         self.resumed: list[str] = []
         """Node ids of the cells that an interrupted session had finished."""
         self.baseline: list[Record] | None = None
@@ -187,6 +189,9 @@ class Ledger:
         if self.planned:
             return
         self.planned = True
+        self.unmade = selection.unmade
+        if self.unmade and self.settings.require:
+            self.problems.append("--t2n-require: markers name targets that this session has no engine for")
         plan = plan_line(selection, self.settings.shard, self._plan)
         if plan != self._kept_plan:
             self._append(plan)

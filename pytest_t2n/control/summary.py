@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -20,7 +20,7 @@ from t2n_core.check.stage import Status
 from t2n_core.text import visible
 
 _NAMED = 20
-"""Number of missing cells that are named; the rest is counted."""
+"""Number of cells of a list that are named; the rest is counted."""
 _WIDEST = 10_000
 """Columns of a table: terminals wrap what is wider, and nothing is cut off."""
 
@@ -44,9 +44,10 @@ def summary_lines(ledger: Ledger) -> list[str]:
         lines += _table(ledger)
     if ledger.missing:
         lines.append(f"{len(ledger.missing)} planned cells did not run: {ledger.why_missing}")
-        lines += [f"  {nodeid}" for nodeid in ledger.missing[:_NAMED]]
-        if len(ledger.missing) > _NAMED:
-            lines.append(f"  … and {len(ledger.missing) - _NAMED} more")
+        lines += _named(ledger.missing)
+    if ledger.unmade:
+        lines.append(f"not made, as no engine of this session fits: {len(ledger.unmade)} cells that markers ask for")
+        lines += _named(ledger.unmade)
     lines += _weak(ledger.counts)
     if ledger.counts.reused:
         lines.append(f"{ledger.counts.reused} results are of earlier sessions (--t2n-reuse)")
@@ -55,6 +56,12 @@ def summary_lines(ledger: Ledger) -> list[str]:
     if ledger.settings.report is not None and lines:
         lines.append(f"report: {ledger.settings.report / 'index.html'}")
     return lines
+
+
+def _named(cells: Sequence[str]) -> list[str]:
+    """Return a line for each of the first cells, and how many more there are."""
+    lines = [f"  {cell}" for cell in cells[:_NAMED]]
+    return [*lines, f"  … and {len(cells) - _NAMED} more"] if len(cells) > _NAMED else lines
 
 
 def _weak(counts: CellCounts) -> list[str]:

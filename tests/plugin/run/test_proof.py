@@ -93,3 +93,48 @@ def test_the_ini_file_can_require_engines(suite):
     suite.pytester.makepyfile(CASES)
     suite.pytester.makeini("[pytest]\nt2n_require = true")
     suite.run(engines="").assert_outcomes(passed=1, errors=3)
+
+
+BOTH = """
+    import pytest
+
+    @pytest.mark.nnef_export(target=["tract", "khronos"])
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_both(number):
+        return "pass", (1,)
+
+    @pytest.mark.nnef_export(target=["tract", "khronos"], versions="0.21")
+    def test_old():
+        return "pass", (1,)
+
+    @pytest.mark.nnef_export
+    def test_tract():
+        return "pass", (1,)
+"""
+
+
+def test_cells_without_an_engine_are_named(suite, mode):
+    suite.pytester.makepyfile(test_it=BOTH)
+    result = suite.run(engines="0.21,0.23", mode=mode)
+    assert result.ret == 0
+    result.assert_outcomes(passed=7)
+    result.stdout.fnmatch_lines(
+        [
+            "not made, as no engine of this session fits: 3 cells that markers ask for",
+            "  test_it.py::test_both[[]1] on khronos",
+            "  test_it.py::test_both[[]2] on khronos",
+            "  test_it.py::test_old on khronos",
+        ]
+    )
+    result = suite.run("--t2n-require", engines="0.21,0.23", mode=mode)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["  test_it.py::test_old on khronos", "problem: --t2n-require: markers name targets *"])
+
+
+def test_only_cells_of_this_session_are_missed(suite):
+    suite.pytester.makepyfile(test_it=BOTH)
+    assert "not made" not in suite.run("-k", "tract and not both and not old", engines="0.21").stdout.str()
+    assert suite.run("--t2n-khronos", "--t2n-require", "-k", "both", engines="0.21").ret == 0
+    result = suite.run("--t2n-khronos", "--t2n-require", "-k", "old", engines="0.23")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["not made, *", "  test_it.py::test_old on tract"])

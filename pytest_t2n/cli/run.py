@@ -221,7 +221,7 @@ def _exported_by(platform: str, cell: CellLine) -> CellLine:
 def _expected(cell: CellLine, expectations: Expectations) -> CellLine:
     """Return the cell with the reason why its failure is expected, if it is."""
     entry = _entry(expectations, cell)
-    if entry is None or not entry.holds(cell.status, cell.stage):
+    if entry is None or not entry.holds(cell):
         return cell
     return msgspec.structs.replace(cell, expected=f"{entry.why} [{entry.place}]")
 

@@ -172,7 +172,7 @@ class Controller:
         unused = [entry for entry, _ in self._unused]
         try:
             ledger.notes += accept_results(
-                settings.expect, self._config.rootpath, ledger.outlines(), self._engines, unused
+                settings.expect, self._config.rootpath, ledger.cells(), self._engines, unused
             )
         except (OSError, ExpectationError) as exc:
             ledger.problems.append(f"--t2n-accept: {exc}")

@@ -99,10 +99,14 @@ class Ledger:
         self._lock = ExitStack()
         """Holds the lock of the report's directory."""
 
+    def cells(self) -> Iterator[CellLine]:
+        """Yield the cells so far."""
+        records = self._file.records() if self._file is not None else ()
+        return (record for record in records if isinstance(record, CellLine))
+
     def outlines(self) -> Iterator[CellLine]:
         """Yield outlines of the cells so far."""
-        records = self._file.records() if self._file is not None else ()
-        return (outline_of(record) for record in records if isinstance(record, CellLine))
+        return map(outline_of, self.cells())
 
     @property
     def is_complete(self) -> bool:

@@ -10,8 +10,11 @@ from typing import Any
 from pytest_t2n.expect.engines import specifiers_of
 from pytest_t2n.expect.entries import BEFORE_EXPORTS, HEADER_LINE, Expectation, literal_glob, read_expectations
 from pytest_t2n.expect.judge import ACCEPTED, acceptable
+from pytest_t2n.expect.size import off_by, with_room
 from pytest_t2n.records.cell import SelectedEngine
+from pytest_t2n.records.outline import outline_of
 from pytest_t2n.records.schema import CellLine
+from t2n_core.check.stage import Status
 from t2n_core.files import write_whole
 
 HEADER = """\
@@ -23,14 +26,25 @@ _WRITTEN = "accepted"
 """Start of reasons that no person has written."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A failing cell without its evidence, and the size of it if it is a mismatch."""
+
+    cell: CellLine
+    size: float | None
+
+    @classmethod
+    def of(cls, cell: CellLine) -> _Failure:
+        return cls(outline_of(cell), off_by(cell) if cell.status == Status.MISMATCH else None)
+
+
 @dataclass(slots=True)
 class _Change:
-    """The cells that one entry fits."""
+    """The cells that one entry fits, as they ended."""
 
-    entry: Expectation
-    holds: list[CellLine]
-    fails: list[CellLine]
-    """Cells that passed, or failed in another way."""
+    holds: list[_Failure]
+    fails: bool = False
+    """True if one passed, or failed in another way."""
 
 
 def accept_results(
@@ -49,9 +63,9 @@ def accept_results(
         ExpectationError: a file cannot be read.
     """
     current = read_expectations(paths, root, missing_ok=True)
-    changes = {entry: _Change(entry, [], []) for entry in current.entries}
+    changes = {entry: _Change([]) for entry in current.entries}
     gone = set(unused)
-    new: list[tuple[CellLine, Expectation | None]] = []
+    new: list[tuple[_Failure, Expectation | None]] = []
     """Each new entry, and the entry that it takes its reason from."""
     for cell in cells:
         if cell.status in ("skip", "not_run") or cell.stage in BEFORE_EXPORTS:
@@ -59,17 +73,17 @@ def accept_results(
         if cell.expected and not cell.expected.startswith(ACCEPTED) and current.find(*_key(cell)) is None:
             continue  # an xfail mark of its own, or a test that asks for the failure
         entry = current.find(*_key(cell))
-        if entry is not None and entry.holds(cell.status, cell.stage):
-            changes[entry].holds.append(cell)
+        if entry is not None and entry.holds(cell):
+            changes[entry].holds.append(_Failure.of(cell))
         else:
             if entry is not None:
-                changes[entry].fails.append(cell)
+                changes[entry].fails = True
             if acceptable(cell) and _is_lasting(cell):
                 by_hand = entry is not None and not entry.reason.startswith(_WRITTEN)
-                new.append((cell, entry if by_hand else None))
-    removed = [change.entry for change in changes.values() if change.fails or change.entry in gone]
+                new.append((_Failure.of(cell), entry if by_hand else None))
+    removed = [entry for entry, change in changes.items() if change.fails or entry in gone]
     for entry in removed:
-        new += [(cell, entry) for cell in changes[entry].holds]
+        new += [(failure, entry) for failure in changes[entry].holds]
     added = _entries_of(new, engines)
     for position, path in enumerate(paths):
         name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
@@ -82,16 +96,21 @@ def accept_results(
 
 
 def _entries_of(
-    cells: Iterable[tuple[CellLine, Expectation | None]], engines: Sequence[SelectedEngine]
+    failures: Iterable[tuple[_Failure, Expectation | None]], engines: Sequence[SelectedEngine]
 ) -> list[Expectation]:
-    """Return one entry per case and way of failing, for all engines that fail so."""
-    groups: dict[tuple[str, str, str, str, str], list[CellLine]] = {}
-    for cell, entry in cells:
+    """Return one entry per case and way of failing, for all engines that fail so, with the largest mismatch."""
+    groups: dict[tuple[str, str, str, str, str, str], list[_Failure]] = {}
+    for failure, entry in failures:
+        cell = failure.cell
         reason, issue = (entry.reason, entry.issue) if entry is not None else (reason_of(cell), "")
-        groups.setdefault((cell.case, cell.stage, cell.status, reason, issue), []).append(cell)
+        error = cell.error.error_class if cell.error is not None else ""
+        groups.setdefault((cell.case, cell.stage, cell.status, reason, issue, error), []).append(failure)
     found = []
-    for (case, stage, status, reason, issue), own in sorted(groups.items()):
-        found.append(Expectation(literal_glob(case), specifiers_of(own, engines), stage, status, reason, issue))
+    for (case, stage, status, reason, issue, error), own in sorted(groups.items()):
+        named = specifiers_of([failure.cell for failure in own], engines)
+        sizes = [failure.size for failure in own if failure.size is not None]
+        size = with_room(max(sizes)) if sizes else None
+        found.append(Expectation(literal_glob(case), named, stage, status, reason, issue, error, size))
     return found
 
 
@@ -166,8 +185,12 @@ def _block(cases: Sequence[Expectation]) -> list[str]:
         "engine": entry.engines[0] if len(entry.engines) == 1 else list(entry.engines),
         "stage": entry.stage,
         "status": entry.status,
-        "reason": entry.reason,
     }
+    if entry.error:
+        fields["error"] = entry.error
+    if entry.off_by is not None:
+        fields["off_by"] = entry.off_by
+    fields["reason"] = entry.reason
     if entry.issue:
         fields["issue"] = entry.issue
     return ["[[expect]]", *tomlkit.dumps(fields).splitlines()]

@@ -5,10 +5,12 @@
     engine = "tract>=0.20,<0.21"              # or "khronos", "tract==0.23.9 no-fma" for one kernel tier, or a list
     stage = "optimise"
     status = "crash"
+    error = "EngineCrash"                     # optional: the class of the error, any without it
     reason = "the scan of this line panics on a bidirectional net"
     issue = "https://…"                       # optional
 
-The first entry that fits a cell counts.
+An entry of a mismatch also says how large it may be, as the largest difference of an element: `off_by = 0.002`, or
+`inf` for any, also for NaN and another shape. The first entry that fits a cell counts.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_t2n.expect.engines import check_engine, fits_engine
+from pytest_t2n.expect.size import off_by
 from pytest_t2n.records.nodeids import names_of
+from pytest_t2n.records.schema import CellLine
 from t2n_core.check.stage import Stage, Status
 
 FAILURES = tuple(status.value for status in Status if status not in (Status.PASS, Status.SKIP, Status.NOT_RUN))
@@ -29,7 +33,7 @@ FAILURES = tuple(status.value for status in Status if status not in (Status.PASS
 BEFORE_EXPORTS = (Stage.SETUP, Stage.INPUT)
 """Stages of an error before any export, which is a broken test and no limit."""
 _REQUIRED = ("case", "engine", "stage", "status", "reason")
-_KNOWN = (*_REQUIRED, "issue")
+_KNOWN = (*_REQUIRED, "issue", "error", "off_by")
 _LISTS = ("case", "engine")
 _SPECIAL = frozenset("*?")
 _GLOB_PART = re.compile(r"\\[*?]|.", re.DOTALL)
@@ -50,6 +54,10 @@ class Expectation:
     status: str
     reason: str
     issue: str = ""
+    error: str = ""
+    """Class of the error; empty for any."""
+    off_by: float | None = None
+    """The largest difference of a mismatch; with None no mismatch is expected."""
     file: str = ""
     """Name of the file in messages."""
     line: int = 0
@@ -76,9 +84,19 @@ class Expectation:
         """Return True if the entry names this engine."""
         return any(fits_engine(engine, target, version, label) for engine in self.engines)
 
-    def holds(self, status: str, stage: str) -> bool:
-        """Return True if the entry expects exactly this failure."""
-        return (status, stage) == (self.status, self.stage)
+    def holds(self, record: CellLine) -> bool:
+        """Return True if the entry expects exactly this failure, in kind and in size."""
+        if (record.status, record.stage) != (self.status, self.stage):
+            return False
+        if self.error and (record.error is None or record.error.error_class != self.error):
+            return False
+        return record.status != Status.MISMATCH or (self.off_by is not None and off_by(record) <= self.off_by)
+
+    def describe(self) -> str:
+        """Return the failure in words: "mismatch at stage `compare`, off by at most 0.002,"."""
+        what = f"{self.status} ({self.error})" if self.error else self.status
+        size = "" if self.off_by is None else f", off by at most {self.off_by:g},"
+        return f"{what} at stage `{self.stage}`{size}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in built-in types: xdist would turn the tuple into a list."""
@@ -201,7 +219,7 @@ def _entry(fields: Mapping[str, Any], file: str, line: int) -> list[Expectation]
         if not all(isinstance(one, str) and one for one in several):
             raise refuse(f"`{name}` is neither a text nor a list of texts")
     for name in _KNOWN:
-        if name not in _LISTS and not isinstance(fields.get(name, ""), str):
+        if name not in (*_LISTS, "off_by") and not isinstance(fields.get(name, ""), str):
             raise refuse(f"`{name}` is no text")
     for engine in engines:
         try:
@@ -214,8 +232,13 @@ def _entry(fields: Mapping[str, Any], file: str, line: int) -> list[Expectation]
         raise refuse(f"{fields['status']!r} is no failure; one of {', '.join(FAILURES)}")
     if not fields["reason"].strip():
         raise refuse("`reason` is missing")
-    rest = {name: fields.get(name, "") for name in ("stage", "status", "reason", "issue")}
-    return [Expectation(case, tuple(engines), file=file, line=line, **rest) for case in cases]
+    size = fields.get("off_by")
+    if size is not None and (type(size) not in (int, float) or not size > 0):
+        raise refuse("`off_by` is no number above 0")
+    if size is not None and fields["status"] != Status.MISMATCH:
+        raise refuse(f"`off_by` is the size of a mismatch, and {fields['status']!r} has none")
+    rest = {name: fields.get(name, "") for name in ("stage", "status", "reason", "issue", "error")}
+    return [Expectation(case, tuple(engines), off_by=size, file=file, line=line, **rest) for case in cases]
 
 
 @cache

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from pytest_t2n.expect.entries import BEFORE_EXPORTS, FAILURES, Expectation, Expectations
+from pytest_t2n.expect.size import off_by, with_room
 from pytest_t2n.records.schema import CellLine
 
 ACCEPTED = "accepted now"
@@ -23,7 +24,7 @@ def judge(
     if hasattr(report, "wasxfail") or record.status in ("skip", "not_run"):
         return record
     entry = expectations.find(record.case, record.target, record.version, record.label)
-    if entry is not None and entry.holds(record.status, record.stage):
+    if entry is not None and entry.holds(record):
         _make_xfail(report, entry.why)
         return msgspec.structs.replace(record, expected=f"{entry.why} [{entry.place}]")
     if accept:
@@ -54,20 +55,27 @@ def _make_xfail(report: pytest.TestReport, reason: str) -> None:
 
 
 def _advice(entry: Expectation, record: CellLine) -> str:
-    said = (
-        f"{entry.place} expects {entry.status} at stage `{entry.stage}` of `{entry.case}` on {', '.join(entry.engines)}"
-    )
+    said = f"{entry.place} expects {entry.describe()} of `{entry.case}` on {', '.join(entry.engines)}"
     if record.status == "pass":
         return (
             f"{record.case} passes on {record.engine}, and {said}: {entry.why}\n"
             f"Remove the entry, or narrow its `case` or `engine` so that it leaves {record.engine} out; "
             f"--t2n-accept does it for you."
         )
+    found = f"{record.status} at stage `{record.stage}`"
+    keys: dict[str, str] = {"stage": record.stage, "status": record.status}
+    if entry.error and record.error is not None:
+        keys["error"] = record.error.error_class
+        found += f" ({record.error.error_class})"
+    written = [f'{name} = "{value}"' for name, value in keys.items()]
+    if record.status == "mismatch":
+        size = off_by(record)
+        found += f", off by {size:g}"
+        written.append(f"off_by = {with_room(size):g}")
     return (
-        f"this cell ends in another way than expected: {record.status} at stage `{record.stage}`.\n"
+        f"this cell ends in another way than expected: {found}.\n"
         f"{said}: {entry.why}\n"
-        f'If that is right now, write stage = "{record.stage}" and status = "{record.status}"; '
-        f"--t2n-accept does it for you."
+        f"If that is right now, write {' and '.join(written)}; --t2n-accept does it for you."
     )
 
 

@@ -46,6 +46,7 @@ case = "*.py::test_model[mismatch]"
 engine = ["tract", "khronos"]
 stage = "compare"
 status = "mismatch"
+off_by = 2
 reason = "known"
 
 [[expect]]
@@ -116,8 +117,8 @@ def test_an_entry_that_fits_nothing_fails_the_session(suite, where):
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         [
-            "problem: known.toml:24: the entry of `test_model[[]gone]` on tract fits no cell of this session; *",
-            "problem: known.toml:30: the entry of `test_model[[]mismatch]` on tract never counts: known.toml:11 fits *",
+            "problem: known.toml:25: the entry of `test_model[[]gone]` on tract fits no cell of this session; *",
+            "problem: known.toml:31: the entry of `test_model[[]mismatch]` on tract never counts: known.toml:11 fits *",
         ]
     )
 
@@ -145,7 +146,7 @@ def test_an_entry_of_a_suite_in_the_whole_project_is_judged(suite):
     suite.pytester.makepyfile(test_a=MODELS)
     result = run(suite, RIGHT + STALE.replace("test_model[gone]", "test_elsewhere"))
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["problem: known.toml:24: the entry of `test_elsewhere` on tract fits no cell *"])
+    result.stdout.fnmatch_lines(["problem: known.toml:25: the entry of `test_elsewhere` on tract fits no cell *"])
 
 
 def test_xfail_marks_skips_and_the_ini_file(suite):
@@ -167,7 +168,8 @@ def test_xfail_marks_skips_and_the_ini_file(suite):
             assert nnef_export("mismatch", (1,)).check_parity().status == "mismatch"
         """
     )
-    entry = STALE.replace("test_model[gone]", "test_*").replace('"run"', '"compare"').replace('"error"', '"mismatch"')
+    entry = STALE.replace("test_model[gone]", "test_*").replace('"run"', '"compare"')
+    entry = entry.replace('"error"', '"mismatch"\noff_by = inf')
     (suite.path / "known.toml").write_text(entry)
     result = suite.run("--t2n-report=site", engines="0.23")
     result.assert_outcomes(xfailed=1, skipped=1, passed=1)
@@ -215,6 +217,7 @@ case = ["test_many[0]", "test_many[1]", "test_many[2]", "test_many[7]"]
 engine = "tract"
 stage = "compare"
 status = "mismatch"
+off_by = 2
 reason = "rounding"
 """
 
@@ -285,6 +288,11 @@ def test_the_reason_of_an_accepted_entry_is_the_first_problem(message, reason):
         (STALE.replace('"tract"', '"tract>>1"'), "'>>1' in 'tract>>1' is no version specifier"),
         (STALE.replace('"tract"', "3"), "`engine` is neither a text nor a list"),
         (STALE.replace('"r"', "3"), "`reason` is no text"),
+        (f"{STALE}off_by = 1", "`off_by` is the size of a mismatch, and 'error' has none"),
+        *(
+            (STALE + f"off_by = {size}", "`off_by` is no number above 0")
+            for size in ("0", "-1.0", "nan", "true", "'1'")
+        ),
     ],
 )
 def test_wrong_files_are_refused(text, words):

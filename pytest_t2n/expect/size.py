@@ -1,0 +1,50 @@
+"""The size of a mismatch, which an expectation has to name: what is off by 0.001 must not hide what is off by 500."""
+
+from __future__ import annotations
+
+import math
+
+from pytest_t2n.records.schema import CellLine, Number, OutputLine
+
+_ROOM = 2.0
+"""Other machines sum in another order: a size is written down with as much room again."""
+_STEPS = (1, 2, 5, 10)
+
+
+def off_by(record: CellLine) -> float:
+    """Return the largest difference of a mismatch; infinity where something differs that is no finite number.
+
+    Of a metric it is the distance of its value from its bound.
+    """
+    sizes = [_off(output) for output in record.outputs if output.status == "mismatch"]
+    sizes += [_beyond(metric.value, metric.required) for metric in record.metrics if not metric.passed]
+    return max(sizes, default=math.inf)
+
+
+def with_room(size: float) -> float:
+    """Return the size that is written down for one that was seen: at least twice as much, and infinity for infinity.
+
+    It is a power of ten, or 2 or 5 times one.
+    """
+    wanted = size * _ROOM
+    if not math.isfinite(wanted) or wanted <= 0:
+        return math.inf
+    exponent = math.floor(math.log10(wanted))
+    return next((found for step in _STEPS if (found := float(f"{step}e{exponent}")) >= wanted), math.inf)
+
+
+def _off(output: OutputLine) -> float:
+    # another type or shape, NaN and infinities: nothing that a number could bound
+    return math.inf if output.problem else _finite(output.max_abs)
+
+
+def _beyond(value: Number, required: str) -> float:
+    return _finite(abs(float(value) - float(required.split()[-1])))
+
+
+def _finite(number: Number) -> float:
+    found = float(number)
+    return math.inf if math.isnan(found) else found
+
+
+__all__ = ["off_by", "with_room"]

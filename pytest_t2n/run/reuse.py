@@ -31,8 +31,11 @@ _WORDS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 def reuse_result(cache_dir: Path, inputs: CheckInputs, check: Callable[[], Outcome], seconds: float) -> Outcome:
     """Return the pass of an earlier session; without one the outcome of `check`, which is kept if it is a pass.
 
-    Workers with equal cells run one of them and reuse it for the others. None waits longer than `seconds`.
+    Workers with equal cells run one of them and reuse it for the others. None waits longer than `seconds`. Of a script
+    nothing is reused or kept: a wrapper stays the same when what it runs is built anew.
     """
+    if is_script(inputs.cell.engine):
+        return check()
     key = key_of(inputs)
     path = cache_dir / "results" / key[:2] / f"{key}.json"
     with exclusive(path.with_suffix(".lock"), seconds):
@@ -69,6 +72,13 @@ def key_of(inputs: CheckInputs) -> str:
                 digest.update(f"{array.dtype.str} {array.shape}\n".encode())
                 digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
+
+
+def is_script(engine: SelectedEngine) -> bool:
+    """Return whether an engine is a script, whose digest does not tell what it computes."""
+    from t2n_core.engine.provision.resolved import ResolvedEngine
+
+    return engine.resolved is not None and ResolvedEngine.from_dict(engine.resolved).is_script
 
 
 @contextmanager
@@ -142,4 +152,4 @@ def _numbers(fields: dict[str, Any]) -> dict[str, Any]:
             for name, value in fields.items()}  # fmt: skip
 
 
-__all__ = ["exclusive", "key_of", "reuse_result"]
+__all__ = ["exclusive", "is_script", "key_of", "reuse_result"]

@@ -20,6 +20,7 @@ from pytest_t2n.cli.judging.unit import JudgedCell
 from pytest_t2n.records.file import decode_line
 from pytest_t2n.records.schema import CellLine, GraphLine, PlatformLine
 from pytest_t2n.run.bundle_reader import archive_of, samples_digest
+from pytest_t2n.run.reuse import is_script
 from t2n_core.check.stage import Status
 from t2n_core.engine.processes.environment import ENGINE_THREADS
 from t2n_core.engine.tract.tiers import NATIVE, tier_environment, usable_features
@@ -89,8 +90,10 @@ class Reuse:
         self._store.put(key, msgspec.json.encode(_StoredResult(_SCHEMA, key, _digest(texts), *texts)))
 
     def key_of(self, planned: PlannedCell) -> str:
-        """Return the digest of all that decides about a cell; empty if a file of it cannot be read."""
+        """Return the digest of all that decides about a cell; empty if none tells it, or a file cannot be read."""
         engine = planned.cell.engine
+        if is_script(engine):
+            return ""
         resolved = dict(engine.resolved or {})
         try:
             checks = []

@@ -10,6 +10,8 @@ from typing import Literal
 from t2n_core.engine.tract.tiers import NATIVE, tier_environment
 
 EngineKind = Literal["wheel", "cli"]
+_PROGRAMS = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+"""First bytes of programs of Linux, Windows and macOS."""
 CPU = "cpu"
 """The runtime of every release."""
 
@@ -42,6 +44,17 @@ class ResolvedEngine:
     def environment(self) -> dict[str, str]:
         """Return the variables by which the library of this tier chooses its kernels."""
         return tier_environment(self.tier)
+
+    @property
+    def is_script(self) -> bool:
+        """Return whether the engine is a script, which runs other files: its digest says nothing about those."""
+        if self.kind == "wheel":
+            return False
+        try:
+            with self.library.open("rb") as file:
+                return not file.read(4).startswith(_PROGRAMS)
+        except OSError:
+            return True
 
     def to_dict(self) -> dict[str, str]:
         return {

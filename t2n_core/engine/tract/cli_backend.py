@@ -7,14 +7,9 @@ own that loads the archive again, float16 goes in and comes out as float32 (the 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
-import signal
-import subprocess
-import sys
-import threading
 import time
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -25,9 +20,9 @@ from typing import Any, NoReturn
 import numpy as np
 from packaging.version import InvalidVersion, Version
 
+from t2n_core.engine.processes.command import execute
 from t2n_core.engine.processes.death import count_memory_kills, explain_death, first_panic
 from t2n_core.engine.processes.environment import single_threaded_environment
-from t2n_core.engine.processes.excerpt import Excerpt
 from t2n_core.engine.processes.memory import memory_limit as chosen_limit
 from t2n_core.engine.processes.wire import plain_array
 from t2n_core.engine.protocol import Array, EngineReply, EngineStage
@@ -36,6 +31,7 @@ from t2n_core.engine.tract.engine import GraphStage
 from t2n_core.engine.tract.out_of_range import explained, graph_text
 from t2n_core.engine.tract.signature import Signature
 from t2n_core.errors import EngineProvisionError, InputError
+from t2n_core.files import file_sha256
 from t2n_core.npz import read_npz
 from t2n_core.scratch import scratch_folder
 
@@ -46,10 +42,8 @@ _PASSES: Mapping[GraphStage, tuple[str, ...]] = {
 }
 _REGISTRIES = ("--nnef-tract-core", "--nnef-tract-onnx", "--nnef-tract-pulse", "--nnef-extended-identifier")
 _LATER_REGISTRIES = ("--nnef-tract-extra", "--nnef-tract-transformers")
+_LOG = "cli=info,tract=info"
 _ASK_TIMEOUT = 30.0
-_LAST_WORDS = 2.0
-"""Seconds to wait for the rest of stderr of a command that has ended."""
-_CHUNK = 1 << 16
 
 
 def resolve_binary(path: Path, requested: str) -> ResolvedEngine:
@@ -72,18 +66,13 @@ def resolve_binary(path: Path, requested: str) -> ResolvedEngine:
 
 def _ask(path: Path, question: str) -> str:
     try:
-        done = subprocess.run(
-            [path.absolute(), question],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_ASK_TIMEOUT,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError) as cause:
+        ended = execute([str(path.absolute()), question], _ASK_TIMEOUT, None, os.environ)
+    except OSError as cause:
         raise EngineProvisionError(f"{path} {question} does not work: {cause}") from cause
-    return done.stdout
+    if ended.killed or ended.exit_code:
+        why = "no answer" if ended.killed else f"it ended with status {ended.exit_code}\n{ended.stderr}".rstrip()
+        raise EngineProvisionError(f"{path} {question} does not work: {why}")
+    return ended.stdout
 
 
 class CliEngine:
@@ -95,6 +84,8 @@ class CliEngine:
     def __init__(self, resolved: ResolvedEngine) -> None:
         self.resolved = resolved
         self._registries: tuple[str, ...] | None = None
+        self._seen: tuple[int, ...] | None = None
+        """The facts of the file system on the binary when its digest was that of the engine."""
 
     @property
     def version(self) -> str:
@@ -130,6 +121,37 @@ class CliEngine:
         """
         if not batches:
             raise InputError("the tract command line needs at least one batch of inputs")
+        if change := self._change():
+            return EngineReply("error", "load", change)
+        reply = self._run_all(archive, batches, timeout, memory_limit, symbols, stage, keep_going)
+        # a binary that is built anew while it runs may have given any of the replies
+        change = self._change()
+        return EngineReply("error", "load", change) if change else reply
+
+    def _change(self) -> str:
+        """Return what is wrong with a binary that no longer is the one that was chosen; '' if nothing is."""
+        library, sha256 = self.resolved.library, self.resolved.sha256
+        try:
+            found = library.stat()
+            seen = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+            now = sha256 if seen == self._seen else file_sha256(library)
+        except OSError as cause:
+            return f"{library} cannot be read: {cause.strerror}"
+        if now != sha256:
+            return f"{library} has changed: it has the sha256 {now}, and the engine is {sha256}"
+        self._seen = seen
+        return ""
+
+    def _run_all(
+        self,
+        archive: Path,
+        batches: Sequence[Sequence[Array]],
+        timeout: float,
+        memory_limit: int | None,
+        symbols: Mapping[str, int] | None,
+        stage: GraphStage,
+        keep_going: bool,
+    ) -> EngineReply:
         try:
             flags = [*self._accepted_registries(), *_PASSES[stage]]
             names = Signature.of(graph_text(archive)).inputs
@@ -177,13 +199,16 @@ class CliEngine:
             command += ["run", f"--input-from-bundle={given}", f"--save-outputs={got}"]
             command += ["--allow-float-casts"] if float16 else []
             memory_kills = count_memory_kills()
-            exit_code, stderr, killed = _execute(command, timeout, memory, self.resolved.environment)
+            # the lines of this log tell the stage
+            environment = {**single_threaded_environment(), **self.resolved.environment, "TRACT_LOG": _LOG}
+            ended = execute(command, timeout, memory, environment)
+            exit_code, stderr = ended.exit_code, ended.stderr
             reached = _reached(stderr)
             if exit_code == 1:  # an error that the command line reports; a panic exits with 101
                 return EngineReply("error", reached, _error_text(stderr), stderr)
-            if exit_code or killed:
+            if exit_code or ended.killed:
                 for_memory = count_memory_kills() > memory_kills
-                death = explain_death(exit_code, stderr, killed_by_us=killed, killed_for_memory=for_memory)
+                death = explain_death(exit_code, stderr, killed_by_us=ended.killed, killed_for_memory=for_memory)
                 return EngineReply(death.status, reached, death.message, stderr)
             if panic := first_panic(stderr):  # whatever its status says
                 return EngineReply("crash", reached, f"it ended with status 0 after a panic: {panic}", stderr)
@@ -201,64 +226,6 @@ def _save_npz(path: Path, inputs: Mapping[str, Array]) -> None:
             with bundle.open(f"{name}.npy", "w", force_zip64=True) as entry:
                 plain = plain_array(array.astype(np.float32) if array.dtype == np.float16 else array)
                 np.lib.format.write_array(entry, plain, allow_pickle=False)
-
-
-def _execute(
-    command: Sequence[str], timeout: float, memory: int, environment: Mapping[str, str]
-) -> tuple[int, str, bool]:
-    """Run a command and return its exit code, its stderr, and True if it was killed here.
-
-    What it leaves behind is killed, too, or not waited for: a process that holds its stderr may live on.
-    """
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        # these lines tell the stage
-        env={**single_threaded_environment(), **environment, "TRACT_LOG": "cli=info,tract=info"},
-        start_new_session=True,
-    )
-    _limit(process.pid, memory)
-    stderr, killed = Excerpt(), False
-    drain = threading.Thread(target=_drain, args=(process, stderr), name="t2n command stderr", daemon=True)
-    drain.start()
-    try:
-        process.wait(max(timeout, 0.0))
-    except subprocess.TimeoutExpired:
-        killed = True
-    finally:
-        _kill_group(process)
-        process.wait()
-        drain.join(_LAST_WORDS)
-    return process.returncode, stderr.text(), killed
-
-
-def _limit(pid: int, memory: int) -> None:
-    """Limit the memory of a process on Linux, where a lower limit of the user's shell stays."""
-    if sys.platform == "linux":
-        import resource
-
-        for kind, wanted in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CORE, 0)):
-            with contextlib.suppress(OSError, ValueError):
-                hard = resource.prlimit(pid, kind)[1]
-                limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-                resource.prlimit(pid, kind, (limit, limit))
-
-
-def _drain(process: subprocess.Popen[bytes], stderr: Excerpt) -> None:
-    if process.stderr is not None:
-        with process.stderr as stream, contextlib.suppress(OSError, ValueError):
-            while data := os.read(stream.fileno(), _CHUNK):
-                stderr.add(data)
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    if os.name == "posix":
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
 
 
 def _reached(stderr: str) -> EngineStage:

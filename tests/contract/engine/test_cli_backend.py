@@ -11,6 +11,7 @@ import textwrap
 import time
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -267,3 +268,31 @@ def test_binaries_come_after_wheels_and_once(
     binary = make().resolved.library
     engines = resolve_engines(f"path:{binary},latest,path:{binary}", cache_dir=tmp_path / "cache")
     assert [(e.kind, e.label) for e in engines] == [("wheel", "0.23.9"), ("cli", "path-0.23.6rc0")]
+
+
+def test_a_binary_that_changed_since_it_was_chosen_is_not_believed(make: Make, archive: Path, tmp_path: Path) -> None:
+    engine = make()
+    assert engine.run(archive, [[X, Y]]).status == "ok"
+    binary = tmp_path / "tract"
+    binary.write_text(binary.read_text().replace("* 2", "* 3"))
+    reply = engine.run(archive, [[X, Y]])
+    assert (reply.status, reply.stage, reply.outputs) == ("error", "load", ())
+    assert "tract has changed: it has the sha256" in reply.message
+    assert len(calls(tmp_path)) == 1, "what changed is not run"
+    binary.unlink()
+    assert "tract cannot be read" in engine.run(archive, [[X, Y]]).message
+    assert make().run(archive, [[X, Y]]).status == "ok"
+
+
+def test_a_binary_that_changes_while_it_runs_is_not_believed(make: Make, archive: Path) -> None:
+    changing = f"open(__file__, 'a').write('#')\n{DOUBLE}"
+    reply = make(changing).run(archive, [[X, Y]])
+    assert (reply.status, reply.stage, reply.outputs) == ("error", "load", ())
+    assert "has changed" in reply.message
+
+
+def test_a_script_is_told_from_a_program(make: Make) -> None:
+    script = make().resolved
+    assert script.is_script
+    assert not replace(script, library=Path(sys.executable).resolve()).is_script
+    assert replace(script, library=Path("/none")).is_script

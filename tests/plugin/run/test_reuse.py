@@ -11,9 +11,12 @@ import pytest
 from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.platform import REFERENCE_VARIABLES, platform_of
 from pytest_t2n.run.bundles import CheckInputs
-from pytest_t2n.run.reuse import key_of
+from pytest_t2n.run.reuse import key_of, reuse_result
 from t2n_core.check.judging.judgement import Judgement
+from t2n_core.check.level import TractCheckTolerance
+from t2n_core.check.outcome import Outcome
 from t2n_core.check.samples import Sample
+from t2n_core.check.stage import Stage, Status
 from t2n_core.engine.processor import Processor
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.engine.tract.tiers import kind_of_processor
@@ -132,3 +135,22 @@ def test_a_pass_is_reused_on_its_own_kernels_only(suite):
     for cpu, runs in (("native", 1), ("native,no-fma", 2), ("no-fma", 2), ("no-avx512", 3)):
         suite.run(*reuse, f"--t2n-cpu={cpu}", engines="0.23").assert_outcomes(passed=1 + ("," in cpu))
         assert len(suite.runs) == runs, cpu
+
+
+@pytest.mark.parametrize(("content", "runs"), [(b"#!/bin/sh\nexec tract", 2), (b"\x7fELF\x02\x01", 1)])
+def test_nothing_is_reused_of_a_script(tmp_path, content, runs):
+    binary, archive = tmp_path / "tract", tmp_path / "archive"
+    binary.write_bytes(content)
+    archive.write_bytes(b"archive")
+    resolved = ResolvedEngine("cli", "0.23.9", binary, "ab" * 32, "path:tract")
+    cell = Cell("n", "c", SelectedEngine("tract", "0.23.9", resolved.label, resolved.to_dict()))
+    inputs = CheckInputs(cell, archive, [Sample((np.zeros(2),), (np.ones(2),), {})], ["y"], Judgement.parse("close"))
+    checked = []
+
+    def check() -> Outcome:
+        checked.append(1)
+        return Outcome(Status.PASS, Stage.COMPARE, level=TractCheckTolerance.EXACT)
+
+    for _ in range(2):
+        assert reuse_result(tmp_path / "cache", inputs, check, 5.0).passed
+    assert len(checked) == runs

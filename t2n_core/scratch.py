@@ -16,6 +16,7 @@ from filelock import FileLock, Timeout
 
 _NAME = re.compile(r"t2n-[0-9a-f]{16}")
 _LOCK = ".lock"
+_IN_MEMORY = Path("/dev/shm")
 
 
 class ScratchFolder:
@@ -50,6 +51,14 @@ def scratch_folder() -> Iterator[Path]:
         scratch.remove()
 
 
+def home_in_memory(size: int) -> Path | None:
+    """Return a folder in memory that has room for `size` bytes; None where there is none, as in small containers."""
+    with suppress(OSError):
+        if _IN_MEMORY.is_dir() and os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free >= size:
+            return _IN_MEMORY
+    return None
+
+
 @cache
 def _sweep(home: Path) -> None:
     """Remove the folders of this user's processes that are gone, and locks without a folder."""
@@ -77,4 +86,4 @@ def _lock_of(path: Path) -> Path:
     return path.with_name(f"{path.name}{_LOCK}")
 
 
-__all__ = ["ScratchFolder", "scratch_folder"]
+__all__ = ["ScratchFolder", "home_in_memory", "scratch_folder"]

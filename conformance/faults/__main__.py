@@ -28,9 +28,9 @@ from t2n_core.reduce.judge import AdaptiveEngine, Judge
 from t2n_core.reduce.oracles import Float64Oracle, Oracle, ReleaseOracle
 from t2n_core.reduce.program import Program
 from t2n_core.reduce.reducer import reduce_program
+from t2n_core.scratch import home_in_memory
 
 SIZES = (40, 150)
-_FAST = Path("/dev/shm")
 
 
 Source = Callable[[int, Path], Iterator[tuple[str, Plant, Program]]]
@@ -81,7 +81,7 @@ def random_graphs(seed: int, folder: Path) -> Iterator[tuple[str, Plant, Program
 def run(source: Source, count: int, seed: int) -> list[Result]:
     """Return the reductions of `count` graphs that fail."""
     found: list[Result] = []
-    with tempfile.TemporaryDirectory(dir=_FAST if _FAST.is_dir() else None) as folder:
+    with tempfile.TemporaryDirectory(dir=home_in_memory(64 << 20)) as folder:
         for name, plant, program in source(seed, Path(folder)):
             if len(found) >= count:
                 break

@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # who reads the output has seen enough: `t2n doctor | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere
         return 1
-    except T2NError as error:
+    except (T2NError, OSError) as error:  # of the system: a full disk, a folder that cannot be written
         print(f"error: {visible(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

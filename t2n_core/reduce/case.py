@@ -33,12 +33,15 @@ from t2n_core.reduce.program import Array, Program
 from t2n_core.reduce.reducer import Reduced, reduce_program
 from t2n_core.releases.judges import Releases, archive_judge
 from t2n_core.releases.search import ReleaseReport
+from t2n_core.scratch import home_in_memory
 
 IO_FILE: Final = "io.npz"
 SECONDS: Final = 60.0
 """Time for one reduction, unless told otherwise."""
 FLOAT64: Final = "float64"
-_FAST: Final = Path("/dev/shm")
+_ROOM: Final = 4 * 8
+"""Bytes for a number of a weight: candidates and the oracle's, each also while it is written, of at most 8 bytes."""
+_LEAST_ROOM: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,8 @@ def reduce_case(
     """
     _check_folder(output)
     content = read_archive(case.archive)
-    with _engine(case.engine) as engine, tempfile.TemporaryDirectory(dir=_FAST if _FAST.is_dir() else None) as memory:
+    home = home_in_memory(_LEAST_ROOM + _ROOM * sum(tensor.size for tensor in content.tensors.values()))
+    with _engine(case.engine) as engine, tempfile.TemporaryDirectory(dir=home) as memory:
         sample, failed = _failing_sample(case, engine, timeout)
         program = Program.of(content, sample.inputs, case.signatures)
         report: ReleaseReport | None = None

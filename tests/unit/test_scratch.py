@@ -8,12 +8,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from filelock import FileLock
 
 from t2n_core import scratch
-from t2n_core.scratch import ScratchFolder, scratch_folder
+from t2n_core.scratch import ScratchFolder, home_in_memory, scratch_folder
 
 MAKE = """
 import sys, time
@@ -92,3 +93,15 @@ def test_a_folder_whose_lock_was_swept_while_it_was_made_is_made_again(
         assert made == [made[0], folder]
         assert [path.exists() for path in made] == [False, True]
     assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize(("free", "found"), [(100, True), (99, False)])
+def test_memory_is_taken_where_it_has_room(tmp_path, monkeypatch, free, found):
+    monkeypatch.setattr("t2n_core.scratch._IN_MEMORY", tmp_path)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=free))
+    assert home_in_memory(100) == (tmp_path if found else None)
+
+
+def test_there_may_be_no_memory_to_write_to(tmp_path, monkeypatch):
+    monkeypatch.setattr("t2n_core.scratch._IN_MEMORY", tmp_path / "none")
+    assert home_in_memory(0) is None

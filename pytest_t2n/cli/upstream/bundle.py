@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_t2n.cli.output import say
-from pytest_t2n.cli.upstream.reduce import add_engine, engine_of, folder_of
+from pytest_t2n.cli.upstream.reduce import add_engine, each_case, engine_of
 from pytest_t2n.cli.upstream.releases import add_given, given_of, version_given
 from t2n_core.errors import InputError
 
@@ -38,14 +38,14 @@ def run(options: argparse.Namespace) -> int:
     from t2n_core.reduce.tract_case import TractCase, write_tract_case
     from t2n_core.releases.judges import Releases
 
-    found, shown = given_of(options), True
+    found = given_of(options)
     with Releases(offline=options.offline, cache_dir=options.cache_dir) as releases:
-        for given in found:
+
+        def write(given: Given, folder: Path) -> bool:
             engine = engine_of(options, given)
             if engine is None:
                 raise InputError("the format tract is for the engine tract")
             sample = _failing(given, engine, options.timeout)
-            folder = folder_of(options.output, given, len(found))
             title = options.title or f"{given.name} in tract {engine.version}"
             case = TractCase.of(given.archive, sample, title, keeps_symbols=options.keep_symbols)
             write_tract_case(case, folder)
@@ -54,8 +54,9 @@ def run(options: argparse.Namespace) -> int:
                 _issue(title, given, sample, engine, report, folder, options.timeout), encoding="utf-8"
             )
             say(f"{given.name}: {folder}, {folder.name}.{ISSUE_FILE} beside it")
-            shown &= _replayed(folder, engine, releases, report, options.timeout)
-    return int(not shown)
+            return _replayed(folder, engine, releases, report, options.timeout)
+
+        return each_case(found, options.output, write)
 
 
 def _failing(given: Given, engine: ResolvedEngine, timeout: float) -> Sample:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_t2n.cli.output import say
 from pytest_t2n.cli.upstream.releases import add_given, given_of
-from t2n_core.errors import InputError
+from t2n_core.errors import InputError, T2NError
 
 if TYPE_CHECKING:
     from pytest_t2n.cli.upstream.given import Given
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from t2n_core.reduce.program import Program
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_LONGEST = 150
+"""Characters of a folder's name."""
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -50,13 +54,49 @@ def engine_of(options: argparse.Namespace, given: Given) -> ResolvedEngine | Non
     return resolve_engines(named, offline=options.offline, cache_dir=options.cache_dir)[-1]
 
 
-def folder_of(output: Path, given: Given, count: int) -> Path:
-    """Return the folder for a case: `output` itself for the only one, else one of its own in there."""
-    return output if count == 1 else output / _UNSAFE.sub("_", given.name.rpartition("::")[2])
+def folders_of(output: Path, found: Sequence[Given]) -> list[Path]:
+    """Return the folder for each case: `output` itself for the only one, else one of its own in there.
+
+    It has the name of the test; of tests of one name that of the node id, and of one test on several engines a number.
+    """
+    if len(found) == 1:
+        return [output]
+    short = [_slug(given.name.rpartition("::")[2]) for given in found]
+    names = [_slug(given.name) if short.count(name) > 1 else name for given, name in zip(found, short, strict=True)]
+    taken: dict[str, None] = {}
+    for name in names:
+        numbered = (f"{name}-{number}" if number > 1 else name for number in count(1))
+        # some file systems take no notice of upper case
+        taken[next(one for one in numbered if one.lower() not in map(str.lower, taken))] = None
+    return [output / name for name in taken]
+
+
+def each_case(found: Sequence[Given], output: Path, one: Callable[[Given, Path], bool]) -> int:
+    """Call `one` with each case and its folder; return 1 if it is False, or raises a T2NError, for one of them.
+
+    A case that cannot be done is named, and the others are done. The error of an only case is raised.
+    """
+    done = []
+    for given, folder in zip(found, folders_of(output, found), strict=True):
+        try:
+            done.append(one(given, folder))
+        except T2NError as error:
+            if len(found) == 1:
+                raise
+            say(f"{given.name}: {error}")
+            done.append(False)
+    if len(found) > 1 and not all(done):
+        say(f"{done.count(False)} of {len(found)} cases were not done")
+    return int(not all(done))
+
+
+def _slug(name: str) -> str:
+    """Return a text as the name of a folder; systems take at most 255 bytes."""
+    return _UNSAFE.sub("_", name)[:_LONGEST]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Reduce each case; print what is left."""
+    """Reduce each case; print what is left; return 1 if one cannot be reduced."""
     from t2n_core.reduce.case import FailingCase, reduce_case
     from t2n_core.releases.judges import Releases
 
@@ -65,12 +105,12 @@ def run(options: argparse.Namespace) -> int:
 
     found = given_of(options)
     with Releases(offline=options.offline, cache_dir=options.cache_dir) as releases:
-        for given in found:
+
+        def reduce(given: Given, folder: Path) -> bool:
             engine = engine_of(options, given)
             case = FailingCase(
                 given.archive, given.samples, engine, tuple(given.output_names), given.tolerance, given.origins
             )
-            folder = folder_of(options.output, given, len(found))
             folder.parent.mkdir(parents=True, exist_ok=True)
             say(f"{given.name}: {engine.label if engine else 'khronos'}")
             result = reduce_case(
@@ -83,7 +123,9 @@ def run(options: argparse.Namespace) -> int:
                 progress=progress,
             )
             say(result.describe())
-    return 0
+            return True
+
+        return each_case(found, options.output, reduce)
 
 
-__all__ = ["add_commands", "add_engine", "engine_of", "folder_of", "run"]
+__all__ = ["add_commands", "add_engine", "each_case", "engine_of", "folders_of", "run"]

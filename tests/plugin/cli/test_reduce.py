@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from pytest_t2n.cli import main
+from pytest_t2n.cli.upstream.given import Given, read_given
+from pytest_t2n.cli.upstream.reduce import folders_of
 from t2n_core.engine.provision.store import default_cache_dir
 from t2n_core.nnef.reading.archive import read_archive
 from tests.starter import FOR_EXPORTS
@@ -58,6 +60,45 @@ def test_an_engine_has_to_be_named(window: Path, tmp_path: Path, capsys: pytest.
     assert "it does not fail in tract 0.22.4" in capsys.readouterr().err
 
 
+def given(name: str, archive: Path = Path("m.tgz")) -> Given:
+    return Given(name, archive, [], ["y"])
+
+
+@pytest.mark.parametrize(
+    ("names", "folders"),
+    [
+        (["a.py::test_m"], ["out"]),
+        (["a.py::test_m", "a.py::test_n[1-é]"], ["out/test_m", "out/test_n_1-_"]),
+        (["one/t.py::test_m", "two/t.py::test_m", "t.py::x"], ["out/one_t.py_test_m", "out/two_t.py_test_m", "out/x"]),
+        (["a.py::m[+]", "a.py::m[-+]", "a.py::m[?]"], ["out/a.py_m_", "out/m_-_", "out/a.py_m_-2"]),
+        (["a.py::m", "a.py::m", "b.py::M"], ["out/a.py_m", "out/a.py_m-2", "out/M"]),
+        (["a.py::m[1]", "b.py::M[1]"], ["out/m_1_", "out/M_1_-2"]),
+        ([f"a.py::{'m' * 999}1", f"a.py::{'m' * 999}2"], [f"out/a.py_{'m' * 145}", f"out/a.py_{'m' * 145}-2"]),
+    ],
+)
+def test_each_case_has_a_folder_of_its_own(names: list[str], folders: list[str]) -> None:
+    assert folders_of(Path("out"), [given(name) for name in names]) == [Path(folder) for folder in folders]
+
+
+def test_a_case_that_cannot_be_reduced_leaves_the_others(
+    window: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (failing,) = read_given(window)
+    x = np.ones((1, 2, 8), np.float32)
+    right = tmp_path / "right"
+    right.mkdir()
+    (right / "graph.nnef").write_text(WINDOW.replace("end = [9]", "end = [2]"))
+    np.savez(right / "io.npz", x=x, y=np.exp(np.tanh(x))[:, 1:])
+    (passing,) = read_given(right)
+    monkeypatch.setattr("pytest_t2n.cli.upstream.reduce.given_of", lambda options: [passing, failing])
+    assert t2n(window, "--engine", "0.23.9", "-o", tmp_path / "out") == 1
+    said = capsys.readouterr().out
+    assert "right: it does not fail in tract 0.23.9" in said
+    assert "of `slice`: 1 operator, " in said
+    assert "1 of 2 cases were not done" in said
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["window"]
+
+
 MODEL = """
 import pytest, torch
 
@@ -73,8 +114,8 @@ def test_a_failing_cell_is_reduced(suite, resolved_engine) -> None:
     binary = make_cli(suite.path, resolved_engine("0.23.9"), spoil="outputs[0] = outputs[0] + 1")
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(test_net=MODEL)
-    given = ("--t2n-reduce=small", "--t2n-offline", f"--t2n-cache-dir={CACHE}")
-    result = suite.run(*given, engines=f"path:{binary}", alone=True, modules=FOR_EXPORTS)
+    options = ("--t2n-reduce=small", "--t2n-offline", f"--t2n-cache-dir={CACHE}")
+    result = suite.run(*options, engines=f"path:{binary}", alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*reduced: mismatch at compare*: 1 operator, 1 element, *, oracle tract 0.23.9"])
     (folder,) = (suite.path / "small").iterdir()
@@ -100,6 +141,6 @@ def test_tanh(nnef_export):
 def test_a_wrong_graph_is_no_failure_of_the_engine(suite) -> None:
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(test_wrong=WRONG_RULE)
-    given = ("--t2n-reduce=small", "--t2n-offline", f"--t2n-cache-dir={CACHE}")
-    result = suite.run(*given, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
+    options = ("--t2n-reduce=small", "--t2n-offline", f"--t2n-cache-dir={CACHE}")
+    result = suite.run(*options, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
     result.stdout.fnmatch_lines(["*not reduced: float64 computes what tract 0.23.9 does*", "*hint: *--t2n-bisect*"])

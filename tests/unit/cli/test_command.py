@@ -133,3 +133,12 @@ def test_help_names_every_family_and_imports_none() -> None:
     for name, family in FAMILIES.items():
         assert name in help_text
         assert family.module not in modules.split()
+
+
+def test_an_error_of_the_system_is_no_traceback(monkeypatch: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(options: Any) -> int:
+        raise OSError(28, "No space left on device", "/tmp/x")
+
+    monkeypatch.setattr("pytest_t2n.cli.doctor.add_commands", lambda parser: parser.set_defaults(run=run))
+    assert main(["doctor"]) == 1
+    assert capsys.readouterr().err == "error: [Errno 28] No space left on device: '/tmp/x'\n"

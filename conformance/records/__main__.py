@@ -21,7 +21,8 @@ from tempfile import TemporaryDirectory
 
 from conformance.benchmarks.machine import ROOT, describe_machine
 from conformance.records.enlarge import enlarged
-from pytest_t2n.records.file import MATRIX_FILE, each_record, write_records
+from pytest_t2n.records.file import each_record, write_records
+from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.schema import CellLine
 
 _MEASURED = """

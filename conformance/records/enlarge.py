@@ -16,7 +16,8 @@ import msgspec
 
 from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.completeness import plan_for
-from pytest_t2n.records.file import MATRIX_FILE, each_record, write_records
+from pytest_t2n.records.file import each_record, write_records
+from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.schema import (
     SCHEMA,
     CellLine,

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from pytest_t2n.cli.output import load_matrix, refuse_incomplete, say, warn
-from pytest_t2n.records.file import MATRIX_FILE
+from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.schema import RecordError
 from t2n_core.errors import T2NError
 

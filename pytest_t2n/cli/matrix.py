@@ -24,8 +24,7 @@ from pytest_t2n.cli.output import (
     tell,
     warn,
 )
-from pytest_t2n.records.file import MATRIX_FILE
-from pytest_t2n.records.lock import locked
+from pytest_t2n.records.folder import MATRIX_FILE, check_folder, locked
 from pytest_t2n.records.schema import CellLine, RecordError, RunLine, cells_of
 from pytest_t2n.report.matrix import Matrix, is_surprise
 from t2n_core.check.level import TractCheckTolerance
@@ -137,6 +136,7 @@ def _merge(options: argparse.Namespace) -> int:
         is_new = not options.output.exists()
         try:
             with locked(options.output), Console(stderr=True).status("writing the report"):
+                check_folder(options.output)
                 count = merge(options.output / MATRIX_FILE)
                 with IndexedFile(options.output) as file:
                     write_matrix(_for_page(Matrix.of_index(file)), options.output)
@@ -180,6 +180,7 @@ def _diff(options: argparse.Namespace) -> int:
 def _html(options: argparse.Namespace) -> int:
     from pytest_t2n.report import write_matrix
 
+    check_folder(options.output)
     matrix = _for_page(load_matrix(options, options.file))
     baseline = load_matrix(options, options.baseline) if options.baseline else None
     with Console(stderr=True).status("writing the report"):

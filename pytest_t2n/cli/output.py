@@ -13,7 +13,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from pytest_t2n.records.completeness import Completeness, completeness_of
-from pytest_t2n.records.file import MATRIX_FILE, encode, read_records
+from pytest_t2n.records.file import encode, read_records
+from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.schema import CellLine, Record, RecordError
 from t2n_core.errors import T2NError
 from t2n_core.text import clipped, visible

@@ -29,8 +29,8 @@ from pytest_t2n.expect.entries import Expectation, ExpectationError, Expectation
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.durations import read_durations
 from pytest_t2n.records.file import decode_line
+from pytest_t2n.records.folder import locked
 from pytest_t2n.records.from_outcome import simple_record
-from pytest_t2n.records.lock import locked
 from pytest_t2n.records.platform import this_platform
 from pytest_t2n.records.run_line import run_line
 from pytest_t2n.records.schema import CellLine, GraphLine, PlatformLine, RecordError

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_t2n.records.completeness import last_plans
-from pytest_t2n.records.file import MATRIX_FILE, each_record, encode
+from pytest_t2n.records.file import each_record, encode
+from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.outline import outline_of
 from pytest_t2n.records.platform import differences, platforms_of
 from pytest_t2n.records.schema import CellLine, GraphLine, PlanLine, Record, RecordError, RunLine

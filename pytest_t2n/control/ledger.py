@@ -18,15 +18,13 @@ from pytest_t2n.records.changes import compare_matrices, count_changes
 from pytest_t2n.records.completeness import completeness_of
 from pytest_t2n.records.counts import CellCounts
 from pytest_t2n.records.file import (
-    MATRIX_FILE,
     RecordFile,
     StoredRecords,
     decode_line,
     encode,
-    remove_report,
 )
+from pytest_t2n.records.folder import MATRIX_FILE, check_folder, locked, remove_report
 from pytest_t2n.records.from_outcome import simple_record
-from pytest_t2n.records.lock import locked
 from pytest_t2n.records.nodeids import case_id
 from pytest_t2n.records.outline import outline_of
 from pytest_t2n.records.run_line import run_line, start_time
@@ -154,6 +152,7 @@ class Ledger:
             pytest.UsageError: what an interrupted session left cannot be kept.
             OSError: the directory cannot be written.
         """
+        check_folder(folder)
         path = folder / MATRIX_FILE
         if self.settings.resume and path.exists():
             self._take_up(path)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from pytest_t2n.records.file import MATRIX_FILE, each_record
+from pytest_t2n.records.file import each_record
+from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.schema import CellLine
 
 

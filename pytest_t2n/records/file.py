@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
-import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -29,12 +27,6 @@ from pytest_t2n.records.schema import (
 from t2n_core.files import replacing
 from t2n_core.foreign import ForeignFileError, open_file
 from t2n_core.text import all_storable, text_of
-
-MATRIX_FILE = "matrix.jsonl"
-_REPORT_FILES = ("index.html", "summary.md", "badge-*.json")
-"""Patterns of the files that a report writes beside it."""
-_PARTS = re.compile("page-[0-9a-f]{12}")
-"""Names of the folders with parts of a large page."""
 
 _BLOCK = 1 << 18
 """Bytes read at a time."""
@@ -123,21 +115,6 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
     with replacing(path) as sink:
         for record in records:
             sink.write(f"{encode(record)}\n".encode())
-
-
-def remove_report(folder: Path) -> None:
-    """Remove the report of an earlier session, which would else survive a session that is killed. Raises OSError."""
-    for pattern in _REPORT_FILES:
-        for file in folder.glob(pattern):
-            file.unlink(missing_ok=True)
-    remove_parts(folder)
-
-
-def remove_parts(folder: Path, keep: str = "") -> None:
-    """Remove the parts of large pages from the folder of a report, but those of the page that is named."""
-    for path in folder.glob("page-*"):
-        if _PARTS.fullmatch(path.name) and path.name != keep and path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
 
 
 class RecordFile:
@@ -290,7 +267,9 @@ class _StoredGraphs(Mapping[str, str]):
 def _opened(path: Path | None, append: bool) -> io.FileIO:
     if path is None:
         return tempfile.TemporaryFile(buffering=0)
-    if not append and path.is_file() and not path.is_symlink():
+    if not append and path.is_symlink() and not path.is_char_device():
+        path.unlink()  # what it leads to is of somebody else
+    elif not append and path.is_file():
         # A file of its own: another session may still read from, or write to, the one that has this name.
         with suppress(OSError):
             path.unlink()
@@ -298,7 +277,6 @@ def _opened(path: Path | None, append: bool) -> io.FileIO:
 
 
 __all__ = [
-    "MATRIX_FILE",
     "RecordFile",
     "StoredRecords",
     "decode_line",
@@ -306,7 +284,5 @@ __all__ = [
     "each_record",
     "encode",
     "read_records",
-    "remove_parts",
-    "remove_report",
     "write_records",
 ]

@@ -6,6 +6,7 @@ from itertools import islice
 
 from pytest_t2n.records.changes import ChangeList, describe_counts, each_change
 from pytest_t2n.records.counts import TokenCount
+from pytest_t2n.records.folder import SUMMARY_TITLE
 from pytest_t2n.records.schema import CellLine
 from pytest_t2n.report.causes import message_gist
 from pytest_t2n.report.columns import ColumnFold
@@ -53,7 +54,7 @@ def summary_markdown(matrix: Matrix, baseline: Matrix | None = None, numbers: Su
         matrix.fold(numbers)
     counts = numbers.columns.statuses
     statuses = [status.value for status in Status if counts[status.value]]
-    lines = ["# Parity of exported models", ""]
+    lines = [SUMMARY_TITLE, ""]
     notice = [f"**{_escaped(matrix.completeness.notice)}**", ""] if matrix.completeness.notice else []
     lines += notice
     lines.append(f"{len(matrix.rows)} cases on {len(matrix.columns)} engine versions, {counts.total()} cells")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import jinja2
 
-from pytest_t2n.records.file import remove_parts
+from pytest_t2n.records.folder import remove_parts
 from pytest_t2n.records.platform import describe_platform
 from pytest_t2n.report.causes import CauseFold
 from pytest_t2n.report.markdown import SummaryFold

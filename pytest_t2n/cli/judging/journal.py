@@ -6,7 +6,8 @@ from pathlib import Path
 
 from pytest_t2n.cli.judging.plan import Plan
 from pytest_t2n.control.earlier import read_interrupted, rewrite
-from pytest_t2n.records.file import MATRIX_FILE, RecordFile, encode, remove_report, write_records
+from pytest_t2n.records.file import RecordFile, encode, write_records
+from pytest_t2n.records.folder import MATRIX_FILE, check_folder, remove_report
 from pytest_t2n.records.from_outcome import simple_record
 from pytest_t2n.records.outline import outline_of
 from pytest_t2n.records.run_line import start_time
@@ -32,7 +33,10 @@ class Journal:
         self._graphs: set[str] = set()
         self._words: dict[str, str] = {}
         self._failure: OSError | None = None
-        path = folder / MATRIX_FILE if folder is not None else None
+        path = None
+        if folder is not None:
+            check_folder(folder)
+            path = folder / MATRIX_FILE
         if resume and path is not None and path.exists():
             self._take_up(path, run)
         self._file = RecordFile(path, append=bool(self.kept))

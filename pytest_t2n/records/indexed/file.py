@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pytest_t2n.records.completeness import Completeness, counts_as_plan, planned_cell
-from pytest_t2n.records.file import MATRIX_FILE, decode_line, each_placed
+from pytest_t2n.records.file import decode_line, each_placed
+from pytest_t2n.records.folder import MATRIX_FILE
 from pytest_t2n.records.indexed.plans import RAW_DECODER, RawPlan, texts_of
 from pytest_t2n.records.indexed.table import CellTable, Place
 from pytest_t2n.records.schema import CellLine, EndLine, EngineLine, GraphLine, Record, RecordError, RunLine

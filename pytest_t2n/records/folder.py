@@ -1,0 +1,117 @@
+"""The folder of a report: one session at a time writes into it, and what is of somebody else stays as it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from pytest_t2n.records.schema import RecordError
+
+MATRIX_FILE = "matrix.jsonl"
+_LOCK_FILE = ".matrix.lock"
+"""A file that stays in the folder; the system frees the lock when the process that has it ends, however it ends."""
+_BEGINNING = 1 << 16
+"""Bytes of a file that tell whose it is."""
+_PAGE_TITLE = b"t2n parity</title>"
+SUMMARY_TITLE = "# Parity of exported models"
+_PARTS = re.compile("page-[0-9a-f]{12}")
+"""Names of the folders with parts of a large page."""
+_PART = re.compile(r"(evidence|graphs)-\d+\.js|\..*\.part")
+"""Names of the files in there, and of drafts of them that a killed session left."""
+_BADGE = {"schemaVersion", "label", "message", "color"}
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other sessions from writing into a folder, which is made if it is missing.
+
+    Raises:
+        RecordError: another session has it.
+        OSError: the folder cannot be made or written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / _LOCK_FILE, thread_local=False)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        ways = "wait until it has ended, or name another directory"
+        raise RecordError(f"another session is writing its records to {folder}: {ways}") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def check_folder(folder: Path) -> None:
+    """Raise RecordError if a report in this folder would take the place of a file that no report wrote."""
+    for name, is_ours in ((MATRIX_FILE, _is_records), ("index.html", _is_page), ("summary.md", _is_summary)):
+        if os.path.lexists(folder / name) and not is_ours(folder / name):
+            raise RecordError(f"{folder / name} is of no report, and would be overwritten: name another directory")
+
+
+def remove_report(folder: Path) -> None:
+    """Remove the report of an earlier session, which would else survive a session that is killed. Raises OSError.
+
+    `check_folder` comes before it.
+    """
+    for name in ("index.html", "summary.md"):
+        (folder / name).unlink(missing_ok=True)
+    for file in folder.glob("badge-*.json"):
+        if _is_badge(file):
+            file.unlink(missing_ok=True)
+    remove_parts(folder)
+
+
+def remove_parts(folder: Path, keep: str = "") -> None:
+    """Remove the parts of large pages from the folder of a report, but those of the page that is named."""
+    for path in folder.glob("page-*"):
+        if path.name != keep and _PARTS.fullmatch(path.name) and not path.is_symlink() and _is_parts(path):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_records(path: Path) -> bool:
+    return _beginning(path).startswith(b"{") or not _beginning(path)
+
+
+def _is_page(path: Path) -> bool:
+    return _PAGE_TITLE in _beginning(path)
+
+
+def _is_summary(path: Path) -> bool:
+    return _beginning(path).startswith(SUMMARY_TITLE.encode())
+
+
+def _is_badge(path: Path) -> bool:
+    try:
+        found = json.loads(_beginning(path))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and set(found) == _BADGE and str(found["label"]).startswith(("tract", "khronos"))
+
+
+def _is_parts(path: Path) -> bool:
+    try:
+        return all(_PART.fullmatch(file.name) for file in path.iterdir())
+    except OSError:
+        return False
+
+
+def _beginning(path: Path) -> bytes:
+    """Return the first bytes of a file; none of what is no file, or cannot be read."""
+    try:
+        if not path.is_file():
+            return b""
+        with path.open("rb") as file:
+            return file.read(_BEGINNING)
+    except OSError:
+        return b""
+
+
+__all__ = ["MATRIX_FILE", "SUMMARY_TITLE", "check_folder", "locked", "remove_parts", "remove_report"]

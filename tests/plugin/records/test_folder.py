@@ -1,0 +1,72 @@
+"""A report in a folder of somebody else: what no report wrote stays as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_t2n.cli import main
+
+MODEL = """
+    import pytest
+
+    @pytest.mark.nnef_export
+    def test_model():
+        return "pass", (1,)
+"""
+BADGE = '{"schemaVersion": 1, "label": "coverage", "message": "97 %", "color": "green"}'
+
+
+def test_files_of_others_stay(suite):
+    suite.pytester.makepyfile(MODEL)
+    site = suite.path / "site"
+    foreign = {
+        "badge-coverage.json": BADGE,
+        "badge-tract.json": "no JSON",
+        "page-0123456789ab/notes.txt": "mine",
+        "page-one/evidence-0.js": "mine",
+    }
+    for name, text in foreign.items():
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_text(text)
+    ours = site / "page-ba9876543210"
+    ours.mkdir()
+    (ours / "evidence-0.js").write_text("t2nPart()")
+    for _ in range(2):
+        assert suite.run("--t2n-report=site", engines="0.22").ret == 0
+    assert suite.run("--t2n-report=site", engines="0.23").ret == 0
+    assert {name: (site / name).read_text() for name in foreign} == foreign
+    assert not ours.exists()
+    assert [path.name for path in site.glob("badge-tract-*")] == ["badge-tract-0.23.9.json"]
+    assert main(["matrix", "html", str(site / "matrix.jsonl"), "-o", str(site)]) == 0
+
+
+@pytest.mark.parametrize("name", ["index.html", "summary.md", "matrix.jsonl"])
+def test_a_file_of_somebody_else_is_not_overwritten(suite, name, capsys):
+    suite.pytester.makepyfile(MODEL)
+    assert suite.run("--t2n-report=site", engines="0.23").ret == 0
+    docs = suite.path / "docs"
+    docs.mkdir()
+    (docs / name).write_text("my own")
+    result = suite.run("--t2n-report=docs", engines="0.23")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*docs/{name} is of no report, and would be overwritten: name another directory"])
+    site = str(suite.path / "site" / "matrix.jsonl")
+    for command in (["html", site, "-o", str(docs)], ["merge", site, "-o", str(docs)]):
+        assert main(["matrix", *command]) == 1
+        assert "is of no report" in capsys.readouterr().err
+    assert [path.name for path in docs.iterdir() if not path.name.startswith(".")] == [name]
+    assert (docs / name).read_text() == "my own"
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_what_a_link_leads_to_stays(suite, there):
+    suite.pytester.makepyfile(MODEL)
+    target, site = suite.path / "target.jsonl", suite.path / "site"
+    site.mkdir()
+    if there:
+        target.write_text("{}\n")
+    (site / "matrix.jsonl").symlink_to(target)
+    assert suite.run("--t2n-report=site", engines="0.23").ret == 0
+    assert target.exists() == there
+    assert not there or target.read_text() == "{}\n"
+    assert suite.statuses == {"test_model[tract-0.23.9]": "pass"}

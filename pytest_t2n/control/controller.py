@@ -12,6 +12,7 @@ from pytest_t2n.collect.collection import CaseCollector
 from pytest_t2n.collect.selection import Selection, ran_everything
 from pytest_t2n.config.engines import cache_folder, header_line
 from pytest_t2n.config.settings import Settings
+from pytest_t2n.control.hooks import HookCalls
 from pytest_t2n.control.ledger import Ledger
 from pytest_t2n.control.summary import write_summary
 from pytest_t2n.control.worker import RECORDS, WORKER_INPUT, WorkerInput, read_plan
@@ -20,6 +21,7 @@ from pytest_t2n.expect.entries import Expectation, ExpectationError, Expectation
 from pytest_t2n.expect.unused import unused_entries
 from pytest_t2n.records.cell import SelectedEngine, guess_plan
 from t2n_core.scratch import ScratchFolder
+from t2n_core.text import text_of
 
 _SETTLED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
@@ -35,10 +37,11 @@ class Controller:
         expectations: Expectations,
         ledger: Ledger,
         collector: CaseCollector,
+        hooks: HookCalls,
     ) -> None:
         self._config, self._settings = config, settings
         self._engines, self._expectations = engines, expectations
-        self._ledger, self._collector = ledger, collector
+        self._ledger, self._collector, self._hooks = ledger, collector, hooks
         self._folder: ScratchFolder | None = None
         """The folder where workers write plans and records."""
         self._collected: list[str] | None = None
@@ -157,8 +160,10 @@ class Controller:
         crashed = status == pytest.ExitCode.INTERNAL_ERROR
         self._ledger.finish(why_missing, "an internal error of pytest" if crashed else stopped)
         if self._settings.report is not None:
-            told = self._config.hook.pytest_t2n_report(config=self._config, directory=self._settings.report)
-            self._ledger.notes += filter(None, told)
+            hook = self._config.hook.pytest_t2n_report
+            told = self._hooks.call(hook, config=self._config, directory=self._settings.report)
+            self._ledger.notes += [text_of(one) for one in told or () if one]
+        self._ledger.problems += self._hooks.problems()
         lost = bool(self._ledger.missing) and not stopped
         if (lost or self._ledger.problems) and status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -152,10 +152,10 @@ class Ledger:
             pytest.UsageError: what an interrupted session left cannot be kept.
             OSError: the directory cannot be written.
         """
-        check_folder(folder)
         path = folder / MATRIX_FILE
         if self.settings.resume and path.exists():
             self._take_up(path)
+        check_folder(folder)
         self._file = RecordFile(path, append=bool(self.resumed))
         if not self.resumed:
             self._append(self.run)

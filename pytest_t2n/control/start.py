@@ -16,6 +16,7 @@ from pytest_t2n.config.engines import select_engines
 from pytest_t2n.config.secrets import without_secrets
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.control.controller import Controller
+from pytest_t2n.control.hooks import HookCalls, change_engines
 from pytest_t2n.control.ledger import Ledger
 from pytest_t2n.control.recorder import Recorder
 from pytest_t2n.control.sources import source_digest
@@ -37,7 +38,7 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
     """
     engines = select_engines(settings, _progress(config)) if settings.selects_engines else []
     if engines:
-        config.hook.pytest_t2n_engines(config=config, engines=engines)
+        change_engines(config, engines)
     expectations = _expectations(config, settings, engines)
     durations = _durations(settings)
     bundle = settings.bundle if not settings.only_collects else None
@@ -48,7 +49,8 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
     # Relative to the project: a published report shall not show paths of one machine.
     typed = without_secrets([str(one) for one in config.invocation_params.args])
     arguments = [one.replace(f"{config.rootpath}{os.sep}", "") for one in typed]
-    tell = partial(config.hook.pytest_t2n_record, config=config)
+    hooks = HookCalls()
+    tell = partial(hooks.call, config.hook.pytest_t2n_record, config=config)
     source = source_digest(config.rootpath) if settings.report is not None and not settings.only_collects else ""
     repeats = config.getoption("dist", "no") == "each"
     ledger = Ledger(settings, engines, arguments, tell, source=source, repeats=repeats)
@@ -60,7 +62,7 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
     config.pluginmanager.register(collector, COLLECTOR)
     if engines:
         _register_running(config, settings, collector, expectations)
-    controller = Controller(config, settings, engines, expectations, ledger, collector)
+    controller = Controller(config, settings, engines, expectations, ledger, collector, hooks)
     config.pluginmanager.register(controller, CONTROLLER)
 
 

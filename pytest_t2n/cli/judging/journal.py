@@ -33,12 +33,11 @@ class Journal:
         self._graphs: set[str] = set()
         self._words: dict[str, str] = {}
         self._failure: OSError | None = None
-        path = None
-        if folder is not None:
-            check_folder(folder)
-            path = folder / MATRIX_FILE
+        path = folder / MATRIX_FILE if folder is not None else None
         if resume and path is not None and path.exists():
             self._take_up(path, run)
+        if folder is not None:
+            check_folder(folder)
         self._file = RecordFile(path, append=bool(self.kept))
         if folder is not None:
             remove_report(folder)

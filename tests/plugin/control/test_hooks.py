@@ -74,3 +74,78 @@ def test_a_hook_that_does_not_exist(suite):
     result = suite.run(engines="0.23")
     assert result.ret != 0
     assert "unknown hook 'pytest_t2n_engine'" in result.stdout.str() + result.stderr.str()
+
+
+TWO = """
+    import pytest
+
+    @pytest.mark.nnef_export
+    @pytest.mark.parametrize("model", ["pass", "mismatch"])
+    def test_model(model):
+        return model, (1,)
+"""
+
+
+@pytest.mark.parametrize("mode", ["plain", "n2"])
+@pytest.mark.parametrize("raising", ["raise ValueError('boom')", "pytest.fail('boom')", "pytest.skip('boom')"])
+def test_hooks_that_raise_cost_no_results(suite, mode, raising):
+    hooks = f"""
+
+import pytest
+
+
+def pytest_t2n_record(config, record):
+    {raising}
+
+
+def pytest_t2n_report(config, directory):
+    {raising}
+"""
+    add_to_conftest(suite, hooks)
+    suite.pytester.makepyfile(test_it=TWO)
+    result = suite.run("--t2n-report=site", "-k", "pass", engines="0.22,0.23", mode=mode)
+    result.assert_outcomes(passed=2)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert set(suite.statuses.values()) == {"pass"}
+    result.stdout.fnmatch_lines(
+        ["problem: pytest_t2n_record raised *: boom (*), 2 times", "problem: pytest_t2n_report raised *: boom (*)"]
+    )
+
+
+def test_a_hook_can_end_the_session(suite):
+    add_to_conftest(suite, "\n\nimport pytest\n\n\ndef pytest_t2n_record(record):\n    pytest.exit('enough', 9)\n")
+    suite.pytester.makepyfile(test_it=TWO)
+    result = suite.run("--t2n-report=site", engines="0.23")
+    assert result.ret == 9
+    assert sorted(suite.statuses.values()) == ["not_run", "pass"]
+
+
+def test_a_text_of_the_report_hook_may_be_anything(suite):
+    add_to_conftest(suite, "\n\ndef pytest_t2n_report(directory):\n    return directory / 'more.txt'\n")
+    suite.pytester.makepyfile(test_it=TWO)
+    result = suite.run("--t2n-report=site", "-k", "pass", engines="0.23")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*/site/more.txt"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("raise ValueError('boom')", "pytest_t2n_engines raised ValueError: boom (conftest.py:*)"),
+        ("engines.append('0.23.9')", "pytest_t2n_engines: '0.23.9' is no SelectedEngine"),
+        ("engines.append(engines[0])", "pytest_t2n_engines: 2 engines are called tract-0.23.9; give each a label"),
+        (
+            "engines.append(SelectedEngine('ort', '1', '1'))",
+            "*has the target 'ort', which is neither *",
+        ),
+        ("engines.append(SelectedEngine('tract', '1', '1'))", "*has no files to run: *"),
+        ("raise pytest.UsageError('mine')", "mine"),
+    ],
+)
+def test_engines_that_hooks_give_are_checked(suite, change, words):
+    imports = "import pytest\nfrom pytest_t2n.records.cell import SelectedEngine"
+    add_to_conftest(suite, f"\n\n{imports}\n\n\ndef pytest_t2n_engines(engines):\n    {change}\n")
+    suite.pytester.makepyfile(test_it=TWO)
+    result = suite.run(engines="0.23")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {words}"])

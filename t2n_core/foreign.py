@@ -15,6 +15,7 @@ from t2n_core.text import text_of
 _Content = TypeVar("_Content")
 _MOST_FILES = 100_000
 _SHOWN = 200
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
 _BYTE = re.compile(r"\(byte (\d+)\)")
 
 
@@ -86,9 +87,14 @@ def read_file(path: Path, most: int) -> bytes:
 def decode_json(data: bytes, kind: type[_Content], where: str) -> _Content:
     """Return JSON as a value of a type. Raises ForeignFileError, which begins with `where` and the line."""
     try:
-        return msgspec.json.decode(data, type=kind)
+        found = msgspec.json.decode(data, type=kind)
+        if _LONG_NUMBER.search(data):
+            msgspec.msgpack.encode(found)  # which is how it travels to other processes
+        return found
     except RecursionError:
         raise ForeignFileError(f"{where}: it is nested too deeply") from None
+    except OverflowError:
+        raise ForeignFileError(f"{where}: an integer has more than 64 bits") from None
     except (msgspec.MsgspecError, ValueError) as exc:
         text = text_of(exc)
         place = _BYTE.search(text)

@@ -64,7 +64,8 @@ class Ledger:
     ) -> None:
         """`source` is the digest of the code that is tested; `tell` is called with each record, as `record=`.
 
-        With `repeats` cells are run several times, as by `--dist each`: the worst record of each counts, at the end.
+        With `repeats` cells are run several times, as by `--dist each`: the worst record of each counts, at the end. So
+        it is with a plan that names cells several times.
         """
         self.settings, self._tell = settings, tell
         self._held: dict[str, CellLine] | None = {} if repeats else None
@@ -191,6 +192,8 @@ class Ledger:
             self._plan.setdefault(cell.nodeid, cell.engine)
         if self.planned:
             return
+        if self._held is None and len({cell.nodeid for cell in selection.cells}) < len(selection.cells):
+            self._held = {}  # --keep-duplicates runs a test as often as it is named
         self.planned = True
         self.unmade = selection.unmade
         if self.unmade and self.settings.require:
@@ -289,7 +292,7 @@ class Ledger:
             return
         if self._held is not None:
             known = self._held.get(record.nodeid)
-            if known is None or (known.status in _GOOD and record.status not in _GOOD):
+            if known is None or _badness(known) < _badness(record):
                 self._held[record.nodeid] = record
             return
         size = self._file.size if self._file is not None else 0
@@ -320,6 +323,13 @@ class Ledger:
 
 def _cell(nodeid: str, engine: SelectedEngine) -> Cell:
     return Cell(nodeid, case_id(nodeid, engine.id), engine)
+
+
+def _badness(record: CellLine) -> int:
+    """Return a number that is larger for what needs more attention."""
+    if record.status in _GOOD:
+        return 0
+    return 1 if record.status == Status.WEAK or record.expected else 2
 
 
 def junit_properties(line: CellLine) -> list[tuple[str, object]]:

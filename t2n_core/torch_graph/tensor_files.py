@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
+import msgspec
 import torch
 
 from t2n_core.errors import InputError
+from t2n_core.foreign import ForeignFileError, decode_json, open_file
 
 TensorSource: TypeAlias = torch.nn.Module | Mapping[str, torch.Tensor] | str | Path
 
@@ -20,6 +21,7 @@ _DTYPES: Final = {
     "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool,
 }  # fmt: skip
 _LONGEST_HEADER: Final = 100 << 20
+_Extent = Annotated[int, msgspec.Meta(ge=0)]
 
 
 def named_tensors(source: TensorSource) -> Mapping[str, torch.Tensor]:
@@ -49,29 +51,39 @@ def named_tensors(source: TensorSource) -> Mapping[str, torch.Tensor]:
     return found
 
 
+class _Place(msgspec.Struct):
+    """The entry of a tensor in the header of a file."""
+
+    dtype: str
+    shape: list[_Extent]
+    data_offsets: tuple[_Extent, _Extent]
+
+
 class _SafeTensors(Mapping[str, torch.Tensor]):
     """The tensors of files, of which each is mapped into memory when it is asked for."""
 
     def __init__(self, files: list[Path]) -> None:
-        self._places: dict[str, tuple[Path, int, dict[str, Any]]] = {}
+        self._places: dict[str, tuple[Path, int, _Place]] = {}
         for file in files:
             start, header = _header(file)
-            self._places.update({name: (file, start, one) for name, one in header.items() if name != "__metadata__"})
+            self._places.update({name: (file, start, place) for name, place in header.items()})
 
     def __getitem__(self, name: str) -> torch.Tensor:
-        file, start, told = self._places[name]
-        try:
-            dtype, shape, (begin, end) = _DTYPES[told["dtype"]], list(map(int, told["shape"])), told["data_offsets"]
-        except (KeyError, TypeError, ValueError) as wrong:
-            raise InputError(f"{file}: `{name}` has no dtype, shape or place that is read here: {wrong}") from wrong
+        file, start, place = self._places[name]
+        if place.dtype not in _DTYPES:
+            raise InputError(f"{file}: `{name}` has the dtype {place.dtype!r}, which is not read here")
+        dtype, shape, (begin, end) = _DTYPES[place.dtype], place.shape, place.data_offsets
         count = math.prod(shape)
-        if end - begin != count * dtype.itemsize or begin < 0 or start + end > file.stat().st_size:
+        if end - begin != count * dtype.itemsize or start + end > file.stat().st_size:
             raise InputError(f"{file}: `{name}` is not where the header says")
-        if not count:
-            return torch.empty(shape, dtype=dtype)
-        whole = torch.from_file(str(file), shared=False, size=start + end, dtype=torch.uint8)
-        own = whole[start + begin :]
-        return (own if (start + begin) % dtype.itemsize == 0 else own.clone()).view(dtype).reshape(shape)
+        try:
+            if not count:
+                return torch.empty(shape, dtype=dtype)
+            whole = torch.from_file(str(file), shared=False, size=start + end, dtype=torch.uint8)
+            own = whole[start + begin :]
+            return (own if (start + begin) % dtype.itemsize == 0 else own.clone()).view(dtype).reshape(shape)
+        except RuntimeError as wrong:  # a shape such as (0, 2**62, 4)
+            raise InputError(f"{file}: `{name}` is no tensor of PyTorch: {wrong}") from wrong
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
@@ -80,19 +92,18 @@ class _SafeTensors(Mapping[str, torch.Tensor]):
         return len(self._places)
 
 
-def _header(file: Path) -> tuple[int, dict[str, Any]]:
-    """Return where the tensors of a file begin, and what its header says of them. Raises InputError."""
-    with file.open("rb") as stream:
-        length = int.from_bytes(stream.read(8), "little")
-        if not 0 < length <= min(_LONGEST_HEADER, file.stat().st_size):
-            raise InputError(f"{file} is no file of safetensors")
-        try:
-            found = json.loads(stream.read(length))
-        except ValueError as wrong:
-            raise InputError(f"{file} is no file of safetensors: {wrong}") from wrong
-    if not isinstance(found, dict):
-        raise InputError(f"{file} is no file of safetensors")
-    return 8 + length, found
+def _header(file: Path) -> tuple[int, dict[str, _Place]]:
+    """Return where the tensors of a file begin, and what its header says of each. Raises InputError."""
+    try:
+        with open_file(file) as stream:
+            length = int.from_bytes(stream.read(8), "little")
+            if not 0 < length <= min(_LONGEST_HEADER, file.stat().st_size):
+                raise InputError(f"{file} is no file of safetensors")
+            entries = decode_json(stream.read(length), dict[str, msgspec.Raw], "its header")
+            entries.pop("__metadata__", None)
+            return 8 + length, {name: decode_json(bytes(one), _Place, f"`{name}`") for name, one in entries.items()}
+    except ForeignFileError as wrong:
+        raise InputError(f"{file} is no file of safetensors: {wrong}") from wrong
 
 
 __all__ = ["TensorSource", "named_tensors"]

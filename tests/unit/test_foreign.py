@@ -93,3 +93,12 @@ def test_the_graph_of_any_archive(tmp_path: Path, place: str, suffix: str, monke
     path.write_bytes(gzip.compress(path.read_bytes())[:-100] if suffix == ".tar" else path.read_bytes()[:1000])
     with pytest.raises(ForeignFileError):
         graph_file.read_graph(path)
+
+
+@pytest.mark.parametrize(("text", "read"), [("18446744073709551615", True), ("18446744073709551616", False)])
+def test_integers_have_64_bits(text, read):
+    if read:
+        assert decode_json(b'{"a": %s}' % text.encode(), dict[str, int], "f.json") == {"a": int(text)}
+        return
+    with pytest.raises(ForeignFileError, match=r"f\.json: an integer has more than 64 bits"):
+        decode_json(b'{"a": %s}' % text.encode(), dict[str, int], "f.json")

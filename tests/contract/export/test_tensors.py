@@ -20,6 +20,7 @@ from t2n_core import ExportResult, ModelExport, TractNNEF, export_tensors, repla
 from t2n_core.engine.pool import engine_for
 from t2n_core.errors import InputError
 from t2n_core.nnef.reading.headers import headers_of
+from t2n_core.torch_graph.tensor_files import named_tensors
 from tests.contract.options.exports import every_line
 
 
@@ -166,6 +167,48 @@ def test_tensors_of_safetensors(tmp_path: Path) -> None:
     (tmp_path / "one.safetensors").write_bytes(b"\xff" * 20)
     with pytest.raises(InputError, match="no file of safetensors"):
         export_tensors(tmp_path, tmp_path / "out2")
+
+
+ENTRY = {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"[" * 200_000 + b"]" * 200_000,
+        b'{"__metadata__": ' + b"[" * 200_000 + b"]" * 200_000 + b"}",
+        b"[]",
+        b"\xff",
+        *(
+            json.dumps({"w": {**ENTRY, **wrong}}).encode()
+            for wrong in (
+                {"data_offsets": ["0", "24"]},
+                {"data_offsets": [0]},
+                {"data_offsets": [24, 0]},
+                {"data_offsets": [-24, 0]},
+                {"data_offsets": [0, 10**30]},
+                {"shape": [-2, -3]},
+                {"shape": [2, "3"]},
+                {"shape": [0, 2**62, 4], "data_offsets": [0, 0]},
+                {"shape": 6},
+                {"dtype": "F8"},
+                {"dtype": None},
+            )
+        ),
+        json.dumps({"w": "text"}).encode(),
+    ],
+)
+def test_damaged_safetensors_are_refused(tmp_path: Path, header: bytes) -> None:
+    path = tmp_path / "w.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(24))
+    with pytest.raises(InputError, match=r"w\.safetensors"):
+        dict(named_tensors(path))
+
+
+def test_a_pipe_holds_no_tensors(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "w.safetensors")
+    with pytest.raises(InputError, match="holds no tensors"):
+        named_tensors(tmp_path / "w.safetensors")
 
 
 REFUSED = {

@@ -45,6 +45,7 @@ def lines(*records):
 
 CELL = json.dumps(cell("a", facts={"q": "QQ"})).encode()
 READ = {
+    "numbers of 100 bits": lines(RUN, failing("a", "x", sizes=[{"T": 10**30}], facts={"x": [-(10**30)]})),
     "no run line": lines(cell("a")),
     "the last second": lines({**RUN, "started": "9999-12-31T23:59:59+00:00"}, cell("a")),
     "a version that is none": lines(RUN, failing("a", "x", version="<x>", label="<x>")),

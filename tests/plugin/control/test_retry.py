@@ -57,3 +57,33 @@ def test_the_last_attempt_counts(suite, workers, place, monkeypatch):
     result.assert_outcomes(passed=1, failed=1)
     found = {nodeid.partition("[")[0]: status for nodeid, status in suite.statuses.items()}
     assert found == {"test_raises_once": "pass", "test_mismatch": "mismatch"}
+
+
+OFTEN = """
+    from pathlib import Path
+
+    def test_often(nnef_export):
+        with Path("count").open("a+") as file:
+            file.write("x")
+            file.seek(0)
+            number = len(file.read())
+        nnef_export({models}[number - 1], (1,)).assert_parity()
+"""
+
+
+@pytest.mark.parametrize(
+    ("models", "status"),
+    [
+        (["pass", "mismatch"], "mismatch"),
+        (["mismatch", "pass"], "mismatch"),
+        (["weak", "mismatch"], "mismatch"),
+        (["pass", "weak"], "weak"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["plain", "n0"])  # the scheduler of xdist runs a node id once
+def test_the_worst_run_of_a_test_that_is_named_twice_counts(suite, models, status, mode):
+    suite.pytester.makepyfile(test_it=OFTEN.format(models=models))
+    result = suite.run("--keep-duplicates", "test_it.py", "test_it.py", "--t2n-report=site", engines="0.23", mode=mode)
+    failed = models.count("mismatch")
+    result.assert_outcomes(passed=2 - failed, failed=failed)
+    assert suite.statuses == {"test_often[tract-0.23.9]": status}

@@ -320,6 +320,7 @@ def test_a_manifest_that_is_a_pipe(bundle, capsys):
 def test_a_check_that_cannot_be_read_is_named_with_its_place(bundle, tmp_path, capsys):
     wrong = {
         "types": {"nodeid": 3},
+        "place": {"place": 10**30},
         "level": {"tolerance": "any"},
         "no-engine": {"engine_id": ""},
         "other-engine": {"engine_id": "zzz"},

@@ -289,8 +289,8 @@ class Emitter(ABC):
         """Return `x / y` of floats, rounded once as IEEE 754 has it; for a rule that decides something by it."""
         return self.div(x, y)
 
-    def sums_rows(self, lead: Shape) -> bool:
-        """Return whether the axes after `lead` should be merged into one before a sum over them."""
+    def sums_rows(self, lead: Shape, row: Shape) -> bool:
+        """Return whether the axes of `row`, which come after `lead`, should be merged before a sum over them."""
         return False
 
     def mean_of(self, value: Value, axes: Sequence[int]) -> Value:

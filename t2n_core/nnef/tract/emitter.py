@@ -56,6 +56,7 @@ class TractEmitter(Emitter):
         super().__init__(spec, name=name, options=options)
         self.traits = traits_of(spec.version)
         self.facts = GraphFacts()
+        self.in_loop = False  # whether this is the body of a loop
         self._size_values = SizeValues(self)
 
     def __getattr__(self, name: str) -> Callable[..., Value]:
@@ -145,8 +146,8 @@ class TractEmitter(Emitter):
     def quotient(self, x: Operand, y: Operand) -> Value:
         return quotients.exact_quotient(self, x, y)
 
-    def sums_rows(self, lead: Shape) -> bool:
-        return sums.sums_rows(self, lead)
+    def sums_rows(self, lead: Shape, row: Shape) -> bool:
+        return sums.sums_rows(self, lead, row)
 
     def mean_of(self, value: Value, axes: Sequence[int]) -> Value:
         if not self.traits.sums_axes_at_once or list(axes) != [value.rank - 1]:

@@ -103,7 +103,7 @@ def _body(g: TractEmitter, parameters: _Parameters) -> TractEmitter:
             return parameters.take("full", g.constant(array, dtype))
 
     body: TractEmitter = Body(g.spec, options=g.options)
-    body.node = g.node
+    body.node, body.in_loop = g.node, True
     body.graph.inputs = parameters.inner
     body.reserve(f"{kind}_{n}" for kind in parameters.outer for n in range(100))
     return body

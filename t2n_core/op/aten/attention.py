@@ -71,7 +71,8 @@ def _powers(g: Emitter, scores: Value, allowed: Value) -> tuple[Value, Value]:
     axes = [scores.rank - 1]
     scores = g.select(allowed, scores, LOWEST)
     powers = g.select(allowed, g.exp(g.sub(scores, g.max_reduce(scores, axes=axes))), 0.0)
-    return powers, g.sum_reduce(powers, axes=axes)
+    # one statement at any length, as in the engine's own softmax: float64 would cost a copy of all scores
+    return powers, g.one("sum_reduce", powers, axes=axes)
 
 
 def _finite(numbers: np.ndarray, forbidden: float) -> np.ndarray:

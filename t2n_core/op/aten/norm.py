@@ -104,8 +104,9 @@ def _standardised(g: Emitter, value: Value, axes: Sequence[int], eps: float) -> 
         out, mean, inverse = _standardised(g, g.cast(value, FLOAT32), axes, eps)
         return out, g.cast(mean, value.dtype), g.cast(inverse, value.dtype)
     lead = value.rank - len(axes)
-    if len(axes) > 1 and list(axes) == list(range(lead, value.rank)) and g.sums_rows(value.shape[:lead]):
-        row = g.reshape_to(value, [*value.shape[:lead], product(value.shape[lead:])])
+    kept, joined = value.shape[:lead], value.shape[lead:]
+    if len(axes) > 1 and list(axes) == list(range(lead, value.rank)) and g.sums_rows(kept, joined):
+        row = g.reshape_to(value, [*kept, product(joined)])
         out, *statistics = _standardised(g, row, [lead], eps)
         mean, inverse = (g.unsqueeze(v, axes=list(range(lead + 1, value.rank))) for v in statistics)
         return g.reshape_to(out, value.shape), mean, inverse

@@ -10,6 +10,7 @@ import numpy as np
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import FLOAT64, INT64, Value
 from t2n_core.nnef.sizes.dims import Shape, product, same
+from t2n_core.nnef.tract.forms import long_sums
 from t2n_core.nnef.tract.forms.quotients import in_float64
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def sum_reduce(g: TractEmitter, input: Value, *, axes: Sequence[int], out: Expec
     Each of the two is exact up to 2^21 elements, and so is their sum modulo 2^64.
     """
     if input.dtype != INT64 or _fits(input, axes):
-        return g.one("sum_reduce", input, axes=axes, out=out)
+        return long_sums.reduced(g, "sum_reduce", input, axes, out)
     high = g.one("div", input, 1 << 32)  # rounded either way
     parts = high, g.sub(input, g.mul(high, 1 << 32))
     upper, lower = (g.cast(g.one("sum_reduce", g.cast(part, FLOAT64), axes=axes), INT64) for part in parts)
@@ -33,7 +34,7 @@ def mean_reduce(g: TractEmitter, input: Value, *, axes: Sequence[int]) -> Value:
     """Write a mean, which the engine computes as a product with a reciprocal."""
     if g.node.exact:
         return in_float64(g, input, lambda wide: g.one("mean_reduce", wide, axes=axes))
-    return g.one("mean_reduce", input, axes=axes)
+    return long_sums.reduced(g, "mean_reduce", input, axes)
 
 
 def _fits(value: Value, axes: Sequence[int]) -> bool:
@@ -48,15 +49,15 @@ def _fits(value: Value, axes: Sequence[int]) -> bool:
     return isinstance(count, int) and count * max(-int(limits.min), int(limits.max)) < 1 << 31
 
 
-def sums_rows(g: TractEmitter, lead: Shape) -> bool:
+def sums_rows(g: TractEmitter, lead: Shape, row: Shape) -> bool:
     """Return whether a sum over one merged axis is faster than one over several axes.
 
     It is in releases that recognise the norm over one axis. In releases that sum one axis after the other, it is
-    unless all leading axes have one element.
+    unless all leading axes have one element. A norm over a row that may be long is no longer recognised.
     """
     if not g.traits.sums_axes_at_once:
         return not same(product(lead), 1)
-    return g.traits.fuses_norms
+    return g.traits.fuses_norms and not long_sums.may_be_long(row)
 
 
 def mean_of_last(g: TractEmitter, value: Value) -> Value:

@@ -44,3 +44,26 @@ def test_unrelated_sizes_are_refused(name: str, version: str, tmp_path: Path) ->
     reply = engine.run(result.archive, [*batches, [t.numpy() for t in example]], keep_going=True)
     assert reply.status == "ok", reply.message
     assert list(reply.refused) == list(range(len(wrong)))
+
+
+class HalfTheRows(nn.Module):
+    """Two branches: the archive holds only where half of the rows, rounded up, are as many as the columns."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        first = x.tensor_split(2, 0)[0]
+        return first.mean(0) if first.shape[0] - x.shape[1] == 0 else first.relu()
+
+
+@pytest.mark.filterwarnings("ignore:the archive holds only")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_quotient_beside_a_size_is_not_rounded_to_zero(version: str, tmp_path: Path) -> None:
+    result = ModelExport(HalfTheRows(), torch.randn(5, 3), dynamic_axes={"x": {0: "B", 1: "T"}}).to(
+        TractNNEF(version), tmp_path / "model.nnef.tar"
+    )
+    engine = result.target.engine()
+    assert isinstance(engine, TractEngine)
+    right, wrong = [(5, 3), (6, 3), (1, 1), (2, 1)], [(4, 3), (2, 2), (1, 2), (7, 3), (3, 1)]
+    batches = [[torch.ones(shape).numpy()] for shape in (*right, *wrong)]
+    reply = engine.run(result.archive, batches, keep_going=True)
+    assert reply.status == "ok", reply.message
+    assert list(reply.refused) == list(range(len(right), len(batches)))

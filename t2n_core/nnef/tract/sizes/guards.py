@@ -50,13 +50,14 @@ def _scenarios(sizes: SizeRange, own: Sequence[Relational]) -> Iterator[str]:
     No engine reads `a != b`: it is two scenarios, of more and of less.
     """
     relations = list(sizes.relations())
-    plain = [*own, *(relation for relation in relations if not isinstance(relation, sympy.Ne))]
+    plain = [relation for relation in relations if not isinstance(relation, sympy.Ne)]
     apart = [_sides(relation) for relation in relations if isinstance(relation, sympy.Ne)]
     names = [name for one in sizes.scenarios for name in (one, f"{one}_again")] or SCENARIOS
     for name in names:
         conditions = sizes.scenarios.get(name.removesuffix("_again"), ())
         for number, sides in enumerate(itertools.product(*apart)):
-            for relation in (*conditions, *plain, *sides):
+            stated = (exact for one in (*conditions, *plain, *sides) for exact in without_quotients(one))
+            for relation in (*own, *stated):
                 yield f"tract_assert {name}{f'_{number}' if apart else ''}: {assertion(relation)}"
 
 
@@ -64,6 +65,36 @@ def _sides(relation: Relational) -> tuple[Relational, Relational]:
     """Return `a > b` and `a < b` for `a != b`."""
     left, right = relation.args
     return sympy.Ge(left, right + 1, evaluate=False), sympy.Le(left, right - 1, evaluate=False)
+
+
+def without_quotients(relation: Relational) -> Iterator[Relational]:
+    """Yield relations that together say the same, without a quotient in a sum: `2*T <= S` for `S // 2 - T >= 0`.
+
+    Engines compute `S / 2 - T` as `(S - 2*T) / 2`, which they round towards zero: -1 counts as 0.
+    """
+    over = sympy.expand(relation.lhs - relation.rhs)
+    quotients = [(term, number) for term, number in over.as_coefficients_dict().items() if isinstance(term, FloorDiv)]
+    # the engine puts in what a symbol is equal to
+    is_definition = isinstance(relation, sympy.Eq) and relation.lhs.is_Symbol
+    if is_definition or len(quotients) != 1 or abs(quotients[0][1]) != 1 or not quotients[0][0].args[1].is_Integer:
+        yield relation
+        return
+    quotient, sign = quotients[0]
+    dividend, divisor = quotient.args
+    rest = sign * (over - sign * quotient)
+    strict = _STRICT.get(type(relation), 0) * sign
+    at_least = isinstance(relation, sympy.Ge | sympy.Gt) == (sign > 0)
+    if at_least or isinstance(relation, sympy.Eq):
+        yield from without_quotients(_by_sides(sympy.Ge, dividend + divisor * (rest + strict)))
+    if not at_least or isinstance(relation, sympy.Eq):
+        yield from without_quotients(_by_sides(sympy.Le, dividend + divisor * (rest + strict - 1) + 1))
+
+
+def _by_sides(kind: type[Relational], over: sympy.Expr) -> Relational:
+    """Return the relation of an expression to 0, with the terms that are subtracted on its other side."""
+    terms = sympy.Add.make_args(sympy.expand(over))
+    less = [term for term in terms if term.as_coeff_Mul()[0] < 0]
+    return kind(sympy.Add(*(term for term in terms if term not in less)), -sympy.Add(*less), evaluate=False)
 
 
 def assertion(relation: Relational) -> str:
@@ -130,7 +161,8 @@ def excess(sizes: SizeRange) -> sympy.Expr:
 
     Raises ValueError for a condition with a number beyond 2^30.
     """
-    return sympy.Add(*(_excess(part) for relation in sizes.relations() for part in _parts(relation)))
+    exact = (one for relation in sizes.relations() for one in without_quotients(relation))
+    return sympy.Add(*(_excess(part) for relation in exact for part in _parts(relation)))
 
 
 def _parts(relation: Relational) -> Iterator[Relational]:
@@ -169,4 +201,4 @@ def _excess(relation: Relational) -> sympy.Expr:
     return FloorDiv(step - 1 + twice, step)
 
 
-__all__ = ["SCENARIOS", "assertion", "assertions", "condition", "excess"]
+__all__ = ["SCENARIOS", "assertion", "assertions", "condition", "excess", "without_quotients"]

@@ -9,13 +9,14 @@ import pytest
 import torch
 from packaging.version import Version
 from sympy import Eq, Ge, Gt, Le, Lt
+from sympy.core.relational import Relational
 from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import InputError, LowerError
 from t2n_core.nnef.sizes.dims import FloorDiv, Max, Min, Modulo, evaluate, symbol
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.nnef.tract.sizes.guards import assertion, assertions, condition, excess
+from t2n_core.nnef.tract.sizes.guards import assertion, assertions, condition, excess, without_quotients
 from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.nnef.tract.user_extensions import to_write, with_assertions
 
@@ -68,6 +69,34 @@ def test_excess_is_0_inside_and_at_least_1_outside(relation: object) -> None:
     for t, s in itertools.product((0, 1, 2, 3, 5, 9, 10, 16, 17, 40, 5000), repeat=2):
         value = evaluate(found, {"T": t, "S": s})
         assert value == 0 if sizes.holds({"T": t, "S": s}) else value >= 1, (t, s)
+
+
+QUOTIENTS = [
+    kind(left, right, evaluate=False)
+    for kind in (Eq, Ge, Gt, Le, Lt)
+    for left, right in (
+        (FloorDiv(S + 1, 2) - T, 0),
+        (T - FloorDiv(S, 3), 2),
+        (FloorDiv(T, 4), 3),
+        (2, FloorDiv(T + S, 3) + T),
+        (FloorDiv(FloorDiv(T, 2) + 1, 3), S),
+    )
+]
+
+
+@pytest.mark.parametrize("relation", QUOTIENTS, ids=str)
+def test_quotients_in_sums_are_multiplied_out(relation: Relational) -> None:
+    found = list(without_quotients(relation))
+    assert not any(one.atoms(FloorDiv) for one in found)
+    for t, s in itertools.product(range(20), repeat=2):
+        sizes = {"T": t, "S": s}
+        wanted = relation.func(*(evaluate(side, sizes) for side in relation.args))
+        assert bool(wanted) == all(one.func(*(evaluate(side, sizes) for side in one.args)) for one in found), sizes
+
+
+def test_what_a_symbol_is_equal_to_stays() -> None:
+    relation = Eq(T, FloorDiv(S, 2), evaluate=False)
+    assert list(without_quotients(relation)) == [relation]
 
 
 def test_a_number_too_large_is_no_guard() -> None:

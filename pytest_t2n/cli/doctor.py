@@ -1,4 +1,7 @@
-"""`t2n doctor` says what is installed, what is missing, and whether an engine runs here. It never imports torch."""
+"""`t2n doctor` says what is installed, what is missing, and whether an engine runs here. It never imports torch.
+
+Of the project in the current folder it says which of the recommended options its pytest configuration lacks.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from pytest_t2n.cli.output import say
+from pytest_t2n.cli.project_ini import find_configuration, missing_options
 from t2n_core import __version__
 from t2n_core.engine.khronos import why_no_khronos
 from t2n_core.engine.processor import this_processor
@@ -74,6 +78,25 @@ def _findings(store: EngineStore, *, offline: bool) -> Iterator[Finding]:
     if not offline:
         yield _network(store)
     yield _engine(store)
+    yield from _project(Path.cwd())
+
+
+def _project(folder: Path) -> Iterator[Finding]:
+    """Yield what the pytest configuration of a folder lacks."""
+    try:
+        found = find_configuration(folder)
+    except ValueError as wrong:
+        yield Finding("project", str(wrong), "note")
+        return
+    if found is None:
+        yield Finding("project", f"no pytest configuration in {folder} or above")
+        return
+    path, options = found
+    missing = missing_options(options)
+    if not missing:
+        yield Finding("project", f"{path} has the recommended options")
+    for line in missing:
+        yield Finding("project", f"{path} lacks {line}", "note")
 
 
 def _packages() -> Iterator[Finding]:

@@ -81,7 +81,7 @@ def _samples(archive: Path, inputs: list[Path], expected: list[Path]) -> tuple[l
 def _show(outcomes: list[tuple[str, Outcome]]) -> None:
     rows = []
     for title, outcome in outcomes:
-        message = outcome.error.message.partition("\n")[0] if outcome.error is not None else ""
+        message = outcome.error.message.partition("\n")[0] if outcome.error is not None else "; ".join(outcome.notes)
         worst = max((output.max_abs for output in outcome.outputs), default=None)
         level = outcome.level.value if outcome.level is not None else ""
         number = f"{worst:.3g}" if worst is not None else ""

@@ -48,7 +48,8 @@ def summary_lines(ledger: Ledger) -> list[str]:
     if ledger.unmade:
         lines.append(f"not made, as no engine of this session fits: {len(ledger.unmade)} cells that markers ask for")
         lines += _named(ledger.unmade)
-    lines += _weak(ledger.counts)
+    lines += _weak(ledger.counts, strict=ledger.settings.strict)
+    lines += _not_finite(ledger.counts)
     if ledger.counts.reused:
         lines.append(f"{ledger.counts.reused} results are of earlier sessions (--t2n-reuse)")
     lines += ledger.notes
@@ -64,14 +65,34 @@ def _named(cells: Sequence[str]) -> list[str]:
     return [*lines, f"  … and {len(cells) - _NAMED} more"] if len(cells) > _NAMED else lines
 
 
-def _weak(counts: CellCounts) -> list[str]:
-    """Return the weak cells with their reasons."""
+def _weak(counts: CellCounts, *, strict: bool) -> list[str]:
+    """Return the weak cells with their reasons, below the numbers of the page, which pytest's own do not show."""
     if not counts.weak:
         return []
-    number = counts.weak_in_all
-    lines = [f"{number} weak: the numbers agree and prove little; with --t2n-strict these tests fail"]
-    lines += [f"  {nodeid}: {reason}" for nodeid, reason in counts.weak]
-    return [*lines, f"  … and {number - len(counts.weak)} more"] if number > len(counts.weak) else lines
+    number, unexpected = counts.weak_in_all, counts.surprises
+    counted = "failed" if strict else "passed"
+    lines = [
+        f"{unexpected} cells unexpected: {unexpected - number} failed, {number} weak, which pytest counts as {counted}",
+        f"{number} weak: the numbers agree and prove little; with --t2n-strict these tests fail",
+    ]
+    return lines + _with_reasons(counts.weak, number)
+
+
+def _not_finite(counts: CellCounts) -> list[str]:
+    """Return the cells that pass with NaN or infinities, with the share of these."""
+    if not counts.not_finite:
+        return []
+    number = counts.not_finite_in_all
+    return [
+        f"{number} pass with NaN or infinities in their outputs, of which the places alone are compared",
+        *_with_reasons(counts.not_finite, number),
+    ]
+
+
+def _with_reasons(named: Sequence[tuple[str, str]], number: int) -> list[str]:
+    """Return a line for each named cell, and how many more of the number there are."""
+    lines = [f"  {nodeid}: {reason}" for nodeid, reason in named]
+    return [*lines, f"  … and {number - len(named)} more"] if number > len(named) else lines
 
 
 def _table(ledger: Ledger) -> list[str]:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from pytest_t2n.records.schema import CellLine
 
 NAMED = 20
-"""Number of weak cells that are named; the rest is counted."""
+"""Number of cells of a kind that are named; the rest is counted."""
+_PASSED = ("pass", "weak")
 
 
 class CountKey(NamedTuple):
@@ -51,6 +52,9 @@ class CellCounts:
         self.counts: Counter[CountKey] = Counter()
         self.weak: list[tuple[str, str]] = []
         """Node id and reason of the first weak cells that were not expected to be weak."""
+        self.not_finite: list[tuple[str, str]] = []
+        """Node id and note of the first cells that pass with NaN or infinities among their outputs."""
+        self.not_finite_in_all = 0
         self.tokens: dict[str, TokenCount] = {}
         """Tokens by the title of the column, of models that generate."""
 
@@ -63,6 +67,10 @@ class CellCounts:
             self.tokens[cell.engine] = self.tokens.get(cell.engine, TokenCount()).plus(cell.tokens)
         if cell.status == "weak" and not cell.expected and len(self.weak) < NAMED:
             self.weak.append((cell.nodeid, cell.error.message if cell.error is not None else ""))
+        if cell.status in _PASSED and any(output.not_finite for output in cell.outputs):
+            self.not_finite_in_all += 1
+            if len(self.not_finite) < NAMED:
+                self.not_finite.append((cell.nodeid, "; ".join(cell.notes)))
 
     @property
     def total(self) -> int:
@@ -73,6 +81,12 @@ class CellCounts:
     def weak_in_all(self) -> int:
         """Return the number of weak cells that were not expected to be weak."""
         return sum(count for key, count in self.counts.items() if key.status == "weak" and not key.expected)
+
+    @property
+    def surprises(self) -> int:
+        """Return the number of cells that neither passed nor were skipped, and were not expected so."""
+        harmless = ("pass", "skip")
+        return sum(count for key, count in self.counts.items() if key.status not in harmless and not key.expected)
 
     @property
     def reused(self) -> int:

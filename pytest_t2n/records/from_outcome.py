@@ -34,6 +34,7 @@ def outcome_record(cell: Cell, outcome: Outcome, *, expected: str = "") -> CellL
         "reused": bool(facts.pop(REUSED, False)),
         "benchmark": facts.pop(BENCHMARK, None),
         "tokens": facts.pop(TOKENS, ""),
+        "notes": outcome.notes,
     }
     more["facts"] = plain(facts)
     return msgspec.convert({"type": "cell", **_identity(cell), **fields, **more}, CellLine)

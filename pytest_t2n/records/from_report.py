@@ -73,7 +73,8 @@ def with_subject(
 ) -> CellLine:
     """Return the record with the operators, the type, the graph and the notes on the export that the case is about.
 
-    They come from its export; `properties`, those that the test set with `record_property`, win over them.
+    They come from its export; `properties`, those that the test set with `record_property`, win over them. Notes of the
+    record itself stay behind these.
     """
     return msgspec.structs.replace(
         record,
@@ -81,7 +82,7 @@ def with_subject(
         ops=list(ops),
         dtype=str(properties.get(DTYPE_PROPERTY, dtype)),
         graph=graph,
-        notes=list(notes),
+        notes=[*notes, *record.notes],
     )
 
 

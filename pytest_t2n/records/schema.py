@@ -106,6 +106,8 @@ class OutputLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """The requirement in place of the required level: `atol=0.01 rtol=0`, or `metrics`."""
     outside: float = 0.0
     """Share of the elements outside of what is required."""
+    not_finite: float = 0.0
+    """Share of the elements that are NaN or infinite in PyTorch."""
 
 
 class MetricLine(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -189,7 +191,8 @@ class CellLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
     graph: str = ""
     """Key of the graph line with the graph that the engine was given."""
     notes: list[str] = []
-    """Options of the export that had no effect, and results of the model that the archive lacks."""
+    """Options of the export that had no effect, results of the model that the archive lacks, and outputs with NaN or
+    infinities."""
     benchmark: BenchmarkLine | None = None
     tokens: str = ""
     """Tokens that are right, and all that were compared, of a model that generates: `64/64`."""

@@ -57,6 +57,8 @@ class ColumnFold:
         self._statuses = [Counter[str]() for _ in range(count)]
         self._levels = [Counter[str]() for _ in range(count)]
         self._surprises, self._expected, self._reused = ([0] * count for _ in range(3))
+        self.weak = 0
+        """Number of weak passes among the surprises."""
         self._times = array("d")
         """Seconds of the cells of each row that has some, row after row; NaN where there are none."""
         self._timed = [False] * count
@@ -72,6 +74,7 @@ class ColumnFold:
             if cell.status == "pass" and cell.level:
                 self._levels[index][cell.level] += 1
             self._surprises[index] += is_surprise(cell)
+            self.weak += cell.status == "weak" and is_surprise(cell)
             self._expected[index] += bool(cell.expected)
             self._reused[index] += cell.reused
             self.is_measured = self.is_measured or cell.benchmark is not None
@@ -87,7 +90,7 @@ class ColumnFold:
 
     @property
     def surprises(self) -> int:
-        """Return the number of unexpected failures."""
+        """Return the number of unexpected failures, and of passes that are weak for no written reason."""
         return sum(self._surprises)
 
     @property

@@ -86,6 +86,7 @@ def write_page(matrix: Matrix, numbers: PageFold, directory: Path, baseline: Mat
         counts=totals.statuses,
         cells=order.cells,
         surprises=totals.surprises,
+        weak=totals.weak,
         expected=totals.expected,
         reused=totals.reused,
         left_out=order.left_out,

@@ -64,10 +64,19 @@ class OutputComparison:
     """Share of the elements that move by more than the required level forgives."""
     weak: str = ""
     """The reason why a pass of this output proves little; empty where it proves enough."""
+    not_finite: float = 0.0
+    """Share of the elements that are NaN or infinite in PyTorch, whose places are all that a pass compares."""
 
     @property
     def passed(self) -> bool:
         return self.status == "pass"
+
+    @property
+    def note(self) -> str:
+        """Return what a reader of a pass should know of its numbers; empty where that is nothing."""
+        return f"{self.name} is NaN or infinite in {100 * self.not_finite:.2g} % of its elements" * bool(
+            self.not_finite
+        )
 
 
 @dataclass(slots=True)

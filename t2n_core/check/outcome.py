@@ -88,6 +88,11 @@ class Outcome:
         """Return whether all numbers agree; a weak outcome is one that does, and says why it proves little."""
         return self.status in (Status.PASS, Status.WEAK)
 
+    @property
+    def notes(self) -> list[str]:
+        """Return a line for each output of which a pass says less than it seems to."""
+        return [output.note for output in self.outputs if output.note]
+
     @classmethod
     def from_error(cls, exc: BaseException, stage: str | Stage | None = None, **more: Any) -> Outcome:
         """Return the outcome that reports an exception.
@@ -143,6 +148,7 @@ class Outcome:
                     lines.append(f"  {label}: {value}")
         if self.outputs:
             lines.append(comparison_table(self.outputs))
+        lines += [f"note: {note}" for note in self.notes]
         lines += [str(metric) for metric in self.metrics]
         if judges := self.facts.get("judged_by"):
             reason = self.facts.get("session")

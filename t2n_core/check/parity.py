@@ -217,7 +217,9 @@ def compared(
     common = {**common, "metrics": metrics}
     if not differing:
         pairs = zip(worst, moved, strict=True)
-        outputs = tuple(replace(one, moves=by.largest, moving=by.share, weak=by.weak) for one, by in pairs)
+        outputs = tuple(
+            replace(one, moves=by.largest, moving=by.share, weak=by.weak, not_finite=by.not_finite) for one, by in pairs
+        )
         beyond = [metric for metric in metrics if not metric.passed]
         return _beyond(beyond, outputs, level, common) if beyond else _passed(outputs, metrics, level, common)
     bad = [output.name for output in worst if not output.passed]

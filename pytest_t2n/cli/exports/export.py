@@ -103,7 +103,8 @@ def _proof(result: Any) -> str:
         remove_archive(result.archive)
         raise
     where = f"{result.target} at `{result.own_level}`"
-    return f"proven in {where}" if outcome.error is None else f"passes in {where}, and {outcome.error.message}"
+    text = f"proven in {where}" if outcome.error is None else f"passes in {where}, and {outcome.error.message}"
+    return "; ".join([text, *outcome.notes])
 
 
 def dynamic_axes(texts: Sequence[str]) -> dict[str, dict[int, Any]] | None:

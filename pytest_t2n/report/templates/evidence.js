@@ -118,8 +118,10 @@ class Evidence {
         output.worst_expected === undefined ? "–" : number(output.worst_expected), output.worst_actual === undefined ? "–" : number(output.worst_actual),
       ];
       const line = element("tr", {}, ...values.map((value, index) => element(index ? "td" : "th", index ? {} : { scope: "row" }, String(value))));
-      const notes = [output.problem, output.nan_mismatches && plural(output.nan_mismatches, "NaN mismatch"), output.inf_mismatches && plural(output.inf_mismatches, "infinity mismatch")].filter(Boolean);
-      return notes.length ? [line, element("tr", {}, element("td", { colspan: heads.length, class: "bad" }, notes.join("; ")))] : [line];
+      const problems = [output.problem, output.nan_mismatches && plural(output.nan_mismatches, "NaN mismatch"), output.inf_mismatches && plural(output.inf_mismatches, "infinity mismatch")].filter(Boolean);
+      const told = output.not_finite ? `NaN or infinite in ${number(100 * output.not_finite)} % of the elements` : "";
+      const notes = [...problems, told].filter(Boolean);
+      return notes.length ? [line, element("tr", {}, element("td", { colspan: heads.length, class: problems.length ? "bad" : "" }, notes.join("; ")))] : [line];
     });
     return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Outputs" }, element("table", { class: "plain" },
       element("thead", {}, element("tr", {}, ...heads.map((head) => element("th", { scope: "col" }, head)))), element("tbody", {}, ...rows)));

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +27,8 @@ class Movement:
     """Share of the elements that differ by more than the tolerance, for the two samples that differ most."""
     weak: str = ""
     """The reason why a pass of this output proves little; empty where it proves enough."""
+    not_finite: float = 0.0
+    """Share of the elements that are NaN or infinite, of all samples that count."""
 
 
 def movements(
@@ -54,8 +56,16 @@ def movements(
         for sample in counted:
             groups.setdefault(sample.expected[place].shape, []).append(sample.expected[place])
         several = [group for group in groups.values() if len(group) > 1]
-        found.append(_movement(several, name, judged, is_constant=name in constant))
+        movement = _movement(several, name, judged, is_constant=name in constant)
+        found.append(replace(movement, not_finite=_share_not_finite([one.expected[place] for one in counted])))
     return found
+
+
+def _share_not_finite(arrays: Sequence[Array]) -> float:
+    """Return the share of NaN and infinities among the elements of all arrays."""
+    count = sum(array.size for array in arrays)
+    wrong = sum(array.size - int(np.isfinite(array).sum()) for array in arrays if array.dtype.kind == "f")
+    return wrong / count if count else 0.0
 
 
 def _movement(groups: Sequence[Sequence[Array]], name: str, judged: Judgement, *, is_constant: bool) -> Movement:

@@ -1,4 +1,7 @@
-"""A pass that proves little is shown as weak, fails where the user is strict, and may have a written reason."""
+"""A pass that proves little is shown as weak, fails where the user is strict, and may have a written reason.
+
+One with NaN or infinities says their share.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ CASES = """
         for model in ("weak", "pass"):
             nnef_export(model, (1,)).assert_parity()
 """
+NOT_FINITE = CASES.partition("    @pytest.mark.nnef_export\n    def test_both")[0].replace('"weak"', '"nan"')
 REASON = """
     [[expect]]
     case = ["test_it.py::test_model[weak]", "test_it.py::test_both"]
@@ -58,6 +62,17 @@ def test_a_weak_pass_is_shown(suite, mode):
     assert found["test_model[pass"]["outputs"][0]["moves"] > 1
     summary = (suite.pytester.path / "site" / "summary.md").read_text()
     assert "prove little" in summary
+
+
+def test_weak_passes_are_counted_alike_in_the_terminal_and_on_the_page(suite):
+    suite.pytester.makepyfile(test_it=CASES.replace('["pass", "weak"]', '["pass", "weak", "mismatch"]'))
+    for option, word in ((), "passed"), (("--t2n-strict",), "failed"):
+        result = suite.run("--t2n-report=site", *option, engines="0.23")
+        result.stdout.fnmatch_lines(
+            [f"3 cells unexpected: 1 failed, 2 weak, which pytest counts as {word}", "2 weak: *"]
+        )
+        page = (suite.path / "site" / "index.html").read_text()
+        assert "<b>3</b> unexpected <span>1 failed, 2 weak</span>" in page
 
 
 def test_a_strict_session_fails_it(suite, mode):
@@ -106,3 +121,29 @@ def test_accept_writes_weak_cells_down(suite):
     text = (suite.pytester.path / "known.toml").read_text()
     assert 'status = "weak"' in text
     suite.run("--t2n-expect=known.toml", "--t2n-strict", engines="0.23").assert_outcomes(passed=3)
+
+
+def test_a_pass_with_nan_says_the_share(suite, mode):
+    suite.pytester.makepyfile(test_it=NOT_FINITE)
+    result = suite.run("--t2n-report=site", engines="0.23", mode=mode)
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "1 pass with NaN or infinities in their outputs*",
+            "  test_it.py::test_model?nan-*: y is NaN or infinite in * %*",
+        ]
+    )
+    found, plain = suite.cells["test_model[nan-tract-0.23.9]"], suite.cells["test_model[pass-tract-0.23.9]"]
+    assert 0.2 < found["outputs"][0]["not_finite"] < 0.8
+    (note,) = found["notes"]
+    assert note.startswith("y is NaN or infinite in ")
+    assert "notes" not in plain
+
+
+def test_a_result_that_is_reused_keeps_its_share(suite):
+    suite.pytester.makepyfile(test_it=NOT_FINITE)
+    for _ in range(2):
+        suite.run("--t2n-report=site", "--t2n-reuse", engines="0.23")
+        cell = suite.cells["test_model[nan-tract-0.23.9]"]
+        assert cell["outputs"][0]["not_finite"] > 0.2
+    assert cell["reused"]

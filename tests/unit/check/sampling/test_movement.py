@@ -70,3 +70,11 @@ def test_samples_with_infinities_among_their_inputs_do_not_count():
     assert movements(samples, ["y"], level)[0].weak
     assert not movements(samples, ["y"], level, strays=True)[0].weak
     assert not movements(samples[2:] + samples[:1], ["y"], level)[0].weak, "the example has them too"
+
+
+def test_the_share_of_nan_and_infinities_is_that_of_samples_with_finite_inputs():
+    half = np.where(np.arange(15).reshape(3, 5) % 3 == 0, np.float32("inf"), FIRST)
+    samples = [Sample((FIRST,), (one,)) for one in (half, SECOND)]
+    samples.append(Sample((np.full_like(FIRST, np.nan),), (np.full_like(FIRST, np.nan),)))
+    assert movements(samples, ["y"], TractCheckTolerance.parse("close"))[0].not_finite == 5 / 30
+    assert movement_of(np.arange(3), np.arange(3) + 1).not_finite == 0

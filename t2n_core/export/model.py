@@ -38,7 +38,7 @@ from t2n_core.rewriter.functions import RulesOfAnExport, operator_bodies
 from t2n_core.rewriter.modules import inputs_of_replacement, restore_labels
 from t2n_core.rewriter.report import RewriteReport, RewriteWarning
 from t2n_core.rewriter.selection import Selection, select
-from t2n_core.torch_graph.capture.own_run import refusal_of_example
+from t2n_core.torch_graph.capture.own_run import refusal_of_example, refusal_of_training
 from t2n_core.torch_graph.capture.tracer import CapturedModel, TorchModuleTracer
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph, TorchOp
 from t2n_core.torch_graph.precision.apply import in_precision
@@ -198,6 +198,9 @@ class ModelExport:
             refusal = self._refusal_of_example() or error
             self._captures.keep_refusal(refusal, selection, session)
             raise refusal from refusal.__cause__
+        with without_rewrites():
+            if (refusal := refusal_of_training(self.source, self.inputs)) is not None:
+                raise refusal
         named = zip(self._output_names(captured), captured.graph.outputs, strict=True)
         shapes = {name: value.shape for name, value in named}
         check_output_axes(self.dynamic_axes, self._input_words, shapes, captured.symbols)

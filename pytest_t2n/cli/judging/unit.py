@@ -152,12 +152,17 @@ def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: flo
 
 
 def _without_metrics(outcome: Outcome, check: CheckEntry) -> Outcome:
-    """Return the outcome, a pass as a weak one where metrics were to judge, which no bundle holds."""
-    if not check.metrics or outcome.status.value != "pass":
+    """Return the outcome, a pass as a weak one where metrics were to judge, which no bundle holds.
+
+    A manifest whose numbers nobody judges, and that names no metric, was not written by a session: it proves as little.
+    """
+    if (check.elementwise and not check.metrics) or outcome.status.value != "pass":
         return outcome
     from t2n_core.check.outcome import ErrorInfo, Stage, Status
 
     message = f"the metrics {', '.join(check.metrics)} are functions of the test, and no bundle holds them"
+    if not check.metrics:
+        message = "the manifest says that no number is compared (`elementwise`), and names no metric in place of that"
     error = ErrorInfo.of(Stage.COMPARE, "WeakCheck", message, hint="run the test itself")
     return replace(outcome, status=Status.WEAK, error=error)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
+from types import CodeType, FunctionType
+from typing import Any
 
 import torch
 
 from t2n_core.errors import InputError
 from t2n_core.torch_graph.capture.containers import preserve_containers
+from t2n_core.torch_graph.compat.private import pytree
 from t2n_core.torch_graph.sizes.refusals import refusal_to_run
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs
 from t2n_core.torch_graph.ways_in.sources import Source
@@ -19,16 +23,8 @@ def refusal_of_example(source: Source, inputs: ModelInputs) -> InputError | None
     Buffers, containers of the model, arguments and the state of random numbers stay as they are. An operator that has
     no kernel here says nothing of the example.
     """
-    args, kwargs = inputs.replaced([tensor.detach().clone() for tensor in inputs.tensors])
     try:
-        with ExitStack() as stack:
-            stack.enter_context(torch.no_grad())
-            stack.enter_context(torch.random.fork_rng(devices=[]))
-            stack.enter_context(preserve_containers(source.module))
-            if source.is_script:
-                source.run(args, kwargs)
-            else:
-                source.run_with(_copies(source.module), args, kwargs)
+        _run(source, inputs)
     except NotImplementedError:
         return None
     except Exception as cause:
@@ -36,6 +32,69 @@ def refusal_of_example(source: Source, inputs: ModelInputs) -> InputError | None
         refusal.__cause__ = cause
         return refusal
     return None
+
+
+def refusal_of_training(source: Source, inputs: ModelInputs) -> InputError | None:
+    """Return the error of a model that computes something else in training mode, in which it is; None for another one.
+
+    Only modules whose own code reads `training` are asked: layers of PyTorch that train differently are refused by
+    their operators, and all others need no further run.
+    """
+    modes = {module: module.training for module in source.module.modules()}
+    if source.is_script or source.program is not None:
+        return None
+    if not any(_reads_training(type(module)) for module, training in modes.items() if training):
+        return None
+    try:
+        given = _run(source, inputs)
+        for module in modes:
+            module.training = False  # not by `eval`, which a class may have made into something else
+        evaluated = _run(source, inputs)
+    except Exception:
+        return None  # what does not run in one of the modes is told by the export itself
+    finally:
+        for module, training in modes.items():
+            module.training = training
+    if _are_equal(given, evaluated):
+        return None
+    message = f"{source.name} is in training mode, and computes something else in evaluation mode"
+    return InputError(message, hint="call model.eval() before exporting")
+
+
+def _run(source: Source, inputs: ModelInputs) -> Any:
+    args, kwargs = inputs.replaced([tensor.detach().clone() for tensor in inputs.tensors])
+    with ExitStack() as stack:
+        stack.enter_context(torch.no_grad())
+        stack.enter_context(torch.random.fork_rng(devices=[]))
+        stack.enter_context(preserve_containers(source.module))
+        if source.is_script:
+            return source.run(args, kwargs)
+        return source.run_with(_copies(source.module), args, kwargs)
+
+
+def _reads_training(kind: type) -> bool:
+    """Return whether a function of a class, or of a base of it, reads `training`; those of PyTorch do not count."""
+    own = [one for one in kind.__mro__ if not one.__module__.startswith("torch.")]
+    functions = [value for one in own for value in vars(one).values() if isinstance(value, FunctionType)]
+    return any("training" in code.co_names for function in functions for code in _codes(function.__code__))
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    (first, structure), (second, other_structure) = pytree.tree_flatten(one), pytree.tree_flatten(other)
+    return structure == other_structure and all(map(_is_equal, first, second))
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+        return isinstance(one, torch.Tensor) == isinstance(other, torch.Tensor)
+    return one.shape == other.shape and one.dtype == other.dtype and torch.allclose(one, other, equal_nan=True)
 
 
 def _copies(module: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -47,4 +106,4 @@ def _copies(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     return {name: copies[id(buffer)] for name, buffer in named}
 
 
-__all__ = ["refusal_of_example"]
+__all__ = ["refusal_of_example", "refusal_of_training"]

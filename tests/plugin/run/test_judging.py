@@ -120,6 +120,33 @@ def test_the_time_limit_is_that_of_the_test(suite):
     assert "main seconds 7.0" in suite.log
 
 
+def test_a_manifest_in_which_no_number_is_judged_proves_little(suite, monkeypatch, capsys):
+    from pytest_t2n.cli import main
+    from t2n_core.engine.protocol import EngineReply
+
+    suite.pytester.makepyfile(test_it=MARKED.format(words="tolerance='close'", model="mismatch"))
+    suite.run("--t2n-bundle-failures=failures", engines="0.23").assert_outcomes(failed=1)
+    (manifest,) = (suite.path / "failures").glob("*/manifest.json")
+    text = manifest.read_text()
+    assert '"elementwise": true' in text
+
+    class Fake:
+        name, version = "tract", "0.23.9"
+
+        def run(self, archive, batches, *, timeout=60.0):
+            return EngineReply("ok", "run", outputs=tuple((batch[0] * 2 + 1,) for batch in batches))
+
+    judge_here(monkeypatch, Fake())
+    monkeypatch.chdir(suite.path)
+    words = ["matrix", "run", "--bundle", "failures", "--tract", "0.23.9"]
+    assert main(words) == 1
+    assert "mismatch at stage `compare`" in capsys.readouterr().out, "a replay judges as the session did"
+    manifest.write_text(text.replace('"elementwise": true', '"elementwise": false'))
+    assert main(words) == 1
+    assert "weak at stage `compare`" in (out := capsys.readouterr().out)
+    assert "no number is compared (`elementwise`)" in out
+
+
 def test_a_bundle_knows_numbers_and_says_that_it_lacks_metrics(suite, monkeypatch):
     from pytest_t2n.cli import main
     from t2n_core.engine.protocol import EngineReply

@@ -138,6 +138,15 @@ WEAK = {
     "dead relu": (Net(1, lambda m, x: torch.relu(m.linear(x) - 1000)), Net(1, zeros), {"x": noise()}, TIME, "exact"),
 }
 
+INFINITE = {
+    "saturated": tuple(Net(1, lambda m, x, by=by: torch.sigmoid(by + x)) for by in (1000, 30)),
+    "threshold": tuple(Net(1, lambda m, x, by=by: (x > by).to(torch.float32)) for by in (500000, 60)),
+    "clamped": tuple(Net(1, lambda m, x, by=by: torch.clamp(x * by, -1, 1)) for by in (1e-9, 1e-6)),
+    "tiny tanh": tuple(Net(1, lambda m, x, by=by: torch.tanh(x * by)) for by in (1e-9, 1e-6)),
+    "dead zone": tuple(Net(1, lambda m, x, by=by: torch.sign(F.hardshrink(x, by))) for by in (1e9, 1e3)),
+}
+"""A model and a wrong one, whose outputs move for infinite inputs alone."""
+
 
 def judged(folder: Path, right: nn.Module, wrong: nn.Module, inputs: Any, axes: Any, level: str | None) -> Any:
     """Return the outcome of the wrong model's archive, judged by the right model."""
@@ -166,6 +175,13 @@ def test_what_one_constant_passes_for_is_weak(tmp_path: Path, case: str) -> None
         outcome = judged(tmp_path, right, model, *rest)
         assert outcome.status is Status.WEAK, outcome.describe()
         assert "1 of 1 outputs prove little: output moves by" in outcome.describe()
+
+
+@pytest.mark.parametrize("case", INFINITE)
+def test_outputs_that_move_for_infinite_inputs_alone_prove_little(tmp_path: Path, case: str) -> None:
+    for model in INFINITE[case]:
+        outcome = judged(tmp_path, INFINITE[case][0], model, {"x": noise()}, None, None)
+        assert outcome.status is not Status.PASS, outcome.describe()
 
 
 def test_a_constant_that_no_input_reaches_is_no_weakness(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +99,24 @@ def test_a_case_that_cannot_be_reduced_leaves_the_others(
     assert "of `slice`: 1 operator, " in said
     assert "1 of 2 cases were not done" in said
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["window"]
+
+
+def test_members_that_lead_out_of_a_failing_archive_are_written_nowhere(
+    window: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, written in (("../../escaped", True), (f"{tmp_path}/escaped", True), ("../escaped.dat", False)):
+        archive = tmp_path / "m.nnef.tgz"
+        with tarfile.open(archive, "w:gz") as tar:
+            tar.add(window / "graph.nnef", "graph.nnef")
+            member = tarfile.TarInfo(name)
+            member.size = 5
+            tar.addfile(member, io.BytesIO(b"owned"))
+        place = tmp_path / "out" / str(len(name)) / "case"
+        given = [archive, "--inputs", window / "io.npz", "--format", "tract", "--engine", "0.23.9", "-o", place]
+        done = main(["bundle", "--offline", "--cache-dir", CACHE, *map(str, given)])
+        assert (done == 0, place.exists()) == (written, written), capsys.readouterr().err
+        assert not list(tmp_path.rglob("escaped*"))
+        assert not list(tmp_path.parent.glob("escaped*"))
 
 
 MODEL = """

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 TESTS = """
@@ -138,3 +141,36 @@ def test_only_cells_of_this_session_are_missed(suite):
     result = suite.run("--t2n-khronos", "--t2n-require", "-k", "old", engines="0.23")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["not made, *", "  test_it.py::test_old on tract"])
+
+
+@pytest.mark.parametrize("way", ["no:t2n", "no autoload"])
+def test_a_session_without_the_plugin_ends_where_the_project_requires_it(suite, monkeypatch, way):
+    suite.pytester.makeconftest("")
+    suite.pytester.makepyfile("def test_model():\n    return 'mismatch', (1,)")
+    suite.pytester.makeini("[pytest]\nrequired_plugins = pytest-t2n")
+    options = ("-p", "no:t2n")
+    if way == "no autoload":
+        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+        options = ()
+    result = suite.pytester.runpytest_subprocess(*options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: Missing required plugins: pytest-t2n"])
+
+
+def test_the_hook_of_other_repositories_runs_tests_that_have_no_marker(suite):
+    hooks = (Path(__file__).parents[3] / ".pre-commit-hooks.yaml").read_text("utf-8")
+    (entry,) = re.findall(r"^  entry: pytest (.+)$", hooks, re.MULTILINE)
+    suite.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.nnef_export
+        def test_marked():
+            return "pass", (1,)
+
+        def test_fixture(nnef_export):
+            nnef_export("mismatch", (1,)).assert_parity()
+        """
+    )
+    suite.run(*entry.split(), engines="0.23").assert_outcomes(passed=1, failed=1)
+    suite.run(*entry.split(), engines="").assert_outcomes(errors=2)

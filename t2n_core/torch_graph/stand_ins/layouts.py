@@ -20,27 +20,34 @@ _ORDERS = {
 
 
 def is_contiguous(self: torch.Tensor, memory_format: torch.memory_format = torch.contiguous_format) -> bool:
-    """Return what PyTorch does, decided by comparisons of the sizes, so that the other answer is another range.
+    """Return what PyTorch does, with guards on the sizes that decide it.
 
-    Calls of PyTorch's own code compute the same either way.
+    Calls of PyTorch's own code compute the same either way, and get no guards.
     """
-    symbolic = any(isinstance(size, torch.SymInt) for size in (*self.shape, *self.stride()))
-    if not symbolic or is_foreign(_caller()):
-        return self.is_contiguous(memory_format=memory_format)
+    return self.is_contiguous(memory_format=memory_format) if is_foreign(_caller()) else has_format(self, memory_format)
+
+
+def has_format(tensor: torch.Tensor, memory_format: torch.memory_format) -> bool:
+    """Return whether a tensor is contiguous in a memory format, decided by comparisons of its sizes and strides.
+
+    The comparisons guard the answer: where it changes, another range begins.
+    """
+    if not any(isinstance(size, torch.SymInt) for size in (*tensor.shape, *tensor.stride())):
+        return tensor.is_contiguous(memory_format=memory_format)
     if memory_format is torch.contiguous_format:
-        order: tuple[int, ...] = tuple(reversed(range(self.dim())))
-        if math.prod(self.shape) == 0:
+        order: tuple[int, ...] = tuple(reversed(range(tensor.dim())))
+        if math.prod(tensor.shape) == 0:
             return True
     else:
         order = _ORDERS.get(memory_format, ())
-    if len(order) != self.dim():
-        return self.is_contiguous(memory_format=memory_format)
+    if len(order) != tensor.dim():
+        return tensor.is_contiguous(memory_format=memory_format)
     expected: Any = 1
     for axis in order:
-        if self.shape[axis] != 1:
-            if self.stride(axis) != expected:
+        if tensor.shape[axis] != 1:
+            if tensor.stride(axis) != expected:
                 return False
-            expected = expected * self.shape[axis]
+            expected = expected * tensor.shape[axis]
     return True
 
 
@@ -57,4 +64,4 @@ def _caller() -> str | None:
 
 LAYOUTS: Mapping[Any, Callable[..., Any]] = {torch.Tensor.is_contiguous: is_contiguous}
 
-__all__ = ["LAYOUTS"]
+__all__ = ["LAYOUTS", "has_format"]

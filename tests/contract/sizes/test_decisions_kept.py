@@ -204,3 +204,32 @@ def test_a_proof_runs_the_model_on_inputs_that_it_takes_there(values: list[int])
     export = ModelExport(Net(indexed).eval(), example, dynamic_axes={"x": {1: "T"}}, input_names=["x", "places"])
     assert str(export.captured.range) == "T >= 1"
     assert (3, True) in ran
+
+
+class PartInMemory(nn.Module):
+    """The same question as `part_in_memory`, for a script."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.sum(1) if x[:, 11:-2].is_contiguous() else x.sum(1) * 2
+
+
+class ChannelsInMemory(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        image = x.permute(0, 3, 1, 2)
+        if image[:, :, :3].is_contiguous(memory_format=torch.channels_last):
+            return image.sum((2, 3))
+        return image.mean((2, 3))
+
+
+@pytest.mark.parametrize(
+    ("model", "example", "expected"),
+    [(PartInMemory(), floats(2, 7, 4), "1 <= T <= 13"), (ChannelsInMemory(), floats(2, 5, 6, 4), "T >= 4")],
+)
+def test_a_script_that_asks_for_the_memory_format_holds_for_one_answer(
+    model: nn.Module, example: Tensor, expected: str
+) -> None:
+    script = torch.jit.script(model.eval())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        export = ModelExport(script, {"x": example}, dynamic_axes=ONE)
+        assert str(export.captured.range) == expected

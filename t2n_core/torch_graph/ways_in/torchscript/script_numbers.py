@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from t2n_core.errors import CaptureError
+from t2n_core.torch_graph.stand_ins.layouts import has_format
 
 _torch: Any = torch
 
@@ -20,6 +21,10 @@ _DTYPES = (
     torch.bfloat16,
 )  # fmt: skip
 """Each at its place in c10::ScalarType, which TorchScript has in place of a dtype."""
+_MEMORY_FORMATS = (
+    torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d,
+)  # fmt: skip
+"""Each at its place in c10::MemoryFormat."""
 _INTEGERS: dict[Any, int] = {**{dtype: place for place, dtype in enumerate(_DTYPES)}, torch.strided: 0}
 
 
@@ -123,6 +128,7 @@ OF_TENSORS: dict[str, Callable[..., Any]] = {
     "aten::dim": lambda t: t.dim(),
     "aten::numel": lambda t: t.numel(),
     "aten::len": len,
+    "aten::is_contiguous": lambda t, memory_format=0: has_format(t, _MEMORY_FORMATS[memory_format]),
     "aten::is_floating_point": lambda t: t.is_floating_point(),
     "aten::is_complex": lambda t: t.is_complex(),
     "aten::stride": lambda t, axis=None: t.stride() if axis is None else t.stride(axis),

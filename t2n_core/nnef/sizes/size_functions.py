@@ -118,6 +118,10 @@ class Modulo(sympy.Function):  # type: ignore[misc]
         return None
 
 
+_ENDLESS = 2**62
+"""PyTorch's slices without an end go on to 2**63 - 1: no size is as large as this."""
+
+
 class _Extreme(sympy.Function):  # type: ignore[misc]
     """The greatest or least of some integers, without those that another one always reaches."""
 
@@ -129,13 +133,21 @@ class _Extreme(sympy.Function):  # type: ignore[misc]
         flat = list(itertools.chain.from_iterable(map(cls._alternatives, given)))
         kept: list[sympy.Expr] = []
         for a in dict.fromkeys(flat):
-            if any(never_negative(cls.sign * (b - a)) for b in kept):
+            if any(cls._reaches(b, a) for b in kept):
                 continue
-            kept = [b for b in kept if not never_negative(cls.sign * (a - b))] + [a]
+            kept = [b for b in kept if not cls._reaches(a, b)] + [a]
         kept.sort(key=lambda e: (e.is_number, str(e)))
         if len(kept) == 1:
             return kept[0]
         return None if tuple(kept) == given else cls(*kept)
+
+    @classmethod
+    def _reaches(cls, a: sympy.Expr, b: sympy.Expr) -> bool:
+        """Return whether `b` is never beyond `a` in the direction of this extreme."""
+        if never_negative(cls.sign * (a - b)):
+            return True
+        number, towards = (b, -cls.sign) if b.is_Integer else (a, cls.sign)
+        return a.is_Integer != b.is_Integer and bool(towards * number >= _ENDLESS)
 
     @classmethod
     def _alternatives(cls, a: sympy.Expr) -> list[sympy.Expr]:

@@ -35,6 +35,9 @@ def test_symbols_with_other_ranges_are_other_symbols() -> None:
         (Max(0, Max(0, T - 2) - Min(2, T)), Max(T - 4, 0)),
         (Max(0, Min(9, T) - Min(3, T)), Max(Min(T, 9) - 3, 0)),
         (as_dim(T - Max(0, T - 3)), Min(T, 3)),
+        (Min(Max(T - 2, 4), 2**63 - 1), Max(T - 2, 4)),  # a slice without an end
+        (Max(T - 2, -(2**63)), T - 2),
+        (Max(T - 2, 2**63 - 1), 2**63 - 1),
         (as_dim(T + Max(0, 64 - T)), Max(T, 64)),
         (as_dim(Min(T, 16) + 2), Min(T, 16) + 2),
         (as_dim(T + 1 + Modulo(-T - 1, 4)), 4 * FloorDiv(T, 4) + 4),

@@ -211,10 +211,10 @@ class _Reader:
             return None
         if tensors and torch.Tag.pointwise in target.tags and all(one.filled for one in tensors):
             elements = {k: _element(one) if isinstance(one, Value) else one for k, one in bound.items()}
-            return self._numbering.constant(target(**elements), shape)
+            return self._numbering.constant(_result(target, elements), shape)
         if not all(_is_small(one) for one in (shape, *(one.shape for one in tensors))):
             return None
-        return self._numbering.constant(target(**{k: _concrete(one) for k, one in bound.items()}))
+        return self._numbering.constant(_result(target, {k: _concrete(one) for k, one in bound.items()}))
 
     def _resolved(self, argument: Any) -> Any:
         if isinstance(argument, torch.fx.Node):
@@ -245,6 +245,15 @@ def _element(value: Value) -> torch.Tensor:
     if value.constant is None:
         raise UnprovenError("a value that is no constant")
     return value.constant.reshape([1] * len(value.shape))
+
+
+def _result(operator: Any, arguments: Mapping[str, Any]) -> torch.Tensor:
+    """Return what an operator computes. Raises UnprovenError for arguments that it rejects, such as a negative size."""
+    try:
+        result: torch.Tensor = operator(**arguments)
+    except Exception as cause:
+        raise UnprovenError(f"{operator} fails: {cause}") from cause
+    return result
 
 
 def _concrete(argument: Any) -> Any:

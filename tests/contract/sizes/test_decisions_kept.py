@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine.tract.engine import TractEngine
@@ -204,6 +205,19 @@ def test_a_proof_runs_the_model_on_inputs_that_it_takes_there(values: list[int])
     export = ModelExport(Net(indexed).eval(), example, dynamic_axes={"x": {1: "T"}}, input_names=["x", "places"])
     assert str(export.captured.range) == "T >= 1"
     assert (3, True) in ran
+
+
+def test_a_proof_meets_sizes_at_which_an_operator_cannot_run() -> None:
+    """The length of the last part is negative at sizes that the other side of its decision has."""
+
+    def last_part(net: Any, x: Tensor) -> Tensor:
+        part = functional.pad(x, (-1, -1)).split(5, 3)[-1]
+        return torch.arange(part.shape[3]) / 13
+
+    export = ModelExport(Net(last_part).eval(), {"x": floats(2, 3, 8, 10)}, dynamic_axes={"x": {3: "W"}})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert str(export.captured.range) == "8 <= W <= 12"
 
 
 class PartInMemory(nn.Module):

@@ -5,6 +5,7 @@ SizeRange({"T": (1, 16)}).narrowed(Eq(Modulo(T, 2), 0))        1 <= T <= 16, T %
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import operator
@@ -175,13 +176,24 @@ class SizeRange:
 def relation_holds(relation: Relational, sizes: Mapping[str, int]) -> bool:
     """Return whether a relation holds at these sizes; False where it divides by 0."""
     try:
-        left, right = (compiled(side)(sizes) for side in relation.args)
+        return _test_of(relation)(sizes)
     except ZeroDivisionError:
         return False
+
+
+@functools.lru_cache(maxsize=4096)
+def _test_of(relation: Relational) -> Callable[[Mapping[str, int]], bool]:
+    """Return a relation as a function of the sizes by name."""
+    compare = _COMPARED[relation.rel_op]
+    try:
+        left, right = map(compiled, relation.args)
     except ValueError:  # a function of PyTorch's that is none of ours, such as a square root
-        numbers = {s: sympy.Integer(sizes[s.name]) for s in relation.free_symbols}
-        return bool(relation.xreplace(numbers) != sympy.false)
-    return bool(_COMPARED[relation.rel_op](left, right))
+        symbols = sorted(relation.free_symbols, key=str)
+        functions = {one.func.__name__: one.func for one in relation.atoms(sympy.Function)}
+        both = sympy.lambdify(symbols, relation.args, modules=[functions, "math"])
+        # what the function leaves undecided counts as true
+        return lambda sizes: bool(compare(*both(*(sizes[one.name] for one in symbols))) != sympy.false)
+    return lambda sizes: bool(compare(left(sizes), right(sizes)))
 
 
 _COMPARED: Final[Mapping[str, Callable[[Any, Any], bool]]] = {

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import sympy
 from sympy import Eq, Ge, Gt, Le, Lt, Ne, true
 
 from t2n_core.nnef.sizes.dims import FloorDiv, Modulo, symbol
-from t2n_core.nnef.sizes.ranges import EmptyRangeError, SizeRange
+from t2n_core.nnef.sizes.ranges import EmptyRangeError, SizeRange, relation_holds
 
 T, S, P = symbol("T"), symbol("S"), symbol("P")
 EVEN = Eq(Modulo(T, 2), 0)
@@ -139,3 +140,18 @@ def test_a_shorter_form_of_a_remainder_holds_at_the_same_sizes(kind: Any, factor
                 other,
                 size,
             )
+
+
+class BitwiseAnd(sympy.Function):
+    """A function of integers that `dims` does not know, as those of PyTorch are."""
+
+    @classmethod
+    def eval(cls, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
+        return sympy.Integer(int(a) & int(b)) if a.is_Integer and b.is_Integer else None
+
+
+def test_conditions_with_functions_of_others() -> None:
+    condition = sympy.Eq(BitwiseAnd(T, T - 1) + FloorDiv(T, 100), 0, evaluate=False)
+    assert [n for n in range(1, 200) if relation_holds(condition, {"T": n})] == [1, 2, 4, 8, 16, 32, 64]
+    over = sympy.Gt(FloorDiv(12, BitwiseAnd(T, 3)), 4, evaluate=False)
+    assert [relation_holds(over, {"T": n}) for n in (1, 2, 3, 4)] == [True, True, False, False]

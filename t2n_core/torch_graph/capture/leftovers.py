@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import sys
 import weakref
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ import torch
 
 from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.capture.reachable import CACHE, is_foreign
-from t2n_core.torch_graph.compat.private import FakeTensor, pytree
+from t2n_core.torch_graph.compat.private import FakeTensor, PhiloxStateTracker, pytree
 
 _META = ("val", "eager_input_vals")
 """Entries of a program's nodes that hold fake tensors."""
@@ -29,18 +30,34 @@ class FakeTensors:
 
     def __init__(self) -> None:
         self._made: list[weakref.ref[Any]] = []
+        self._graphs: list[weakref.ref[Any]] = []
+        self._erased: list[weakref.ref[Any]] = []
+        """Nodes that passes of PyTorch took out of their graphs: they live on for a while, with their metadata."""
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Note each fake tensor that is made in the block."""
+        """Note each fake tensor, and each graph that may hold one, that is made in the block."""
         plain: Any = FakeTensor.__new__
+        init, erase = torch.fx.Graph.__init__, torch.fx.Graph.erase_node
 
         def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
             tensor = plain(cls, *args, **kwargs)
             self._made.append(weakref.ref(tensor))
             return tensor
 
-        with patch.object(FakeTensor, "__new__", staticmethod(new)):
+        def new_graph(graph: Any, *args: Any, **kwargs: Any) -> None:
+            init(graph, *args, **kwargs)
+            self._graphs.append(weakref.ref(graph))
+
+        def erase_node(graph: Any, node: torch.fx.Node) -> None:
+            self._erased.append(weakref.ref(node))
+            erase(graph, node)
+
+        with (
+            patch.object(FakeTensor, "__new__", staticmethod(new)),
+            patch.object(torch.fx.Graph, "__init__", new_graph),
+            patch.object(torch.fx.Graph, "erase_node", erase_node),
+        ):
             yield
 
     def refuse_leftovers(self, program: torch.export.ExportedProgram) -> None:
@@ -59,8 +76,10 @@ class FakeTensors:
             )
 
     def _beside(self, program: torch.export.ExportedProgram) -> list[Any]:
+        graphs = [program.graph, *filter(None, (made() for made in self._graphs))]
+        nodes = itertools.chain(*(graph.nodes for graph in graphs), filter(None, (made() for made in self._erased)))
         of_program = set[int]()
-        for node in program.graph.nodes:
+        for node in nodes:
             for entry in map(node.meta.get, _META):
                 if isinstance(entry, torch.Tensor):
                     of_program.add(id(entry))
@@ -70,6 +89,10 @@ class FakeTensors:
         modes = {id(t.fake_mode): t.fake_mode for t in alive}.values()
         for sizes in (mode.shape_env for mode in modes if mode.shape_env is not None):
             of_program.update(id(tracked.fake) for tracked in sizes.tracked_fakes or ())
+        of_random_numbers = (
+            one for state in vars(PhiloxStateTracker).values() for one in getattr(state, "__dict__", {}).values()
+        )
+        of_program.update(map(id, of_random_numbers))
         return [tensor for tensor in alive if id(tensor) not in of_program]
 
 

@@ -13,6 +13,7 @@ from t2n_core.torch_graph.compat.releases import TESTED
 
 if TYPE_CHECKING:
     from torch._C import DispatchKey, ScriptObject
+    from torch._decomp.decompositions_for_rng import PhiloxStateTracker
     from torch._dispatch.python import enable_python_dispatcher
     from torch._dynamo.source import ConstantSource
     from torch._guards import detect_fake_mode
@@ -42,6 +43,7 @@ PRIVATE = {
     "GuardOnDataDependentSymNode": "torch.fx.experimental.symbolic_shapes",
     "OpOverload": "torch._ops",
     "OpOverloadPacket": "torch._ops",
+    "PhiloxStateTracker": "torch._decomp.decompositions_for_rng",
     "ScriptObject": "torch._C",
     "ShapeEnv": "torch.fx.experimental.symbolic_shapes",
     "TracerWarning": "torch.jit._trace",
@@ -116,6 +118,7 @@ __all__ = [
     "GuardOnDataDependentSymNode",
     "OpOverload",
     "OpOverloadPacket",
+    "PhiloxStateTracker",
     "ScriptObject",
     "ShapeEnv",
     "TorchDispatchMode",

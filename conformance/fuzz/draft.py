@@ -217,6 +217,9 @@ class Draft:
         return self.rng.choice(choices)
 
     def whole(self, low: int, high: int) -> int:
+        """Return an integer from `low` to `high`. Raises Rejected if there is none."""
+        if high < low:
+            raise Rejected
         return self.rng.randint(low, high)
 
     def pick(self, wanted: Callable[[str], bool] = lambda _: True, kind: str = "f") -> str:

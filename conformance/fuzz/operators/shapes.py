@@ -37,7 +37,7 @@ def frames(d: Draft) -> str:
 
 def reshape(d: Draft) -> str:
     """To given sizes, one of them -1 now and then; merges or splits axes."""
-    v = d.pick()
+    v = d.pick(lambda one: d.rank(one) > 0)
     sizes = [d.extent(v, a) for a in range(d.rank(v))]
     call = d.one_of(("reshape", "reshape", "contiguous().view"))
     form = d.one_of(("merge", "merge", "rest", "split", "one", "last"))

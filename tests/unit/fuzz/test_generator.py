@@ -137,3 +137,8 @@ def test_sizes_are_found_at_which_a_condition_turns(condition: str, found: Calla
     assert turning
     assert all(found(sizes["T"], sizes["S"]) for sizes in turning)
     assert all(sizes in judged_sizes(program) for sizes in turning)
+
+
+def test_a_model_with_a_scalar_is_drawn_to_its_end() -> None:
+    """Some step of this model picks a tensor without axes."""
+    assert generate(101902, DECISIONS).steps

@@ -215,6 +215,10 @@ class SecondCallError(ParityError):
     """The engine computed other numbers in a State that had run before than in a fresh one."""
 
 
+class RowsError(ParityError):
+    """The engine computed other numbers for a row of a batch when the other rows changed; the model does not."""
+
+
 def engine_error(status: str, stage: str) -> type[EngineError]:
     """Return the class of an engine's failure, by the status and the stage of its reply."""
     by_status = {"crash": EngineCrash, "timeout": EngineTimeout, "oom": EngineOutOfMemory}

@@ -6,7 +6,7 @@ import random
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice, pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -172,6 +172,27 @@ def _other_number(text: str) -> Iterator[tuple[str, str]]:
             yield match["left"], text.replace(line, changed)
 
 
+def leaks(text: str, share: float) -> dict[str, list[tuple[str, str]]]:
+    """Return ways to let rows see each other: outputs to which a share of other rows is added, by what is added."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for outputs, graph in _outputs(text):
+        for name, (kind, (operator, arguments)) in product(outputs, _LEAKS.items()):
+            renamed = ", ".join(f"{one}_leaky" if one == name else one for one in outputs)
+            changed = text.replace(graph, graph[: graph.rindex("(")] + f"({renamed})")
+            lines = [
+                f"  {name}_rows = {operator}({name}, {arguments});",
+                f"  {name}_share = mul({name}_rows, {share:.9f});",
+                f"  {name}_leaky = add({name}, {name}_share);",
+            ]
+            end = changed.rindex("}")
+            found.setdefault(kind, []).append((name, changed[:end] + "\n".join(lines) + "\n" + changed[end:]))
+    return found
+
+
+def _leak_of(kind: str, share: float) -> Callable[[str], Iterator[tuple[str, str]]]:
+    return lambda text: iter(leaks(text, share).get(kind, ()))
+
+
 def _statements(text: str) -> Iterator[tuple[str, re.Match[str]]]:
     for line in text[text.index("\ngraph ") :].splitlines():
         match = _STATEMENT.match(line)
@@ -185,6 +206,11 @@ def _outputs(text: str) -> Iterator[tuple[list[str], str]]:
         yield match["outputs"].split(", "), match[0]
 
 
+_LEAKS = {
+    "mean": ("mean_reduce", "axes = [0]"),
+    "first": ("slice", "axes = [0], begin = [0], end = [1]"),
+    "largest": ("max_reduce", "axes = [0]"),
+}
 EXTRA_BYTE = "an extra byte"
 _WEIGHTS: Mapping[str, Callable[[NDArray[np.float32], np.random.Generator], NDArray[np.float32] | None]] = {
     "a weight of another model": _other_weight,
@@ -203,7 +229,9 @@ _STATEMENTS: Mapping[str, Callable[[str], Iterator[tuple[str, str]]]] = {
     "another operator": _other_operator,
     "another number": _other_number,
     "a state that is kept": _kept_state,
+    "the mean of all rows": _leak_of("mean", -1.0),
+    "the first row in all": _leak_of("first", 1.0),
 }
 KINDS = (*_WEIGHTS, *_STATEMENTS)
 
-__all__ = ["EXTRA_BYTE", "KINDS", "Mutant", "mutants_of"]
+__all__ = ["EXTRA_BYTE", "KINDS", "Mutant", "leaks", "mutants_of"]

@@ -20,13 +20,14 @@ import torch
 
 from t2n_core.check.comparison import OutputComparison, compare, compare_outputs
 from t2n_core.check.judging.judgement import Judgement
+from t2n_core.check.judging.rows import replace_rows
 from t2n_core.check.kept_states import REPEATED, last_kept_call
 from t2n_core.check.outcome import Stage, Status
 from t2n_core.check.samples import Sample
 from t2n_core.check.table import comparison_table, sizes_text
 from t2n_core.check.tolerance import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.engine.protocol import EngineReply
-from t2n_core.errors import InputError, Origin, SecondCallError, T2NError
+from t2n_core.errors import InputError, Origin, RowsError, SecondCallError, T2NError
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.writer import statement
 from t2n_core.scratch import scratch_folder
@@ -126,8 +127,14 @@ def find_first_wrong_node(
     failed = [one for one in samples if dict(one.sizes) in [dict(sizes) for sizes in outcome.failed_sizes]]
     if not failed and outcome.status is Status.MISMATCH:
         failed = list(samples)
-    again = outcome.error is not None and outcome.error.error_class == SecondCallError.__name__
-    return first_wrong_of(result, outcome.required, (failed or list(samples))[0], timeout, in_second_call=again)
+    sample = (failed or list(samples))[0]
+    error = "" if outcome.error is None else outcome.error.error_class
+    rows = replace_rows(result.target.engine(), samples) if error == RowsError.__name__ else None
+    if rows is not None:  # each node is compared with PyTorch on the rows that showed it
+        sizes = samples[rows.sample].sizes
+        sample = Sample(rows.inputs, result.reference.answer(rows.inputs, result.stored), sizes, "other rows")
+    again = error == SecondCallError.__name__
+    return first_wrong_of(result, outcome.required, sample, timeout, in_second_call=again)
 
 
 def first_wrong_of(

@@ -198,6 +198,9 @@ _CLASS_BY_STATUS: Mapping[Status, type[T2NError]] = {
     Status.TIMEOUT: errors.EngineTimeout,
     Status.OOM: errors.EngineOutOfMemory,
 }
+_OWN_MISMATCHES: Mapping[str, type[T2NError]] = {
+    one.__name__: one for one in (errors.SecondCallError, errors.RowsError)
+}
 _CLASS_BY_STAGE: Mapping[Stage, type[T2NError]] = {
     Stage.SETUP: errors.T2NError,
     Stage.INPUT: errors.InputError,
@@ -225,9 +228,8 @@ def _status_of(exc: T2NError) -> Status:
 
 
 def _error_class_of(outcome: Outcome) -> type[T2NError]:
-    if outcome.error is not None and outcome.error.error_class == errors.SecondCallError.__name__:
-        return errors.SecondCallError
-    return _CLASS_BY_STATUS.get(outcome.status) or _CLASS_BY_STAGE[outcome.stage]
+    own = _OWN_MISMATCHES.get(outcome.error.error_class) if outcome.error is not None else None
+    return own or _CLASS_BY_STATUS.get(outcome.status) or _CLASS_BY_STAGE[outcome.stage]
 
 
 def _last_part(match: re.Match[str]) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from t2n_core.check.comparison import OutputComparison, compare_outputs
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.judging.metrics import MetricResult, indifferences, measure
+from t2n_core.check.judging.rows import Answer, judge_rows, replace_rows
 from t2n_core.check.kept_states import judge_kept_calls, plan_calls
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status, error_name
 from t2n_core.check.samples import Sample
@@ -54,6 +55,7 @@ def check_parity(
     moved: Sequence[Movement] | None = None,
     indifferent: Mapping[str, str] | None = None,
     carries: bool = False,
+    model: Answer | None = None,
 ) -> Outcome:
     """Load `archive` once, run all samples, compare each; every sample must pass.
 
@@ -62,6 +64,7 @@ def check_parity(
     output does not move from sample to sample, unless it is one of `constant`; `moved` says it where it is known
     already, and `indifferent` which metrics accept the outputs of other inputs. Some samples run again in States that
     are kept, and must give what they gave in a fresh one, unless the archive `carries` its state from call to call.
+    Rows of a batch must not depend on each other, unless those of the `model` do, or there is none to ask.
     What the engine does, or what it computes, is never an exception.
 
     Raises:
@@ -83,10 +86,17 @@ def check_parity(
         common["archive_sha256"], common["archive_bytes"] = archive_digest(archive)
         calls = () if carries else plan_calls(engine, archive, samples)
         more |= {"calls": calls} if calls else {}
-        batches = [sample.inputs for sample in (*samples, *outside)]
-        reply, beyond = _split(engine.run(archive, batches, timeout=timeout, **more), len(samples))
+        rows = None if carries else replace_rows(engine, samples)
+        changed = [] if rows is None else [rows.inputs]
+        batches = [sample.inputs for sample in samples]
+        beside = [*changed, *(sample.inputs for sample in outside)]
+        reply, beyond = _split(engine.run(archive, [*batches, *beside], timeout=timeout, **more), len(samples))
+        of_rows, beyond = _split(beyond, len(changed))
+        if rows is not None and reply.status == "ok" and of_rows.status != "ok":  # all else comes after these rows
+            beside = beside[1:]
+            reply, beyond = _split(engine.run(archive, [*batches, *beside], timeout=timeout, **more), len(samples))
         if outside and reply.status == "ok" and not reply.times:  # it died behind the samples, and said no times
-            reply = engine.run(archive, batches[: len(samples)], timeout=timeout)
+            reply = engine.run(archive, batches, timeout=timeout)
     except Exception as exc:
         return Outcome.from_error(exc, Stage.LOAD, **common)
     common.update(times=dict(reply.times), facts=dict(reply.facts))
@@ -103,6 +113,8 @@ def check_parity(
     found = compared(reply, samples, output_names, judged, common, moved, indifferent)
     if found.passed and calls:
         found = judge_kept_calls(found, reply, calls, samples)
+    if found.passed and rows is not None:
+        found = judge_rows(found, rows, of_rows, reply.outputs[rows.sample], samples[rows.sample], model)
     return _unguarded(found, beyond, outside) if found.passed and outside else found
 
 

@@ -92,6 +92,11 @@ class Reference:
         with without_rewrites():
             return self._sampler(stored).at(sizes)
 
+    def answer(self, inputs: Sequence[Any], stored: StoredWeights = _NONE) -> tuple[Any, ...]:
+        """Return what PyTorch computes of these inputs. Raises InputError if the model refuses them."""
+        with without_rewrites():
+            return self._sampler(stored).of(inputs).expected
+
     def others(self, count: int, turn: int) -> list[Sample]:
         """Return samples of the example's sizes that are none of `samples`; each `turn` draws others."""
         with without_rewrites():

@@ -167,6 +167,7 @@ class ExportResult:
             outside=outside,
             constant=self.constant_outputs,
             carries=self.target.pulse is not None,
+            model=lambda inputs: self.reference.answer(inputs, self.stored),
         )
         if found.passed and self.target.pulse is not None:
             return self.check_streaming(self.target.pulse, judged, timeout=timeout)

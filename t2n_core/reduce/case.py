@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 from packaging.version import Version
 
+from t2n_core.check.judging.rows import ROWS
 from t2n_core.check.outcome import ErrorInfo, Outcome
 from t2n_core.check.parity import check_parity
 from t2n_core.check.samples import Sample
@@ -146,15 +147,18 @@ def _engine(resolved: ResolvedEngine | None) -> Iterator[Engine]:
 def _failing_sample(case: FailingCase, engine: Engine, timeout: float) -> tuple[Sample, ErrorInfo]:
     """Return the first sample that fails, and how. Raises InputError if none does."""
     for sample in case.samples:
-        found = _check(case, engine, sample, timeout)
+        found = _check(case, engine, [sample], timeout)
         if not found.passed and found.error is not None:
             return sample, found.error
+    together = _check(case, engine, case.samples, timeout)
+    if ROWS in together.facts:
+        raise InputError("rows of a batch depend on each other: that shows in two runs, and is not reduced")
     raise InputError(f"it does not fail in {engine.name} {engine.version}")
 
 
-def _check(case: FailingCase, engine: Engine, sample: Sample, timeout: float) -> Outcome:
+def _check(case: FailingCase, engine: Engine, samples: Sequence[Sample], timeout: float) -> Outcome:
     names, level = case.output_names, case.tolerance
-    return check_parity(engine, case.archive, [sample], tolerance=level, output_names=names, timeout=timeout)
+    return check_parity(engine, case.archive, samples, tolerance=level, output_names=names, timeout=timeout)
 
 
 def _oracle(

@@ -256,6 +256,10 @@ class Sampler:
                 break
         return found
 
+    def of(self, arrays: Sequence[Array], sizes: Mapping[str, int] | None = None, label: str = "") -> Sample:
+        """Return the sample of given inputs. Raises InputError if the model refuses them."""
+        return self._sample(self._inputs, [torch.from_numpy(np.array(array)) for array in arrays], sizes or {}, label)
+
     def _is_worth(self, sizes: Mapping[str, int]) -> bool:
         """Return whether a run at these sizes costs little, by the number of elements of all inputs."""
         if any(size > _largest(self._symbols[name]) for name, size in sizes.items()):
@@ -283,7 +287,7 @@ class Sampler:
                 continue
             label = ", ".join([*(f"{name}={size}" for name, size in sizes.items()), f"drawn {manner.value}"])
             try:
-                found = self._sample(self._inputs, [torch.from_numpy(np.array(a)) for a in arrays], sizes, label)
+                found = self.of(arrays, sizes, label)
             except InputError as wrong:
                 tried.append(arrays)
                 problem = problem or wrong
@@ -308,7 +312,7 @@ class Sampler:
 
     def _runs(self, arrays: Sequence[Array]) -> bool:
         try:
-            self._sample(self._inputs, [torch.from_numpy(np.array(a)) for a in arrays], {}, "")
+            self.of(arrays)
         except InputError:
             return False
         return True

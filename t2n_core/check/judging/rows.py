@@ -1,0 +1,158 @@
+"""Rows of a dynamic batch: what one row gives must not depend on the other rows.
+
+A batch is an axis of dynamic size that is the first one of all inputs and outputs. One sample runs again with some of
+its rows kept and the others replaced: in the same job, of the same shapes and so with the same kernels, so that the
+level is a tight one, and not that of the check.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from t2n_core.check.comparison import OutputComparison, compare_outputs
+from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
+from t2n_core.check.samples import Array, Sample
+from t2n_core.check.table import sizes_text
+from t2n_core.engine.protocol import EngineReply
+from t2n_core.errors import RowsError
+
+Answer = Callable[[Sequence[Array]], Sequence[Array]]
+"""Gives what the model computes of inputs; raises an exception where it refuses them."""
+KEPT_ROWS = "kept_rows"
+"""Fact of the outcome: the number of rows that were compared while others were replaced."""
+ROWS = "rows"
+"""Fact of the outcome: why rows that depend on each other are no mismatch."""
+DEPENDENT = "dependent in the model"
+UNKNOWN = "dependent in the engine, without a model to ask"
+_LEVEL = "close"
+_HINT = "the rows of the model are independent: run one row at a time, or export it anew"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedRows:
+    """The inputs of a sample with other rows in place of all but some."""
+
+    sample: int
+    """The index of the sample."""
+    inputs: tuple[Array, ...]
+    kept: tuple[int, ...]
+    """The rows that are those of the sample, at the same places."""
+
+
+def replace_rows(engine: Any, samples: Sequence[Sample]) -> ReplacedRows | None:
+    """Return the smallest sample of three rows or more with replaced rows, else one of two rows.
+
+    The other rows are those of another sample, of the same sizes where there is one. None for an engine that starts a
+    process for each batch, for samples without a batch, and where no row would change.
+    """
+    if not hasattr(engine, "resets_scans"):
+        return None
+    symbol = _batch_symbol(samples)
+    if symbol is None:
+        return None
+    counts = [sample.sizes[symbol] for sample in samples]
+    elements = [sum(math.prod(array.shape) for array in sample.inputs) for sample in samples]
+    for index in sorted(range(len(samples)), key=lambda index: (counts[index] < 3, elements[index])):
+        rows = counts[index]
+        if rows < 2:
+            continue
+        kept = tuple(range(1, max(2, rows - 1), 3))
+        for other in _donors(index, samples):
+            inputs = tuple(
+                _replaced(*pair, kept) for pair in zip(samples[index].inputs, samples[other].inputs, strict=True)
+            )
+            if not all(map(_are_equal, inputs, samples[index].inputs)):
+                return ReplacedRows(index, inputs, kept)
+    return None
+
+
+def judge_rows(
+    found: Outcome, plan: ReplacedRows, reply: EngineReply, fresh: Sequence[Array], sample: Sample, model: Answer | None
+) -> Outcome:
+    """Return a pass as it is, with facts, or the mismatch of outputs that changed with the rows beside theirs.
+
+    `reply` is the engine's to the replaced rows, and `fresh` its outputs for the sample itself. The model is asked only
+    if rows of the engine depend on each other.
+    """
+    facts = {**found.facts, KEPT_ROWS: len(plan.kept)}
+    names = [output.name for output in found.outputs]
+    compared: tuple[OutputComparison, ...] = found.outputs
+    if reply.status == "ok":
+        compared = _compared(fresh, reply.outputs[0], plan.kept, names)
+        bad = [output.name for output in compared if not output.passed]
+        if not bad:
+            return replace(found, facts=facts)
+        what = f"gives other outputs when the other rows change: {', '.join(bad)}"
+    else:
+        what = f"fails when the other rows change: {reply.message}"
+    if model is None:
+        return replace(found, facts={**facts, ROWS: UNKNOWN})
+    if _depends(model, sample.inputs, plan):
+        return replace(found, facts={**facts, ROWS: DEPENDENT})
+    at = f" at {sizes_text([sample.sizes])}"
+    error = ErrorInfo.of(Stage.COMPARE, RowsError.__name__, f"a row of the batch{at} {what}", hint=_HINT)
+    return replace(
+        found,
+        status=Status.MISMATCH,
+        stage=Stage.COMPARE,
+        level=None,
+        outputs=compared,
+        failed_sizes=(sample.sizes,),
+        error=error,
+        facts=facts,
+    )
+
+
+def _batch_symbol(samples: Sequence[Sample]) -> str | None:
+    """Return the name of the size that is the first axis of all inputs and outputs in all samples."""
+    for name in samples[0].sizes:
+        sizes = [sample.sizes.get(name) for sample in samples]
+        arrays = [[*sample.inputs, *sample.expected] for sample in samples]
+        fits = all(a.ndim and a.shape[0] == size for size, own in zip(sizes, arrays, strict=True) for a in own)
+        if fits and len(set(sizes)) > 1:
+            return name
+    return None
+
+
+def _donors(index: int, samples: Sequence[Sample]) -> list[int]:
+    """Return the samples whose rows fit into this one, those of its own sizes first."""
+    shapes = [[array.shape[1:] for array in sample.inputs] for sample in samples]
+    others = [other for other in range(len(samples)) if other != index and shapes[other] == shapes[index]]
+    return sorted(others, key=lambda other: samples[other].sizes != samples[index].sizes)
+
+
+def _replaced(own: Array, other: Array, kept: Sequence[int]) -> Array:
+    changed = np.ascontiguousarray(other[np.arange(len(own)) % len(other)]).astype(own.dtype, copy=False)
+    changed[list(kept)] = own[list(kept)]
+    return changed
+
+
+def _are_equal(one: Array, other: Array) -> bool:
+    return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
+
+
+def _compared(
+    before: Sequence[Array], after: Sequence[Array], kept: Sequence[int], names: Sequence[str]
+) -> tuple[OutputComparison, ...]:
+    places = list(kept)
+    if any(not array.ndim or len(array) <= places[-1] for array in after):
+        return tuple(compare_outputs(before, after, names=names, tolerance=_LEVEL))
+    own, other = ([np.ascontiguousarray(array[places]) for array in arrays] for arrays in (before, after))
+    return tuple(compare_outputs(own, other, names=names, tolerance=_LEVEL))
+
+
+def _depends(model: Answer, inputs: Sequence[Array], plan: ReplacedRows) -> bool:
+    """Return whether rows of the model depend on each other too, or the model refuses the replaced rows."""
+    try:
+        before, after = model(inputs), model(plan.inputs)
+    except Exception:
+        return True
+    return not all(output.passed for output in _compared(before, after, plan.kept, ()))
+
+
+__all__ = ["DEPENDENT", "KEPT_ROWS", "ROWS", "UNKNOWN", "Answer", "ReplacedRows", "judge_rows", "replace_rows"]

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from pytest_t2n.cli.output import load_matrix, refuse_incomplete, say, warn
-from pytest_t2n.records.folder import MATRIX_FILE
+from pytest_t2n.records.folder import MATRIX_FILE, check_history_folder
 from pytest_t2n.records.schema import RecordError
 from t2n_core.errors import T2NError
 
@@ -49,8 +49,9 @@ def _html(options: argparse.Namespace) -> int:
     from pytest_t2n.report.history.page import write_history
 
     try:
+        check_history_folder(options.output)
         problems = write_history(options.history, options.output)
-    except OSError as exc:
+    except (OSError, RecordError) as exc:
         raise T2NError(str(exc)) from None
     for problem in problems:
         warn(f"left out: {problem}")

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,6 +20,7 @@ _LOCK_FILE = ".matrix.lock"
 _BEGINNING = 1 << 16
 """Bytes of a file that tell whose it is."""
 _PAGE_TITLE = b"t2n parity</title>"
+_HISTORY_TITLE = b"t2n history</title>"
 SUMMARY_TITLE = "# Parity of exported models"
 _PARTS = re.compile("page-[0-9a-f]{12}")
 """Names of the folders with parts of a large page."""
@@ -52,8 +53,12 @@ def locked(folder: Path) -> Iterator[None]:
 def check_folder(folder: Path) -> None:
     """Raise RecordError if a report in this folder would take the place of a file that no report wrote."""
     for name, is_ours in ((MATRIX_FILE, _is_records), ("index.html", _is_page), ("summary.md", _is_summary)):
-        if os.path.lexists(folder / name) and not is_ours(folder / name):
-            raise RecordError(f"{folder / name} is of no report, and would be overwritten: name another directory")
+        _refuse_foreign(folder / name, is_ours, "report")
+
+
+def check_history_folder(folder: Path) -> None:
+    """Raise RecordError if the page of a history in this folder would take the place of another file."""
+    _refuse_foreign(folder / "index.html", lambda path: _HISTORY_TITLE in _beginning(path), "history")
 
 
 def remove_report(folder: Path) -> None:
@@ -74,6 +79,11 @@ def remove_parts(folder: Path, keep: str = "") -> None:
     for path in folder.glob("page-*"):
         if path.name != keep and _PARTS.fullmatch(path.name) and not path.is_symlink() and _is_parts(path):
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _refuse_foreign(path: Path, is_ours: Callable[[Path], bool], kind: str) -> None:
+    if os.path.lexists(path) and not is_ours(path):
+        raise RecordError(f"{path} is of no {kind}, and would be overwritten: name another directory")
 
 
 def _is_records(path: Path) -> bool:
@@ -114,4 +124,12 @@ def _beginning(path: Path) -> bytes:
         return b""
 
 
-__all__ = ["MATRIX_FILE", "SUMMARY_TITLE", "check_folder", "locked", "remove_parts", "remove_report"]
+__all__ = [
+    "MATRIX_FILE",
+    "SUMMARY_TITLE",
+    "check_folder",
+    "check_history_folder",
+    "locked",
+    "remove_parts",
+    "remove_report",
+]

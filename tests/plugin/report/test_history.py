@@ -87,6 +87,22 @@ def test_the_page_says_since_when_what_fails(history, tmp_path, capsys):
     assert "a.py::test_steady" in part.read_text()
 
 
+def test_a_page_of_somebody_else_is_refused_and_one_of_a_history_replaced(history, tmp_path, capsys):
+    site = tmp_path / "site"
+    site.mkdir()
+    for foreign in ("<title>mine</title>", "<title>t2n parity</title>"):
+        (site / "index.html").write_text(foreign)
+        assert main(["history", "html", str(history), "-o", str(site)]) != 0
+        assert (
+            "index.html is of no history, and would be overwritten: name another directory" in capsys.readouterr().err
+        )
+        assert (site / "index.html").read_text() == foreign
+        assert [path.name for path in site.iterdir()] == ["index.html"]
+    (site / "index.html").unlink()
+    for _ in range(2):
+        assert main(["history", "html", str(history), "-o", str(site)]) == 0
+
+
 def test_a_run_is_added_once_whoever_adds_it(tmp_path, capsys):
     path = write_run(tmp_path, 0)
     given = ["history", "add", str(path), "--to", str(tmp_path / "history")]

@@ -7,6 +7,8 @@ import zipfile
 
 import pytest
 
+from pytest_t2n.records.platform import this_platform
+
 MODELS = """
     import os, signal, time
     from pathlib import Path
@@ -93,6 +95,26 @@ def test_resume_needs_a_directory_the_same_engines_and_packages(suite):
     (suite.path / "site" / "matrix.jsonl").write_text("nonsense\n")
     result = suite.run("--t2n-report=site", "--t2n-resume", engines="0.23")
     result.stderr.fnmatch_lines(["ERROR: --t2n-resume: *matrix.jsonl:1: *"])
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [("ATEN_CPU_CAPABILITY", True), ("ONEDNN_DEFAULT_FPMATH_MODE", True), ("OPENBLAS_CORETYPE", True)]
+    + [("TRACT_CPU_AARCH64_KIND", False), ("T2N_ALLOW_UNLISTED", False)],
+)
+def test_resume_needs_the_same_kernels_of_the_reference(suite, monkeypatch, name, counts):
+    monkeypatch.delenv(name, raising=False)
+    this_platform.cache_clear()
+    suite.pytester.makepyfile(MODELS.format(stop="pass"))
+    suite.run("--t2n-report=site", engines="0.23").assert_outcomes(passed=7, failed=1)
+    monkeypatch.setenv(name, "0")
+    this_platform.cache_clear()
+    result = suite.run("--t2n-report=site", "--t2n-resume", engines="0.23")
+    monkeypatch.undo()
+    this_platform.cache_clear()
+    assert (result.ret == pytest.ExitCode.USAGE_ERROR) is counts
+    if counts:
+        result.stderr.fnmatch_lines(["ERROR: --t2n-resume: *matrix.jsonl was made with another environment; *"])
 
 
 @pytest.mark.parametrize("where", ["plain", "n2"])

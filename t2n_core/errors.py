@@ -219,6 +219,10 @@ class RowsError(ParityError):
     """The engine computed other numbers for a row of a batch when the other rows changed; the model does not."""
 
 
+class PiecesError(ParityError):
+    """The engine computed other numbers for a stream in pulses of another length."""
+
+
 def engine_error(status: str, stage: str) -> type[EngineError]:
     """Return the class of an engine's failure, by the status and the stage of its reply."""
     by_status = {"crash": EngineCrash, "timeout": EngineTimeout, "oom": EngineOutOfMemory}

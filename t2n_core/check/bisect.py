@@ -27,7 +27,7 @@ from t2n_core.check.samples import Sample
 from t2n_core.check.table import comparison_table, sizes_text
 from t2n_core.check.tolerance import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.engine.protocol import EngineReply
-from t2n_core.errors import InputError, Origin, RowsError, SecondCallError, T2NError
+from t2n_core.errors import InputError, Origin, PiecesError, RowsError, SecondCallError, T2NError
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.writer import statement
 from t2n_core.scratch import scratch_folder
@@ -128,6 +128,8 @@ def find_first_wrong_node(
     if not failed and outcome.status is Status.MISMATCH:
         failed = list(samples)
     sample = (failed or list(samples))[0]
+    if outcome.error is not None and outcome.error.error_class == PiecesError.__name__:
+        raise InputError("it shows in a stream alone, where no node is looked for")
     error = "" if outcome.error is None else outcome.error.error_class
     rows = replace_rows(result.target.engine(), samples) if error == RowsError.__name__ else None
     if rows is not None:  # each node is compared with PyTorch on the rows that showed it

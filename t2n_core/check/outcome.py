@@ -199,7 +199,7 @@ _CLASS_BY_STATUS: Mapping[Status, type[T2NError]] = {
     Status.OOM: errors.EngineOutOfMemory,
 }
 _OWN_MISMATCHES: Mapping[str, type[T2NError]] = {
-    one.__name__: one for one in (errors.SecondCallError, errors.RowsError)
+    one.__name__: one for one in (errors.SecondCallError, errors.RowsError, errors.PiecesError)
 }
 _CLASS_BY_STAGE: Mapping[Stage, type[T2NError]] = {
     Stage.SETUP: errors.T2NError,

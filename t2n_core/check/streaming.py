@@ -5,21 +5,23 @@ outcome = check_streaming(result, pulse=8)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from t2n_core.check.comparison import compare_outputs
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.judging.metrics import indifferences
-from t2n_core.check.outcome import Outcome
+from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
 from t2n_core.check.parity import check_parity
 from t2n_core.check.sampling.movement import movements
 from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.engine.tract.engine import TractEngine
-from t2n_core.errors import InputError
+from t2n_core.errors import InputError, PiecesError
 
 if TYPE_CHECKING:
     from t2n_core.export.result import ExportResult
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 PULSES = 8
 """Smallest number of pulses in a run; more are run if the outputs are delayed by more than half of them."""
 MOST = 256
+LONGER_PULSE = "longer_pulse"
+"""Fact of the outcome: the length of the other pulse with which the stream gave the same."""
 ENOUGH = 0.5
 """Share of each output that must be known at the end of the sequence."""
 
@@ -74,6 +78,7 @@ def check_streaming(
                 f"after {pulse * count} steps less than half of the outputs is known: too late to be checked"
             )
         count *= 2
+    whole = sample.expected
     if got:
         pairs = [_common(want, have) for want, have in zip(sample.expected, got, strict=True)]
         sample = replace(sample, expected=tuple(want for want, _ in pairs))
@@ -88,7 +93,33 @@ def check_streaming(
         moved=movements(result.samples, result.output_names, judged, result.constant_outputs),
         indifferent=indifferences(judged.metrics, result.samples),
     )
-    return replace(outcome, facts={**outcome.facts, "pulse": pulse}).with_times(result.times)
+    outcome = replace(outcome, facts={**outcome.facts, "pulse": pulse})
+    if outcome.passed:
+        longer = engine.run(result.archive, [sample.inputs], timeout=timeout, symbols=others, pulse=(name, 2 * pulse))
+        outcome = _judge_longer_pulse(outcome, longer, 2 * pulse, whole, judged)
+    return outcome.with_times(result.times)
+
+
+def _judge_longer_pulse(
+    found: Outcome, reply: EngineReply, pulse: int, expected: Sequence[Array], judged: Judgement
+) -> Outcome:
+    """Return a pass with the longer pulse as a fact, or the mismatch of a stream that depends on its pulse.
+
+    An engine that cannot run this pulse, or gives nothing in the sequence, says nothing about the other one.
+    """
+    got = reply.outputs[0] if reply.status == "ok" and reply.outputs else ()
+    if len(got) != len(expected) or not all(array.size for array in got):
+        return found
+    pairs = [_common(want, have) for want, have in zip(expected, got, strict=True)]
+    names = [output.name for output in found.outputs]
+    compared = compare_outputs(*zip(*pairs, strict=True), names=names, tolerance=judged)
+    found = replace(found, facts={**found.facts, LONGER_PULSE: pulse})
+    bad = [output.name for output in compared if not output.passed]
+    if not bad:
+        return found
+    message = f"a stream in pulses of {pulse} gives other outputs than the whole: {', '.join(bad)}"
+    error = ErrorInfo.of(Stage.COMPARE, PiecesError.__name__, message)
+    return replace(found, status=Status.MISMATCH, stage=Stage.COMPARE, level=None, outputs=tuple(compared), error=error)
 
 
 def _known(expected: Array, got: Array) -> float:

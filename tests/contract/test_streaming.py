@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
+from t2n_core.check.bisect import find_first_wrong_node
 from t2n_core.check.outcome import Outcome
-from t2n_core.errors import InputError
+from t2n_core.check.streaming import LONGER_PULSE
+from t2n_core.errors import InputError, PiecesError
 from t2n_core.export.model import ModelExport
 from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import KhronosNNEF, TractNNEF
@@ -44,7 +47,7 @@ def streamed(name: str, version: str, folder: Path, pulse: int) -> Outcome:
 def test_a_stream_gives_the_numbers_of_the_whole(version, name, tmp_path):
     outcome = streamed(name, version, tmp_path, 4)
     assert outcome.passed, outcome.describe()
-    assert outcome.facts["pulse"] == 4
+    assert (outcome.facts["pulse"], outcome.facts[LONGER_PULSE]) == (4, 8)
     assert outcome.sizes == ({"S": 32},), "the stream was checked last, in whole pulses"
 
 
@@ -64,6 +67,27 @@ def test_recurrent_nets_stream(version, kind, tmp_path):
     outcome = exported(Recurrent(kind), TractNNEF(version, pulse=4), tmp_path).check_parity("approximate")
     assert outcome.passed, outcome.describe()
     assert outcome.sizes == ({"S": 32},)
+
+
+@pytest.mark.parametrize(("spoilt", "error"), [(4, "ParityError"), (8, "PiecesError")])
+def test_a_stream_that_depends_on_its_pulse_is_a_mismatch_of_its_own(spoilt, error, tmp_path, monkeypatch):
+    result = exported(MODELS["causal"](), TractNNEF("0.23.9", pulse=4), tmp_path)
+    plain = type(result.target.engine()).run
+
+    def spoils(self, archive, batches, **options):
+        reply = plain(self, archive, batches, **options)
+        spoil = options.get("pulse", ("", 0))[1] == spoilt
+        return replace(reply, outputs=tuple((one[0] * 1.01,) for one in reply.outputs)) if spoil else reply
+
+    monkeypatch.setattr(type(result.target.engine()), "run", spoils)
+    outcome = result.check_parity("approximate")
+    assert outcome.error is not None
+    assert outcome.error.error_class == error
+    if error == "PiecesError":
+        with pytest.raises(PiecesError, match="a stream in pulses of 8 gives other outputs than the whole: output"):
+            outcome.raise_for_failure()
+        with pytest.raises(InputError, match="no node is looked for"):
+            find_first_wrong_node(result)
 
 
 def test_other_numbers_in_the_stream_are_a_mismatch(tmp_path, monkeypatch):

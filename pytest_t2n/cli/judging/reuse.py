@@ -39,7 +39,7 @@ _OF_THE_BUNDLE = ("nodeid", "case", "engine_id", "label", "archive", "samples", 
 """Fields of a check that only say where it is."""
 _OF_ENGINES = (
     "EngineLoadError", "EngineOptimiseError", "EngineRunError", "EngineCrash", "EngineError", "ParityError",
-    "RowsError", "SecondCallError", "SpecError", "WeakCheck",
+    "PiecesError", "RowsError", "SecondCallError", "SpecError", "WeakCheck",
 )  # fmt: skip
 """Classes of errors that engines and checks cause, and no machine."""
 _MACHINE = tuple(

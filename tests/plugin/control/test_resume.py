@@ -99,8 +99,13 @@ def test_resume_needs_a_directory_the_same_engines_and_packages(suite):
 
 @pytest.mark.parametrize(
     ("name", "counts"),
-    [("ATEN_CPU_CAPABILITY", True), ("ONEDNN_DEFAULT_FPMATH_MODE", True), ("OPENBLAS_CORETYPE", True)]
-    + [("TRACT_CPU_AARCH64_KIND", False), ("T2N_ALLOW_UNLISTED", False)],
+    [
+        ("ATEN_CPU_CAPABILITY", True),
+        ("ONEDNN_DEFAULT_FPMATH_MODE", True),
+        ("OPENBLAS_CORETYPE", True),
+        ("TRACT_CPU_AARCH64_KIND", False),
+        ("T2N_ALLOW_UNLISTED", False),
+    ],
 )
 def test_resume_needs_the_same_kernels_of_the_reference(suite, monkeypatch, name, counts):
     monkeypatch.delenv(name, raising=False)

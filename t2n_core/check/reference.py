@@ -10,7 +10,7 @@ from typing import Any
 
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.input_function import InputFunction
-from t2n_core.check.sampling.sampler import Sampler, double_outputs
+from t2n_core.check.sampling.sampler import Runnable, Sampler, double_outputs
 from t2n_core.errors import InputError
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.op.stored.source import StoredSource, StoredWeights
@@ -102,6 +102,12 @@ class Reference:
         with without_rewrites():
             return self._sampler(_NONE).others(count, 100 * (1 + turn))
 
+    def outputs_for(self, arrays: Sequence[Any], stored: StoredWeights = _NONE) -> list[Any]:
+        """Return what PyTorch computes of these inputs, with weights as `samples` takes them."""
+        with without_rewrites():
+            run = self._model(stored).run
+            return double_outputs(run, self.inputs, Sample(tuple(arrays), ()), double=False)
+
     def inputs_at(self, sizes: Mapping[str, int]) -> tuple[Any, ...] | None:
         """Return random inputs with these sizes of all dynamic axes; None where there are none, or they are huge."""
         with without_rewrites():
@@ -109,13 +115,15 @@ class Reference:
 
     def _sampler(self, stored: StoredWeights) -> Sampler:
         if stored not in self._samplers:
-            model = StoredSource(self.source, stored) if stored else self.source
             shapes = [value.shape for value in self.captured.graph.inputs]
             function = None if self.function is None else InputFunction(self.function, self._bound)
             self._samplers[stored] = Sampler(
-                model, self.inputs, shapes, self.captured.symbols, function, self.source.module
+                self._model(stored), self.inputs, shapes, self.captured.symbols, function, self.source.module
             )
         return self._samplers[stored]
+
+    def _model(self, stored: StoredWeights) -> Runnable:
+        return StoredSource(self.source, stored) if stored else self.source
 
     def _bound(self, given: Any) -> ModelInputs:
         return bind_inputs(self.source, given, self.kwargs, self.inputs.names)

@@ -6,12 +6,12 @@ outcome = check_streaming(result, pulse=8)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from t2n_core.check.answered import Answered
 from t2n_core.check.comparison import compare_outputs
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.judging.metrics import indifferences
@@ -84,7 +84,7 @@ def check_streaming(
         sample = replace(sample, expected=tuple(want for want, _ in pairs))
         reply = replace(reply, outputs=(tuple(have for _, have in pairs),))
     outcome = check_parity(
-        _Answered(engine.version, reply),
+        Answered(engine.version, reply),
         result.archive,
         [sample],
         tolerance=judged,
@@ -135,21 +135,6 @@ def _common(expected: Array, got: Array) -> tuple[Array, Array]:
     until = range(min(expected.shape[axes[0]], got.shape[axes[0]]))
     first, second = (np.ascontiguousarray(np.take(array, until, axes[0])) for array in (expected, got))
     return first, second
-
-
-@dataclass(frozen=True, slots=True)
-class _Answered:
-    """An engine that has run."""
-
-    version: str
-    reply: EngineReply
-    name: str = "tract"
-
-    def run(self, archive: Path, batches: Any, *, timeout: float = 60.0) -> EngineReply:
-        return self.reply
-
-    def close(self) -> None:
-        """Do nothing: this engine holds no process."""
 
 
 __all__ = ["check_streaming"]

@@ -202,6 +202,37 @@ class ExportResult:
 
         return check_streaming(self, pulse, tolerance, symbol=symbol, timeout=timeout)
 
+    def check_transform(
+        self,
+        *transforms: Any,
+        tolerance: Tolerance = None,
+        own: Judgement | None = None,
+        timeout: float = 60.0,
+        **judged_by: Any,
+    ) -> Outcome:
+        """Apply transforms of the engine to the archive in turn, and compare with PyTorch on all samples.
+
+        Each is a name, or the engine's JSON with arguments, as text or mapping; `round_trip` writes the archive by the
+        engine and loads that. The level is `tolerance`, with `judged_by` as of `check_parity`; without them that of an
+        exact transform is `own`, by default the target's, and a lossy one has its own. A transform that leaves the
+        model as it was makes a pass weak. What the engine does is in the outcome, never raised.
+
+        Raises InputError for an unknown level or transform, and for a transform that no check can judge.
+        """
+        from t2n_core.check.transforms.check import check_transform
+
+        __tracebackhide__ = True
+        own = Judgement.of(self.own_level) if own is None else own
+        given = tolerance is not None or judged_by
+        default = self.target.check_io_tolerance
+        judged = Judgement.of(tolerance, **judged_by, default=default) if given else None
+        return check_transform(self, transforms, judged, own, timeout=timeout)
+
+    def assert_transform(self, *transforms: Any, **options: Any) -> Outcome:
+        """Run check_transform, and raise the T2NError of a failure (ParityError, EngineCrash, …)."""
+        __tracebackhide__ = True
+        return self.check_transform(*transforms, **options).raise_for_failure()
+
     def check_generation(
         self,
         prompts: Any = None,

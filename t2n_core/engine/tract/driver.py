@@ -135,6 +135,21 @@ class TractDriver:
         self.check(load(self._nnef, os.fsencode(archive), c.byref(pointer)), EngineLoadError)
         return TractModel(self, pointer)
 
+    def write(self, model: TractModel, folder: Path) -> None:
+        """Write a model as an archive in a folder that is not there yet. Raises EngineOptimiseError."""
+        write = self.function("tract_nnef_write_model_to_dir")
+        self.check(write(self._nnef, os.fsencode(folder), model.pointer), EngineOptimiseError)
+
+    def transform_of_registry(self, model: TractModel, transform: str) -> None:
+        """Apply a transform that a registry brings, before 0.23, where an unknown name is accepted without effect.
+
+        Raises EngineOptimiseError.
+        """
+        if change := self.find("tract_nnef_transform_model"):
+            self.check(change(self._nnef, model.pointer, transform.encode()), EngineOptimiseError)
+        else:
+            model.transform(transform)
+
     def make_tensor(self, array: Array) -> c.c_void_p:
         """Copy an array into the engine; raises EngineRunError for a dtype that this version does not have."""
         native = array.dtype.newbyteorder("=")  # the engine takes swapped bytes for native ones
@@ -200,23 +215,23 @@ class TractModel:
 
     def __init__(self, driver: TractDriver, pointer: c.c_void_p) -> None:
         self._driver = driver
-        self._pointer = pointer
+        self.pointer = pointer
 
     def __del__(self) -> None:
-        if self._pointer:
-            self._driver.lib.tract_model_destroy(c.byref(self._pointer))
+        if self.pointer:
+            self._driver.lib.tract_model_destroy(c.byref(self.pointer))
 
     def facts(self) -> dict[str, list[tuple[str, str]]]:
         """Return node name and fact (`3,8,F32`) of each `input` and `output`, in graph order."""
         driver = self._driver
         found: dict[str, list[tuple[str, str]]] = {}
-        for kind, count in zip(("input", "output"), driver.counts("model", self._pointer), strict=True):
+        for kind, count in zip(("input", "output"), driver.counts("model", self.pointer), strict=True):
             found[kind] = []
             for index in range(count):
-                name = driver.text(driver.function(f"tract_model_{kind}_name"), self._pointer, c.c_size_t(index))
+                name = driver.text(driver.function(f"tract_model_{kind}_name"), self.pointer, c.c_size_t(index))
                 fact = c.c_void_p()
                 get = driver.function(f"tract_model_{kind}_fact")
-                driver.check(get(self._pointer, c.c_size_t(index), c.byref(fact)), EngineLoadError)
+                driver.check(get(self.pointer, c.c_size_t(index), c.byref(fact)), EngineLoadError)
                 found[kind].append((name, driver.text(driver.function("tract_fact_dump"), fact)))
                 driver.lib.tract_fact_destroy(c.byref(fact))
         return found
@@ -227,7 +242,7 @@ class TractModel:
         if concretize := driver.find("tract_model_concretize_symbols"):
             names = (c.c_char_p * len(values))(*[name.encode() for name in values])
             sizes = (c.c_int64 * len(values))(*values.values())
-            failed = concretize(self._pointer, c.c_size_t(len(values)), names, sizes)
+            failed = concretize(self.pointer, c.c_size_t(len(values)), names, sizes)
             driver.check(failed, EngineOptimiseError)
         else:
             self.transform(json.dumps({"name": "set_symbols", "values": dict(values)}))
@@ -235,13 +250,18 @@ class TractModel:
     def declutter(self) -> None:
         """Declutter the model in place. Raises EngineOptimiseError."""
         if declutter := self._driver.find("tract_model_declutter"):
-            self._driver.check(declutter(self._pointer), EngineOptimiseError)
+            self._driver.check(declutter(self.pointer), EngineOptimiseError)
+
+    @property
+    def can_declutter(self) -> bool:
+        """Return whether this version declutters when it is asked to, and not whenever a model is changed."""
+        return self._driver.find("tract_model_declutter") is not None
 
     def pulse(self, symbol: str, size: int) -> None:
         """Make the graph take `size` steps of the streamed axis `symbol` at a time. Raises EngineOptimiseError."""
         driver = self._driver
         if simple := driver.find("tract_model_pulse_simple"):
-            failed = simple(c.byref(self._pointer), symbol.encode(), str(size).encode())
+            failed = simple(c.byref(self.pointer), symbol.encode(), str(size).encode())
             driver.check(failed, EngineOptimiseError)
         else:
             self.transform(json.dumps({"name": "pulse", "symbol": symbol, "pulse": str(size)}))
@@ -249,16 +269,16 @@ class TractModel:
     def transform(self, transform: str) -> None:
         """Change the model in place by one of the engine's transforms: its name, or JSON with its arguments.
 
-        Raises EngineOptimiseError; before 0.23 an unknown name is accepted without effect.
+        Raises EngineOptimiseError.
         """
         change = self._driver.function("tract_model_transform")
-        self._driver.check(change(self._pointer, transform.encode()), EngineOptimiseError)
+        self._driver.check(change(self.pointer, transform.encode()), EngineOptimiseError)
 
     def numbers(self, name: str) -> list[int]:
         """Return a number per input or output for a property such as `pulse.delay`. Raises EngineOptimiseError."""
         driver, tensor = self._driver, c.c_void_p()
         get = driver.function("tract_model_property")
-        driver.check(get(self._pointer, name.encode(), c.byref(tensor)), EngineOptimiseError)
+        driver.check(get(self.pointer, name.encode(), c.byref(tensor)), EngineOptimiseError)
         try:
             return [int(number) for number in driver.read_tensor(tensor).reshape(-1)]
         finally:
@@ -273,14 +293,14 @@ class TractModel:
         profile = driver.find("tract_model_profile_json")
         if not profile:
             return self.into_runnable(optimise=True).profile
-        driver.check(driver.function("tract_model_optimize")(self._pointer), EngineOptimiseError)
+        driver.check(driver.function("tract_model_optimize")(self.pointer), EngineOptimiseError)
         takes_states = driver.find("tract_state_initializable_states_count")  # 0.22 alone, which then runs with none
         states = (None, c.c_size_t(0)) if takes_states else ()
 
         def run(arrays: Sequence[Array]) -> str:
             with driver.tensors(arrays) as given:
                 values = (c.c_void_p * len(given))(*[one.value for one in given])
-                return driver.text(profile, self._pointer, values, *states)
+                return driver.text(profile, self.pointer, values, *states)
 
         return run
 
@@ -292,7 +312,7 @@ class TractModel:
         driver = self._driver
         step = driver.find("tract_model_optimize")
         if optimise and step:
-            driver.check(step(self._pointer), EngineOptimiseError)
+            driver.check(step(self.pointer), EngineOptimiseError)
         elif not optimise and not step:
             raise EngineOptimiseError(
                 f"tract {driver.says_version} runs optimised graphs only",
@@ -301,9 +321,9 @@ class TractModel:
         out = c.c_void_p()
         if driver.runtime is not None:
             prepare = driver.function("tract_runtime_prepare")
-            failed = prepare(driver.runtime, c.byref(self._pointer), c.byref(out))
+            failed = prepare(driver.runtime, c.byref(self.pointer), c.byref(out))
         else:
-            failed = driver.function("tract_model_into_runnable")(c.byref(self._pointer), c.byref(out))
+            failed = driver.function("tract_model_into_runnable")(c.byref(self.pointer), c.byref(out))
         driver.check(failed, EngineOptimiseError)
         return TractRunnable(driver, out)
 

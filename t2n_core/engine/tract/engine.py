@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from packaging.version import Version
 
@@ -17,6 +17,8 @@ from t2n_core.engine.provision.resolved import CPU, ResolvedEngine
 from t2n_core.engine.tract.out_of_range import explained, graph_text
 from t2n_core.engine.tract.session import EngineSession
 from t2n_core.engine.tract.signature import Signature
+from t2n_core.engine.tract.transforms.table import ROUND_TRIP
+from t2n_core.engine.tract.transforms.transform import Transform
 from t2n_core.errors import EngineLoadError, InputError
 from t2n_core.nnef.releases import Releases
 
@@ -89,6 +91,9 @@ class TractEngine(WorkerEngine):
         keep_going: bool = False,
         calls: Sequence[tuple[int, int]] = (),
         release: ResolvedEngine | None = None,
+        transforms: Sequence[Transform] = (),
+        scratch: Path | None = None,
+        one_state: bool = False,
     ) -> EngineReply:
         """Load `archive` (directory, .tar or .tgz) once and run each batch, inputs in graph order.
 
@@ -102,6 +107,8 @@ class TractEngine(WorkerEngine):
         batches, each a pair of a batch whose State is used again and of the one that it runs then; the reply has those
         with other outputs than in a fresh State. A stream has none. `release` is another
         release of the same tier, whose library then stays loaded beside the own one: one worker runs them all.
+        `transforms` change the model before it is optimised; a round trip among them needs `scratch`, a folder to write
+        to. With `one_state` the batches run one after the other in one State.
 
         Whatever the engine does is in the reply. Raises InputError for arrays that cannot be sent to any engine.
         """
@@ -113,9 +120,38 @@ class TractEngine(WorkerEngine):
             "pulse": None if pulse is None else {"symbol": pulse[0], "size": pulse[1]},
             "keep_going": keep_going,
             "calls": list(calls),
+            **self._transform_options(transforms, scratch),
+            "one_state": one_state,
             "library": None if release is None else {"path": str(release.library), "sha256": release.sha256},
         }
         return explained(self._work(archive, batches, options, timeout), archive, batches)
+
+    def transformed(
+        self, archive: Path, transforms: Sequence[Transform], scratch: Path, *, timeout: float = 60.0
+    ) -> EngineReply:
+        """Load `archive`, apply transforms and optimise the model; `scratch` is a folder to write to.
+
+        The facts of the reply have `input` and `output` as of `run`, the same of the changed model under `transformed`,
+        and under `changed` for each transform whether it changed the model, None where the engine cannot say.
+        """
+        options = {
+            "timeout": timeout,
+            "memory_limit": chosen_limit(),
+            "interface": True,
+            **self._transform_options(transforms, scratch),
+        }
+        return self._work(archive, [], options, timeout)
+
+    def _transform_options(self, transforms: Sequence[Transform], scratch: Path | None) -> dict[str, Any]:
+        steps = [
+            {
+                "text": None if one.name == ROUND_TRIP else one.text_for(self.version),
+                "of_registry": one.known.of_registry,
+                "begins": one.known.begins,
+            }
+            for one in transforms
+        ]
+        return {"transforms": steps, "scratch": None if scratch is None else str(scratch)}
 
     def profile(
         self,

@@ -16,6 +16,7 @@ from t2n_core.engine.tract.driver import TractDriver
 from t2n_core.engine.tract.kept_calls import KeptCalls
 from t2n_core.engine.tract.profile_job import Send, run_profile
 from t2n_core.engine.tract.stream import Stream
+from t2n_core.engine.tract.transforms.job import applied, run_transforms
 from t2n_core.errors import EngineError, EngineRunError
 
 
@@ -52,10 +53,15 @@ def _run(driver: TractDriver, job: Frame, send: Send, stage: Callable[[str], Any
     if header.get("profile"):
         run_profile(driver, job, send, stage)
         return
+    if "interface" in header:
+        run_transforms(driver, header, send, stage)
+        return
     with stage("load"):
         model = driver.load(Path(header["archive"]))
         send({"event": "facts", "facts": {**model.facts(), "registries": driver.registries}})
     with stage("optimise"):
+        if header["transforms"]:
+            model = applied(driver, model, header)
         if header["symbols"]:
             model.set_symbols(header["symbols"])
         if header["stage"] == "declutter" or header["pulse"]:
@@ -64,6 +70,12 @@ def _run(driver: TractDriver, job: Frame, send: Send, stage: Callable[[str], Any
             stream = Stream.of(model, header["pulse"])
         runnable = model.into_runnable(optimise=header["stage"] == "optimise")
     arrays = iter(job.arrays())
+    if header["one_state"]:
+        with stage("run"):
+            steps = [[next(arrays) for _ in range(size)] for size in header["batches"]]
+            for outputs in runnable.run_steps(steps):
+                send({"event": "outputs"}, outputs)
+        return
     calls = KeptCalls(runnable, [] if header["pulse"] else [(state, batch) for state, batch in header["calls"]])
     with stage("run"):
         for number, size in enumerate(header["batches"]):

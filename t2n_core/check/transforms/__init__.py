@@ -1,0 +1,1 @@
+"""Checks of archives after transforms of the engine: `check.py` is the way in."""

@@ -1,0 +1,185 @@
+"""Parity after transforms of the engine: what users apply to an archive is as right as the archive.
+
+outcome = result.check_transform("f32_to_f16")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from t2n_core.check.answered import Answered
+from t2n_core.check.judging.judgement import Judgement
+from t2n_core.check.kept_states import judge_kept_calls, plan_calls
+from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
+from t2n_core.check.parity import WEAK_CHECK, check_parity, failed
+from t2n_core.check.sampling.movement import movements
+from t2n_core.check.transforms.interface import Interface
+from t2n_core.check.transforms.level import default_judgement
+from t2n_core.check.transforms.plan import Plan, answered_dtypes, plan_runs
+from t2n_core.engine.protocol import EngineReply
+from t2n_core.engine.tract.engine import TractEngine
+from t2n_core.engine.tract.transforms.transform import Transform, transforms_from
+from t2n_core.errors import InputError
+from t2n_core.scratch import scratch_folder
+
+if TYPE_CHECKING:
+    from t2n_core.export.result import ExportResult
+
+TRANSFORMS: Final = "transforms"
+"""Fact of the outcome: the transforms that were applied, in order."""
+CHANGED: Final = "transform_changed"
+"""Fact of the outcome: whether each transform changed the model; None where the engine cannot say."""
+_UNCHANGED_HINT = "take a model that has what the transform looks for, or leave the transform out"
+
+
+def check_transform(
+    result: ExportResult, given: Sequence[Any], judged: Judgement | None, own: Judgement, *, timeout: float = 60.0
+) -> Outcome:
+    """Apply transforms to the archive in its engine, run all samples, and compare with PyTorch.
+
+    Without `judged` the level is that of the transforms: `own` for exact ones, see `level.py` for others. A transform
+    that leaves the model as it was makes a pass weak. What the engine does is never an exception.
+
+    Raises InputError for a transform that the release does not have or no check can judge, and where PyTorch has no
+    counterpart for the inputs or outputs that it gives to the model.
+    """
+    transforms = transforms_from(given)
+    engine = _engine_for(result, transforms)
+    judged = default_judgement(transforms, own) if judged is None else judged
+    try:
+        samples = result.samples
+        if judged.in_float64:
+            samples = result.reference.in_float64(samples)
+    except Exception as cause:
+        return Outcome.from_error(cause, Stage.SETUP)
+    common: dict[str, Any] = {"engine": f"{engine.name} {engine.version}", "required": judged.required}
+    facts: dict[str, Any] = {TRANSFORMS: [str(one) for one in transforms]}
+    with scratch_folder() as scratch:
+        reply = engine.transformed(result.archive, transforms, scratch, timeout=timeout)
+        if reply.status != "ok":
+            common |= {"times": dict(reply.times), "facts": {**reply.facts, **facts}}
+            return _named(failed(reply, samples, common, timeout), transforms)
+        facts[CHANGED] = list(reply.facts["changed"])
+        before, now = Interface.of(reply.facts), Interface.of(reply.facts["transformed"])
+        plan = plan_runs(result, transforms, samples, before, now)
+        answered = _run(result, engine, transforms, plan, scratch, timeout)
+        if facts[CHANGED] == [None] and not plan.one_state and _moves_bits(result, engine, plan, answered, timeout):
+            facts[CHANGED] = [True]
+        found = _compared(result, engine, plan, judged, answered, timeout)
+    found = replace(found, facts={**found.facts, **facts})
+    if found.status is Status.MISMATCH:
+        found = _with_archive(found, result, own, timeout)
+    found = _named(found, transforms) if not found.passed else _weak_if_unchanged(found, transforms)
+    return found.with_times(result.times)
+
+
+def _engine_for(result: ExportResult, transforms: Sequence[Transform]) -> TractEngine:
+    """Return the engine of a result that has these transforms. Raises InputError."""
+    engine = result.target.engine()
+    if not isinstance(engine, TractEngine):
+        raise InputError(f"{engine.name} {engine.version} applies no transforms here", hint="releases of tract do")
+    if getattr(result.target, "pulse", None) is not None:
+        raise InputError("an archive for streams is checked in pulses", hint="check_streaming does that")
+    if not transforms:
+        raise InputError("check_transform needs the name of a transform")
+    for one in transforms:
+        one.require(engine.version)
+    return engine
+
+
+def _run(
+    result: ExportResult,
+    engine: TractEngine,
+    transforms: Sequence[Transform],
+    plan: Plan,
+    scratch: Path,
+    timeout: float,
+) -> EngineReply:
+    """Return the reply to the samples of a plan, and to further calls in their States."""
+    calls = () if plan.one_state else plan_calls(engine, result.archive, plan.samples)
+    options: dict[str, Any] = {"one_state": True} if plan.one_state else {"calls": calls}
+    batches = [sample.inputs for sample in plan.samples]
+    return engine.run(result.archive, batches, timeout=timeout, transforms=transforms, scratch=scratch, **options)
+
+
+def _moves_bits(result: ExportResult, engine: TractEngine, plan: Plan, answered: EngineReply, timeout: float) -> bool:
+    """Return whether the model without transforms answers otherwise, which only a change explains."""
+    plain = engine.run(result.archive, [sample.inputs for sample in plan.samples], timeout=timeout)
+    pairs = zip(answered.outputs, plain.outputs, strict=False)
+    return plain.status == "ok" and any(
+        not np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+        for new, old in pairs
+        for a, b in zip(new, old, strict=False)
+    )
+
+
+def _compared(
+    result: ExportResult, engine: TractEngine, plan: Plan, judged: Judgement, reply: EngineReply, timeout: float
+) -> Outcome:
+    """Return the outcome of an engine that has run a plan."""
+    calls = () if plan.one_state else plan_calls(engine, result.archive, plan.samples)
+    samples = answered_dtypes(plan.samples, reply.outputs) if reply.status == "ok" else plan.samples
+    names = [result.output_names[place] for place in plan.outputs]
+    found = check_parity(
+        Answered(engine.version, reply),
+        result.archive,
+        samples,
+        tolerance=judged,
+        output_names=names,
+        timeout=timeout,
+        held=result.range,
+        moved=_moved(result, plan, judged),
+    )
+    return judge_kept_calls(found, reply, calls, samples) if found.passed and calls else found
+
+
+def _moved(result: ExportResult, plan: Plan, judged: Judgement) -> list[Any]:
+    """Return how the outputs that are left move over all samples of the archive."""
+    found = movements(result.samples, result.output_names, judged, result.constant_outputs)
+    return [found[place] for place in plan.outputs]
+
+
+def _named(outcome: Outcome, transforms: Sequence[Transform]) -> Outcome:
+    """Return a failure whose message says after which transforms it came."""
+    error = outcome.error or ErrorInfo.of(outcome.stage, "Failure", outcome.status.value)
+    words = ", ".join(f"`{one}`" for one in transforms)
+    return replace(outcome, error=replace(error, message=f"after the transform {words}: {error.message}"))
+
+
+def _with_archive(mismatch: Outcome, result: ExportResult, own: Judgement, timeout: float) -> Outcome:
+    """Return a mismatch that says whether the archive fails without the transforms as well."""
+    plain = result.check_parity(own, timeout=timeout)
+    words = "passes" if plain.passed else "fails as well"
+    error = mismatch.error
+    hint = f"without the transform the archive {words}"
+    if error is None:
+        return mismatch
+    return replace(mismatch, error=replace(error, hint="; ".join(filter(None, [error.hint, hint]))))
+
+
+def _weak_if_unchanged(outcome: Outcome, transforms: Sequence[Transform]) -> Outcome:
+    """Return a pass as weak if a transform left the model as it was, or nothing says that it did not."""
+    pairs = zip(transforms, outcome.facts[CHANGED], strict=True)
+    reasons = [_unproven(one, changed) for one, changed in pairs if not changed]
+    if not reasons:
+        return outcome
+    earlier = [outcome.error.message] if outcome.error is not None else []
+    error = ErrorInfo.of(Stage.COMPARE, WEAK_CHECK, "; ".join([*reasons, *earlier]), hint=_UNCHANGED_HINT)
+    return replace(outcome, status=Status.WEAK, error=error)
+
+
+def _unproven(transform: Transform, changed: bool | None) -> str:
+    if changed is None:
+        return f"the engine cannot write this model, to tell whether `{transform}` changed it"
+    if transform.known.begins:
+        first = ", ".join(f"`{name}`" for name in transform.known.begins)
+        return f"the transform `{transform}` did no more than {first}, with which it begins"
+    return f"the transform `{transform}` left the model as it was"
+
+
+__all__ = ["CHANGED", "TRANSFORMS", "check_transform"]

@@ -1,0 +1,103 @@
+"""Caches that a transform folds into the model: steps of one State, which begins with empty ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from t2n_core.check.samples import Array, Sample
+from t2n_core.check.transforms.interface import Interface
+from t2n_core.errors import InputError
+
+if TYPE_CHECKING:
+    from t2n_core.export.result import ExportResult
+
+_STEPS = 4
+"""Number of steps at least; each continues what those before it left."""
+_STORED = 96
+"""Length of a quantised cache at the end at least: the engine keeps its newest 32 steps as they came."""
+
+
+def steps_of(
+    result: ExportResult, before: Interface, now: Interface, inputs: Sequence[int], *, quantised: bool
+) -> tuple[tuple[int, ...], list[Sample]]:
+    """Return the places of the outputs that are left, and steps with the inputs and outputs that are left.
+
+    `inputs` are the places of the inputs that are left. There are more steps for a `quantised` cache. What PyTorch
+    expects of a step is computed with the caches that the step before gave.
+
+    Raises InputError where the model cannot begin with empty caches.
+    """
+    pairs = _pairs(result, before, now, inputs)
+    caches = dict(pairs)
+    outputs = tuple(place for place in range(len(before.outputs)) if place not in caches.values())
+    symbol, axis = _growing(result, pairs[0])
+    held = {str(extent) for place in caches for extent in result.graph.inputs[place].shape}
+    new = [name for name in result.captured.symbols if name not in held]
+    state: dict[int, Array] = {}
+    steps: list[Sample] = []
+    length = turn = 0
+    while turn < _STEPS or (quantised and length < _STORED):
+        drawn = _drawn(result, {**_turned(result, new, turn), symbol: length})
+        arrays = [state.get(place, array) for place, array in enumerate(drawn.inputs)]
+        got = result.reference.outputs_for(arrays, result.stored)
+        state = {given: got[taken] for given, taken in pairs}
+        length, turn = state[pairs[0][0]].shape[axis], turn + 1
+        left = tuple(arrays[place] for place in inputs)
+        steps.append(replace(drawn, inputs=left, expected=tuple(got[place] for place in outputs), double=None))
+    return outputs, steps
+
+
+def _pairs(result: ExportResult, before: Interface, now: Interface, inputs: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the place of each input that is gone with that of the output that was its next value."""
+    gone = [place for place in range(len(before.inputs)) if place not in inputs]
+    declared = {pair.input: pair.output for pair in result.state}
+    if all(result.input_names[place] in declared for place in gone):
+        return [(place, result.output_names.index(declared[result.input_names[place]])) for place in gone]
+    left = {port.name for port in now.outputs}
+    ended = [place for place, port in enumerate(before.outputs) if port.name not in left]
+    if len(ended) != len(gone):
+        raise InputError(
+            f"the transform holds {', '.join(result.input_names[place] for place in gone)} in the engine, and nothing "
+            "says which outputs were their next values",
+            hint="declare them with state= when the model is exported",
+        )
+    return list(zip(gone, ended, strict=True))
+
+
+def _growing(result: ExportResult, pair: tuple[int, int]) -> tuple[str, int]:
+    """Return the symbol of the axis along which a cache grows, and the place of that axis."""
+    value = result.graph.inputs[pair[0]]
+    example = result.samples[0]
+    shapes = example.inputs[pair[0]].shape, example.expected[pair[1]].shape
+    for axis, (old, new) in enumerate(zip(*shapes, strict=True)):
+        if old != new and str(value.shape[axis]) in result.captured.symbols:
+            return str(value.shape[axis]), axis
+    raise InputError(f"the cache {value.name} grows along no dynamic axis, so that it cannot begin empty")
+
+
+def _turned(result: ExportResult, new: Sequence[str], turn: int) -> dict[str, int]:
+    """Return the sizes of a step: those of the example, in every other step 1 for what no cache has, if that runs."""
+    sizes = dict(result.captured.symbols)
+    shorter = {**sizes, **dict.fromkeys(new, 1)}
+    return shorter if turn % 2 and _holds(result, shorter) else sizes
+
+
+def _holds(result: ExportResult, sizes: Mapping[str, int]) -> bool:
+    return not result.range.bounds or result.range.holds(sizes)
+
+
+def _drawn(result: ExportResult, sizes: dict[str, int]) -> Sample:
+    if not _holds(result, sizes):
+        raise InputError(f"caches begin empty in the engine, and the archive holds for {result.range} alone")
+    try:
+        return result.sample_at(sizes)
+    except InputError as cause:
+        raise InputError(
+            f"caches begin empty in the engine, and the model does not run there: {cause.message}",
+            hint="check_generation checks a model with its caches token by token",
+        ) from cause
+
+
+__all__ = ["steps_of"]

@@ -1,0 +1,32 @@
+"""The judgement of a transform that is not told its own: that of the check for an exact one, a wider one otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from t2n_core.check.judging.halves import rms
+from t2n_core.check.judging.judgement import HALVES, Judgement
+from t2n_core.engine.tract.transforms.table import Loss
+from t2n_core.engine.tract.transforms.transform import Transform
+
+BOUNDS: Final[Mapping[Loss, float]] = {Loss.BYTES: 0.05, Loss.NIBBLES: 0.3}
+"""The largest root mean square of the errors, as a share of the standard deviation of the output."""
+
+
+def loss_of(transforms: Sequence[Transform]) -> Loss:
+    """Return how much precision transforms give up together: that of the coarsest."""
+    return max((one.known.loss for one in transforms), default=Loss.NONE)
+
+
+def default_judgement(transforms: Sequence[Transform], own: Judgement) -> Judgement:
+    """Return the judgement of a model after transforms, `own` being that of the check without them."""
+    loss = loss_of(transforms)
+    if loss is Loss.NONE:
+        return own
+    if loss is Loss.HALVES:
+        return Judgement.of(HALVES)
+    return Judgement.of(metric={"rms": rms}, bound={"rms": BOUNDS[loss]})
+
+
+__all__ = ["BOUNDS", "default_judgement", "loss_of"]

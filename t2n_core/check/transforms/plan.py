@@ -1,0 +1,170 @@
+"""The runs of a transformed model: samples in the form that its interface has now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from t2n_core.check.samples import Array, Sample
+from t2n_core.check.transforms.folded import steps_of
+from t2n_core.check.transforms.interface import Interface, Port, places
+from t2n_core.check.transforms.level import loss_of
+from t2n_core.engine.tract.transforms.table import Loss
+from t2n_core.engine.tract.transforms.transform import Transform
+from t2n_core.errors import InputError
+
+if TYPE_CHECKING:
+    from t2n_core.export.result import ExportResult
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Samples whose inputs are those of the transformed model, and whose outputs are those that it keeps."""
+
+    samples: list[Sample]
+    outputs: tuple[int, ...]
+    """The place among those of the archive of each output of the transformed model."""
+    one_state: bool = False
+    """True where the samples are steps of one State, which holds the caches."""
+
+
+def plan_runs(
+    result: ExportResult, transforms: Sequence[Transform], samples: Sequence[Sample], before: Interface, now: Interface
+) -> Plan:
+    """Return the runs that check a transformed model.
+
+    Raises InputError where samples have no form for its interface.
+    """
+    by_name = {one.name: one.arguments for one in transforms}
+    samples = _of_sizes(result, samples, by_name.get("set_symbols", {}).get("values", {}))
+    outputs = _selected(result, before, by_name["select_outputs"]) if "select_outputs" in by_name else None
+    inputs = places(before.inputs, now.inputs)
+    if len(now.inputs) > len(before.inputs) or inputs is None:
+        came = ", ".join(port.name for port in now.inputs if port.name not in {one.name for one in before.inputs})
+        raise InputError(
+            f"after {_words(transforms)} the model has inputs of its own, for which PyTorch has no counterpart: {came}",
+            hint="feed its state from call to call with a session of the engine",
+        )
+    if len(inputs) < len(before.inputs):
+        kept, steps = steps_of(result, before, now, inputs, quantised=loss_of(transforms) >= Loss.BYTES)
+        samples, outputs = steps, kept if outputs is None else outputs
+        return Plan([_cast(one, now.inputs) for one in samples], outputs, one_state=True)
+    if outputs is None:
+        found = places(before.outputs, now.outputs)
+        if found is None or len(found) != len(before.outputs):
+            raise InputError(f"after {_words(transforms)} the model has {len(now.outputs)} outputs, of unknown origin")
+        outputs = tuple(found)
+    samples = [
+        replace(
+            sample,
+            inputs=tuple(sample.inputs[place] for place in inputs),
+            expected=tuple(sample.expected[place] for place in outputs),
+            double=None if sample.double is None else tuple(sample.double[place] for place in outputs),
+        )
+        for sample in samples
+    ]
+    if "batchify" in by_name:
+        samples = _seated(samples, by_name["batchify"], [before.inputs[place] for place in inputs], before, now)
+    return Plan([_cast(one, now.inputs) for one in samples], outputs)
+
+
+def answered_dtypes(samples: Sequence[Sample], outputs: Sequence[Sequence[Array]]) -> list[Sample]:
+    """Return the samples with what is expected in the float types in which a transformed model answers."""
+    found = []
+    for sample, got in zip(samples, outputs, strict=True):
+        wanted = sample.reference
+        pairs = zip(sample.expected, wanted, got, strict=False)
+        expected = tuple(_like(near, exact, answer) for near, exact, answer in pairs)
+        found.append(replace(sample, expected=expected + sample.expected[len(expected) :]))
+    return found
+
+
+def _like(expected: Array, exact: Array, got: Array) -> Array:
+    if expected.dtype == got.dtype or expected.dtype.kind != "f" or got.dtype.kind != "f":
+        return expected
+    with np.errstate(over="ignore"):
+        return exact.astype(got.dtype)
+
+
+def _cast(sample: Sample, ports: Sequence[Port]) -> Sample:
+    """Return a sample with its floats in the types that the model takes."""
+    with np.errstate(over="ignore"):
+        inputs = tuple(
+            array.astype(port.dtype)
+            if port.dtype is not None and port.dtype.kind == array.dtype.kind == "f" and port.dtype != array.dtype
+            else array
+            for array, port in zip(sample.inputs, ports, strict=True)
+        )
+    return replace(sample, inputs=inputs)
+
+
+def _of_sizes(result: ExportResult, samples: Sequence[Sample], values: Mapping[str, Any]) -> Sequence[Sample]:
+    """Return the samples of the sizes that `set_symbols` gives, drawn if there are none."""
+    if not values:
+        return samples
+    known = result.captured.symbols
+    for name, size in values.items():
+        if name not in known:
+            sizes = ", ".join(known) or "none"
+            raise InputError(f"set_symbols: the archive has no size {name}", hint=f"it has {sizes}")
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise InputError(f"set_symbols: {name} = {size!r} is no number, and samples have sizes that are numbers")
+    of_them = [one for one in samples if all(one.sizes.get(name) == size for name, size in values.items())]
+    return of_them or [result.sample_at({**known, **values})]
+
+
+def _selected(result: ExportResult, before: Interface, arguments: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the places of the outputs that `select_outputs` names, by the archive's names or the engine's."""
+    engine_names = [port.name for port in before.outputs]
+    found = []
+    for name in arguments.get("outputs", ()):
+        if name in result.output_names:
+            found.append(result.output_names.index(name))
+        elif engine_names.count(name) == 1:
+            found.append(engine_names.index(name))
+        else:
+            raise InputError(
+                f"select_outputs: {name!r} is no output of the archive, and PyTorch knows nothing of inner nodes",
+                hint=f"it has {', '.join(result.output_names)}",
+            )
+    if not found:
+        raise InputError("select_outputs names no output", hint=f"the archive has {', '.join(result.output_names)}")
+    return tuple(found)
+
+
+def _seated(
+    samples: Sequence[Sample], arguments: Mapping[str, Any], inputs: Sequence[Port], before: Interface, now: Interface
+) -> list[Sample]:
+    """Return batches of samples of equal sizes, one seat each, as `batchify` makes a model take them."""
+    if arguments.get("shared"):
+        raise InputError("batchify: samples share no input, so that `shared` cannot be checked")
+    if any(len(old.shape) + 1 != len(new.shape) for old, new in zip(inputs, now.inputs, strict=True)):
+        raise InputError(
+            "batchify: the archive has inputs with this symbol already, whose axis moves to the front",
+            hint='give another one: {"name": "batchify", "symbol": "SEATS"}',
+        )
+    alike: dict[tuple[Any, ...], list[Sample]] = {}
+    for sample in samples:
+        alike.setdefault(tuple(array.shape for array in sample.inputs), []).append(sample)
+    return [_stacked(group) for group in alike.values()]
+
+
+def _stacked(group: Sequence[Sample]) -> Sample:
+    inputs, expected = (tuple(map(np.stack, zip(*arrays, strict=True))) for arrays in _columns(group))
+    doubles = [one.double for one in group if one.double is not None]
+    double = tuple(map(np.stack, zip(*doubles, strict=True))) if doubles else None
+    return replace(group[0], inputs=inputs, expected=expected, double=double)
+
+
+def _columns(group: Sequence[Sample]) -> tuple[list[tuple[Array, ...]], list[tuple[Array, ...]]]:
+    return [one.inputs for one in group], [one.expected for one in group]
+
+
+def _words(transforms: Sequence[Transform]) -> str:
+    return ", ".join(map(str, transforms))
+
+
+__all__ = ["Plan", "answered_dtypes", "plan_runs"]

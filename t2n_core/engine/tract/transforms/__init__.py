@@ -1,0 +1,1 @@
+"""The transforms that tract applies to a loaded model."""

@@ -1,0 +1,220 @@
+"""Archives after transforms of real engines: faults are seen, and what changes nothing proves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.export import Dim
+from torch.nn import functional as F
+
+from t2n_core import ModelExport, TractNNEF, errors
+from t2n_core.check.outcome import Outcome, Stage, Status
+from t2n_core.check.transforms.check import CHANGED, TRANSFORMS
+from t2n_core.engine.tract.transforms.table import KNOWN, transforms_of
+from t2n_core.errors import InputError
+from t2n_core.export.result import ExportResult
+from t2n_core.inference_target import KhronosNNEF
+
+NEW = "0.23.9"
+
+
+class Rope(nn.Module):
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        first, second = x.chunk(2, -1)
+        return x * cos + torch.cat([-second, first], -1) * sin
+
+
+class Decoder(nn.Module):
+    """One layer of attention whose caches grow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.value = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 16)
+
+    def forward(self, x: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        q, k, v = (one(x).view(1, -1, 2, 8).transpose(1, 2) for one in (self.query, self.key, self.value))
+        keys, values = torch.cat([keys, k], 2), torch.cat([values, v], 2)
+        return F.scaled_dot_product_attention(q, keys, values).transpose(1, 2).reshape(1, -1, 16), keys, values
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(64, 96), nn.ReLU(), nn.Linear(96, 32))
+
+
+def convolutions() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3, groups=8))
+
+
+PAST = Dim("P", min=0, max=199)
+MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[tuple[int, ...], ...], dict[str, Any], dict[str, Any]]] = {
+    "mlp": (mlp, ((3, 64),), {}, {}),
+    "batched": (mlp, ((3, 64),), {"dynamic_axes": {"input": {0: "B"}}}, {}),
+    "conv": (convolutions, ((2, 3, 9, 11),), {}, {}),
+    "gelu": (nn.GELU, ((2, 3),), {}, {}),
+    "rope": (Rope, ((2, 4, 5, 8), (5, 8), (5, 8)), {}, {}),
+    "attention": (lambda: nn.Softmax(-1), ((2, 3, 7),), {}, {}),
+    "gru": (lambda: nn.GRU(6, 8, batch_first=True), ((2, 5, 6),), {}, {}),
+    "lstm": (lambda: nn.LSTM(6, 8, batch_first=True), ((2, 5, 6),), {}, {}),
+    "decoder": (
+        Decoder,
+        ((1, 3, 16), (1, 2, 5, 8), (1, 2, 5, 8)),
+        {"dynamic_axes": {"x": {1: "S"}, "keys": {2: PAST}, "values": {2: PAST}}},
+        {"reify_sdpa_operator": True},
+    ),
+}
+
+
+def exported(name: str, version: str, folder: Path) -> ExportResult:
+    make, shapes, options, of_target = MODELS[name]
+    torch.manual_seed(17)
+    model = make().eval()
+    inputs = tuple(torch.randn(shape) for shape in shapes)
+    return ModelExport(model, inputs, **options).to(TractNNEF(version, **of_target), folder / "model.nnef.tar")
+
+
+RIGHT = [
+    ("mlp", "f32_to_f16", NEW),
+    ("mlp", "f32_to_f16", "0.22.4"),
+    ("mlp", "f32_to_f16", "0.21.19"),
+    ("mlp", '{"name": "f32_to_f16", "exclude": ["0"]}', NEW),
+    ("mlp", '{"name": "float_precision", "from": "f32", "to": "f64"}', NEW),
+    ("mlp", "block_quant", NEW),
+    ("mlp", "batchify", NEW),
+    ("mlp", "round_trip", NEW),
+    ("mlp", "round_trip", "0.19.15"),
+    ("mlp", '{"name": "set_property", "key": "tract.name", "value": "mlp"}', NEW),
+    ("batched", '{"name": "set_symbols", "values": {"B": 6}}', NEW),
+    ("conv", "conv_nhwc", NEW),
+    ("rope", "transformers_detect_all", NEW),
+    ("rope", "detect_apply_rope", "0.22.4"),
+    ("attention", "softmax_fast_compact", "0.22.4"),
+    ("lstm", "force_scan_external_state", NEW),
+    ("decoder", "detect_kv_cache", NEW),
+    ("decoder", "quantize_kv_storage", NEW),
+    ("decoder", "quantize_kv_storage_int4", NEW),
+    ("decoder", '{"name": "select_outputs", "outputs": ["output_0"]}', NEW),
+]
+
+
+@pytest.mark.parametrize(("model", "transform", "version"), RIGHT)
+def test_what_is_right_passes(model: str, transform: str, version: str, tmp_path: Path) -> None:
+    outcome = exported(model, version, tmp_path).check_transform(transform)
+    assert outcome.status is Status.PASS, outcome.describe()
+    assert (outcome.facts[TRANSFORMS], outcome.facts[CHANGED]) == ([transform], [True])
+
+
+def test_several_are_applied_in_turn(tmp_path: Path) -> None:
+    outcome = exported("decoder", NEW, tmp_path).assert_transform("detect_kv_cache", "unfold_kv_cache", "round_trip")
+    assert outcome.status is Status.PASS, outcome.describe()
+    assert outcome.facts[CHANGED] == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("model", "transform", "words"),
+    [
+        ("mlp", "conv_nhwc", "the transform `conv_nhwc` left the model as it was"),
+        ("conv", "block_quant", "the transform `block_quant` left the model as it was"),
+        ("rope", "quantize_kv_storage", "did no more than `detect_apply_rope`, `detect_kv_cache`"),
+        ("gru", "transformers_detect_all", "left the model as it was"),
+        ("gelu", "conv_nhwc", "the engine cannot write this model, to tell whether `conv_nhwc` changed it"),
+    ],
+)
+def test_what_changes_nothing_proves_nothing(model: str, transform: str, words: str, tmp_path: Path) -> None:
+    outcome = exported(model, NEW, tmp_path).check_transform(transform)
+    assert outcome.status is Status.WEAK, outcome.describe()
+    assert outcome.facts[CHANGED] == [None if model == "gelu" else False]
+    assert outcome.error is not None
+    assert words in outcome.error.message
+
+
+def failure(outcome: Outcome, status: Status, stage: Stage, transform: str) -> str:
+    assert (outcome.status, outcome.stage) == (status, stage), outcome.describe()
+    assert outcome.error is not None
+    assert outcome.error.message.startswith(f"after the transform `{transform}`: ")
+    return outcome.describe()
+
+
+@pytest.mark.parametrize(
+    ("model", "transform", "judged_by"),
+    [("mlp", "f32_to_f16", {"atol": 1e-6}), ("mlp", "block_quant", {"tolerance": "approximate"})],
+)
+def test_other_numbers_are_seen(model: str, transform: str, judged_by: dict[str, Any], tmp_path: Path) -> None:
+    result = exported(model, NEW, tmp_path)
+    words = failure(result.check_transform(transform, **judged_by), Status.MISMATCH, Stage.COMPARE, transform)
+    assert "without the transform the archive passes" in words
+    with pytest.raises(errors.ParityError):
+        result.assert_transform(transform, **judged_by)
+
+
+@pytest.mark.parametrize(
+    ("model", "transform"),
+    [
+        ("gru", "f32_to_f16"),
+        ("gelu", "round_trip"),
+        ("lstm", "block_quant"),
+        ("mlp", '{"name": "select_outputs", "outputs": ["inner"]}'),
+    ],
+)
+def test_a_failure_of_the_engine_is_in_the_outcome(model: str, transform: str, tmp_path: Path) -> None:
+    outcome = exported(model, NEW, tmp_path).check_transform(transform)
+    failure(outcome, Status.ERROR, Stage.OPTIMISE, str(outcome.facts[TRANSFORMS][0]))
+
+
+@pytest.mark.parametrize(
+    ("version", "transform", "words"),
+    [
+        (NEW, "nonsense", "tract has no transform"),
+        (NEW, "pulse", "check_streaming"),
+        ("0.22.4", "conv_nhwc", "it has round_trip, f32_to_f16"),
+        ("0.20.22", "f32_to_f16", "other transforms came with 0.21.2"),
+    ],
+)
+def test_unknown_names_are_refused(version: str, transform: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        exported("mlp", version, tmp_path).check_transform(transform)
+    assert words in str(refused.value)
+
+
+def test_only_releases_of_tract_transform(tmp_path: Path) -> None:
+    result = ModelExport(mlp().eval(), torch.randn(3, 64)).to(KhronosNNEF(), tmp_path / "model")
+    with pytest.raises(InputError, match="applies no transforms"):
+        result.check_transform("f32_to_f16")
+
+
+def test_caches_that_cannot_be_empty_are_refused(tmp_path: Path) -> None:
+    axes = {"x": {1: "S"}, "keys": {2: "P"}, "values": {2: "P"}}
+    inputs = tuple(torch.randn(shape) for shape in MODELS["decoder"][1])
+    result = ModelExport(Decoder().eval(), inputs, dynamic_axes=axes).to(TractNNEF(NEW), tmp_path / "model.tar")
+    with pytest.raises(InputError, match="caches begin empty"):
+        result.check_transform("detect_kv_cache")
+
+
+@pytest.mark.parametrize("version", [NEW, "0.22.4", "0.21.19"])
+def test_the_table_is_what_the_release_accepts(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unknown name is an error of the library, except of one that a registry brings before 0.23."""
+    monkeypatch.setattr("t2n_core.engine.tract.transforms.transform.Transform.require", lambda *_: None)
+    monkeypatch.setattr("t2n_core.check.transforms.check.plan_runs", stopped)
+    result = exported("mlp", version, tmp_path)
+    for name, known in KNOWN.items():
+        if known.of_registry and version != NEW:
+            continue
+        try:
+            outcome = result.check_transform(name)
+        except _StoppedError:
+            found = True
+        else:
+            found = outcome.error is None or "could not be found" not in outcome.error.message
+        assert found == (name in transforms_of(version)), name
+
+
+class _StoppedError(Exception):
+    """The engine has applied the transform, which is all that is asked."""
+
+
+def stopped(*_: object) -> None:
+    raise _StoppedError

@@ -25,6 +25,7 @@ OWN_ARGUMENTS = {
     "target": "tract, khronos or a list of both",
     "versions": "narrows the selected tract versions, in the grammar of --t2n-tract",
     **JUDGING,
+    "transforms": "transforms of tract after which the archive is checked too, as of --t2n-transforms",
     "check": "False for a test that exports and is meant to check nothing, which else is a failure",
 }
 """Keyword arguments that are about the test, with what they do; the others are options of the export."""
@@ -59,6 +60,8 @@ class CaseOptions:
     """Level, numbers and metrics, as they were given."""
     timeout: float | None = None
     """Seconds; None for those of the session."""
+    transforms: tuple[str, ...] = ()
+    """Transforms of tract, as texts."""
     check: bool = True
     export: ExportOptions = field(default_factory=ExportOptions)
     target_options: Mapping[str, Any] = field(default_factory=dict)
@@ -101,6 +104,8 @@ def _generating(given: Mapping[str, Any]) -> CaseOptions:
     for name in given:
         if name in JUDGING and name not in ("tolerance", "timeout"):
             raise MarkerError(f"`{name}` is no argument of {GENERATE}: tokens are compared, and logits by their level")
+    if "transforms" in given:
+        raise MarkerError(f"`transforms` is no argument of {GENERATE}: `check_transform` of a result runs caches too")
     if isinstance(given.get("tolerance"), Mapping):
         raise MarkerError(f"tolerance={given['tolerance']!r} is not one level, that of the logits")
     try:
@@ -162,6 +167,7 @@ def _validated(given: Mapping[str, Any], marker: str = MARKER, further: Iterable
         versions=_versions(given.get("versions")),
         judged_by=_judged_by(given),
         timeout=_timeout(given.get("timeout")),
+        transforms=_transforms(given.get("transforms")),
         check=_switch("check", given.get("check", True)),
         export=_export_options(
             {of_export[n].name: _checked(n, v, of_export[n]) for n, v in given.items() if n in of_export}
@@ -285,6 +291,17 @@ def _timeout(value: Any) -> float | None:
         raise MarkerError(str(exc)) from None
 
 
+def _transforms(value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    from pytest_t2n.config.transforms import read_transforms
+
+    try:
+        return read_transforms(value)
+    except ValueError as exc:
+        raise MarkerError(f"transforms: {exc}") from None
+
+
 def _switch(argument: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise MarkerError(f"{argument}={value!r} is neither True nor False")
@@ -350,7 +367,7 @@ def marker_help() -> str:
     words = "; ".join(f"{name}: {text}" for name, text in described)
     return (
         f'{MARKER}(target="tract", *, versions=None, tolerance=None, atol=None, rtol=None, metric=None, '
-        f"bound=None, timeout=None, {signature}, **target_options): the test returns "
+        f"bound=None, timeout=None, transforms=None, {signature}, **target_options): the test returns "
         "(model, inputs); the model is exported to NNEF and must compute the same numbers in every selected engine. "
         f"{words}; others: options of the target"
     )

@@ -149,6 +149,12 @@ def add_options(parser: pytest.Parser) -> None:
         "6 seconds each",
     )
     group.addoption(
+        "--t2n-transforms",
+        metavar="NAMES",
+        help="Check each cell that passes after these transforms of its engine too: f32_to_f16, round_trip, …, or the "
+        "engine's JSON with arguments, in a comma list",
+    )
+    group.addoption(
         "--t2n-resume",
         action="store_true",
         help="Keep what an interrupted session left in the report's matrix.jsonl, and run the rest",
@@ -173,6 +179,7 @@ def add_options(parser: pytest.Parser) -> None:
         "--benchmark-json, --benchmark-autosave and --benchmark-compare",
     )
     parser.addini("t2n_reuse", "as --t2n-reuse", type="bool", default=False)
+    parser.addini("t2n_transforms", "as --t2n-transforms", default="")
     parser.addini("t2n_bisect", "as --t2n-bisect", type="bool", default=False)
     parser.addini("t2n_bisect_releases", "as --t2n-bisect-releases", type="bool", default=False)
     parser.addini("t2n_junit_properties", "as --t2n-junit-properties", type="bool", default=False)

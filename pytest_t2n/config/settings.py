@@ -51,6 +51,8 @@ class Settings:
     bisect_releases: bool = False
     reduce: Path | None = None
     profile: Path | None = None
+    transforms: tuple[str, ...] = ()
+    """Transforms of tract after which each passing cell is checked too."""
     require: bool = False
     strict: bool = False
     only_collects: bool = False
@@ -100,6 +102,7 @@ def read_settings(config: pytest.Config) -> Settings:
         bisect_releases=_flag(config, "t2n_bisect_releases"),
         reduce=_given_path(config, "t2n_reduce"),
         profile=_given_path(config, "t2n_profile"),
+        transforms=_transforms(_text(config, "t2n_transforms")),
         require=_flag(config, "t2n_require"),
         strict=_flag(config, "t2n_strict"),
         only_collects=any(config.getoption(name, None) for name in _WITHOUT_RUN),
@@ -188,6 +191,17 @@ def _level(text: str) -> TractCheckTolerance:
         return TractCheckTolerance.parse(text)
     except InputError as exc:
         raise pytest.UsageError(f"--t2n-level: {exc}") from None
+
+
+def _transforms(text: str) -> tuple[str, ...]:
+    if not text:
+        return ()
+    from pytest_t2n.config.transforms import read_transforms
+
+    try:
+        return read_transforms(text)
+    except ValueError as exc:
+        raise pytest.UsageError(f"--t2n-transforms: {exc}") from None
 
 
 def _seconds(text: str) -> float:

@@ -111,6 +111,8 @@ def _check_same(before: RunLine, now: RunLine, path: Path) -> None:
     changed += [name for one in places if one.key != here.key for name in differences(one, here)]
     if before.level != now.level:
         changed.append("--t2n-level")
+    if before.transforms != now.transforms:
+        changed.append("--t2n-transforms")
     if before.source != now.source:
         changed.append("state of the project's Python files")
     if changed:

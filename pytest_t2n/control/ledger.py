@@ -69,7 +69,7 @@ class Ledger:
         """
         self.settings, self._tell = settings, tell
         self._held: dict[str, CellLine] | None = {} if repeats else None
-        self.run = run_line(engines, settings.level, arguments, source=source)
+        self.run = run_line(engines, settings.level, arguments, transforms=settings.transforms, source=source)
         self.counts = CellCounts()
         self.missing: list[str] = []
         """Node ids of planned cells without a record."""

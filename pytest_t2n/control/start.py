@@ -15,6 +15,7 @@ from pytest_t2n.collect.names import COLLECTOR, CONTROLLER, RECORDER, RETURNED, 
 from pytest_t2n.config.engines import select_engines
 from pytest_t2n.config.secrets import without_secrets
 from pytest_t2n.config.settings import Settings
+from pytest_t2n.config.transforms import require_transforms
 from pytest_t2n.control.controller import Controller
 from pytest_t2n.control.hooks import HookCalls, change_engines
 from pytest_t2n.control.ledger import Ledger
@@ -39,6 +40,7 @@ def start_controller(config: pytest.Config, settings: Settings) -> None:
     engines = select_engines(settings, _progress(config)) if settings.selects_engines else []
     if engines:
         change_engines(config, engines)
+        require_transforms(settings.transforms, engines)
     expectations = _expectations(config, settings, engines)
     durations = _durations(settings)
     bundle = settings.bundle if not settings.only_collects else None

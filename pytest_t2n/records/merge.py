@@ -240,6 +240,8 @@ def _merge_runs(runs: Sequence[RunLine]) -> RunLine:
     titles = list(dict.fromkeys(title for title, _ in engines))
     if len({run.level for run in runs}) > 1:
         raise RecordError("these runs had different levels (--t2n-level)")
+    if len({tuple(run.transforms) for run in runs}) > 1:
+        raise RecordError("these runs had different transforms (--t2n-transforms)")
     first = min(runs, key=lambda run: run.started)
     changed: dict[str, Any] = {
         "engines": sorted(engines.values(), key=lambda engine: titles.index(engine.title)),

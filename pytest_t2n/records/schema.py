@@ -221,6 +221,8 @@ class RunLine(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type",
     platform: str = ""
     level: TractCheckTolerance = DEFAULT_LEVEL
     """Tolerance of cases that name none."""
+    transforms: list[str] = []
+    """Transforms after which each passing cell was checked too."""
     arguments: list[str] = []
     platforms: list[PlatformLine] = []
     """The platforms of the cells, and those where bundles were exported."""

@@ -240,7 +240,7 @@ class CellRun:
         seconds = self.settings.timeout if options.timeout is None else options.timeout
         properties = dict(self.item.user_properties)
         place = len(self.outcomes)
-        outcome = check_result(self.cell, self.settings, result, judged, seconds, properties, place)
+        outcome = check_result(self.cell, self.settings, result, judged, seconds, properties, place, options.transforms)
         return outcome.with_times(result.times)
 
     def require_check(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,10 +30,12 @@ def check_result(
     timeout: float,
     properties: Mapping[str, object],
     place: int,
+    transforms: Sequence[str] = (),
 ) -> Outcome:
     """Return the outcome of one check, from an earlier session if the user allows that; never raises for a failure.
 
     `properties` are those that the test has recorded so far, `place` is the number of its checks before this one.
+    `transforms` are those of the test.
     """
     from t2n_core.check.outcome import Outcome
 
@@ -42,6 +44,10 @@ def check_result(
         if settings.bundle or settings.bundle_failures or settings.reuse or settings.reduce:
             inputs = _inputs(cell, result, judged, properties, place)
         outcome = _checked(settings, result, inputs, judged, timeout)
+        if outcome.passed and (transforms or settings.transforms):
+            from pytest_t2n.run.transforms import with_transforms
+
+            outcome = with_transforms(outcome, cell, result, judged, timeout, transforms, settings.transforms)
     except Exception as exc:
         outcome = Outcome.from_error(exc, "compare")
     if settings.profile is not None and outcome.passed:

@@ -20,13 +20,14 @@ FAKE_CONFTEST = '''
 
 import os
 import signal
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 import pytest_t2n.config.engines
 import pytest_t2n.run.converter
+from t2n_core.check.outcome import ErrorInfo, Status
 from t2n_core.check.parity import check_parity
 from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import EngineReply
@@ -99,6 +100,21 @@ class Result:
             runs.write(f"{self.what} {self.target['version']}\\n")
         engine = FakeEngine(self.target["version"], self.what)
         return check_parity(engine, self.archive, samples, tolerance=tolerance, output_names=["y"], timeout=timeout)
+
+    def check_transform(self, *transforms, own=None, timeout=60.0):
+        with LOG.with_name("runs.txt").open("a") as runs:
+            runs.write(f"{self.what} {self.target['version']} {', '.join(transforms)}\\n")
+        if self.what == "uncheckable":
+            raise InputError("caches begin empty")
+        engine = FakeEngine(self.target["version"], "mismatch" if self.what == "untransformable" else "pass")
+        found = check_parity(engine, self.archive, self.samples, tolerance=own, output_names=["y"], timeout=timeout)
+        if self.what == "untouched":
+            error = ErrorInfo.of(found.stage, "WeakCheck", "the transform left the model as it was")
+            found = replace(found, status=Status.WEAK, error=error)
+        elif not found.passed:
+            message = f"after the transform `{transforms[0]}`: {found.error.message}"
+            found = replace(found, error=replace(found.error, message=message))
+        return replace(found, facts={**found.facts, "transform_changed": [self.what != "untouched"]})
 
     def assert_parity(self, tolerance=None, *, timeout=60.0):
         raise NotImplementedError("the plugin asks for the outcome")

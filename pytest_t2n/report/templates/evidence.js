@@ -72,6 +72,7 @@ class Evidence {
     for (const metric of facts.metrics || []) {
       fact(`metric ${metric.name}`, [`${number(metric.value)}, ${metric.required} required`, metric.weak].filter(Boolean).join("; "));
     }
+    for (const [name, ended] of Object.entries((facts.facts || {}).checked_transforms || {})) fact(`after ${name}`, ended);
     fact("tokens", cell.tokens && `${cell.tokens} right`);
     fact("worst of its kernel tiers", this.data.tiers[row.id]);
     fact("kernels", this.data.columns[column].kernels);

@@ -92,6 +92,8 @@ def test_resume_needs_a_directory_the_same_engines_and_packages(suite):
     result = suite.run("--t2n-report=site", "--t2n-resume", "--t2n-level=exact", engines="0.23")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --t2n-resume: *matrix.jsonl was made with another --t2n-level; start afresh"])
+    result = suite.run("--t2n-report=site", "--t2n-resume", "--t2n-transforms=round_trip", engines="0.23")
+    result.stderr.fnmatch_lines(["ERROR: --t2n-resume: *was made with another --t2n-transforms; start afresh"])
     (suite.path / "site" / "matrix.jsonl").write_text("nonsense\n")
     result = suite.run("--t2n-report=site", "--t2n-resume", engines="0.23")
     result.stderr.fnmatch_lines(["ERROR: --t2n-resume: *matrix.jsonl:1: *"])

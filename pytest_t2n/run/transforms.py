@@ -1,0 +1,72 @@
+"""The checks of an archive after transforms of its engine, once it has passed as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_t2n.config.transforms import why_not
+from pytest_t2n.records.cell import Cell
+
+if TYPE_CHECKING:
+    from t2n_core.check.judging.judgement import Judgement
+    from t2n_core.check.outcome import Outcome
+    from t2n_core.export.result import ExportResult
+
+CHECKED = "checked_transforms"
+"""Fact of an outcome: how the check after each transform ended."""
+
+
+def with_transforms(
+    outcome: Outcome,
+    cell: Cell,
+    result: ExportResult,
+    judged: Judgement,
+    timeout: float,
+    of_test: Sequence[str],
+    of_session: Sequence[str],
+) -> Outcome:
+    """Return a pass with the results of each transform, or the first failure after one.
+
+    A transform that the release does not have is left out. One of the session may change nothing, or have no meaning
+    for this model: that is a fact. A test that asks for it proves less than it seems to, or fails.
+    """
+    names = list(dict.fromkeys((*of_test, *of_session)))
+    if cell.engine.target != "tract" or not names:
+        return outcome
+    ended: dict[str, str] = {}
+    for name in names:
+        if reason := why_not(name, cell.engine.version):
+            ended[name] = f"not checked: {reason}"
+            continue
+        found = _checked(name, result, judged, timeout)
+        ended[name] = _words(found)
+        refused = found.error is not None and found.error.error_class == "InputError"
+        if refused and name not in of_test:
+            ended[name] = f"not checked: {ended[name]}"
+        elif not found.passed:
+            return replace(found, facts={**outcome.facts, **found.facts, CHECKED: ended})
+        elif found.status.value == "weak" and name in of_test and outcome.status.value == "pass":
+            outcome = replace(outcome, status=found.status, error=found.error)
+    return replace(outcome, facts={**outcome.facts, CHECKED: ended})
+
+
+def _checked(name: str, result: ExportResult, judged: Judgement, timeout: float) -> Outcome:
+    from t2n_core.check.outcome import Outcome
+
+    try:
+        return result.check_transform(name, own=judged, timeout=timeout)
+    except Exception as exc:
+        return Outcome.from_error(exc, "compare")
+
+
+def _words(found: Outcome) -> str:
+    """Return how a check ended: `pass at close`, `weak: …`."""
+    numbers: list[Any] = [f"{metric.name} {metric.value:.3g}" for metric in found.metrics if metric.required]
+    reached = f" at {found.level.value}" if found.level is not None and not numbers else ""
+    why = "" if found.error is None else f": {found.error.message.partition(chr(10))[0]}"
+    return f"{found.status.value}{reached}{''.join(f', {one}' for one in numbers)}{why}"
+
+
+__all__ = ["CHECKED", "with_transforms"]

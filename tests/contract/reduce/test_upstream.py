@@ -16,6 +16,7 @@ from conformance.faults.graphs import planted
 from conformance.faults.page import page
 from conformance.faults.plants import FLOAT64, PLANTS
 from conformance.upstream.__main__ import FAILURES, HERE, Failure
+from conformance.upstream.transformed import CHANGED, RELEASE, Changed, run_changed
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.reduce.tract_case import replay
 
@@ -30,7 +31,19 @@ def test_a_case_fails_in_its_release_and_passes_in_a_right_one(failure: Failure,
 
 def test_every_folder_is_of_a_failure() -> None:
     folders = {path.name for path in HERE.iterdir() if (path / "runme.sh").exists()}
-    assert folders == {failure.name for failure in FAILURES}
+    assert folders == {failure.name for failure in (*FAILURES, *CHANGED)}
+
+
+@pytest.mark.parametrize("changed", CHANGED, ids=lambda one: one.name)
+def test_a_case_passes_until_it_is_transformed(changed: Changed, tract_engine: Any) -> None:
+    engine = tract_engine(RELEASE)
+    assert replay(HERE / changed.name, engine).passed
+    reply = run_changed(changed, engine)
+    text = (HERE / f"{changed.name}.issue.md").read_text("utf-8")
+    assert (reply.status, reply.stage) == ("error", "optimise")
+    assert text.startswith(f"# {changed.title}\n")
+    assert reply.message.strip() in text
+    assert f" {changed.flags} -O " in (HERE / changed.name / "runme.sh").read_text("utf-8")
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda one: f"{one.name} in {one.release}")

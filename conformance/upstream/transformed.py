@@ -65,7 +65,27 @@ def _linear() -> Module:
     return nn.Linear(6, 5)
 
 
+def _nan() -> Module:
+    import torch
+    from torch import Tensor, nn
+
+    class Positive(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.where(x > 0, x, torch.tensor(float("nan")))
+
+    return Positive()
+
+
 CHANGED = (
+    Changed(
+        "nan-is-written-as-a-name",
+        "A constant of NaN is written as an identifier, which no reader knows",
+        "round_trip",
+        "--nnef-cycle-declutter",
+        _nan,
+        (2, 3),
+        "Infinities survive the same way: `inf` is read as a number.",
+    ),
     Changed(
         "gelu-cannot-be-written",
         "A model with an exact `gelu` cannot be written as NNEF",

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
-from t2n_core.check.judging.halves import rms
-from t2n_core.check.judging.judgement import HALVES, Judgement
+from t2n_core.check.judging.halves import LARGEST, peak, rms
+from t2n_core.check.judging.judgement import Judgement
 from t2n_core.engine.tract.transforms.table import Loss
 from t2n_core.engine.tract.transforms.transform import Transform
 
+PEAK: Final = 4 * LARGEST
+"""The largest error of a model in another float type, as a share of the largest number of its output. A net that is
+written in halves where that costs little keeps a fourth of it; here the engine sums in halves too."""
 BOUNDS: Final[Mapping[Loss, float]] = {Loss.BYTES: 0.05, Loss.NIBBLES: 0.3}
 """The largest root mean square of the errors, as a share of the standard deviation of the output."""
 
@@ -25,7 +29,7 @@ def default_judgement(transforms: Sequence[Transform], own: Judgement) -> Judgem
     if loss is Loss.NONE:
         return own
     if loss is Loss.HALVES:
-        return Judgement.of(HALVES)
+        return replace(Judgement.of(metric={"peak": peak}, bound={"peak": PEAK}), in_float64=True)
     return Judgement.of(metric={"rms": rms}, bound={"rms": BOUNDS[loss]})
 
 

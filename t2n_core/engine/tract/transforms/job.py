@@ -27,9 +27,13 @@ def _after(driver: TractDriver, model: TractModel, step: Mapping[str, Any], scra
     """Return the model after one step: the `text` that the library takes, None for a round trip."""
     if step["text"] is None:
         folder = scratch / "trip"
-        driver.write(model, folder)
-        model = driver.load(folder)
-        shutil.rmtree(folder)
+        try:
+            driver.write(model, folder)
+            model = driver.load(folder)
+        except EngineError as error:  # which names a folder that is gone
+            raise type(error)(str(error).replace(str(folder), "the written model")) from None
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
     elif step["of_registry"]:
         driver.transform_of_registry(model, step["text"])
     else:

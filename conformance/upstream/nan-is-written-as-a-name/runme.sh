@@ -1,0 +1,9 @@
+#!/bin/sh
+
+cd $(dirname $0)
+set -ex
+
+: ${TRACT_RUN:=cargo run -p tract-cli $CARGO_OPTS --}
+
+# A constant of NaN is written as an identifier, which no reader knows
+$TRACT_RUN --nnef-tract-core . --nnef-cycle-declutter -O --input-facts-from-bundle ./io.npz run --input-from-bundle io.npz --assert-output-bundle io.npz --approx super

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_t2n.records.cell import SelectedEngine
+
+if TYPE_CHECKING:
+    from t2n_core.errors import InputError
 
 
 def read_transforms(given: Any) -> tuple[str, ...]:
@@ -31,20 +34,21 @@ def require_transforms(transforms: Sequence[str], engines: Sequence[SelectedEngi
     """Raise pytest.UsageError for a transform that no engine of the session has."""
     versions = [engine.version for engine in engines if engine.target == "tract"]
     for name in transforms:
-        if versions and all(why_not(name, version) for version in versions):
-            raise pytest.UsageError(f"--t2n-transforms: {why_not(name, versions[-1])}")
+        refusals = [refusal(name, version) for version in versions]
+        if refusals and (last := refusals[-1]) is not None and all(refusals):
+            raise pytest.UsageError(f"--t2n-transforms: {last.message} ({last.hint})")
 
 
-def why_not(name: str, version: str) -> str:
-    """Return why a release does not take a transform; '' if it does."""
+def refusal(name: str, version: str) -> InputError | None:
+    """Return the error of a release that does not take a transform; None if it does."""
     from t2n_core.engine.tract.transforms.transform import Transform
     from t2n_core.errors import InputError
 
     try:
         Transform.of(name).require(version)
     except InputError as exc:
-        return f"{exc.message} ({exc.hint})" if exc.hint else exc.message
-    return ""
+        return exc
+    return None
 
 
-__all__ = ["read_transforms", "require_transforms", "why_not"]
+__all__ = ["read_transforms", "refusal", "require_transforms"]

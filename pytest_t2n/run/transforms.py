@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_t2n.config.transforms import why_not
+from pytest_t2n.config.transforms import refusal
 from pytest_t2n.records.cell import Cell
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ def with_transforms(
         return outcome
     ended: dict[str, str] = {}
     for name in names:
-        if reason := why_not(name, cell.engine.version):
-            ended[name] = f"not checked: {reason}"
+        if (lacking := refusal(name, cell.engine.version)) is not None:
+            ended[name] = f"not checked: {lacking.message}"
             continue
         found = _checked(name, result, judged, timeout)
         ended[name] = _words(found)
-        refused = found.error is not None and found.error.error_class == "InputError"
-        if refused and name not in of_test:
+        meaningless = found.error is not None and found.error.error_class == "InputError"
+        if meaningless and name not in of_test:
             ended[name] = f"not checked: {ended[name]}"
         elif not found.passed:
             return replace(found, facts={**outcome.facts, **found.facts, CHECKED: ended})

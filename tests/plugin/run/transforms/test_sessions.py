@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_t2n.cli import main
+
 MODELS = """
     import pytest
 
@@ -69,6 +71,16 @@ def test_marker_and_option_run_each_once(suite):
         "pass 0.23.9 conv_nhwc",
         "pass 0.23.9 round_trip",
     ]
+
+
+def test_parts_of_other_transforms_do_not_merge(suite, capsys):
+    suite.pytester.makepyfile(test_it=MODELS)
+    for part, transform in ((1, "f32_to_f16"), (2, "round_trip")):
+        arguments = (f"--t2n-shard={part}/2", f"--t2n-transforms={transform}", f"--t2n-report=part{part}")
+        suite.run(*arguments, engines="0.23")
+    parts = [str(suite.path / f"part{part}") for part in (1, 2)]
+    assert main(["matrix", "merge", *parts, "-o", str(suite.path / "merged")]) != 0
+    assert "these runs had different transforms (--t2n-transforms)" in capsys.readouterr().err
 
 
 def test_the_ini_file_and_arguments(suite):

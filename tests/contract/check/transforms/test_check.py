@@ -218,3 +218,29 @@ class _StoppedError(Exception):
 
 def stopped(*_: object) -> None:
     raise _StoppedError
+
+
+class Written:
+    """A transform whose text is sent as it is."""
+
+    known = KNOWN["f32_to_f16"]
+    name = "f32_to_f16"
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def text_for(self, version: str) -> str:
+        return self.text
+
+
+def test_the_library_drops_arguments_in_text(tmp_path: Path, tract_engine: Any) -> None:
+    """The reason why such a text is refused."""
+    result = exported("mlp", NEW, tmp_path)
+    inputs = [array.astype("float16") for array in result.samples[0].inputs]
+    texts = ('{"name": "f32_to_f16"}', 'f32_to_f16(filter: "!=m0_")', '{"name": "f32_to_f16", "exclude": ["m0_"]}')
+    replies = [
+        tract_engine(NEW).run(result.archive, [inputs], transforms=[Written(text)], scratch=tmp_path) for text in texts
+    ]
+    whole, written, excluding = (reply.outputs[0][0] for reply in replies)
+    assert whole.tobytes() == written.tobytes()
+    assert whole.tobytes() != excluding.tobytes()

@@ -102,12 +102,6 @@ class Reference:
         with without_rewrites():
             return self._sampler(_NONE).others(count, 100 * (1 + turn))
 
-    def outputs_for(self, arrays: Sequence[Any], stored: StoredWeights = _NONE) -> list[Any]:
-        """Return what PyTorch computes of these inputs, with weights as `samples` takes them."""
-        with without_rewrites():
-            run = self._model(stored).run
-            return double_outputs(run, self.inputs, Sample(tuple(arrays), ()), double=False)
-
     def inputs_at(self, sizes: Mapping[str, int]) -> tuple[Any, ...] | None:
         """Return random inputs with these sizes of all dynamic axes; None where there are none, or they are huge."""
         with without_rewrites():

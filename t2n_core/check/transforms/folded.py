@@ -41,7 +41,7 @@ def steps_of(
     while turn < _STEPS or (quantised and length < _STORED):
         drawn = _drawn(result, {**_turned(result, new, turn), symbol: length})
         arrays = [state.get(place, array) for place, array in enumerate(drawn.inputs)]
-        got = result.reference.outputs_for(arrays, result.stored)
+        got = result.reference.answer(arrays, result.stored)
         state = {given: got[taken] for given, taken in pairs}
         length, turn = state[pairs[0][0]].shape[axis], turn + 1
         left = tuple(arrays[place] for place in inputs)

@@ -97,8 +97,9 @@ class TractTraits:
     """The body of a scan takes a variable for a constant, and what is computed of one outside not: that is packed again
     in every step."""
     keeps_shared_constants: bool = _since("0.21.11", "0.23.5")
-    """A constant of 1,024 numbers or more that several statements read is none for them, unless they are slices: they
-    run each time, and so does what is computed of them. Constants that are equal are one, as those of a new norm."""
+    """A constant of at least 1,024 elements that several operations read, slices aside, is not folded into them: they
+    and everything computed from them run at every call. Equal constants are one, as those of a new norm. The sources
+    of 0.23.4, which has no wheel, do the same as 0.23.3."""
     fuses_norms: bool = _since("0.23.1")
     """The norm over the last axis is recognised, and faster than its parts."""
 

@@ -94,7 +94,7 @@ class Recorder:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Iterator[None]:
         """Note what the fixture refuses, also where the test goes on."""
-        export = pyfuncitem.funcargs.get("nnef_export")
+        export: Any = pyfuncitem.funcargs.get("nnef_export")
         if export is not None:
             pyfuncitem.funcargs["nnef_export"] = self._noting(export)
         return (yield)

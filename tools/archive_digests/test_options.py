@@ -25,8 +25,8 @@ class Net(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         wide = self.norm(self.conv(x))
-        heads = [part(wide.mT).unflatten(-1, (4, 8)).transpose(1, 2) for part in (self.query, self.key)]
-        mixed = F.scaled_dot_product_attention(*heads, heads[1]).transpose(1, 2).flatten(2)
+        query, key = (part(wide.mT).unflatten(-1, (4, 8)).transpose(1, 2) for part in (self.query, self.key))
+        mixed = F.scaled_dot_product_attention(query, key, key).transpose(1, 2).flatten(2)
         found, _ = self.rnn(self.layer_norm(mixed))
         return F.interpolate(found.mT, scale_factor=2.0), self.encode(wide)
 
@@ -107,7 +107,8 @@ def test_option(name: str, nnef_export: Any) -> None:
     nnef_export(export_of("net", name))
 
 
-HALVES = {name: {name: True} for name in IN_FLOAT32} | {"none": {}, "all": dict.fromkeys(IN_FLOAT32, True)}
+HALVES: dict[str, dict[str, Any]] = {name: {name: True} for name in IN_FLOAT32}
+HALVES |= {"none": {}, "all": dict.fromkeys(IN_FLOAT32, True)}
 
 
 @pytest.mark.parametrize("name", [cell(name, reify_sdpa_operator=True, **of) for name, of in HALVES.items()])

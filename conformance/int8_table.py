@@ -5,7 +5,7 @@
 
 A row is a net, a column an engine. A cell is the largest difference from PyTorch over all samples and sizes: in steps
 of the output's grid, for nets with real outputs as a number, for deep nets as the root mean square in units of the
-outputs' deviation, with the largest one between PyTorch's own engines behind it.
+outputs' deviation, with the largest one between PyTorch's own engines after it.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def check_sample(peer: Any, sample: AtenSample, answer: Connection) -> Outcome:
 
 
 def run_case(peer: Any, case: AtenCase, most: int | None, done: int, answer: Connection) -> None:
-    """Run the samples behind the first `done`, in a process that may die."""
+    """Run the samples after the first `done`, in a process that may die."""
     source = SampleSource(case)
     for index, sample in enumerate(source.usable(most)):
         if index < done:

@@ -189,7 +189,7 @@ def _these(engines: Collection[str], releases: Sequence[str]) -> str:
 
 
 def _engine_order(title: str) -> tuple[bool, Version, str]:
-    """Return the key by which engines are sorted: releases of tract ascending, khronos behind them."""
+    """Return the key by which engines are sorted: releases of tract ascending, khronos after them."""
     name, version = title.split(" ")[:2]
     try:
         return name != "tract", Version(version), title

@@ -39,7 +39,7 @@ class Origin:
     module_path: str = ""
     """Dotted path of the module that called it; empty for the root."""
     source: str = ""
-    """`file:line in function`, with the code of that line behind it where known."""
+    """`file:line in function`, with the code of that line after it where known."""
 
     def __str__(self) -> str:
         parts = [self.op]

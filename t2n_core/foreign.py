@@ -24,10 +24,10 @@ class ForeignFileError(ValueError):
 
 
 def check_name(name: str) -> tuple[str, ...]:
-    """Return the parts of a file's name inside of a folder. Raises ForeignFileError for one that leads out of it."""
+    """Return the parts of a file's name inside a folder. Raises ForeignFileError for one that leads out of it."""
     parts = PurePosixPath(name).parts
     if "\0" in name or "\\" in name or not parts or ".." in parts or PureWindowsPath(name).anchor:
-        raise ForeignFileError(f"{name[:_SHOWN]!r} is no name of a file inside of the folder")
+        raise ForeignFileError(f"{name[:_SHOWN]!r} is no name of a file inside the folder")
     return parts
 
 

@@ -43,7 +43,7 @@ class ScratchFolder:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Yield a temporary folder, and remove it behind the block. Raises OSError."""
+    """Yield a temporary folder, and remove it when the block exits. Raises OSError."""
     scratch = ScratchFolder()
     try:
         yield scratch.path

@@ -1,7 +1,7 @@
 """A language model token by token: ours in tract in several forms beside PyTorch, in turns in one process, one thread.
 
 `python -m conformance.benchmarks.decoding < job.json` is that process. Each turn runs a prompt at an empty cache, then
-greedy steps behind it; all forms of one precision must choose the tokens that PyTorch does.
+greedy steps after it; all forms of one precision must choose the tokens that PyTorch does.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TARGETS: Mapping[str, tuple[str, str, str, float]] = {
 }
 """What is compared -> figure, form, the form that it is compared with, and the largest ratio that is wanted."""
 HOW = (
-    f"Greedy steps behind a prompt of {PROMPT} tokens, 124.7 million parameters, batch 1, CPU time on one pinned core. "
+    f"Greedy steps after a prompt of {PROMPT} tokens, 124.7 million parameters, batch 1, CPU time on one pinned core. "
     "All forms run in turns in one process; a ratio is the median over the turns. The tokens of halves and of 4 bits "
     "may be others than PyTorch's in float32. The products alone are a net of the same weights without attention and "
     "caches: no archive of the model can be faster in that engine."

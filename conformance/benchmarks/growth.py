@@ -22,7 +22,7 @@ _SHORT = 2.0
 
 
 class Nodes(nn.Module):
-    """`count` operators one behind the other, in one module."""
+    """`count` operators one after the other, in one module."""
 
     def __init__(self, count: int) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Weights(nn.Module):
 
 
 class Axes(nn.Module):
-    """One dynamic axis for each of the inputs, all put behind one another."""
+    """One dynamic axis for each of the inputs, all concatenated."""
 
     def forward(self, *xs: torch.Tensor) -> torch.Tensor:
         return torch.cat([torch.tanh(x) for x in xs], 0)

@@ -42,7 +42,7 @@ UNWRITTEN = frozenset("empty empty_like empty_permuted empty_strided new_empty n
 """Their results are memory as it was found, which two runs may find alike."""
 
 UNCHECKED = frozenset(["_segment_reduce.lengths", "_segment_reduce.offsets"])
-"""Operators that read the memory behind an input if it has another size."""
+"""Operators that read the memory beyond an input if it has another size."""
 
 
 @dataclass(frozen=True, slots=True)

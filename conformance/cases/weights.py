@@ -69,7 +69,7 @@ class Tied(nn.Module):
 
 
 class Residual(nn.Module):
-    """A convolutional net as they are in use: norms behind convolutions, one depthwise, a classifier."""
+    """A convolutional net as they are in use: norms after convolutions, one depthwise, a classifier."""
 
     def __init__(self) -> None:
         super().__init__()

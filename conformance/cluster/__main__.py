@@ -5,7 +5,7 @@
 
 Prints a line for each fault: cells that are lost, records that are double, whether the others are the same bytes as
 those of the local run, times and platforms aside, and what is left: processes, and temporary files that the next
-session does not remove. Behind it stands the most memory and the most open files of a process of each kind. Exits with
+session does not remove. After it comes the most memory and the most open files of a process of each kind. Exits with
 1 if anything is lost, double, different or left, or where a process had more than 100 open files.
 """
 

@@ -39,7 +39,7 @@ def why_not() -> str:
 
 
 class Hosts:
-    """A client, a scheduler and hosts with one worker each; everything is gone behind the block."""
+    """A client, a scheduler and hosts with one worker each; all of it is removed when the block exits."""
 
     address = f"tcp://{_NET}.2:{_PORT}"
 

@@ -1,4 +1,4 @@
-"""What the processes of a run hold while it lasts, and what is left of them behind it."""
+"""What the processes of a run hold while it lasts, and what is left of them after it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def left_behind(folder: Path) -> list[str]:
 
 
 def processes_of(folder: Path) -> Iterator[Path]:
-    """Yield the entries in /proc of processes whose temporary folder is inside of a folder."""
+    """Yield the entries in /proc of processes whose temporary folder is inside a folder."""
     mark = f"TMPDIR={folder}{os.sep}".encode()
     for entry in Path("/proc").iterdir():
         try:

@@ -82,7 +82,7 @@ def planted_in(result: ExportResult, seed: int, plant: Plant) -> Program | None:
 
 
 def _place(result: ExportResult, program: Program, seed: int) -> tuple[str, Shape, int] | None:
-    """Return a large value of the middle of the graph, its shape, and the place behind its statement.
+    """Return a large value of the middle of the graph, its shape, and the place after its statement.
 
     It depends on an input: an engine computes what depends on constants alone while it loads the graph.
     """

@@ -131,7 +131,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant("sum_reduce of nothing", _empty_sum, "0.21.5", _RIGHT),
     Plant("sum_reduce of nothing", _empty_sum, "0.19.15", _RIGHT),
     Plant("matmul of a constant batch", _batched, "0.19.15", _RIGHT),
-    Plant("matmul of whole numbers", _integers, "0.23.9", FLOAT64),
+    Plant("matmul of integers", _integers, "0.23.9", FLOAT64),
 )
 
 __all__ = ["FLOAT64", "PLANTS", "Plant"]

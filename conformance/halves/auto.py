@@ -17,11 +17,11 @@ from t2n_core.engine import ResolvedEngine
 from t2n_core.errors import T2NError
 
 OTHER_TURN = 40
-"""Number of the inputs that are drawn behind the search; a search draws those of its few rounds."""
+"""Number of the inputs that are drawn after the search; a search draws those of its few rounds."""
 
 
 def measure(name: str, case: ModelCase, engines: list[ResolvedEngine], folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield a row for each engine: what the search told, `peaks` of inputs of no search, `ms`, `ratio`, or `failed`."""
+    """Yield a row for each engine: the search's report, `peaks` of inputs of no search, `ms`, `ratio`, or `failed`."""
     export = ModelExport(*case.build(zlib.crc32(name.encode())))
     for engine in engines:
         row: dict[str, Any] = {"name": name, "version": engine.version, "searched": True}

@@ -104,7 +104,7 @@ squares: {names}."""
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """What a search told."""
+    """What a search reported."""
 
     name: str
     halves: int

@@ -43,7 +43,7 @@ SMALL_WEIGHTS = (
 """Decoders that also run in halves, and with weights of 4 bits."""
 
 SPREAD_OF_HALVES = {"bloom-alibi": 2.0}
-"""Factors of matrices where weights as they are would hide the state behind the rounding of halves."""
+"""Factors of matrices where weights as they are would hide the state in the rounding of float16."""
 
 
 @pytest.mark.nnef_generate(target="tract", steps=32)

@@ -47,5 +47,5 @@ def test_weights(net: str, choice: str, nnef_export: Any) -> None:
             id(result.export.source.weights[label]) for label in stored
         }
     elif choice == "q4_0" and not stored:
-        assert "stay" in told, "what stays float32 is told"
+        assert "stay" in told, "what stays float32 is reported"
     result.assert_parity("approximate")

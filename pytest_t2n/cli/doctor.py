@@ -45,7 +45,7 @@ class Finding:
     part: str
     text: str
     state: str = "ok"
-    """`ok`, `note` for what somebody may need, `bad` for what keeps everybody from working."""
+    """`ok`, `note` for what some may need, `bad` for what keeps everyone from working."""
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 GENERATING = {
-    "steps": "tokens that are generated behind each prompt",
+    "steps": "tokens that are generated after each prompt",
     "prompts": "a number of random prompts, or the tokens of each; without it those that the test returns, else three",
     "batch": "the symbol of a free number of sequences; without one it is that of the example",
     "last_logits": "compute the logits of the last token of a step alone",

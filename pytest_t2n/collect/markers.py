@@ -37,7 +37,7 @@ OTHER_NAMES = {"version": "versions", "check_io_tolerance": "tolerance", "check_
 
 ELSEWHERE = {
     "specific_tract_binary_path": "a binary is an engine of the session: --t2n-tract=path:/to/tract",
-    "offline": "where engines come from is said once for the session: --t2n-offline",
+    "offline": "where engines come from is set once for the session: --t2n-offline",
     "engine": "the engine of a test comes from --t2n-tract",
 }
 
@@ -120,7 +120,9 @@ def _generating(given: Mapping[str, Any]) -> CaseOptions:
 
 
 def with_judgement(options: CaseOptions, given: Mapping[str, Any], *, defaults: bool = False) -> CaseOptions:
-    """Return the options with other arguments of the judgement; what is None stays, and with `defaults` what is said.
+    """Return the options with other arguments of the judgement.
+
+    None leaves a value unchanged; with `defaults`, values that the test sets win.
 
     Raises:
         MarkerError: an unknown argument, or a wrong value.

@@ -53,7 +53,7 @@ def read_interrupted(path: Path, now: RunLine) -> Interrupted:
 
 
 def rewrite(path: Path, run: RunLine, kept: Interrupted) -> set[str]:
-    """Leave in the file what is kept, behind the line of the session that goes on; return the keys of its graphs.
+    """Leave in the file what is kept, after the line of the session that goes on; return the keys of its graphs.
 
     The file is replaced as a whole: its results must survive this session, too, if it is interrupted here.
     Raises OSError.

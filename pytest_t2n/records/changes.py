@@ -21,7 +21,7 @@ _PROOF = {"pass": 2, "weak": 1}
 
 
 class ChangeKind(StrEnum):
-    """Kinds of change, gravest first."""
+    """Kinds of change, worst first."""
 
     REGRESSION = "regression"
     LOOSER = "looser"
@@ -55,12 +55,12 @@ class Change:
 
 
 def compare_matrices(before: Iterable[CellLine], after: Iterable[CellLine]) -> list[Change]:
-    """Return the changes of all cells by case and engine, gravest first."""
+    """Return the changes of all cells by case and engine, worst first."""
     return _in_order(each_change(_by_case(before), _by_case(after)))
 
 
 def compare_columns(cells: Iterable[CellLine], before: str, after: str) -> list[Change]:
-    """Return the changes from one engine of a matrix to another, gravest first."""
+    """Return the changes from one engine of a matrix to another, worst first."""
     return _in_order(each_column_change(_by_case(cells), before, after))
 
 
@@ -80,7 +80,7 @@ def each_column_change(cases: Iterable[Case], before: str, after: str) -> Iterat
 
 
 class ChangeList:
-    """Changes in the order of their kinds, gravest first; kept on disk."""
+    """Changes in the order of their kinds, worst first; kept on disk."""
 
     def __init__(self, changes: Iterable[Change]) -> None:
         """Take changes in the order of their cases. Raises OSError."""

@@ -65,7 +65,7 @@ def read_records(path: Path, torn: Callable[[str], object] | None = None) -> lis
 def each_record(path: Path, torn: Callable[[str], object] | None = None) -> Iterator[Record]:
     """Yield the records of a file in turn.
 
-    `torn` is told of a last line that a killed session did not finish, and that is left out; without it that is an
+    `torn` is called for a last line that a killed session did not finish, and that is left out; without it that is an
     error, too.
 
     Raises:
@@ -154,7 +154,7 @@ class RecordFile:
         return None
 
     def records(self) -> Iterator[Record]:
-        """Yield all records in order. Raises msgspec.DecodeError, OSError if somebody else wrote into the file."""
+        """Yield all records in order. Raises msgspec.DecodeError, OSError if someone else wrote into the file."""
         for _, line in self._lines():
             yield decode_line(line)
 

@@ -1,4 +1,4 @@
-"""The folder of a report: one session at a time writes into it, and what is of somebody else stays as it is."""
+"""The folder of a report: one session at a time writes into it, and what is not ours stays as it is."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def with_subject(
     """Return the record with the operators, the type, the graph and the notes on the export that the case is about.
 
     They come from its export; `properties`, those that the test set with `record_property`, win over them. Notes of the
-    record itself stay behind these.
+    record itself come after these.
     """
     return msgspec.structs.replace(
         record,

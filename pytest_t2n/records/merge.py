@@ -38,8 +38,8 @@ def merge_files(
     where files come from several, each has its plan, and the platform is a part of the column's title. With
     `allow_incomplete` files need not be whole: the result has no plan, or no end, where one of them has none.
 
-    `torn` is told of torn last lines, `tell` of the state of each file. Memory does not grow with the cells. Returns
-    the number of cells.
+    `torn` is called for torn last lines, `tell` with the state of each file. Memory does not grow with the cells.
+    Returns the number of cells.
 
     Raises:
         RecordError: a file is not whole, a cell is missing or in two files, or the files have different plans.
@@ -164,7 +164,7 @@ class _Merge:
 
 
 class _Names:
-    """Names of which the first are told."""
+    """Counts names, and lists the first of them."""
 
     def __init__(self) -> None:
         self._count, self._first = 0, list[str]()

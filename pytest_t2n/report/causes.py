@@ -76,7 +76,7 @@ class CauseFold:
                 self.add_cell(cell)
 
     def add_cell(self, cell: CellLine) -> None:
-        """Take one more cell; those of a case come one behind the other."""
+        """Take one more cell; those of a case come one after the other."""
         key = cause_key(cell)
         if not key:
             return

@@ -64,7 +64,7 @@ def without_tier(engine: EngineLine) -> str:
 
 
 def worst_of(cells: Iterable[CellLine | None]) -> CellLine | None:
-    """Return the cell that stands for all: the gravest failure, else the pass at the loosest level."""
+    """Return the cell that stands for all: the worst failure, else the pass at the loosest level."""
     return max((cell for cell in cells if cell is not None), key=_badness, default=None)
 
 

@@ -45,7 +45,7 @@ class EngineReply:
     """True if outputs come in a wider dtype than the graph's, for lack of another in their channel: float16 as float32
     from a command line, all integers as int64 from the Khronos tools."""
     refused: Mapping[int, str] = field(default_factory=dict)
-    """The error of each batch that the engine rejected, by its index; only if the job was told to keep going."""
+    """The error of each batch that the engine rejected, by its index; only if the job is to keep going."""
     changed: tuple[ChangedCall, ...] = ()
     """Calls in kept States that gave other outputs than in a fresh one; only of an engine that was asked for such."""
 

@@ -111,7 +111,7 @@ class ModelExport:
         return self._of_inputs(self.dynamic_axes)
 
     def _of_inputs(self, declared: Any) -> DynamicAxes | None:
-        """Return what is declared of inputs and of the state; what is said of outputs is checked after the capture."""
+        """Return the dynamic axes of inputs and of the state; those of outputs are checked after the capture."""
         return with_state_axes(of_inputs(declared, self._input_words), self.source.state)
 
     @property

@@ -44,7 +44,7 @@ class ExportOptions:
         default=None,
         metadata=_about(
             '{"input": {axis: "symbol"}} or {"input": [axes]}; in place of a symbol a torch.export.Dim with bounds, '
-            "or a multiple of one; what is said of an output is compared with what the export finds",
+            "or a multiple of one; axes declared for an output are compared with those that the export finds",
         ),
     )
     state: Any = field(

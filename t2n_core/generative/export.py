@@ -151,7 +151,7 @@ def export_generative(
     """Write the archives of a model of transformers that generates tokens, with its cache as inputs and outputs.
 
     A decoder is one archive, `decoder.nnef.tgz`, for a prompt (nothing in the cache) and for each later step. What is
-    said of an encoder and a decoder is said of the decoder; `encoder.nnef.tgz` computes from the input what all steps
+    stated of encoder and decoder holds for the decoder; `encoder.nnef.tgz` computes from the input what all steps
     look at, and `step.nnef.tgz`, if it is asked for, a step of one token. Beside them lie `manifest.json`, the
     configuration, test vectors, and the tokenizer if one is given.
 
@@ -163,7 +163,7 @@ def export_generative(
         kv: with `engine` the check also has to show that the engine can hold the cache by itself (from 0.23.0 on); the
             archive is the same, and the manifest tells runners which transform to apply.
         tokenizer: any object with `save_pretrained`.
-        steps: the tokens that the check generates behind each prompt.
+        steps: the tokens that the check generates after each prompt.
         original: the model in float32, for weights that are not: the check measures what they lose. Compressed weights
             are compared with the model itself without it.
         text: the tokens of a text to measure that on; without it the model in float32 draws one.

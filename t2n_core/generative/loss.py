@@ -71,7 +71,7 @@ def _widened(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def _drawn(model: Any, result: GenerativeResult, inputs: Mapping[str, torch.Tensor], count: int) -> tuple[Array, Array]:
-    """Return a text that a model draws, and the logits behind each of its tokens."""
+    """Return a text that a model draws, and the logits after each of its tokens."""
     call, random = result.plan.call, torch.Generator().manual_seed(0)
     ids = torch.full((1, 1), _first_token(result))
     cache, tokens, logits = None, list[int](), list[torch.Tensor]()

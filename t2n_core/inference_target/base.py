@@ -68,7 +68,7 @@ class InferenceTarget(ABC):
 
     @property
     def folds_large_norms(self) -> bool:
-        """Return whether a norm behind a large filter of many channels is made part of the filter."""
+        """Return whether a norm after a large filter of many channels is made part of the filter."""
         return True
 
     @property

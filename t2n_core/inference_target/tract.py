@@ -66,11 +66,11 @@ class TractNNEF(InferenceTarget):
         force_norm_in_f32: a batch norm of float16 is computed in float32 too. Layer, group, instance and RMS norms
             always are, as in PyTorch.
         reify_sdpa_operator: attention as `tract_transformers_sdpa`, from 0.22.0 on. Where that operator cannot express
-            the call, or would be wrong (a mask that is not shown to leave every query a key, an oblong causal mask),
+            the call, or would be wrong (a mask that may leave a query without a key, an oblong causal mask),
             the formula is written as without the option, and the result's notes say why.
         upsample_with_debox: nearest upsampling by whole factors as one `debox`, from 0.23.0 on.
         weights: how weights of two axes or more are stored; the engine computes with them in float32, as fast as
-            before. `float16` halves the archive. `int8` stores whole numbers with a scale for each output channel, a
+            before. `float16` halves the archive. `int8` stores integers with a scale for each output channel, a
             quarter. `q4_0` stores blocks of 32 numbers of 4 bits with a scale, a seventh, where the version reads them:
             of linear layers (from 0.21.6 on), embeddings and experts (0.21.11), convolutions that are not depthwise
             (0.21.12). By layer: `{"head": "float32", "*": "int8"}`, patterns of names of weights or modules, of which
@@ -162,7 +162,7 @@ class TractNNEF(InferenceTarget):
 
     @property
     def resolved(self) -> ResolvedEngine:
-        """Return the engine behind this target, fetched if it has to be.
+        """Return the engine of this target, fetched if it has to be.
 
         Raises EngineResolveError, EngineProvisionError, InputError.
         """

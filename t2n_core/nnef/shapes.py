@@ -262,7 +262,7 @@ def infer(name: str, arguments: Arguments) -> Result:
     """Return the shape and dtype of the single result of a statement. Raises LowerError for wrong arguments."""
     rule = INFER.get(name)
     if rule is None:
-        raise LowerError(f"the shape of `{name}` cannot be told from its arguments: its rule must give `out=`")
+        raise LowerError(f"the shape of `{name}` does not follow from its arguments: its rule must give `out=`")
     return rule(arguments)
 
 

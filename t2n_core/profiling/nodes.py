@@ -50,7 +50,7 @@ def _node(node: Mapping[str, Any], nested: Mapping[int, int]) -> ProfiledNode:
 class Owners:
     """The statement that a node belongs to.
 
-    A node bears the name of a statement, with more behind it. A product into which the engine has fused others bears
+    A node bears the name of a statement, with more after it. A product into which the engine has fused others bears
     that of the last one: the product is found by walking back through statements that own no node.
     """
 

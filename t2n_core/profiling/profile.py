@@ -17,7 +17,7 @@ from t2n_core.profiling.nodes import Owners, ProfiledNode, read_nodes
 
 OTHERS: Final = "(no statement)"
 SECONDS: Final = 1.0
-"""Time of the plain runs, unless told otherwise."""
+"""Time of the plain runs, by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Line:
 
     @property
     def place(self) -> str:
-        """Return the origin, else the name, with what must be said of a scan."""
+        """Return the origin, else the name, with a note where it is a scan."""
         body = f"; {self.inside} nodes of its body have no time of their own" if self.inside else ""
         return f"{self.origin or self.name}{body}"
 

@@ -38,7 +38,7 @@ from t2n_core.scratch import home_in_memory
 
 IO_FILE: Final = "io.npz"
 SECONDS: Final = 60.0
-"""Time for one reduction, unless told otherwise."""
+"""Time for one reduction, by default."""
 FLOAT64: Final = "float64"
 _ROOM: Final = 4 * 8
 """Bytes for a number of a weight: candidates and the oracle's, each also while it is written, of at most 8 bytes."""

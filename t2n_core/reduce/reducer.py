@@ -65,7 +65,7 @@ class Reduced:
 def reduce_program(
     program: Program, judge: Judge, *, progress: Callable[[str, Program], None] = lambda name, program: None
 ) -> Reduced:
-    """Return the smallest program that still fails alike. `progress` is told each pass, with what is left behind it.
+    """Return the smallest program that still fails alike. `progress` gets each pass, with what is left after it.
 
     Raises InputError for a program that does not fail.
     """

@@ -16,7 +16,7 @@ RIGHT = "right"
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """Two releases of a branch, one made behind the other, that end differently."""
+    """Two releases of a branch, one made after the other, that end differently."""
 
     before: Version
     after: Version
@@ -33,7 +33,7 @@ class Boundary:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Releases of a branch, one behind the other, that end alike."""
+    """Releases of a branch, one after the other, that end alike."""
 
     first: Version
     last: Version

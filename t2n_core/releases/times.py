@@ -26,7 +26,7 @@ _AGREEING: Final = 0.85
 
 @dataclass(frozen=True, slots=True)
 class SpeedChange:
-    """Two releases of a branch, one made behind the other, of unlike speed."""
+    """Two releases of a branch, one made after the other, of unlike speed."""
 
     before: Version
     after: Version

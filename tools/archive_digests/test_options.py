@@ -61,7 +61,7 @@ NETS: dict[str, tuple[type[nn.Module], tuple[int, ...]]] = {"net": (Net, (2, 8, 
 OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {},
     "feature_flags": {"feature_flags": [], "reify_sdpa_operator": True},
-    "specific_properties": {"specific_properties": {"author": "somebody"}},
+    "specific_properties": {"specific_properties": {"author": "someone"}},
     "reify_sdpa_operator": {"reify_sdpa_operator": True},
     "upsample_with_debox": {"upsample_with_debox": True},
     "weights float16": {"weights": "float16"},

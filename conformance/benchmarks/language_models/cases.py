@@ -37,7 +37,7 @@ class Case:
 
     config: Callable[[], Any]
     prompt: int = 48
-    """Tokens of the prompt; with the steps behind it, it passes a window."""
+    """Tokens of the prompt; with the steps after it, it passes a window."""
     steps: int = 48
     spread: float = 3.0
     """The factor of all matrices: random ones as they are give the same token at every step."""

@@ -36,7 +36,7 @@ def _rotated(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 class Layer(nn.Module):
-    """Attention to the past and the new tokens, and a gated net, each behind a norm and beside a residual."""
+    """Attention to the past and the new tokens, and a gated net, each after a norm and with a residual."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()

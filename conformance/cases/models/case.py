@@ -61,7 +61,7 @@ def settled(model: nn.Module, examples: Sequence[Inputs]) -> nn.Module:
 
     Without them numbers shrink or grow from layer to layer, until the outputs are below every tolerance, or a rounding
     error of the input changes their third digit. The examples are one batch; few would make it look narrow. The biases
-    grow, since rectifiers behind centred norms amplify the rounding of each layer, which trained nets do not.
+    grow, since rectifiers after centred norms amplify the rounding of each layer, which trained nets do not.
     """
 
     def settle(norm: Any, args: tuple[torch.Tensor, ...]) -> None:

@@ -14,7 +14,7 @@ from conformance.cases.models.case import Inputs, ModelCase, image
 
 
 class WithLengths(nn.Module):
-    """A model that is told the lengths of its sequences, which an exported graph must know."""
+    """A model that takes the lengths of its sequences, which an exported graph must know."""
 
     def __init__(self, model: nn.Module, lengths: Sequence[int]) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ def _wav2letter() -> nn.Module:
 
 
 def _squim_objective() -> nn.Module:
-    """Return the net with an encoder and heads whose numbers are large beside the biases behind them."""
+    """Return the net with an encoder and heads whose numbers are large beside the biases after them."""
     model = ta.squim_objective_model(16, 8, 16, 2, 8, 1, "LSTM", 20, 10)
     model.encoder.conv1d.weight.data *= 30
     for layer in model.branches.modules():

@@ -1,4 +1,4 @@
-"""Whole numbers and booleans: arithmetic, casts, ranges, numbers without axes, tensors of several dtypes."""
+"""Integers and booleans: arithmetic, casts, ranges, numbers without axes, tensors of several dtypes."""
 
 from __future__ import annotations
 

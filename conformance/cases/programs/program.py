@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Program:
-    """`make` is called behind a seed, and so is `inputs`."""
+    """`make` is called after a seed is set, and so is `inputs`."""
 
     make: Callable[[], nn.Module]
     inputs: Callable[[], tuple[Any, ...]]
@@ -51,7 +51,7 @@ def fractions(*shape: int) -> Callable[[], tuple[Tensor, ...]]:
 
 
 def wholes(*shape: int) -> Callable[[], tuple[Tensor, ...]]:
-    """Return a source of one input of different whole numbers, in no order, of both signs."""
+    """Return a source of one input of different integers, in no order, of both signs."""
     count = torch.Size(shape).numel()
     return lambda: ((torch.randperm(count) - count // 2).reshape(shape),)
 

@@ -1,4 +1,4 @@
-"""Convolutions, pooling, upsampling and recurrent nets behind them."""
+"""Convolutions, pooling, upsampling and recurrent nets after them."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def computed(d: Draft, of: str = "") -> str:
 
 
 def part_of(d: Draft, n: str) -> str:
-    """Return a bound inside of an axis of `n` elements, or not far beyond: a number, or computed of sizes."""
+    """Return a bound inside an axis of `n` elements, or not far beyond: a number, or computed of sizes."""
     if d.chance(0.5):
         return str(d.one_of(BOUNDS))
     return computed(d, n if d.chance(0.7) and not n.isdigit() else "")

@@ -63,7 +63,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Return 0 for an archive that was written and, unless told otherwise, proven. Raises T2NError."""
+    """Return 0 for an archive that was written and, by default, proven. Raises T2NError."""
     axes = dynamic_axes(options.dynamic)  # wrong words are told before torch is loaded
     more = dict(_option(text) for text in options.option)
     model, args, marked = _model(options.model, options.target or ("khronos" if options.khronos else "tract"))

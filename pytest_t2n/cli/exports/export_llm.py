@@ -47,7 +47,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Return 0 for archives that were written and, unless told otherwise, proven. Raises T2NError."""
+    """Return 0 for archives that were written and, by default, proven. Raises T2NError."""
     if not options.folder.is_dir():
         raise InputError(f"there is no folder {options.folder}")
     from t2n_core.generative import export_generative

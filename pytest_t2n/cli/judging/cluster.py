@@ -34,7 +34,7 @@ from t2n_core.extras import importing
 from t2n_core.foreign import ForeignFileError, inside, read_file, refuse_strange_files
 
 _MOST_INSIDE = 16 << 20
-"""Bytes of files that travel inside of a unit: they pass the scheduler, which keeps them in memory."""
+"""Bytes of files that travel inside a unit: they pass the scheduler, which keeps them in memory."""
 _MOST_HOSTS = 20
 """Times that a unit may come to a worker that cannot judge it."""
 _SECONDS = 60

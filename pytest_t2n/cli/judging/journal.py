@@ -1,4 +1,4 @@
-"""The records of a run of a bundle: written as cells end, with the plan before them and the end behind them."""
+"""The records of a run of a bundle: written as cells end, with the plan before them and the end after them."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class PlannedCell:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The cells of a run by case, those of each case on all engines one behind the other."""
+    """The cells of a run by case, those of each case on all engines one after the other."""
 
     cases: Mapping[str, Sequence[PlannedCell]]
     line: PlanLine

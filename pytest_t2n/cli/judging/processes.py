@@ -86,7 +86,7 @@ def _begin(leash: Connection) -> None:
 
 @contextmanager
 def local_workers(width: int) -> Iterator[LocalWorkers]:
-    """Yield processes of this machine, and end them behind the block."""
+    """Yield processes of this machine, and end them when the block exits."""
     workers = LocalWorkers(width)
     try:
         yield workers

@@ -49,7 +49,7 @@ _MACHINE = tuple(
 )  # fmt: skip
 """Words of a machine that has not enough of something."""
 _OWN_DEATH = re.compile(r"panicked at |died of SIG(?:SEGV|ABRT|ILL|FPE)\b")
-"""Crashes that an engine causes itself; other signals come from the machine, or from somebody who uses it."""
+"""Crashes that an engine causes itself; other signals come from the machine, or from someone who uses it."""
 
 
 class _StoredResult(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ class Reuse:
     """The results of earlier runs for the cells of a run."""
 
     def __init__(self, store: ResultStore, bundle: Path, here: PlatformLine, memory: int, warn: Callable[[str], None]):
-        """`here` is the platform of the engines, `memory` what a job may map; `warn` is told of damaged results."""
+        """`here` is the platform of the engines, `memory` what a job may map; `warn` is called for damaged results."""
         self._store, self._bundle, self._here, self._memory, self._warn = store, bundle, here, memory, warn
         self._digests = lru_cache(maxsize=1024)(self._digests_of)
 

@@ -1,4 +1,4 @@
-"""A file of records behind an index: rows of whole cells, read when they are asked for."""
+"""A file of records with an index: rows of whole cells, read when they are asked for."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class IndexedFile:
             yield from texts_of(plan.nodeids) if isinstance(plan, RawPlan) else ()
 
     def read(self, place: Place) -> Record:
-        """Return the record at a place. Raises RecordError if somebody else writes into the file."""
+        """Return the record at a place. Raises RecordError if someone else writes into the file."""
         self._file.seek(place.offset)
         try:
             return decode_line(self._file.read(place.size))
@@ -106,7 +106,7 @@ class IndexedFile:
     def rows(self) -> Iterator[tuple[str, list[CellLine]]]:
         """Yield each case with its cells, by name; cells that were planned and have no record did not run.
 
-        Raises RecordError if somebody else writes into the file.
+        Raises RecordError if someone else writes into the file.
         """
         for number, case in self._table.rows():
             yield case, self._cells(number)

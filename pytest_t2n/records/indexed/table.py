@@ -1,4 +1,4 @@
-"""The database behind an index: where each cell is, the rows of the matrix, the plan. It is temporary, and on disk."""
+"""The database of an index: where each cell is, the rows of the matrix, the plan. It is temporary, and on disk."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _forms(text: str) -> Iterator[str]:
         inside = call[found.end() :]
         nested = _NESTED.search(inside)
         if nested:
-            yield f"`{nested[1]}` is called inside of `{found[1]}`: strict NNEF is flat"
+            yield f"`{nested[1]}` is called inside `{found[1]}`: strict NNEF is flat"
         if _OPERATION.search(_NUMBER.sub("0", inside)):
             yield f"an expression among the arguments of `{found[1]}`: strict NNEF is flat"
         for name in _named(found[1], inside):

@@ -1,4 +1,4 @@
-"""Commands of others: run within limits of time and memory, with all that they start, and never left behind."""
+"""Commands of others: run within limits of time and memory, with all that they start, and none left running."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Ended:
 def execute(command: Sequence[str], timeout: float, memory: int | None, environment: Mapping[str, str]) -> Ended:
     """Run a command and return how it ended. Raises OSError if it cannot be started.
 
-    What it leaves behind is killed, too, or not waited for: a process that holds its output may live on. `memory` is in
+    What it leaves running is killed or not waited for: a process that holds its output may live on. `memory` is in
     bytes; `environment` is the whole one.
     """
     start_guardian()

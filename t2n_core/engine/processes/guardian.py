@@ -1,6 +1,6 @@
 """A process that outlives this one for a moment, and kills the commands that this one left running.
 
-A worker of ours notices by its pipe that its parent is gone. A command line of somebody else reads no pipe: where a
+A worker of ours notices by its pipe that its parent is gone. A command line of someone else reads no pipe: where a
 session is killed while a command hangs, nobody would be left to kill it.
 """
 
@@ -41,7 +41,7 @@ class _Guardian:
                 )
 
     def tell(self, line: str) -> None:
-        """Write a line; a guardian that somebody killed guards nothing, and the next command has another one."""
+        """Write a line; a guardian that was killed guards nothing, and the next command has another one."""
         with self._lock, contextlib.suppress(OSError, ValueError):
             if self._process is not None and self._process.stdin is not None:
                 self._process.stdin.write(f"{line}\n".encode())

@@ -1,4 +1,4 @@
-"""The parent's side of a worker: start it, give it a job, never wait longer than promised, leave nothing behind."""
+"""The parent's side of a worker: start it, give it a job, never wait longer than promised, leave nothing running."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from packaging.version import Version
 
 _MADE_AFTER: Final = {Version("0.22"): Version("0.21.14"), Version("0.23"): Version("0.22.2")}
 """Beginning of a line -> the first release of the line before it that was made beside it: 0.22.1 and 0.21.14 came out
-on one day, and 0.22.3 behind 0.23.0."""
+on one day, and 0.22.3 after 0.23.0."""
 
 
 def predecessor(release: Version, releases: Sequence[Version]) -> Version | None:

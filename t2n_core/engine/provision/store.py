@@ -331,7 +331,7 @@ def _verify(folder: Path) -> StoredEngine:
 
 
 def is_listed(version: Version) -> bool:
-    """Return whether the digests of a release are known, so that a wheel of this version can be told from another."""
+    """Return whether the digests of a release are known, so that a wheel of this version can be checked."""
     known = known_wheels()
     return not known or str(version) in known
 

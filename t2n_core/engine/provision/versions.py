@@ -11,7 +11,7 @@ A spec is a comma list of items:
     path:/to/tract    a tract command-line binary (a path cannot contain a comma)
 
 The comma of a list and the comma of a range look alike. The rule: an item that starts with a comparison operator is
-one range together with the items directly behind it that start with an operator too. `>=0.21,<0.23` is one range;
+one range together with the items directly after it that start with an operator too. `>=0.21,<0.23` is one range;
 `0.21,0.23` are two lines; `0.19,>=0.21,<0.23,latest` are three items. Two ranges need another item between them.
 """
 

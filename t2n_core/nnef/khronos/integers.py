@@ -1,6 +1,6 @@
 """Arithmetic of integers, which the standard does not have: computed in `scalar`, where that is exact.
 
-A float32 holds every whole number up to 2^24. So a statement on integers is written in float32 if the numbers of its
+A float32 holds every integer up to 2^24. So a statement on integers is written in float32 if the numbers of its
 operands and its result are known to be that small: positions, indices, counts, truths. All else is refused.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from t2n_core.nnef.khronos.emitter import KhronosEmitter
 
 EXACT = 2**24
-"""Whole numbers up to here are numbers of float32."""
+"""Integers up to here are numbers of float32."""
 COMPARISONS = frozenset(["lt", "gt", "le", "ge", "eq", "ne"])
 REAL = COMPARISONS | frozenset(
     "add sub mul div neg abs max min sum_reduce max_reduce min_reduce argmax_reduce argmin_reduce".split()
@@ -29,7 +29,7 @@ _MOVING = frozenset("reshape transpose squeeze unsqueeze slice tile concat stack
 
 
 class Magnitudes:
-    """The largest absolute value that each whole number of a graph can have; infinity where nothing is known."""
+    """The largest absolute value that each integer of a graph can have; infinity where nothing is known."""
 
     def __init__(self) -> None:
         self._known: dict[Value, float] = {}

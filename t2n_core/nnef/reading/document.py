@@ -96,7 +96,7 @@ class Document:
 
 
 def names_in(value: Any) -> Iterator[Name]:
-    """Yield the names inside of an argument, also in lists and expressions."""
+    """Yield the names inside an argument, also in lists and expressions."""
     if isinstance(value, Name):
         yield value
     elif isinstance(value, Expression):

@@ -45,7 +45,7 @@ def _graph_of(stream: IO[bytes] | gzip.GzipFile) -> bytes:
                 raise ForeignFileError(f"its graph has {size} bytes, more than {_MOST_TEXT}")
             text = stream.read(size)
             if len(text) < size:
-                raise ForeignFileError("it ends inside of its graph")
+                raise ForeignFileError("it ends inside its graph")
             return text
         _skip(stream, -(-size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE, give_up)
     raise ForeignFileError(f"it holds no {GRAPH_FILE}")

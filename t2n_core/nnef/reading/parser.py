@@ -31,7 +31,7 @@ class _Token(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """A call inside of an expression, before it has a name."""
+    """A call inside an expression, before it has a name."""
 
     operator: str
     dtype: str
@@ -39,7 +39,7 @@ class _Call(NamedTuple):
 
 
 def read_text(text: str) -> Document:
-    """Return what stands in a `graph.nnef`. A call inside of a call becomes an assignment of its own.
+    """Return what stands in a `graph.nnef`. A call inside a call becomes an assignment of its own.
 
     Raises InputError for what is no NNEF, and for comprehensions, branches and calls among sizes in the graph.
     """

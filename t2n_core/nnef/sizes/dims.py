@@ -249,7 +249,7 @@ def _product_text(factors: Sequence[str]) -> str:
 
 
 def _factors(d: sympy.Expr) -> list[sympy.Expr]:
-    """Return the factors of a product, a power of a whole number as its base as often: engines compare `B*T*T` with
+    """Return the factors of a product, a power of an integer as its base as often: engines compare `B*T*T` with
     the product of three extents and do not see that it is `B*(T*T)`.
     """
     powers = [(a.base, int(a.exp)) if a.is_Pow and a.exp.is_Integer and a.exp > 0 else (a, 1) for a in d.args]

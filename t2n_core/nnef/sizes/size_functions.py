@@ -34,7 +34,7 @@ class Size(sympy.Symbol):  # type: ignore[misc]
 
 class FloorDiv(sympy.Function):  # type: ignore[misc]
     """`a // b` of integers, with as little as can be under it: a multiple of a number `b` comes out, and a quotient of
-    a quotient is one. So the length behind many strided convolutions is one quotient of the length before them, where
+    a quotient is one. So the length after many strided convolutions is one quotient of the length before them, where
     tract 0.19 takes minutes for quotients of quotients. No size is subtracted under it, as engines divide towards zero.
     """
 

@@ -28,7 +28,7 @@ def fence(g: TractEmitter, value: Value) -> Value:
 def hide_formula(g: TractEmitter, value: Value, *, never_negative: bool) -> Value:
     """Return the same numbers in a form in which the engine cannot see the sizes that they are computed from.
 
-    Releases from 0.23.0 on follow such numbers as formulas in whole numbers: half of 5 is 2, and a mask of positions
+    Releases from 0.23.0 on follow such numbers as integer formulas: half of 5 is 2, and a mask of positions
     ends in an undetermined symbol.
     """
     if not g.traits.follows_sizes:

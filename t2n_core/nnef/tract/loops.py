@@ -118,7 +118,7 @@ def _computed(g: TractEmitter, value: Value, source: Value) -> Value:
 
 
 def _hidden_sizes(values: Sequence[Value]) -> tuple[Dim, ...]:
-    """Return the symbols that are no extent as they are: inside of a body the engine works out no others."""
+    """Return the symbols that are no extent as they are: inside a body the engine works out no others."""
     extents = [extent for value in values for extent in value.shape if not isinstance(extent, int)]
     symbols = {s for extent in extents for s in extent.free_symbols}
     return tuple(sorted(symbols - {extent for extent in extents if extent.is_Symbol}, key=str))

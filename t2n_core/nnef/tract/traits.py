@@ -59,7 +59,7 @@ class TractTraits:
     is_slow_between_quotients: bool = _since("0.23.0")
     """The extent of a `slice` from one quotient to another takes minutes."""
     follows_sizes: bool = _since("0.23.0")
-    """Numbers made of a size are followed as formulas in whole numbers: half of 5 is 2."""
+    """Numbers made of a size are followed as integer formulas: half of 5 is 2."""
 
     leaves_sizes_unsolved: bool = _since("0.23.0")
     """An axis of `2 * T` with an odd size leaves T open, and is not compared with the T of a later axis."""

@@ -23,10 +23,10 @@ class StoredAs:
     """A form of stored weights, and how its scales are found.
 
     Args:
-        form: `float16`; `int8`, whole numbers from -127 to 127 with a scale for each output channel; `q4_0`, -8 to 7
+        form: `float16`; `int8`, integers from -127 to 127 with a scale for each output channel; `q4_0`, -8 to 7
             with a scale for every 32 neighbours in a row.
         scales: a function of (rows, lowest, highest): a tensor [n, k] of float32 whose rows share a scale each, and the
-            bounds of the whole numbers. It returns the n scales; numbers beyond the bounds are cut. Without one, the
+            bounds of the integers. It returns the n scales; numbers beyond the bounds are cut. Without one, the
             number of largest magnitude is at a bound. `t2n_core.op.stored.scales` has some. It is called with a part
             of the rows at a time.
 

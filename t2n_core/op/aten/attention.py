@@ -133,7 +133,7 @@ def reified_attention(
 ) -> Value:
     """Write attention as the engine's own operator if that computes this call right, else as the formula.
 
-    Its causal mask serves square scores only, and a mask must leave every query a key: a query without a key is NaN
+    Its causal mask serves square scores only, and each query must attend to a key: a query without one is NaN
     there and zero in PyTorch.
     """
     refused = _refusal(g, query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
@@ -202,7 +202,7 @@ def _refusal(
         return ""
     if mask.shape[-2:] != (query.shape[-2], key.shape[-2]) or mask.rank > query.rank:
         return "its mask has not the shape of the scores"
-    return "" if _is_open(g, mask) else "nothing shows that its mask leaves every query a key"
+    return "" if _is_open(g, mask) else "nothing proves that its mask leaves no query without a key"
 
 
 def _numbers_to_add(g: Emitter, mask: Value, query: Value) -> Value:

@@ -19,7 +19,7 @@ Amounts = dict[int, tuple[Dim, Dim]]
 
 
 def _amounts(value: Value, pad: Sequence[Dim]) -> Amounts:
-    """Return {axis: (before, behind)}; PyTorch counts axes from the last."""
+    """Return {axis: (before, after)}; PyTorch counts axes from the last."""
     pairs = zip(pad[::2], pad[1::2], strict=True)
     return {value.rank - 1 - i: pair for i, pair in enumerate(pairs) if pair != (0, 0)}
 
@@ -117,8 +117,8 @@ def replication_pad_khronos(g: Emitter, self: Value, padding: Sequence[Dim]) -> 
 def pad_circular(g: Emitter, self: Value, pad: Sequence[Dim]) -> Value:
     """Continue each axis with the elements of its other end."""
     value = self
-    for axis, (before, behind) in _amounts(self, pad).items():
-        value, rest = _cut(g, value, {axis: (before, behind)})
+    for axis, (before, after) in _amounts(self, pad).items():
+        value, rest = _cut(g, value, {axis: (before, after)})
         before, behind = rest.get(axis, (0, 0))
         size = value.shape[axis]
         head = [g.take(value, axis, as_dim(size - before), size)] if before != 0 else []

@@ -39,7 +39,7 @@ def _as_before(g: Emitter, out: Value, value: Value, window: Window) -> Value:
 def _avg_pool(g: Emitter, value: Value, window: Window, count_include_pad: bool, divisor_override: int | None) -> Value:
     """Write the mean over each window.
 
-    Zeros of the padding count if asked; elements beyond the padding never do. Engines differ about padding inside of
+    Zeros of the padding count if asked; elements beyond the padding never do. Engines differ about padding inside
     the statement unless it is ignored, so zeros that count are added before it.
     """
     if value.dtype.kind != "f":

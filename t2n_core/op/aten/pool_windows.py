@@ -45,7 +45,7 @@ class Window:
         self.dilation = per_axis(dilation, count)
         extents = value.shape[-count:]
         self.more = [self._more(g, axis, extent) if ceil_mode else 0 for axis, extent in enumerate(extents)]
-        """Elements behind the padding that the last window sees; they count for nothing."""
+        """Elements after the padding that the last window sees; they count for nothing."""
 
     def _more(self, g: Emitter, axis: int, extent: Dim) -> int:
         """Return the padding for a last window that starts inside the input or its left padding and ends beyond it."""

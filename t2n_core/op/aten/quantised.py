@@ -1,4 +1,4 @@
-"""Weights of 8 bits that stay so in the archive, and whole numbers in floating point."""
+"""Weights of 8 bits that stay so in the archive, and integers in floating point."""
 
 from __future__ import annotations
 

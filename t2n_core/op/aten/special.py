@@ -21,7 +21,7 @@ _BERNOULLI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 5 / 660, -691 / 32760)
 
 
 def _turns(g: Emitter, x: Value) -> Value:
-    """Return pi times the fraction of x: the angle of sin(pi x) up to its sign, exact near whole numbers."""
+    """Return pi times the fraction of x: the angle of sin(pi x) up to its sign, exact near integers."""
     return g.mul(g.sub(x, formulas.round_even(g, x)), math.pi)
 
 

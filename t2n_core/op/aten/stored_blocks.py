@@ -49,6 +49,6 @@ def index_of_matrices(g: Emitter, self: Value, indices: Sequence[Value | None]) 
 
 
 def _rows(g: Emitter, blocks: Value, indices: Value) -> Value:
-    """Return rows that are read out of the blocks, exactly as the engine is told the dtype of the result (0.21.11)."""
+    """Return rows that are read out of the blocks, exactly as the engine is given the dtype of the result (0.21.11)."""
     shape = (*indices.shape, blocks.shape[1])
     return g.tract_core_gather(blocks, indices, axis=0, datum_type="f32", out=Expected(shape, FLOAT32))

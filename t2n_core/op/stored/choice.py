@@ -145,7 +145,7 @@ def _reader(op: TorchOp, name: str, weight: TensorVariable) -> Reader:
 
 
 def _picks_matrices(indices: Any) -> bool:
-    """Return whether an index is one tensor of whole numbers, for the first axis."""
+    """Return whether an index is one tensor of integers, for the first axis."""
     given = list(indices)
     return len(given) == 1 and isinstance(given[0], TensorVariable) and given[0].dtype in (torch.int32, torch.int64)
 

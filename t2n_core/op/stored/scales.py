@@ -1,6 +1,6 @@
-"""Scales of weights that are stored as whole numbers: what `StoredAs("int8", scales=...)` takes, and `q4_0`.
+"""Scales of weights that are stored as integers: what `StoredAs("int8", scales=...)` takes, and `q4_0`.
 
-Each is a function of rows [n, k], of which each gets a scale, and of the bounds of the whole numbers. Your own is one
+Each is a function of rows [n, k], of which each gets a scale, and of the bounds of the integers. Your own is one
 too; it knows the weight where a function chooses the forms:
 
     weights=lambda name, weight: StoredAs("int8", scales=lambda rows, low, high: mine[name])

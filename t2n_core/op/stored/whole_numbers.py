@@ -1,4 +1,4 @@
-"""Weights as int8: whole numbers with one scale for each output channel."""
+"""Weights as int8: integers with one scale for each output channel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INT8 = np.dtype(np.int8)
 def as_bytes(tensor: torch.Tensor, channels: tuple[int, ...], scales: Scales | None = None) -> StoredWeight:
     """Return a weight with one scale for each index of the axes `channels`. Raises InputError for scales that fit not.
 
-    The product of a whole number and a scale is rounded once, in float32, here as in the engine.
+    The product of an integer and a scale is rounded once, in float32, here as in the engine.
     """
     order = [*channels, *(axis for axis in range(tensor.dim()) if axis not in channels)]
     turned = tensor.detach().permute(order)
@@ -59,7 +59,7 @@ def _of(scales: torch.Tensor, place: slice) -> torch.Tensor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByteWeight:
-    """The whole numbers of a weight, as int8."""
+    """The integers of a weight, as int8."""
 
     stored: StoredWeight
 

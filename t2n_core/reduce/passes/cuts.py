@@ -111,7 +111,7 @@ def with_sizes(value: Any, sizes: dict[str, int]) -> Any:
 
 
 def _computed(words: list[str], value: Expression) -> Any:
-    """Return an expression of whole numbers as one, or as it is if it holds anything else."""
+    """Return an expression of integers as one, or as it is if it holds anything else."""
     if all(word.isdigit() or word in ("+", "-", "*", "//", "(", ")") for word in words):
         try:
             return int(eval(" ".join(words), {"__builtins__": {}}))

@@ -51,7 +51,7 @@ def _smaller(argument: Argument) -> Iterator[Any]:
 
 
 def rounder_numbers(state: Reduction) -> None:
-    """Put zeros, ones, whole numbers or rounded ones into tensors of floating point."""
+    """Put zeros, ones, integers or rounded ones into tensors of floating point."""
     for name in [*state.program.inputs, *state.program.weights]:
         array = state.program.inputs.get(name, state.program.weights.get(name))
         if isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.size:

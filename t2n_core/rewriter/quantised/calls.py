@@ -75,7 +75,7 @@ _NO_FORM = "export the float model, or end the quantised part before it with tor
 
 
 class QuantisedCalls(TorchFunctionMode):
-    """While active, functions that are given grids or packed weights compute with whole numbers."""
+    """While active, functions that are given grids or packed weights compute with integers."""
 
     def __init__(self, engine: str) -> None:
         super().__init__()

@@ -112,7 +112,7 @@ def _number(x: Grid, real: float) -> int:
 
 
 def through(function: Callable[..., Tensor], scale: float | None = None, zero: int = 0) -> Callable[..., Grid]:
-    """Return a function of grids that computes with real numbers, and rounds to a grid: the input's if none is said."""
+    """Return a function of grids that computes with real numbers, and rounds to a grid, by default the input's."""
 
     def computed(x: Grid, *args: Any, inplace: bool = False, **kwargs: Any) -> Grid:
         real = function(x.real(), *args, **kwargs)
@@ -124,7 +124,7 @@ def through(function: Callable[..., Tensor], scale: float | None = None, zero: i
 
 
 def onto(function: Callable[..., Tensor], settings: int = 0) -> Callable[..., Grid]:
-    """Return a function of grids whose grid comes as its last arguments, behind some settings of its own."""
+    """Return a function of grids whose grid comes as its last arguments, after some settings of its own."""
 
     def computed(x: Grid, *args: Any, **kwargs: Any) -> Grid:
         scale = kwargs.pop("output_scale", None)

@@ -26,7 +26,7 @@ Undo = list[Callable[[], None]]
 
 @dataclass(frozen=True, slots=True)
 class Quantised:
-    """A quantised model that runs on whole numbers."""
+    """A quantised model that runs on integers."""
 
     labels: dict[Any, str]
     """Place of a stored tensor -> its name in the archive."""
@@ -34,7 +34,7 @@ class Quantised:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """While active, calls of the model compute with whole numbers."""
+        """While active, calls of the model compute with integers."""
         calls = QuantisedCalls(self.engine)
         before, Grid.of_calls = Grid.of_calls, calls.call
         try:

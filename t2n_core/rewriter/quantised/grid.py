@@ -1,4 +1,4 @@
-"""A quantised tensor while a model is captured: whole numbers as float32, with scale and zero point beside them."""
+"""A quantised tensor while a model is captured: integers as float32, with scale and zero point beside them."""
 
 from __future__ import annotations
 

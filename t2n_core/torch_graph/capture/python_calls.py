@@ -99,7 +99,7 @@ def _past_cache(function: Any) -> Callable[..., Any]:
 
 @functools.lru_cache(1 << 12)
 def _called(code: CodeType) -> frozenset[str]:
-    """Return the globals that a function, with those inside of it, calls by name and uses in no other way."""
+    """Return the globals that a function, with those inside it, calls by name and uses in no other way."""
     called, used = set[str](), set[str]()
     for one in _with_inner(code):
         for step in dis.get_instructions(one):

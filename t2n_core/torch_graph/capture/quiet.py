@@ -14,7 +14,7 @@ from t2n_core.torch_graph.compat.patches import replaced
 def quiet() -> Iterator[None]:
     """Silence PyTorch's tracers, which warn of their own internals and write each step to their log.
 
-    Somebody always does: pytest, which would show it, and a handler of PyTorch that throws it away. Only that of
+    Someone always does: pytest, which would show it, and a handler of PyTorch that throws it away. Only that of
     TORCH_TRACE, which writes to a folder, is wanted; without a handler no text is made. What they complain of before
     they raise an exception is in our error, so it is not said twice.
     """

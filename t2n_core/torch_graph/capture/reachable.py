@@ -146,7 +146,7 @@ def _globals(function: FunctionType, found: Reachable) -> Iterator[Any]:
 
 @functools.lru_cache(1 << 14)
 def _names(code: CodeType) -> tuple[str, ...]:
-    """Return the names that a function reads and writes, also in the functions inside of it."""
+    """Return the names that a function reads and writes, also in the functions inside it."""
     inner = [name for const in code.co_consts if isinstance(const, CodeType) for name in _names(const)]
     return tuple(dict.fromkeys([*code.co_names, *inner]))
 

@@ -136,7 +136,7 @@ class TorchModuleIRGraph:
     left: tuple[str, ...] = ()
     """A line for each reason for which weights stay as they are although another form was chosen."""
     open_masks: frozenset[int] = frozenset()
-    """Identities of the masks of attention that are shown to leave every query a key."""
+    """Identities of the masks of attention that are proven to have no fully masked row."""
 
     def copy(self) -> TorchModuleIRGraph:
         """Return a graph of the same tensors, with lists and operators of its own."""

@@ -120,7 +120,7 @@ def _is_number(value: Any) -> TypeGuard[int]:
 
 @functools.lru_cache(1 << 12)
 def _names(code: CodeType) -> frozenset[str]:
-    """Return the names that a function uses, also in the functions inside of it."""
+    """Return the names that a function uses, also in the functions inside it."""
     inner = (_names(const) for const in code.co_consts if isinstance(const, CodeType))
     return frozenset(code.co_names).union(*inner)
 

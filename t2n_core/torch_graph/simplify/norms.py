@@ -18,7 +18,7 @@ FOLDED = frozenset({torch.float32, torch.float64})
 
 
 LARGE = 1 << 20
-"""Elements of a filter from which on a norm behind it takes little time beside it."""
+"""Elements of a filter from which on a norm after it takes little time beside it."""
 CHANNELS = 1024
 """The number of channels from which on `large` decides."""
 

@@ -1,4 +1,4 @@
-"""Show of masks of attention that they leave every query a key, from the positions that they are computed from."""
+"""Prove that masks of attention have no fully masked row, from the positions that they are computed from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ATTENTION: Final = "aten::scaled_dot_product_attention"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A whole number of each query: `offset + slope * row`."""
+    """An integer of each query: `offset + slope * row`."""
 
     offset: Dim
     slope: Dim = 0
@@ -49,7 +49,7 @@ _DECIDING: Final = {
 
 
 def open_masks(graph: TorchModuleIRGraph) -> frozenset[int]:
-    """Return the identities of the masks of attention that are shown to leave every query a key."""
+    """Return the identities of the masks of attention that are proven to have no fully masked row."""
     masks = [op.arguments["attn_mask"] for op in graph.op_nodes if op.kind == ATTENTION]
     unique = {id(mask): mask for mask in masks if isinstance(mask, TensorVariable)}
     return frozenset(identity for identity, mask in unique.items() if leaves_a_key(mask))
@@ -89,7 +89,7 @@ class _Shown:
         return at_most(0, number.offset) and at_most(0, as_dim(number.offset + number.slope * self.last))
 
     def number(self, value: Any, place: Place) -> Line | None:
-        """Return a whole number, the element of a tensor or a size; None if it is not known."""
+        """Return an integer, the element of a tensor or a size; None if it is not known."""
         if isinstance(value, int | sympy.Expr):
             return Line(as_dim(value))
         if not isinstance(value, TensorVariable) or value.dtype.is_floating_point or value.dtype.is_complex:

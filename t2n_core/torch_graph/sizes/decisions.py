@@ -33,7 +33,7 @@ NOT_THE_MODELS = (*(f"{Path(found).parent}/" for found in (torch.__file__, Path(
 """Prefixes of the names of files that hold no code of a model."""
 _PYTHON = "Python code that looks at a size"
 _GUARDS = ("symbolic_shapes.py", "sym_node.py", "recording.py", __file__)
-"""The files that evaluate a condition for somebody else."""
+"""The files that evaluate a condition for their callers."""
 _PIECES = frozenset(f"aten::{name}" for name in ("chunk", "split", "split_with_sizes", "tensor_split", "unflatten"))
 """Operators that decide in C++ how many results they have, or how long they are."""
 _REPEATED = "aten::_assert_scalar"
@@ -66,7 +66,7 @@ class Decision:
 
 
 class Decisions:
-    """The decisions of one capture. Those that are taken inside of functions named in `ignored` are left out."""
+    """The decisions of one capture. Those that are taken inside functions named in `ignored` are left out."""
 
     def __init__(self, ignored: frozenset[str] = frozenset()) -> None:
         self._found: dict[tuple[str, str], Decision] = {}

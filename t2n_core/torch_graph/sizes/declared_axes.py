@@ -71,7 +71,7 @@ class DeclaredAxes:
 def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) -> DeclaredAxes:
     """Return the declared axes of inputs that have these shapes. A list of axes gets symbols of its own: `x_dim1`.
 
-    A size of which no smallest one is said is at least 1, unless the example is empty there.
+    A size without a declared minimum is at least 1, unless the example is empty there.
 
     Raises InputError for an unknown input, an axis out of range, what is no size of an axis, bounds that contradict
     each other, or an example that does not have such sizes.

@@ -14,7 +14,7 @@ from t2n_core.torch_graph.compat.patches import replaced
 def windows(size: Any, kernel: int, before: int, behind: int, stride: int, dilation: int, ceil_mode: bool) -> Any:
     """Return the number of places along an axis of `size` elements, with that much padding on its sides.
 
-    With `ceil_mode` the last window may stick out behind, but begins within the axis or the padding before it. Both
+    With `ceil_mode` the last window may stick out at the end, but begins within the axis or the padding before it. Both
     are quotients, whose numerators differ by a number: the lesser one is known for all sizes.
     """
     field = dilation * (kernel - 1) + 1

@@ -180,7 +180,7 @@ def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_ind
 
 
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """`torch.pdist` of any number of rows: row i and its partners begin behind those of all rows before it."""
+    """`torch.pdist` of any number of rows: row i and its partners begin after those of all rows before it."""
     count = input.shape[0]
     rows = torch.arange(count)
     begins = rows * (2 * count - 1 - rows) // 2

@@ -70,7 +70,7 @@ class PackedRows:
     def pad(
         self, data: torch.Tensor, sizes: torch.Tensor, batch_first: bool, value: float, total: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return [total, B, ...] or [B, total, ...] with `value` behind each sequence, and the lengths.
+        """Return [total, B, ...] or [B, total, ...] with `value` after each sequence, and the lengths.
 
         Raises CaptureError without a `total_length`: the size of the result would depend on data.
         """

@@ -1,6 +1,6 @@
-"""Steps of arithmetic with whole numbers, as quantised models have it, each as one operator.
+"""Steps of integer arithmetic, as quantised models have it, each as one operator.
 
-They say what a rule may rely on: there is no NaN, a sum of products is a whole number, and a weight of 8 bits can stay
+They say what a rule may rely on: there is no NaN, a sum of products is an integer, and a weight of 8 bits can stay
 as it is in the archive.
 """
 
@@ -53,7 +53,7 @@ def bounded(x: torch.Tensor, low: float, high: float) -> torch.Tensor:
 
 
 def whole_sums(x: torch.Tensor) -> torch.Tensor:
-    """Return sums of products of whole numbers, which an engine must not scale before they are complete."""
+    """Return sums of products of integers, which an engine must not scale before they are complete."""
     found: torch.Tensor = WHOLE_NUMBERS.whole_sums(x)
     return found
 

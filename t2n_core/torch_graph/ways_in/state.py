@@ -87,7 +87,7 @@ class ModelState:
         return before, after
 
     def run(self, call: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Call a model with flat arguments; return its results by name, and the next values of the state behind them.
+        """Call a model with flat arguments; return its results by name, and the next values of the state after them.
 
         What a result holds beside tensors is kept under its place.
         """
@@ -264,7 +264,7 @@ def _part(result: Any, key: str | int, argument: str) -> Any:
     except (KeyError, IndexError, TypeError):
         found = getattr(result, key, None) if isinstance(key, str) else None
         if found is None:
-            raise InputError(f"state: the result has no {key!r}, which is said to be the next `{argument}`") from None
+            raise InputError(f"state: the result has no {key!r}, which is declared as the next `{argument}`") from None
         return found
 
 

@@ -13,7 +13,7 @@ _SHORT: Final = {"keys": "key", "values": "value"}
 
 
 def state_name(argument: str, path: Sequence[Any]) -> str:
-    """Return the name of a tensor that is found at `path` inside of an argument.
+    """Return the name of a tensor that is found at `path` inside an argument.
 
     That is the argument, the attributes on the way, and the places: `cache_key_0` for `past_key_values.layers[0].keys`.
     """

@@ -172,7 +172,7 @@ def test_rounding_is_no_disagreement(engine: KhronosEngine, write: Write, monkey
         ("y = reshape(x, shape = [2, 3, 6]);", "the shapes cannot be inferred"),
         ("c = constant(shape = [0], value = [1.0]); y = add(x, c);", "constant has shape [0]"),
         ("y = add(x, 1);", "Parse error"),
-        ("y = relu(copy(x));", "`copy` is called inside of `relu`"),
+        ("y = relu(copy(x));", "`copy` is called inside `relu`"),
         ("t = neg(x); y = add(t, y = x);", "the tensor `y` of `add` is given by name"),
         ("w = variable(shape = [1], label = ''); y = add(x, w);", ".dat"),
         ("w = variable(shape = [1], label = 'w'); y = add(x, w);", "w.dat"),

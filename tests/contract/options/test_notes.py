@@ -54,7 +54,7 @@ CASES: dict[str, tuple[nn.Module, Any, dict[str, Any], list[str]]] = {
         Masked(),
         QUERY,
         {"reify_sdpa_operator": True},
-        [f"{NO_OPERATOR}: nothing shows that its mask leaves every query a key"],
+        [f"{NO_OPERATOR}: nothing proves that its mask leaves no query without a key"],
     ),
     "attention": (Attention(), (QUERY, QUERY, QUERY), {"reify_sdpa_operator": True}, []),
     "attention of float32": (

@@ -117,7 +117,7 @@ def _is_clamped(g: TractEmitter, size: Dim, begin: Dim, end: Dim) -> bool:
 
 
 def cut(g: TractEmitter, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
-    """Return `value[begin:end:step]` by the operator that is told how long its result is, where there is one."""
+    """Return `value[begin:end:step]` by the operator that takes the length of its result, where there is one."""
     length = as_dim(end - begin)
     out = Expected((*value.shape[:axis], length, *value.shape[axis + 1 :]), value.dtype)
     if not g.traits.clamps_slice_ends:

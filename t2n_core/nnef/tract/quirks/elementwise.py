@@ -94,7 +94,7 @@ def _uniform(statement: Statement) -> list[str]:
     safe=BARRIER_BEFORE,
 )
 def uniform_tensor(g: TractEmitter, statement: Statement) -> Statement:
-    """Put the tensor behind a barrier, since the engine would undo a `tile` of the other operands."""
+    """Put a barrier after the tensor, since the engine would undo a `tile` of the other operands."""
     return fenced(g, statement, [statement.get(name) for name in _uniform(statement)])
 
 

@@ -135,7 +135,7 @@ def _tiled(statement: Statement) -> list[Value]:
     safe=BARRIER_BEFORE,
 )
 def tiled_operand(g: TractEmitter, statement: Statement) -> Statement:
-    """Put the operand behind a barrier."""
+    """Put a barrier after the operand."""
     return fenced(g, statement, _tiled(statement))
 
 
@@ -152,7 +152,7 @@ def _folding(statement: Statement) -> list[Value]:
     safe=BARRIER_BEFORE,
 )
 def folded_batch(g: TractEmitter, statement: Statement) -> Statement:
-    """Put the operand behind a barrier."""
+    """Put a barrier after the operand."""
     return fenced(g, statement, _folding(statement))
 
 

@@ -85,7 +85,7 @@ BARRIER_BEFORE = "`tract_core_trilu` of that operand before, with a diagonal tha
 
 
 def fenced(g: TractEmitter, statement: Statement, operands: Sequence[Value]) -> Statement:
-    """Return the statement with some of its operands, also those in lists, put behind a barrier."""
+    """Return the statement with some of its operands, also those in lists, followed by a barrier."""
     behind = {operand: fence(g, operand) for operand in operands}
     arguments = {name: replace_values(a, lambda v: behind.get(v, v)) for name, a in statement.arguments.items()}
     return statement.with_arguments(**arguments)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     safe=BARRIER_BEFORE,
 )
 def reshape_of_scan(g: TractEmitter, statement: Statement) -> Statement:
-    """Put the input behind a barrier."""
+    """Put a barrier after the input."""
     return fenced(g, statement, [statement.get("input")])
 
 
@@ -32,7 +32,7 @@ def reshape_of_scan(g: TractEmitter, statement: Statement) -> Statement:
     safe=BARRIER_BEFORE,
 )
 def reshape_of_sum(g: TractEmitter, statement: Statement) -> Statement:
-    """Put the input behind a barrier."""
+    """Put a barrier after the input."""
     return fenced(g, statement, [statement.get("input")])
 
 

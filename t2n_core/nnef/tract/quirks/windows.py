@@ -113,7 +113,7 @@ def _has_moved_stride(statement: Statement) -> bool:
     safe=BARRIER_BEFORE,
 )
 def moved_stride(g: TractEmitter, statement: Statement) -> Statement:
-    """Put the input behind a barrier."""
+    """Put a barrier after the input."""
     return fenced(g, statement, [statement.get("input")])
 
 

@@ -94,7 +94,7 @@ def signed_parts(size: Dim) -> tuple[Dim, Dim]:
 
 
 def gathered(size: Dim) -> Dim:
-    """Return a size with what is added to a quotient inside of it, as the engine has it: `3 * (T // 2) + 3 * T` as
+    """Return a size with what is added to a quotient inside it, as the engine has it: `3 * (T // 2) + 3 * T` as
     `3 * (3 * T // 2)`.
 
     The engine adds `T` to `T // 2` so before it multiplies, and does not see that the sum of the products is the same.
@@ -140,7 +140,7 @@ def _of_quotient(a: sympy.Expr, b: sympy.Expr) -> sympy.Expr:
 
 
 def without_nesting(size: Dim) -> Dim:
-    """Return the same size without an extreme inside of one of the other kind: `Min(Max(T - 2, 0), 5)` as
+    """Return the same size without an extreme inside one of the other kind: `Min(Max(T - 2, 0), 5)` as
     `Max(T - 2, 0) - Max(T - 7, 0)`.
 
     Releases before 0.23.0 take the inner one alone, the others do not end loading where there are several.
@@ -217,7 +217,7 @@ def without_extremes(size: Dim) -> Dim:
     `[a >= b]` is `(a - b + M) // M`, which is right as long as both differ by less than M. The dividend must not fall
     with a size, which all releases simplify wrongly, so that the difference is taken of the one that grows.
 
-    Raises ValueError where that is no form that releases without maxima work out right: for one comparison inside of
+    Raises ValueError where that is no form that releases without maxima work out right: for one comparison inside
     another, and for those of some differences.
     """
     if isinstance(size, int) or not has_extremes(size):

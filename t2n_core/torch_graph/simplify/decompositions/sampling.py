@@ -18,7 +18,7 @@ from t2n_core.torch_graph.simplify.decompositions import Refusal, decomposition
 _BILINEAR, _NEAREST = 0, 1
 _ZEROS, _BORDER, _REFLECTION = 0, 1, 2
 _EXACT = 1 << 24
-"""Whole numbers below this are exact in float32."""
+"""Integers below this are exact in float32."""
 
 
 @decomposition("aten::grid_sampler")

@@ -17,7 +17,7 @@ def positions(self: Tensor, size: Sequence[int], stride: Sequence[int], offset: 
     if not all(isinstance(n, int) for n in stride):
         raise Refusal("a view by strides that depend on a dynamic size has no form")
     if not self.is_contiguous() or self.storage_offset() != 0:
-        raise Refusal("a view by strides reads the memory behind a tensor that is a view itself")
+        raise Refusal("a view by strides reads the memory under a tensor that is a view itself")
     found = torch.tensor(offset or 0)
     for count, step in zip(size, stride, strict=True):
         found = found.unsqueeze(-1) + torch.arange(count) * step

@@ -34,7 +34,7 @@ def steps(size: Any, most: int = UNROLLED) -> int:
 
 @decomposition("t2n_loops::cholesky")
 def cholesky(a: Tensor) -> tuple[Tensor, Tensor]:
-    """A pivot that is not positive leaves NaN behind it."""
+    """A pivot that is not positive leaves NaN after it."""
     columns, pivots = [], []
     for j in range(steps(a.shape[-1])):
         pivot = a[..., :1, :1]

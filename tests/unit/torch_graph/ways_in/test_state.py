@@ -187,7 +187,7 @@ def test_a_number_of_python_that_a_call_changes_is_refused() -> None:
     ("option", "message"),
     [
         ("cache", r"Reader has no parameter 'cache'"),
-        ({"past_key_values": 3}, r"the result has no 3, which is said to be the next `past_key_values`"),
+        ({"past_key_values": 3}, r"the result has no 3, which is declared as the next `past_key_values`"),
         ("scale", r"the example has no 'scale'"),
     ],
 )

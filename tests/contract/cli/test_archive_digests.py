@@ -74,7 +74,7 @@ def test_a_cell_that_does_not_end_has_an_entry(
     plant: str, entry: str, write: Callable[..., Folder], capfd: pytest.CaptureFixture[str]
 ) -> None:
     plain = f"{SUITE}::test_option[plain-tract-0.23.9]"
-    found = write("all", r"test_option\[plain|test_refused\[kh", "--seconds=2", plant=plant).cells()
+    found = write("all", r"test_option\[plain|test_refused\[kh", "--seconds=12", plant=plant).cells()
     assert found.pop(plain)[0].startswith(entry)
     assert len(found) == 1
     if plant == "dead":

@@ -15,13 +15,17 @@ import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
-from t2n_core.check.samples import Array
+from t2n_core.check.samples import Sample
 from t2n_core.torch_graph.capture.containers import preserve_containers
 from t2n_core.torch_graph.capture.quiet import quiet
 from t2n_core.torch_graph.capture.reachable import is_foreign
 
-Note: TypeAlias = tuple[str, float, float | None]
-"""A comparison with its two numbers, or a size that became a plain number."""
+Note: TypeAlias = tuple[str, float, float | None, str, bool]
+"""A comparison with its two operands, its place in the code and its answer; or a size that became a plain number."""
+_NUMBERS = ("len", "__int__")
+"""Names of notes of sizes that became plain numbers: what is asked of these is not seen here."""
+_CALLS = 6
+"""Most samples that the model runs on to find both answers, half of them the smallest."""
 _COMPARES = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__bool__", "__int__")
 _COMPUTES = (
     *("__add__", "__sub__", "__mul__", "__floordiv__", "__mod__", "__pow__", "__truediv__"),
@@ -43,7 +47,7 @@ class RecordingSizes(TorchFunctionMode):
             return torch.Size([_recorded(size, self.notes) for size in result])
         if type(result) is int:
             if getattr(func, "__name__", "") == "__len__":  # `len` makes a plain number of whatever comes from here
-                self.notes.append(("len", result, None))
+                self.notes.append(("len", result, None, "", True))
             return _recorded(result, self.notes)
         return result
 
@@ -80,34 +84,72 @@ def _computing(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
 
 def _comparing(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Any, *others: Any) -> Any:
-        module = sys._getframe(1).f_globals.get("__name__")
+        frame = sys._getframe(1)
+        module = frame.f_globals.get("__name__")
+        answer = plain(self, *others)
         if module is None or not is_foreign(module):
             other = others[0] if others and isinstance(others[0], int | float) else None
-            self.notes.append((name, self, other))
-        return plain(self, *others)
+            place = f"{frame.f_code.co_filename}:{frame.f_lineno}:{frame.f_lasti}"
+            self.notes.append((name, self, other, place, bool(answer)))
+        return answer
 
     return method
 
 
-def compares_sizes(
-    model: Any, run: Callable[[Sequence[torch.Tensor]], Any], example: Sequence[Array], other: Sequence[Array] | None
+def leaves_open(
+    model: Any,
+    run: Callable[[Sequence[torch.Tensor]], Any],
+    example: Sample,
+    samples: Sequence[Sample],
+    other: Sample | None,
 ) -> bool:
-    """Return whether a model's own code compares sizes that differ from one call to another, or makes numbers of them.
+    """Return whether a model's own code asks about sizes what not all samples together answer in both ways.
 
-    With one call alone, any sizes count.
+    False where no comparison depends on the sizes of a call. True where a size becomes a plain number, which can be
+    asked anything.
 
     Args:
         model: the module, which stays as it is.
         run: runs the model on tensors.
-        example: inputs of the one call.
-        other: inputs of the other call, of other sizes; None if the model is known to run at no other sizes.
+        example: one of the calls.
+        samples: the others.
+        other: one of these, of other sizes; None if the model is known to run at no other sizes.
     """
-    notes: list[list[Note]] = []
-    for arrays in (example,) if other is None else (example, other):
-        with preserve_containers(model), quiet(), torch.no_grad(), suppress(Exception), RecordingSizes() as sizes:
-            notes.append(sizes.notes)
-            run([torch.from_numpy(np.array(array)) for array in arrays])
-    return bool(notes[0]) if other is None else notes[0] != notes[1]
+    first = _notes(model, run, example)
+    if other is None:
+        return bool(first)
+    second = _notes(model, run, other)
+    if first == second:
+        return False
+    if any(note[0] in _NUMBERS for note in (*first, *second)):
+        return True
+    paths = [_path(first), _path(second)]
+    by_size = sorted(samples, key=lambda sample: sum(array.size for array in sample.inputs))
+    for sample in [*by_size[: _CALLS // 2], *by_size[_CALLS // 2 :][-_CALLS // 2 :]]:
+        if not _is_open(paths):
+            return False
+        paths.append(_path(_notes(model, run, sample)))
+    return _is_open(paths)
+
+
+def _notes(model: Any, run: Callable[[Sequence[torch.Tensor]], Any], sample: Sample) -> list[Note]:
+    """Return the notes of a run of a model; up to its end if the model fails."""
+    recording = RecordingSizes()
+    with preserve_containers(model), quiet(), torch.no_grad(), suppress(Exception), recording:
+        run([torch.from_numpy(np.array(array)) for array in sample.inputs])
+    return recording.notes
+
+
+def _path(notes: Sequence[Note]) -> tuple[tuple[str, bool], ...]:
+    """Return the answers of one run by their places, those to a comparison of the same two numbers once."""
+    answers = {(name, operand, other): (place, answer) for name, operand, other, place, answer in reversed(notes)}
+    return tuple(dict.fromkeys(reversed(answers.values())))
+
+
+def _is_open(paths: Sequence[tuple[tuple[str, bool], ...]]) -> bool:
+    """Return whether some comparison, after the same answers before it, has one answer alone."""
+    seen = {path[: place + 1] for path in paths for place in range(len(path))}
+    return any((*path[:-1], (path[-1][0], not path[-1][1])) not in seen for path in seen)
 
 
 for _kind, _base in ((_Int, int), (_Float, float)):
@@ -118,4 +160,4 @@ for _kind, _base in ((_Int, int), (_Float, float)):
         setattr(_kind, _name, _comparing(_name, getattr(_base, _name)))
 
 
-__all__ = ["RecordingSizes", "compares_sizes"]
+__all__ = ["RecordingSizes", "leaves_open"]

@@ -19,7 +19,7 @@ from t2n_core.check.sampling.draws import Draws, Manner
 from t2n_core.check.sampling.input_function import InputFunction
 from t2n_core.check.sampling.movement import has_grown, movements, overflows
 from t2n_core.check.sampling.recorded_run import Question, questions
-from t2n_core.check.sampling.recorded_sizes import compares_sizes
+from t2n_core.check.sampling.recorded_sizes import leaves_open
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.dims import Dim, Shape, evaluate
 from t2n_core.nnef.sizes.ranges import SizeRange, ranges_text
@@ -207,7 +207,7 @@ class Sampler:
         if self._code is None or not self._symbols or not reads_sizes(self._code):
             return found
         other = max(samples, key=self._moved, default=None)
-        if not compares_sizes(self._code, self._run, self.example.inputs, None if other is None else other.inputs):
+        if not leaves_open(self._code, self._run, self.example, samples, other):
             return found
 
         def ask(sizes: Mapping[str, int]) -> list[Question]:

@@ -12,9 +12,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.both_sides import BothSides
 from t2n_core.check.sampling.recorded_run import Question, questions
-from t2n_core.check.sampling.recorded_sizes import RecordingSizes, compares_sizes
+from t2n_core.check.sampling.recorded_sizes import RecordingSizes, leaves_open
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.torch_graph.compat.private import FakeTensor
 from t2n_core.torch_graph.proofs.compared_numbers import reads_sizes
@@ -22,6 +23,10 @@ from t2n_core.torch_graph.proofs.compared_numbers import reads_sizes
 S, T = symbol("S"), symbol("T")
 SIZES = {"S": 5, "T": 7}
 KEPT: dict[int, Tensor] = {}
+
+
+def call(*sizes: int) -> Sample:
+    return Sample(tuple(np.ones((size, 3), np.float32) for size in sizes), ())
 
 
 class Net(nn.Module):
@@ -93,7 +98,7 @@ def test_the_model_stays_as_it_is() -> None:
     [
         (lambda x, y: x.shape[0] > 3, True),
         (lambda x, y: y.size(0) * 0.5 > 3, True),
-        (lambda x, y: math.ceil(y.size(0) / 3) == 3, True),
+        (lambda x, y: math.ceil(y.size(0) / 3) == 2, True),
         (lambda x, y: len(y), True),
         (lambda x, y: int(y.shape[0]), True),
         (lambda x, y: y.shape == x.shape, True),
@@ -105,15 +110,36 @@ def test_only_comparisons_of_sizes_that_vary_count(function: Callable[[Tensor, T
     def run(given: Sequence[Tensor]) -> Any:
         return function(*given)
 
-    one, other = ([np.ones((size, 3), np.float32) for size in sizes] for sizes in ((5, 7), (11, 13)))
-    assert compares_sizes(Net(function), run, one, other) is compares
+    one, other = call(5, 7), call(11, 13)
+    assert leaves_open(Net(function), run, one, [other], other) is compares
+
+
+@pytest.mark.parametrize(
+    ("function", "is_open"),
+    [
+        (lambda x, y: x.shape[0] > 6, False),  # 5 and 11 answer it
+        (lambda x, y: [x.shape[0] > 6, y.shape[0] > 9, x.shape[0] > 6], False),
+        (lambda x, y: x.shape[0] == 40, True),
+        (lambda x, y: x.shape[0] > 6 and y.shape[0] > 40, True),
+        (lambda x, y: [x.shape[0] > 6, y.shape[0] > 6], True),  # 7 and more of y for each size of x
+        (lambda x, y: range(int(x.shape[0])), True),
+    ],
+)
+def test_comparisons_that_samples_answer_both_ways_are_not_open(
+    function: Callable[[Tensor, Tensor], Any], is_open: bool
+) -> None:
+    def run(given: Sequence[Tensor]) -> Any:
+        return function(*given)
+
+    others = [call(11, 13), call(5, 13), call(11, 7)]
+    assert leaves_open(Net(function), run, call(5, 7), others, others[0]) is is_open
 
 
 def test_any_comparison_counts_where_the_model_runs_at_one_size_only() -> None:
     def run(given: Sequence[Tensor]) -> Any:
         return given[0].shape[0] > 3
 
-    assert compares_sizes(Net(lambda x, y: x), run, [np.ones((5, 3), np.float32)], None)
+    assert leaves_open(Net(lambda x, y: x), run, call(5), [], None)
 
 
 def test_no_recorded_size_stays_in_a_model() -> None:
@@ -124,8 +150,7 @@ def test_no_recorded_size_stays_in_a_model() -> None:
         return x * 2 if net.longest > 3 else x
 
     net.function = function
-    arrays = [np.ones((5, 3), np.float32), np.ones((7, 3), np.float32)]
-    compares_sizes(net, lambda given: net(*given), arrays, arrays)
+    leaves_open(net, lambda given: net(*given), call(5, 7), [call(5, 7)], call(5, 7))
     assert "longest" not in vars(net)
 
 
@@ -134,8 +159,8 @@ def test_code_without_a_module_of_python_is_the_models() -> None:
     exec("class Made(Module):\n    def forward(self, x, y):\n        return x * 2 if x.shape[0] > 40 else x", scope)
     net = scope["Made"]()
     assert reads_sizes(net)
-    one, other = ([np.ones((size, 3), np.float32) for size in sizes] for sizes in ((5, 7), (11, 13)))
-    assert compares_sizes(net, lambda given: net(*given), one, other)
+    one, other = call(5, 7), call(11, 13)
+    assert leaves_open(net, lambda given: net(*given), one, [other], other)
     assert [str(question.condition) for question in asked(net) if question.is_the_models] == ["S > 40"]
 
 

@@ -1,4 +1,4 @@
-"""Bundles read back, as what somebody else wrote: a damaged file is told by its name, and costs only its own checks."""
+"""Bundles read back, as files of others: a damaged one is reported by its name, and costs only its own checks."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class _Manifest(msgspec.Struct):
 
 
 def bundle_folders(directory: Path) -> list[Path]:
-    """Return the folder itself if it is a bundle, else the bundles right inside of it."""
+    """Return the folder itself if it is a bundle, else the bundles right inside it."""
     if (directory / MANIFEST).exists():
         return [directory]
     return sorted(path.parent for path in directory.glob(f"*/{MANIFEST}"))

@@ -63,7 +63,7 @@ class CellRun:
 
     @property
     def outcome(self) -> Outcome | None:
-        """Return the gravest failure, else the pass that needed the loosest level; None if nothing was exported."""
+        """Return the worst failure, else the pass that needed the loosest level; None if nothing was exported."""
         return decisive(self.outcomes)
 
     def add(self, outcome: Outcome, export: Any = None, archive: Path | None = None) -> None:

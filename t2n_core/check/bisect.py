@@ -4,7 +4,7 @@
     print(found.describe())
 
 Every tensor of the torch graph becomes an output of the archive, and is compared with what PyTorch computes for it. If
-that changes what the engine does (it cannot fuse what it must show), or the engine dies of it, the graph is cut behind
+that changes what the engine does (it cannot fuse what it must show), or the engine dies of it, the graph is cut after
 one tensor at a time, by halves, until the first cut that fails is known.
 """
 
@@ -84,7 +84,7 @@ class FirstWrongNode:
     nodes: tuple[NodeError, ...] = ()
     """All tensors in the order of computation; empty where no run shows them all."""
     blame: str = ""
-    """`capture`, `rounding`, `graph`, `declutter`, `optimise`, or empty where that cannot be told."""
+    """`capture`, `rounding`, `graph`, `declutter`, `optimise`, or empty where that is unknown."""
 
     @property
     def found(self) -> bool:

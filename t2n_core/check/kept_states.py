@@ -1,4 +1,4 @@
-"""Calls in States that are kept, as servers make them: what one call leaves behind must not change the next.
+"""Calls in States that are kept, as servers make them: what one call leaves in a State must not change the next.
 
 They are compared with calls of the same inputs in a fresh State, whatever PyTorch computes: an engine computes the same
 elements each time, so that the level is a tight one, and not that of the check.

@@ -1,4 +1,4 @@
-"""Seeds around calls of test functions, skips inside of models, and fixtures that a model depends on."""
+"""Seeds around calls of test functions, skips inside models, and fixtures that a model depends on."""
 
 from __future__ import annotations
 

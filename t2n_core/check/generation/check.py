@@ -103,7 +103,7 @@ def _pairs(state: Sequence[StatePair]) -> list[tuple[str, str]]:
 
 
 def _is_stateless(decoder: Decoder, one: Continuation, level: TractCheckTolerance) -> bool:
-    """Return whether the last token alone has the same logits as behind all others, whose state it lacks here."""
+    """Return whether the last token alone has the same logits as after all others, whose state it lacks here."""
     if one.steps < 2:
         return False
     decoder.start()

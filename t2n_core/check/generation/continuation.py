@@ -1,4 +1,4 @@
-"""Prompts with the tokens that PyTorch generates behind them."""
+"""Prompts with the tokens that PyTorch generates after them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Continuation:
     tokens: Array
     """int64[steps]"""
     logits: Array
-    """float[steps, vocabulary]; the first row is behind the prompt."""
+    """float[steps, vocabulary]; the first row comes after the prompt."""
     fixed: Mapping[str, Array] = field(default_factory=dict)
     """Inputs that are the same in each step, by name, such as what an encoder gave."""
 

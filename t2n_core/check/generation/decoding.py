@@ -64,13 +64,13 @@ class Decoder:
         return np.concatenate(list(arrays), axes[0]) if axes and self.has_free_batch else arrays[0]
 
     def feed(self, ids: Array, fixed: Mapping[str, Array]) -> Array:
-        """Return the logits behind the last of these tokens, `[batch, vocabulary]`. Raises EngineError, InputError."""
+        """Return the logits after the last of these tokens, `[batch, vocabulary]`. Raises EngineError, InputError."""
         for part in np.split(ids, ids.shape[1], 1) if self.takes_one_token else [ids]:
             logits = self._run(part, fixed)
         return logits[:, -1]
 
     def all_logits(self, ids: Array, fixed: Mapping[str, Array]) -> Array:
-        """Return the logits behind each of these tokens `[1, S]`, as `[S, vocabulary]`. Raises EngineError, InputError.
+        """Return the logits after each of these tokens `[1, S]`, as `[S, vocabulary]`. Raises EngineError, InputError.
 
         They go in at once if the archive gives all of their logits, and else one by one, from the initial state.
         """
@@ -104,7 +104,7 @@ class Decoder:
         """Yield each step of some continuations, fed as the rows of one batch, until a token is wrong.
 
         `given` has them by the number of their prompt. The prompt goes in at once, or in parts that begin at `chunks`;
-        with `begin` it has gone in before, with so many tokens behind it. After a tie PyTorch's token is fed.
+        with `begin` it has gone in before, with so many tokens after it. After a tie PyTorch's token is fed.
         """
         rows = list(given.values())
         fixed = {name: self._together(name, [row.fixed[name] for row in rows]) for name in rows[0].fixed}

@@ -13,7 +13,7 @@ from t2n_core.check.level import TractCheckTolerance
 from t2n_core.errors import EngineError, EngineRunError
 
 STEPS = 4
-"""Tokens that are generated behind a prompt that went in another way: enough to read what it left."""
+"""Tokens that are generated after a prompt that went in another way: enough to read what it left."""
 HELD = "state held by the engine"
 """The name of the check with state that no input or output shows."""
 Prompts = Mapping[int, Continuation]

@@ -17,7 +17,7 @@ from t2n_core.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class WeightLoss:
-    """The logits behind each token of a text, by the archive and by the model in float32."""
+    """The logits after each token of a text, by the archive and by the model in float32."""
 
     tokens: int
     """Tokens of the text."""
@@ -46,7 +46,7 @@ def archive_logits(
     *,
     timeout: float = 60.0,
 ) -> Array:
-    """Return the logits `[S, vocabulary]` behind each token of a text `[1, S]`, run in one session of the engine.
+    """Return the logits `[S, vocabulary]` after each token of a text `[1, S]`, run in one session of the engine.
 
     Raises EngineError, InputError.
     """

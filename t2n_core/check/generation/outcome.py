@@ -29,7 +29,7 @@ class GeneratedStep:
     prompt: int
     """Index of the prompt."""
     step: int
-    """0 for the token behind the prompt."""
+    """0 for the token after the prompt."""
     expected: int
     """PyTorch's token."""
     got: int

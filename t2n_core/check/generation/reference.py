@@ -38,7 +38,7 @@ _NEAR = 96
 """A window up to this size is filled by prompts that are drawn."""
 
 Generate = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
-"""A function from a prompt `[1, S]` to the tokens `[steps]` behind it and the logits `[steps, vocabulary]` of each."""
+"""A function from a prompt `[1, S]` to the tokens `[steps]` after it and the logits `[steps, vocabulary]` of each."""
 State = Mapping[str, torch.Tensor]
 Prompts = int | Sequence[Any] | torch.Tensor | None
 
@@ -96,7 +96,7 @@ def continuations_of(
 
 
 def is_divisible(stepper: Stepper, prompt: Array, level: TractCheckTolerance) -> bool:
-    """Return whether PyTorch itself has the same logits behind a prompt `[1, S]` in parts, as behind the whole one."""
+    """Return whether PyTorch itself has the same logits after a prompt `[1, S]` in parts as after the whole one."""
     ids = torch.from_numpy(prompt)
     with torch.no_grad(), without_rewrites():
         whole, _ = stepper.step(ids, stepper.initial)
@@ -154,11 +154,11 @@ class Stepper:
         return np.asarray(self._read([torch.from_numpy(array) for array in sample.expected])[0][0].numpy())
 
     def vocabulary(self) -> int:
-        """Return the number of logits behind one token."""
+        """Return the number of logits after one token."""
         return int(self.step(torch.zeros(1, 1, dtype=torch.int64), self.initial)[0].shape[-1])
 
     def step(self, ids: torch.Tensor, state: State) -> tuple[torch.Tensor, State]:
-        """Return the logits behind the last of these tokens, and the next state."""
+        """Return the logits after the last of these tokens, and the next state."""
         for part in self.parts(ids):
             logits, state = self._read(self._called(part, state)[1])
         return logits, state

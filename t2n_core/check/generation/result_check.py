@@ -33,7 +33,7 @@ def check_result(
     fixed: Mapping[str, Array] | None = None,
     timeout: float = 60.0,
 ) -> GenerationOutcome:
-    """Return the outcome of generating so many tokens behind each prompt.
+    """Return the outcome of generating so many tokens after each prompt.
 
     `prompts`, `model`, `state` and `fixed` are those of `continuations_of`. `timeout` is in seconds for each step.
 

@@ -44,7 +44,7 @@ class Metric:
 
     @property
     def required(self) -> str:
-        """Return the bound in words: `<= 0.01`; empty for a metric that is told and decides nothing."""
+        """Return the bound as text: `<= 0.01`; empty for a report-only metric."""
         if self.decides_nothing:
             return ""
         return f"{'>=' if self.at_least else '<='} {self.bound:g}"
@@ -117,7 +117,7 @@ class Judgement:
 
     @property
     def required(self) -> TractCheckTolerance | None:
-        """Return the level of outputs that nothing else is said of; None where metrics alone decide."""
+        """Return the default level of outputs without one of their own; None if only metrics decide."""
         return self.level if self.elementwise else None
 
     def level_of(self, name: str) -> TractCheckTolerance:

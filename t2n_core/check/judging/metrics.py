@@ -16,7 +16,7 @@ class MetricResult:
 
     name: str
     required: str
-    """The bound: `<= 0.01`; empty for a metric that is told and decides nothing."""
+    """The bound: `<= 0.01`; empty for a report-only metric."""
     value: float
     passed: bool
     sizes: Mapping[str, int]

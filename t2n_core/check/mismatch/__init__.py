@@ -1,1 +1,1 @@
-"""Causes of a mismatch that can be told: decisions on sizes, inputs that make NaN, and rounding."""
+"""Causes of a mismatch that can be named: decisions on sizes, inputs that make NaN, and rounding."""

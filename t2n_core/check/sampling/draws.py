@@ -50,7 +50,7 @@ class Manner(Enum):
     WIDE = "wide"
     """As SIGNED, ten times as wide."""
     COARSE = "coarse"
-    """Small whole numbers, so that some are equal and some are 0."""
+    """Small integers, so that some are equal and some are 0."""
     SPECIAL = "special"
     """Floats with infinities and NaN among them; others as SIGNED."""
     SPARSE = "sparse"

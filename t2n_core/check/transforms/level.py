@@ -1,4 +1,4 @@
-"""The judgement of a transform that is not told its own: that of the check for an exact one, a wider one otherwise."""
+"""The judgement of a transform without one of its own: that of the check for an exact one, a wider one otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`path:/to/tract`: a tract command-line binary behind the same protocol as a wheel.
+"""`path:/to/tract`: a tract command-line binary with the same protocol as a wheel.
 
 Flags, log lines and npz rules are those of the command line's source, 0.19.2 to 0.23.5; no released wheel carries a
 binary, so this is tested with a script that answers like one. What differs from a wheel: each batch is a process of its

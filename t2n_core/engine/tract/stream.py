@@ -32,7 +32,7 @@ class Stream:
     def run(self, runnable: TractRunnable, arrays: Sequence[Array]) -> list[Array]:
         """Return the outputs of a whole sequence, as far as known at its end, without the steps before the delay.
 
-        Every array has a whole number of pulses along its axis. Raises EngineRunError.
+        The length of every array along its axis is a multiple of the pulse. Raises EngineRunError.
         """
         lengths = {array.shape[axis] for array, axis in zip(arrays, self.input_axes, strict=True)}
         if len(lengths) != 1 or min(lengths) % self.size:

@@ -1,7 +1,7 @@
 """Kernel tiers: tract without some features of its processor, so that it takes the kernels of a smaller one.
 
 `native` is the processor as it is, `no-fma` is one without FMA. The library reads `TRACT_CPU_ISA` once, before its
-first kernel, and ignores names that it does not know, so names are checked here. It believes what it is told: with
+first kernel, and ignores names that it does not know, so names are checked here. It trusts its settings: with
 AVX-512 and without FMA it mixes kernels as on no processor. So a tier takes away a feature with all that needs it.
 """
 

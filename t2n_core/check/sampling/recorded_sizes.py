@@ -21,9 +21,10 @@ from t2n_core.torch_graph.capture.quiet import quiet
 from t2n_core.torch_graph.capture.reachable import is_foreign
 
 Note: TypeAlias = tuple[str, float, float | None, str, bool]
-"""A comparison with its two operands, its place in the code and its answer; or a size that became a plain number."""
-_NUMBERS = ("len", "__int__")
-"""Names of notes of sizes that became plain numbers: what is asked of these is not seen here."""
+"""A comparison with its two operands, its place in the code and its answer; or what stands in `_NUMBERS`."""
+_LAYOUT_QUESTIONS = (torch.Tensor.is_contiguous, torch.Tensor.stride)
+_NUMBERS = ("len", "__int__", *(one.__name__ for one in _LAYOUT_QUESTIONS))
+"""Names of notes of sizes that became plain numbers or a layout: what is asked of these is not seen here."""
 _CALLS = 6
 """Most samples that the model runs on to find both answers, half of them the smallest."""
 _COMPARES = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__bool__", "__int__")
@@ -45,6 +46,8 @@ class RecordingSizes(TorchFunctionMode):
         result = func(*args, **(kwargs or {}))
         if isinstance(result, torch.Size):
             return torch.Size([_recorded(size, self.notes) for size in result])
+        if func in _LAYOUT_QUESTIONS and not is_foreign(sys._getframe(1).f_globals.get("__name__")):
+            self.notes.append((func.__name__, 0, None, "", bool(result)))
         if type(result) is int:
             if getattr(func, "__name__", "") == "__len__":  # `len` makes a plain number of whatever comes from here
                 self.notes.append(("len", result, None, "", True))
@@ -94,6 +97,11 @@ def _comparing(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
         return answer
 
     return method
+
+
+def asks_about_sizes(model: Any, run: Callable[[Sequence[torch.Tensor]], Any], example: Sample) -> bool:
+    """Return whether a model's own code asks about sizes; else it does the same at all sizes."""
+    return bool(_notes(model, run, example))
 
 
 def leaves_open(

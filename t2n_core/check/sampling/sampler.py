@@ -19,7 +19,7 @@ from t2n_core.check.sampling.draws import Draws, Manner
 from t2n_core.check.sampling.input_function import InputFunction
 from t2n_core.check.sampling.movement import has_grown, movements, overflows
 from t2n_core.check.sampling.recorded_run import Question, questions
-from t2n_core.check.sampling.recorded_sizes import leaves_open
+from t2n_core.check.sampling.recorded_sizes import asks_about_sizes, leaves_open
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.dims import Dim, Shape, evaluate
 from t2n_core.nnef.sizes.ranges import SizeRange, ranges_text
@@ -198,20 +198,21 @@ class Sampler:
                 found.append(drawn)
                 seen.add(key)
                 break
-        found += self._decided(held, seen)
-        return found + self._across(held, found)
+        code = self._code if self._symbols else None
+        if code is not None and reads_sizes(code) and asks_about_sizes(code, self._run, self.example):
+            found += self._decided(code, held, seen)
+            found += self._across(code, held, found)
+        return found
 
-    def _across(self, held: SizeRange | None, samples: Sequence[Sample]) -> list[Sample]:
+    def _across(self, code: torch.nn.Module, held: SizeRange | None, samples: Sequence[Sample]) -> list[Sample]:
         """Return samples on the other side of what the model is seen to ask about its sizes, where it can run."""
         found: list[Sample] = []
-        if self._code is None or not self._symbols or not reads_sizes(self._code):
-            return found
         other = max(samples, key=self._moved, default=None)
-        if not leaves_open(self._code, self._run, self.example, samples, other):
+        if not leaves_open(code, self._run, self.example, samples, other):
             return found
 
         def ask(sizes: Mapping[str, int]) -> list[Question]:
-            return questions(self._code, self._run, self._inputs.tensors, self._shapes, sizes)
+            return questions(code, self._run, self._inputs.tensors, self._shapes, sizes)
 
         def allowed(sizes: Mapping[str, int]) -> bool:
             return (held is None or held.holds(sizes)) and 0 <= self._elements(sizes) <= _ASKED
@@ -238,12 +239,12 @@ class Sampler:
         args, kwargs = self._inputs.replaced(tensors)
         return self._model.run(args, kwargs)
 
-    def _decided(self, held: SizeRange | None, seen: set[tuple[tuple[str, int], ...]]) -> list[Sample]:
+    def _decided(
+        self, code: torch.nn.Module, held: SizeRange | None, seen: set[tuple[tuple[str, int], ...]]
+    ) -> list[Sample]:
         """Return samples of sizes next to the numbers that the code of the model compares, where it can run."""
         found: list[Sample] = []
-        if self._code is None or not self._symbols:
-            return found
-        for sizes in sizes_near(compared_numbers(self._code), self._symbols):
+        for sizes in sizes_near(compared_numbers(code), self._symbols):
             key = tuple(sorted(sizes.items()))
             low = all(size >= 1 for size in sizes.values())
             if key in seen or not low or not self._is_worth(sizes) or (held is not None and not held.holds(sizes)):

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.both_sides import BothSides
 from t2n_core.check.sampling.recorded_run import Question, questions
-from t2n_core.check.sampling.recorded_sizes import RecordingSizes, leaves_open
+from t2n_core.check.sampling.recorded_sizes import RecordingSizes, asks_about_sizes, leaves_open
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.torch_graph.compat.private import FakeTensor
 from t2n_core.torch_graph.proofs.compared_numbers import reads_sizes
@@ -123,6 +123,7 @@ def test_only_comparisons_of_sizes_that_vary_count(function: Callable[[Tensor, T
         (lambda x, y: x.shape[0] > 6 and y.shape[0] > 40, True),
         (lambda x, y: [x.shape[0] > 6, y.shape[0] > 6], True),  # 7 and more of y for each size of x
         (lambda x, y: range(int(x.shape[0])), True),
+        (lambda x, y: x if x.shape[0] > 6 and y.T.is_contiguous() else y, True),
     ],
 )
 def test_comparisons_that_samples_answer_both_ways_are_not_open(
@@ -133,6 +134,19 @@ def test_comparisons_that_samples_answer_both_ways_are_not_open(
 
     others = [call(11, 13), call(5, 13), call(11, 7)]
     assert leaves_open(Net(function), run, call(5, 7), others, others[0]) is is_open
+
+
+@pytest.mark.parametrize(
+    ("function", "asks"),
+    [
+        (lambda x, y: x.reshape(x.shape[0], 3, 1), False),
+        (lambda x, y: x.shape[1] > 3, True),
+        (lambda x, y: x * 2 if x.T.is_contiguous() else x, True),
+        (lambda x, y: x * 2 if x.T.stride(0) == 1 else x, True),
+    ],
+)
+def test_a_model_that_asks_nothing_takes_one_way(function: Callable[[Tensor, Tensor], Any], asks: bool) -> None:
+    assert asks_about_sizes(Net(function), lambda given: function(*given), call(5, 7)) is asks
 
 
 def test_any_comparison_counts_where_the_model_runs_at_one_size_only() -> None:

@@ -78,6 +78,8 @@ def _axes(bound: Mapping[str, Any], rank: int) -> list[int]:
 def _candidates(name: str, bound: Mapping[str, Any], source: Any) -> list[Any]:
     if name in _WITHOUT_EFFECT:
         return [source]
+    if name == "slice_scatter":  # a source of the whole shape replaces all elements
+        return [bound["src"]]
     other = bound.get("other")
     if name == "where" and "condition" in bound:
         chosen = _element(bound["condition"])

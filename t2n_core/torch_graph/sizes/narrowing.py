@@ -87,7 +87,7 @@ def narrowed(
     """
     causes: list[SizeDecision] = []
     dropped: list[SizeDecision] = []
-    for decision in decisions:
+    for decision in sorted(decisions, key=_turn):
         others = other_side(decision.condition, sizes, captured)
         if others.is_empty or (decision.required and not others.points):
             continue  # PyTorch itself raises an error where what it requires does not hold
@@ -113,6 +113,11 @@ def warn_of_range(sizes: SizeRange, decisions: Iterable[SizeDecision]) -> None:
     decided = [str(decision) for decision in decisions if not decision.required]
     if decided:
         warnings.warn(f"the archive holds only for {sizes}: {'; '.join(decided[:3])}", RangeWarning, stacklevel=3)
+
+
+def _turn(decision: SizeDecision) -> tuple[bool, bool]:
+    """Return the turn of a decision: those that need no proof, or are on one symbol, leave fewer sizes to the rest."""
+    return not decision.required, len(decision.condition.free_symbols) > 1
 
 
 def _may_be_alike(decision: SizeDecision, others: OtherSide, captured: Sizes) -> bool:

@@ -50,7 +50,17 @@ def turned(x: Tensor) -> Tensor:
     return x.flip(1) if x.shape[1] != 1 else x
 
 
-@pytest.mark.parametrize("function", [causal, masked, spread, first_of_one, turned])
+def written_in_parts(x: Tensor) -> Tensor:
+    """Writes into all rows, as a view, and at places in the middle."""
+    if x.shape[0] != 1:
+        x = x.expand(x.shape[0], -1, -1)
+    states = torch.zeros_like(x)
+    for channel in range(4):
+        states[:, :, channel] = x[..., channel] * (channel + 1)
+    return states
+
+
+@pytest.mark.parametrize("function", [causal, masked, spread, first_of_one, turned, written_in_parts])
 def test_a_decision_without_a_difference_is_dropped(function: Callable[[Tensor], Tensor]) -> None:
     assert range_of(function) == "B >= 1, T >= 1"
 

@@ -99,15 +99,10 @@ def _comparing(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def asks_about_sizes(model: Any, run: Callable[[Sequence[torch.Tensor]], Any], example: Sample) -> bool:
-    """Return whether a model's own code asks about sizes; else it does the same at all sizes."""
-    return bool(_notes(model, run, example))
-
-
 def leaves_open(
     model: Any,
     run: Callable[[Sequence[torch.Tensor]], Any],
-    example: Sample,
+    first: Sequence[Note],
     samples: Sequence[Sample],
     other: Sample | None,
 ) -> bool:
@@ -119,14 +114,13 @@ def leaves_open(
     Args:
         model: the module, which stays as it is.
         run: runs the model on tensors.
-        example: one of the calls.
-        samples: the others.
+        first: the notes of the example.
+        samples: the other calls.
         other: one of these, of other sizes; None if the model is known to run at no other sizes.
     """
-    first = _notes(model, run, example)
     if other is None:
         return bool(first)
-    second = _notes(model, run, other)
+    second = notes_of(model, run, other)
     if first == second:
         return False
     if any(note[0] in _NUMBERS for note in (*first, *second)):
@@ -136,12 +130,15 @@ def leaves_open(
     for sample in [*by_size[: _CALLS // 2], *by_size[_CALLS // 2 :][-_CALLS // 2 :]]:
         if not _is_open(paths):
             return False
-        paths.append(_path(_notes(model, run, sample)))
+        paths.append(_path(notes_of(model, run, sample)))
     return _is_open(paths)
 
 
-def _notes(model: Any, run: Callable[[Sequence[torch.Tensor]], Any], sample: Sample) -> list[Note]:
-    """Return the notes of a run of a model; up to its end if the model fails."""
+def notes_of(model: Any, run: Callable[[Sequence[torch.Tensor]], Any], sample: Sample) -> list[Note]:
+    """Return what a model's own code asks about sizes in one run, up to its end if the model fails.
+
+    A model that asks nothing does the same at all sizes.
+    """
     recording = RecordingSizes()
     with preserve_containers(model), quiet(), torch.no_grad(), suppress(Exception), recording:
         run([torch.from_numpy(np.array(array)) for array in sample.inputs])
@@ -168,4 +165,4 @@ for _kind, _base in ((_Int, int), (_Float, float)):
         setattr(_kind, _name, _comparing(_name, getattr(_base, _name)))
 
 
-__all__ = ["RecordingSizes", "leaves_open"]
+__all__ = ["RecordingSizes", "leaves_open", "notes_of"]

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import sympy
@@ -19,7 +19,7 @@ from t2n_core.check.sampling.draws import Draws, Manner
 from t2n_core.check.sampling.input_function import InputFunction
 from t2n_core.check.sampling.movement import has_grown, movements, overflows
 from t2n_core.check.sampling.recorded_run import Question, questions
-from t2n_core.check.sampling.recorded_sizes import asks_about_sizes, leaves_open
+from t2n_core.check.sampling.recorded_sizes import Note, leaves_open, notes_of
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.dims import Dim, Shape, evaluate
 from t2n_core.nnef.sizes.ranges import SizeRange, ranges_text
@@ -29,6 +29,7 @@ from t2n_core.torch_graph.sizes.refusals import refusal_to_run
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs
 from t2n_core.torch_graph.ways_in.results import tensors_of
 
+_Key: TypeAlias = tuple[tuple[str, int], ...]
 _HUGE = 1 << 22
 """Elements of inputs that are not worth a run which has to fail."""
 _LARGE = 512
@@ -199,16 +200,18 @@ class Sampler:
                 seen.add(key)
                 break
         code = self._code if self._symbols else None
-        if code is not None and reads_sizes(code) and asks_about_sizes(code, self._run, self.example):
+        if code is not None and reads_sizes(code) and (asked := notes_of(code, self._run, self.example)):
             found += self._decided(code, held, seen)
-            found += self._across(code, held, found)
+            found += self._across(code, asked, held, found)
         return found
 
-    def _across(self, code: torch.nn.Module, held: SizeRange | None, samples: Sequence[Sample]) -> list[Sample]:
+    def _across(
+        self, code: torch.nn.Module, asked: Sequence[Note], held: SizeRange | None, samples: Sequence[Sample]
+    ) -> list[Sample]:
         """Return samples on the other side of what the model is seen to ask about its sizes, where it can run."""
         found: list[Sample] = []
         other = max(samples, key=self._moved, default=None)
-        if not leaves_open(code, self._run, self.example, samples, other):
+        if not leaves_open(code, self._run, asked, samples, other):
             return found
 
         def ask(sizes: Mapping[str, int]) -> list[Question]:
@@ -239,9 +242,7 @@ class Sampler:
         args, kwargs = self._inputs.replaced(tensors)
         return self._model.run(args, kwargs)
 
-    def _decided(
-        self, code: torch.nn.Module, held: SizeRange | None, seen: set[tuple[tuple[str, int], ...]]
-    ) -> list[Sample]:
+    def _decided(self, code: torch.nn.Module, held: SizeRange | None, seen: set[_Key]) -> list[Sample]:
         """Return samples of sizes next to the numbers that the code of the model compares, where it can run."""
         found: list[Sample] = []
         for sizes in sizes_near(compared_numbers(code), self._symbols):

@@ -24,7 +24,9 @@ def is_contiguous(self: torch.Tensor, memory_format: torch.memory_format = torch
 
     Calls of PyTorch's own code compute the same either way, and get no guards.
     """
-    return self.is_contiguous(memory_format=memory_format) if is_foreign(_caller()) else has_format(self, memory_format)
+    if not _is_symbolic(self) or is_foreign(_caller()):
+        return self.is_contiguous(memory_format=memory_format)
+    return has_format(self, memory_format)
 
 
 def has_format(tensor: torch.Tensor, memory_format: torch.memory_format) -> bool:
@@ -32,7 +34,7 @@ def has_format(tensor: torch.Tensor, memory_format: torch.memory_format) -> bool
 
     The comparisons guard the answer: where it changes, another range begins.
     """
-    if not any(isinstance(size, torch.SymInt) for size in (*tensor.shape, *tensor.stride())):
+    if not _is_symbolic(tensor):
         return tensor.is_contiguous(memory_format=memory_format)
     if memory_format is torch.contiguous_format:
         order: tuple[int, ...] = tuple(reversed(range(tensor.dim())))
@@ -49,6 +51,10 @@ def has_format(tensor: torch.Tensor, memory_format: torch.memory_format) -> bool
                 return False
             expected = expected * tensor.shape[axis]
     return True
+
+
+def _is_symbolic(tensor: torch.Tensor) -> bool:
+    return any(isinstance(size, torch.SymInt) for size in (*tensor.shape, *tensor.stride()))
 
 
 def _caller() -> str | None:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.both_sides import BothSides
 from t2n_core.check.sampling.recorded_run import Question, questions
-from t2n_core.check.sampling.recorded_sizes import RecordingSizes, asks_about_sizes, leaves_open
+from t2n_core.check.sampling.recorded_sizes import RecordingSizes, leaves_open, notes_of
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.torch_graph.compat.private import FakeTensor
 from t2n_core.torch_graph.proofs.compared_numbers import reads_sizes
@@ -111,7 +111,7 @@ def test_only_comparisons_of_sizes_that_vary_count(function: Callable[[Tensor, T
         return function(*given)
 
     one, other = call(5, 7), call(11, 13)
-    assert leaves_open(Net(function), run, one, [other], other) is compares
+    assert leaves_open(Net(function), run, notes_of(Net(function), run, one), [other], other) is compares
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,8 @@ def test_comparisons_that_samples_answer_both_ways_are_not_open(
         return function(*given)
 
     others = [call(11, 13), call(5, 13), call(11, 7)]
-    assert leaves_open(Net(function), run, call(5, 7), others, others[0]) is is_open
+    notes = notes_of(Net(function), run, call(5, 7))
+    assert leaves_open(Net(function), run, notes, others, others[0]) is is_open
 
 
 @pytest.mark.parametrize(
@@ -146,14 +147,15 @@ def test_comparisons_that_samples_answer_both_ways_are_not_open(
     ],
 )
 def test_a_model_that_asks_nothing_takes_one_way(function: Callable[[Tensor, Tensor], Any], asks: bool) -> None:
-    assert asks_about_sizes(Net(function), lambda given: function(*given), call(5, 7)) is asks
+    assert bool(notes_of(Net(function), lambda given: function(*given), call(5, 7))) is asks
 
 
 def test_any_comparison_counts_where_the_model_runs_at_one_size_only() -> None:
     def run(given: Sequence[Tensor]) -> Any:
         return given[0].shape[0] > 3
 
-    assert leaves_open(Net(lambda x, y: x), run, call(5), [], None)
+    net = Net(lambda x, y: x)
+    assert leaves_open(net, run, notes_of(net, run, call(5)), [], None)
 
 
 def test_no_recorded_size_stays_in_a_model() -> None:
@@ -164,7 +166,7 @@ def test_no_recorded_size_stays_in_a_model() -> None:
         return x * 2 if net.longest > 3 else x
 
     net.function = function
-    leaves_open(net, lambda given: net(*given), call(5, 7), [call(5, 7)], call(5, 7))
+    assert notes_of(net, lambda given: net(*given), call(5, 7))
     assert "longest" not in vars(net)
 
 
@@ -174,7 +176,8 @@ def test_code_without_a_module_of_python_is_the_models() -> None:
     net = scope["Made"]()
     assert reads_sizes(net)
     one, other = call(5, 7), call(11, 13)
-    assert leaves_open(net, lambda given: net(*given), one, [other], other)
+    notes = notes_of(net, lambda given: net(*given), one)
+    assert leaves_open(net, lambda given: net(*given), notes, [other], other)
     assert [str(question.condition) for question in asked(net) if question.is_the_models] == ["S > 40"]
 
 

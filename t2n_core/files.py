@@ -18,6 +18,20 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def archive_digest(archive: Path) -> tuple[str, int]:
+    """Return SHA-256 and size of an archive; of a directory, over names and contents of its files, sorted by name."""
+    digest, size = hashlib.sha256(), 0
+    files = sorted(p for p in archive.rglob("*") if p.is_file()) if archive.is_dir() else [archive]
+    for path in files:
+        if archive.is_dir():
+            digest.update(f"{path.relative_to(archive).as_posix()}\0{path.stat().st_size}\0".encode())
+        with path.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+                size += len(block)
+    return digest.hexdigest(), size
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open a draft that takes the place of `path` when the block ends; after an error `path` is as it was.
@@ -75,4 +89,4 @@ def draft_of(target: Path, *, folder: bool = False) -> Iterator[Path]:
                 draft.unlink(missing_ok=True)
 
 
-__all__ = ["draft_of", "put_in_place", "replacing", "write_whole"]
+__all__ = ["archive_digest", "draft_of", "file_sha256", "put_in_place", "replacing", "write_whole"]

@@ -5,7 +5,6 @@ python -m conformance.upstream.transformed
 
 from __future__ import annotations
 
-import platform
 import sys
 import tempfile
 from collections.abc import Callable
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING
 from conformance.upstream.__main__ import HERE
 from t2n_core.check.level import TractCheckTolerance
 from t2n_core.engine import close_all, engine_for, resolve_engines
-from t2n_core.engine.processor import this_processor
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.engine.tract.out_of_range import graph_text
@@ -24,6 +22,7 @@ from t2n_core.engine.tract.transforms.table import transforms_of
 from t2n_core.engine.tract.transforms.transform import Transform
 from t2n_core.npz import read_npz
 from t2n_core.reduce.case import IO_FILE
+from t2n_core.reduce.issue import machine_text
 from t2n_core.reduce.tract_case import SCRIPT, TractCase, write_tract_case
 
 if TYPE_CHECKING:
@@ -189,14 +188,8 @@ tract {RELEASE} computes this graph right, and refuses it after `{changed.flags}
 
 ## Machine
 
-{_machine()}
+{machine_text()}
 """
-
-
-def _machine() -> str:
-    processor = this_processor()
-    words = f"{processor.model or processor.vendor}, {platform.system()} {platform.machine()}"
-    return f"{words}; {' '.join(processor.features)}"
 
 
 def _end(reply: EngineReply) -> str:

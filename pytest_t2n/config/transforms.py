@@ -23,8 +23,7 @@ def read_transforms(given: Any) -> tuple[str, ...]:
     try:
         found = transforms_from(given)
         for one in found:
-            if one.known.refused:
-                raise InputError(f"the transform {one.name} cannot be checked", hint=one.known.refused)
+            one.refuse_unchecked()
     except InputError as exc:
         raise ValueError(f"{exc.message} ({exc.hint})" if exc.hint else exc.message) from None
     return tuple(dict.fromkeys(map(str, found)))

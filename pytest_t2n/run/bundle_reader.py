@@ -155,7 +155,7 @@ def samples_digest(directory: Path, name: str) -> str:
 
 def archive_of(directory: Path, name: str) -> Path:
     """Return the path of an archive, after a look at its digest. Raises BundleError."""
-    from t2n_core.check.parity import archive_digest
+    from t2n_core.files import archive_digest
 
     path = _own_file(directory, name)
     try:

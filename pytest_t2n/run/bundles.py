@@ -188,7 +188,7 @@ def write_manifest(
 
 def write_check(directory: Path, inputs: CheckInputs) -> CheckEntry:
     """Write archive and samples under names made from their contents. Raises OSError."""
-    from t2n_core.check.parity import archive_digest
+    from t2n_core.files import archive_digest
 
     sha256, _ = archive_digest(inputs.archive)
     archive = Path("archives") / (sha256 + "".join(inputs.archive.suffixes[-1:]))

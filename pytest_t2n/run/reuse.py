@@ -56,7 +56,7 @@ def key_of(inputs: CheckInputs) -> str:
     """
     import numpy as np
 
-    from t2n_core.check.parity import archive_digest
+    from t2n_core.files import archive_digest
 
     engine = inputs.cell.engine
     digest = sha256()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from t2n_core.check.table import sizes_text
 from t2n_core.check.tolerance import DEFAULT_LEVEL, LEVELS, TractCheckTolerance
 from t2n_core.engine.protocol import Array, Engine, EngineReply
 from t2n_core.errors import InputError
+from t2n_core.files import archive_digest
 
 if TYPE_CHECKING:
     from t2n_core.nnef.sizes.ranges import SizeRange  # needs sympy, which judging does not
@@ -147,20 +147,6 @@ def _unguarded(found: Outcome, beyond: EngineReply, outside: Sequence[Sample]) -
         at = dict(outside[len(beyond.outputs)].sizes)
         return replace(found, facts={**found.facts, DIED_OUTSIDE: {"sizes": at, "message": beyond.message}})
     return found
-
-
-def archive_digest(archive: Path) -> tuple[str, int]:
-    """Return SHA-256 and size of an archive; of a directory, over names and contents of its files, sorted by name."""
-    digest, size = hashlib.sha256(), 0
-    files = sorted(p for p in archive.rglob("*") if p.is_file()) if archive.is_dir() else [archive]
-    for path in files:
-        if archive.is_dir():
-            digest.update(f"{path.relative_to(archive).as_posix()}\0{path.stat().st_size}\0".encode())
-        with path.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-                size += len(block)
-    return digest.hexdigest(), size
 
 
 def failed(
@@ -326,4 +312,4 @@ def _stderr_tail(stderr: str, message: str) -> str:
     return f"engine's stderr:\n{text[-_STDERR_KEPT:]}"
 
 
-__all__ = ["archive_digest", "check_parity", "compared", "failed"]
+__all__ = ["check_parity", "compared", "failed"]

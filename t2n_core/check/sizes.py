@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status, error_name
-from t2n_core.check.parity import archive_digest, compared, failed
+from t2n_core.check.parity import compared, failed
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.movement import movements
 from t2n_core.check.table import sizes_text
 from t2n_core.check.tolerance import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.errors import InputError
+from t2n_core.files import archive_digest
 
 Sizes = Mapping[str, int]
 PROCESSES = 4

@@ -40,10 +40,15 @@ def issue_text(
         parts.append("## PyTorch\n\n" + "\n".join(told))
     if place:
         parts.append(f"## Files\n\n{place}")
+    parts.append(f"## Machine\n\n{machine_text()}")
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def machine_text() -> str:
+    """Return the processor of this machine with its features, and the system."""
     processor = this_processor()
     machine = f"{processor.model or processor.vendor}, {platform.system()} {platform.machine()}"
-    parts.append(f"## Machine\n\n{machine}; {' '.join(processor.features)}".rstrip("; "))
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return f"{machine}; {' '.join(processor.features)}".rstrip("; ")
 
 
 def _what(reply: EngineReply, engine: str, oracle: str) -> str:
@@ -91,4 +96,4 @@ def _releases(report: ReleaseReport) -> str:
     return "\n".join(lines)
 
 
-__all__ = ["issue_text"]
+__all__ = ["issue_text", "machine_text"]

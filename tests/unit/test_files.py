@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from t2n_core.files import put_in_place, replacing, write_whole
+from t2n_core.files import archive_digest, put_in_place, replacing, write_whole
 
 
 def test_a_file_is_written_with_its_folders_and_ordinary_rights(tmp_path):
@@ -57,3 +57,12 @@ def test_a_folder_takes_the_place_of_another_as_a_whole(tmp_path):
     with pytest.raises(OSError, match="no space"):
         put_in_place(target, fail, folder=True)
     assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == ["archive", "archive/new"]
+
+
+def test_digest_of_a_directory_knows_names_and_contents(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "graph.nnef").write_text("graph")
+    assert archive_digest(tmp_path / "one") == archive_digest(tmp_path / "two")
+    (tmp_path / "two" / "graph.nnef").rename(tmp_path / "two" / "other.nnef")
+    assert archive_digest(tmp_path / "one")[0] != archive_digest(tmp_path / "two")[0]

@@ -126,7 +126,7 @@ class Reuse:
         return hashlib.sha256(msgspec.json.encode(deciding, order="deterministic")).hexdigest()
 
     def _digests_of(self, archive: str, samples: str) -> tuple[str, str]:
-        from t2n_core.check.parity import archive_digest
+        from t2n_core.files import archive_digest
 
         return archive_digest(archive_of(self._bundle, archive))[0], samples_digest(self._bundle, samples)
 

@@ -22,11 +22,12 @@ from t2n_core.check.generation.outcome import (
     badness,
 )
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
-from t2n_core.check.parity import WEAK_CHECK, archive_digest
+from t2n_core.check.parity import WEAK_CHECK
 from t2n_core.check.state_pairs import StatePair
 from t2n_core.check.tolerance import DEFAULT_LEVEL, LEVELS, TractCheckTolerance
 from t2n_core.engine.pool import TractRunner
 from t2n_core.errors import InputError
+from t2n_core.files import archive_digest
 
 _HINT = "give prompts= whose continuations differ, more steps, or weights of real spread"
 

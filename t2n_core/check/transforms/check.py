@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from t2n_core.check.answered import Answered
 from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.kept_states import judge_kept_calls, plan_calls
+from t2n_core.check.kept_states import Call, judge_kept_calls, plan_calls
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
 from t2n_core.check.parity import WEAK_CHECK, check_parity, failed
 from t2n_core.check.sampling.movement import movements
@@ -67,10 +66,15 @@ def check_transform(
         facts[CHANGED] = list(reply.facts["changed"])
         before, now = Interface.of(reply.facts), Interface.of(reply.facts["transformed"])
         plan = plan_runs(result, transforms, samples, before, now)
-        answered = _run(result, engine, transforms, plan, scratch, timeout)
+        calls = () if plan.one_state else plan_calls(engine, result.archive, plan.samples)
+        options: dict[str, Any] = {"one_state": True} if plan.one_state else {"calls": calls}
+        batches = [sample.inputs for sample in plan.samples]
+        answered = engine.run(
+            result.archive, batches, timeout=timeout, transforms=transforms, scratch=scratch, **options
+        )
         if facts[CHANGED] == [None] and not plan.one_state and _moves_bits(result, engine, plan, answered, timeout):
             facts[CHANGED] = [True]
-        found = _compared(result, engine, plan, judged, answered, timeout)
+        found = _compared(result, engine, plan, judged, answered, calls, timeout)
     found = replace(found, facts={**found.facts, **facts})
     if found.status is Status.MISMATCH:
         found = _with_archive(found, result, own, timeout)
@@ -92,21 +96,6 @@ def _engine_for(result: ExportResult, transforms: Sequence[Transform]) -> TractE
     return engine
 
 
-def _run(
-    result: ExportResult,
-    engine: TractEngine,
-    transforms: Sequence[Transform],
-    plan: Plan,
-    scratch: Path,
-    timeout: float,
-) -> EngineReply:
-    """Return the reply to the samples of a plan, and to further calls in their States."""
-    calls = () if plan.one_state else plan_calls(engine, result.archive, plan.samples)
-    options: dict[str, Any] = {"one_state": True} if plan.one_state else {"calls": calls}
-    batches = [sample.inputs for sample in plan.samples]
-    return engine.run(result.archive, batches, timeout=timeout, transforms=transforms, scratch=scratch, **options)
-
-
 def _moves_bits(result: ExportResult, engine: TractEngine, plan: Plan, answered: EngineReply, timeout: float) -> bool:
     """Return whether the model without transforms answers otherwise, which only a change explains."""
     plain = engine.run(result.archive, [sample.inputs for sample in plan.samples], timeout=timeout)
@@ -119,10 +108,15 @@ def _moves_bits(result: ExportResult, engine: TractEngine, plan: Plan, answered:
 
 
 def _compared(
-    result: ExportResult, engine: TractEngine, plan: Plan, judged: Judgement, reply: EngineReply, timeout: float
+    result: ExportResult,
+    engine: TractEngine,
+    plan: Plan,
+    judged: Judgement,
+    reply: EngineReply,
+    calls: Sequence[Call],
+    timeout: float,
 ) -> Outcome:
-    """Return the outcome of an engine that has run a plan."""
-    calls = () if plan.one_state else plan_calls(engine, result.archive, plan.samples)
+    """Return the outcome of an engine that has run a plan, and further calls in its States."""
     samples = answered_dtypes(plan.samples, reply.outputs) if reply.status == "ok" else plan.samples
     names = [result.output_names[place] for place in plan.outputs]
     found = check_parity(

@@ -25,8 +25,9 @@ from tests.plugin.conftest import FAKE_CONFTEST
 COUNTING = """
 
 import t2n_core.check.parity
+import t2n_core.files
 
-digest = t2n_core.check.parity.archive_digest
+digest = t2n_core.files.archive_digest
 
 
 def counted(path):
@@ -35,7 +36,7 @@ def counted(path):
     return digest(path)
 
 
-t2n_core.check.parity.archive_digest = counted
+t2n_core.files.archive_digest = t2n_core.check.parity.archive_digest = counted
 """
 
 

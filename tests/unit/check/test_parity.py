@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from t2n_core.check.outcome import Status
-from t2n_core.check.parity import archive_digest, check_parity
+from t2n_core.check.parity import check_parity
 from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import EngineCrash, EngineLoadError, EngineOutOfMemory, EngineTimeout, InputError, ParityError
@@ -180,15 +180,6 @@ def test_a_missing_archive_is_an_outcome(tmp_path, samples):
 def test_no_samples_is_the_callers_error(archive):
     with pytest.raises(InputError, match="at least one sample"):
         check_parity(FakeEngine(), archive, [])
-
-
-def test_digest_of_a_directory_knows_names_and_contents(tmp_path):
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "graph.nnef").write_text("graph")
-    assert archive_digest(tmp_path / "one") == archive_digest(tmp_path / "two")
-    (tmp_path / "two" / "graph.nnef").rename(tmp_path / "two" / "other.nnef")
-    assert archive_digest(tmp_path / "one")[0] != archive_digest(tmp_path / "two")[0]
 
 
 def test_outcomes_are_json(archive, samples):

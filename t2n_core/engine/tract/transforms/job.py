@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,8 +10,7 @@ from typing import Any
 from t2n_core.engine.tract.driver import TractDriver, TractModel
 from t2n_core.engine.tract.profile_job import Send
 from t2n_core.errors import EngineError
-
-_CHUNK = 1 << 20
+from t2n_core.files import archive_digest
 
 
 def applied(driver: TractDriver, model: TractModel, header: Mapping[str, Any]) -> TractModel:
@@ -90,18 +88,11 @@ def _written(driver: TractDriver, model: TractModel, folder: Path) -> tuple[str,
     """Return a digest of the model as the engine writes it, with True; else the interface and the error, with False."""
     try:
         driver.write(model, folder)
-        digest = hashlib.sha256()
-        for path in sorted(folder.rglob("*")):
-            if path.is_file():
-                digest.update(f"{path.relative_to(folder)}\0{path.stat().st_size}\0".encode())
-                with path.open("rb") as stream:
-                    while block := stream.read(_CHUNK):
-                        digest.update(block)
+        return archive_digest(folder)[0], True
     except EngineError as error:
         return f"{model.facts()} {error}", False
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return digest.hexdigest(), True
 
 
 __all__ = ["applied", "run_transforms"]

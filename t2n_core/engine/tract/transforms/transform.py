@@ -61,6 +61,10 @@ class Transform:
             )
         if self.arguments and not takes_arguments(version):
             raise InputError(f"transforms of tract {version} take no arguments: {self}", hint="tract 0.23 and later do")
+        self.refuse_unchecked()
+
+    def refuse_unchecked(self) -> None:
+        """Raise InputError if no check can judge this transform."""
         if self.known.refused:
             raise InputError(f"the transform {self.name} cannot be checked", hint=self.known.refused)
 

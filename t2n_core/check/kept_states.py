@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare_outputs
-from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
+from t2n_core.check.outcome import Outcome
 from t2n_core.check.samples import Sample
 from t2n_core.check.table import sizes_text
 from t2n_core.engine.protocol import ChangedCall, EngineReply
@@ -86,16 +86,7 @@ def _mismatch(
 ) -> Outcome:
     at = f" at {sizes_text([sample.sizes])}" if sample.sizes else ""
     message = f"the second call in one State{at} {what}"
-    error = ErrorInfo.of(Stage.COMPARE, SecondCallError.__name__, message, hint=_HINT)
-    return replace(
-        found,
-        status=Status.MISMATCH,
-        stage=Stage.COMPARE,
-        level=None,
-        outputs=outputs,
-        failed_sizes=(sample.sizes,),
-        error=error,
-    )
+    return found.as_mismatch(SecondCallError, message, outputs=outputs, failed_sizes=(sample.sizes,), hint=_HINT)
 
 
 def last_kept_call(reply: EngineReply) -> EngineReply:

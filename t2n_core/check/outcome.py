@@ -127,6 +127,26 @@ class Outcome:
         """Return the comparison as a notebook shows it."""
         return f"<p>{escape(repr(self))}</p>{comparison_html(self.outputs)}"
 
+    def as_mismatch(
+        self,
+        kind: type[T2NError],
+        message: str,
+        *,
+        outputs: tuple[OutputComparison, ...],
+        failed_sizes: tuple[Mapping[str, int], ...] = (),
+        hint: str = "",
+    ) -> Outcome:
+        """Return a pass as the mismatch of a further comparison, with an error of its own class."""
+        return replace(
+            self,
+            status=Status.MISMATCH,
+            stage=Stage.COMPARE,
+            level=None,
+            outputs=outputs,
+            failed_sizes=failed_sizes,
+            error=ErrorInfo.of(Stage.COMPARE, kind.__name__, message, hint=hint),
+        )
+
     def with_times(self, times: Mapping[str, float]) -> Outcome:
         """Return the same outcome with more stage times; those that it has stay."""
         return replace(self, times={**times, **self.times})

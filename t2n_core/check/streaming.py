@@ -15,7 +15,7 @@ from t2n_core.check.answered import Answered
 from t2n_core.check.comparison import compare_outputs
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.judging.metrics import indifferences
-from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
+from t2n_core.check.outcome import Outcome
 from t2n_core.check.parity import check_parity
 from t2n_core.check.sampling.movement import movements
 from t2n_core.check.tolerance import TractCheckTolerance
@@ -118,8 +118,7 @@ def _judge_longer_pulse(
     if not bad:
         return found
     message = f"a stream in pulses of {pulse} gives other outputs than the whole: {', '.join(bad)}"
-    error = ErrorInfo.of(Stage.COMPARE, PiecesError.__name__, message)
-    return replace(found, status=Status.MISMATCH, stage=Stage.COMPARE, level=None, outputs=tuple(compared), error=error)
+    return found.as_mismatch(PiecesError, message, outputs=tuple(compared))
 
 
 def _known(expected: Array, got: Array) -> float:

@@ -107,11 +107,11 @@ def test_option(name: str, nnef_export: Any) -> None:
     nnef_export(export_of("net", name))
 
 
-HALVES: dict[str, dict[str, Any]] = {name: {name: True} for name in IN_FLOAT32}
-HALVES |= {"none": {}, "all": dict.fromkeys(IN_FLOAT32, True)}
+FLOAT16: dict[str, dict[str, Any]] = {name: {name: True} for name in IN_FLOAT32}
+FLOAT16 |= {"none": {}, "all": dict.fromkeys(IN_FLOAT32, True)}
 
 
-@pytest.mark.parametrize("name", [cell(name, reify_sdpa_operator=True, **of) for name, of in HALVES.items()])
+@pytest.mark.parametrize("name", [cell(name, reify_sdpa_operator=True, **of) for name, of in FLOAT16.items()])
 def test_option_in_float16(name: str, nnef_export: Any) -> None:
     nnef_export(export_of("net", name, torch.float16))
 

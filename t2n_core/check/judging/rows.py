@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare_outputs
-from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
+from t2n_core.check.outcome import Outcome
 from t2n_core.check.samples import Array, Sample
 from t2n_core.check.table import sizes_text
 from t2n_core.engine.protocol import EngineReply
@@ -95,16 +95,8 @@ def judge_rows(
     if _depends(model, sample.inputs, plan):
         return replace(found, facts={**facts, ROWS: DEPENDENT})
     at = f" at {sizes_text([sample.sizes])}"
-    error = ErrorInfo.of(Stage.COMPARE, RowsError.__name__, f"a row of the batch{at} {what}", hint=_HINT)
-    return replace(
-        found,
-        status=Status.MISMATCH,
-        stage=Stage.COMPARE,
-        level=None,
-        outputs=compared,
-        failed_sizes=(sample.sizes,),
-        error=error,
-        facts=facts,
+    return replace(found, facts=facts).as_mismatch(
+        RowsError, f"a row of the batch{at} {what}", outputs=compared, failed_sizes=(sample.sizes,), hint=_HINT
     )
 
 

@@ -12,9 +12,9 @@ from t2n_core.engine.tract.transforms.table import Loss
 from t2n_core.engine.tract.transforms.transform import Transform
 
 PEAK: Final = 4 * LARGEST
-"""The largest error of a model in another float type, as a share of the largest number of its output. A net that is
-written in halves where that costs little keeps a fourth of it; here the engine sums in halves too."""
-BOUNDS: Final[Mapping[Loss, float]] = {Loss.BYTES: 0.05, Loss.NIBBLES: 0.3}
+"""The largest error of a model in another float type, as a share of the largest element of its output. A model that is
+written in float16 where that costs little keeps within a fourth of it; here the engine sums in float16 too."""
+BOUNDS: Final[Mapping[Loss, float]] = {Loss.EIGHT_BITS: 0.05, Loss.FOUR_BITS: 0.3}
 """The largest root mean square of the errors, as a share of the standard deviation of the output."""
 
 
@@ -28,7 +28,7 @@ def default_judgement(transforms: Sequence[Transform], own: Judgement) -> Judgem
     loss = loss_of(transforms)
     if loss is Loss.NONE:
         return own
-    if loss is Loss.HALVES:
+    if loss is Loss.FLOAT16:
         return replace(Judgement.of(metric={"peak": peak}, bound={"peak": PEAK}), in_float64=True)
     return Judgement.of(metric={"rms": rms}, bound={"rms": BOUNDS[loss]})
 

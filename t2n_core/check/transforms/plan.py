@@ -49,7 +49,7 @@ def plan_runs(
             hint="feed its state from call to call with a session of the engine",
         )
     if len(inputs) < len(before.inputs):
-        kept, steps = steps_of(result, before, now, inputs, quantised=loss_of(transforms) >= Loss.BYTES)
+        kept, steps = steps_of(result, before, now, inputs, quantised=loss_of(transforms) >= Loss.EIGHT_BITS)
         samples, outputs = steps, kept if outputs is None else outputs
         return Plan([_cast(one, now.inputs) for one in samples], outputs, one_state=True)
     if outputs is None:

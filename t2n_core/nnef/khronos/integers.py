@@ -1,6 +1,6 @@
 """Arithmetic of integers, which the standard does not have: computed in `scalar`, where that is exact.
 
-A float32 holds every integer up to 2^24. So a statement on integers is written in float32 if the numbers of its
+A float32 holds every integer up to 2^24. So a statement on integers is written in float32 if the elements of its
 operands and its result are known to be that small: positions, indices, counts, truths. All else is refused.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from t2n_core.nnef.khronos.emitter import KhronosEmitter
 
 EXACT = 2**24
-"""Integers up to here are numbers of float32."""
+"""The largest integer up to which float32 holds every integer."""
 COMPARISONS = frozenset(["lt", "gt", "le", "ge", "eq", "ne"])
 REAL = COMPARISONS | frozenset(
     "add sub mul div neg abs max min sum_reduce max_reduce min_reduce argmax_reduce argmin_reduce".split()

@@ -19,12 +19,12 @@ class Loss(IntEnum):
     """How much precision a transform gives up, the least first."""
 
     NONE = 0
-    HALVES = 1
-    """Floats of another type than the archive has, such as halves."""
-    BYTES = 2
-    """Numbers stored in 8 bits, or functions that are about as coarse."""
-    NIBBLES = 3
-    """Numbers stored in 4 bits."""
+    FLOAT16 = 1
+    """Floats of another type than those of the archive, such as float16."""
+    EIGHT_BITS = 2
+    """Values stored in 8 bits, or functions that are about as coarse."""
+    FOUR_BITS = 3
+    """Values stored in 4 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ _STREAM: Final = "export with `pulse=`, and `check_streaming` checks the stream"
 
 KNOWN: Final[Mapping[str, Known]] = {
     ROUND_TRIP: Known(Releases.of("0.19.2")),
-    "f32_to_f16": Known(_ANY, Loss.HALVES),
-    "f16_to_f32": Known(_ANY, Loss.HALVES),
-    "float_precision": Known(_BY_JSON, Loss.HALVES),
-    "block_quant": Known(Releases.of("0.21.7"), Loss.NIBBLES),
-    "softmax_fast_compact": Known(Releases.of("0.21.2", "0.23.6"), Loss.BYTES),
+    "f32_to_f16": Known(_ANY, Loss.FLOAT16),
+    "f16_to_f32": Known(_ANY, Loss.FLOAT16),
+    "float_precision": Known(_BY_JSON, Loss.FLOAT16),
+    "block_quant": Known(Releases.of("0.21.7"), Loss.FOUR_BITS),
+    "softmax_fast_compact": Known(Releases.of("0.21.2", "0.23.6"), Loss.EIGHT_BITS),
     "conv_nhwc": Known(Releases.of("0.23.9")),
     "detect_rms_norm": Known(Releases.of("0.21.13", "0.23"), of_registry=True),
     "detect_silu": Known(Releases.of("0.21.13", "0.23"), of_registry=True),
@@ -68,8 +68,8 @@ KNOWN: Final[Mapping[str, Known]] = {
     "detect_sdpa_kv_cache_broadcast": Known(_CACHES, of_registry=True),
     "unfold_kv_cache": Known(_BY_JSON),
     "transformers_detect_all": Known(Releases.of("0.21.13"), of_registry=True),
-    "quantize_kv_storage": Known(Releases.of("0.23.5"), Loss.BYTES, begins=_CACHE_PASSES),
-    "quantize_kv_storage_int4": Known(Releases.of("0.23.5"), Loss.NIBBLES, begins=_CACHE_PASSES),
+    "quantize_kv_storage": Known(Releases.of("0.23.5"), Loss.EIGHT_BITS, begins=_CACHE_PASSES),
+    "quantize_kv_storage_int4": Known(Releases.of("0.23.5"), Loss.FOUR_BITS, begins=_CACHE_PASSES),
     "batchify": Known(Releases.of("0.23.8")),
     "batchify_data_free": Known(
         Releases.of("0.23.6"), refused=f"it prepares wires that no input feeds for a stream: {_STREAM}"

@@ -17,7 +17,7 @@ def test_an_exact_transform_has_the_level_of_the_check(names: str) -> None:
     assert default_judgement(transforms_from(names), OWN) is OWN
 
 
-def test_halves_are_compared_with_float64() -> None:
+def test_float16_is_compared_with_float64() -> None:
     judged = default_judgement(transforms_from("round_trip,f32_to_f16"), OWN)
     (metric,) = judged.metrics
     assert (metric.name, metric.bound, judged.elementwise, judged.in_float64) == ("peak", 0.02, False, True)

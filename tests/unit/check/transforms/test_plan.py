@@ -45,9 +45,9 @@ def test_floats_take_the_type_of_the_model_and_integers_stay() -> None:
     plan = planned("f32_to_f16", faces("x:B,3,f16 ids:B,i64", "y_1:B,2,f16 x_1:B,3,f16"))
     assert [array.dtype for array in plan.samples[0].inputs] == [np.float16, np.int64]
     assert plan.samples[0].expected[0].dtype == np.float32
-    halves = [tuple(array.astype(np.float16) for array in one.expected) for one in plan.samples]
-    (first, *_) = answered_dtypes(plan.samples, halves)
-    np.testing.assert_array_equal(first.expected[0], halves[0][0])
+    answers = [tuple(array.astype(np.float16) for array in one.expected) for one in plan.samples]
+    (first, *_) = answered_dtypes(plan.samples, answers)
+    np.testing.assert_array_equal(first.expected[0], answers[0][0])
 
 
 def test_an_answer_of_another_kind_stays_a_mismatch() -> None:

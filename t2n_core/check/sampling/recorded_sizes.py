@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,14 +21,12 @@ from t2n_core.torch_graph.capture.containers import preserve_containers
 from t2n_core.torch_graph.capture.quiet import quiet
 from t2n_core.torch_graph.capture.reachable import is_foreign
 
-Note: TypeAlias = tuple[str, float, float | None, str, bool]
-"""A comparison with its two operands, its place in the code and its answer; or what stands in `_NUMBERS`."""
 _LAYOUT_QUESTIONS = (torch.Tensor.is_contiguous, torch.Tensor.stride)
-_NUMBERS = ("len", "__int__", *(one.__name__ for one in _LAYOUT_QUESTIONS))
+_NUMBERS = ("len", "__int__", "__float__", *(one.__name__ for one in _LAYOUT_QUESTIONS))
 """Names of notes of sizes that became plain numbers or a layout: what is asked of these is not seen here."""
 _CALLS = 6
 """Most samples that the model runs on to find both answers, half of them the smallest."""
-_COMPARES = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__bool__", "__int__")
+_COMPARES = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__bool__", "__int__", "__float__")
 _COMPUTES = (
     *("__add__", "__sub__", "__mul__", "__floordiv__", "__mod__", "__pow__", "__truediv__"),
     *("__radd__", "__rsub__", "__rmul__", "__rfloordiv__", "__rmod__", "__rpow__", "__rtruediv__"),
@@ -35,52 +34,95 @@ _COMPUTES = (
 )
 
 
+class Note(NamedTuple):
+    """A comparison of a size, or what stands in `_NUMBERS`."""
+
+    name: str
+    operand: float
+    other: float | None
+    place: str
+    """File, line and instruction."""
+    answer: bool
+    sizes: frozenset[int] | None
+    """The places in `Run.sizes` of those that the operands are computed from; None if that is not known."""
+    read: int
+    """The number of sizes that were read before."""
+
+
+@dataclass(slots=True)
+class Run:
+    """The sizes that a model's own code read in one run, and what it asked about them."""
+
+    sizes: list[int] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+
+    def read(self, size: int) -> int:
+        """Return a size as an integer that notes."""
+        self.sizes.append(size)
+        recorded: int = _recorded(size, self, frozenset({len(self.sizes) - 1}))
+        return recorded
+
+    def note(
+        self, name: str, operand: float, other: float | None, place: str, answer: bool, sizes: frozenset[int] | None
+    ) -> None:
+        self.notes.append(Note(name, operand, other, place, answer, sizes, len(self.sizes)))
+
+
 class RecordingSizes(TorchFunctionMode):
     """While active, the sizes of tensors note the comparisons of code that is not PyTorch's own."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.notes: list[Note] = []
+        self.run = Run()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if isinstance(result, torch.Size):
-            return torch.Size([_recorded(size, self.notes) for size in result])
+            return torch.Size([self.run.read(size) for size in result])
         if func in _LAYOUT_QUESTIONS and not is_foreign(sys._getframe(1).f_globals.get("__name__")):
-            self.notes.append((func.__name__, 0, None, "", bool(result)))
+            self.run.note(func.__name__, 0, None, "", bool(result), None)
         if type(result) is int:
+            size = self.run.read(result)
             if getattr(func, "__name__", "") == "__len__":  # `len` makes a plain number of whatever comes from here
-                self.notes.append(("len", result, None, "", True))
-            return _recorded(result, self.notes)
+                self.run.note("len", result, None, "", True, frozenset({len(self.run.sizes) - 1}))
+            return size
         return result
 
 
 class _Int(int):
-    notes: list[Note]
+    run: Run
+    sizes: frozenset[int]
     __hash__ = int.__hash__
 
 
 class _Float(float):
-    notes: list[Note]
+    run: Run
+    sizes: frozenset[int]
     __hash__ = float.__hash__
 
 
-def _recorded(result: Any, notes: list[Note]) -> Any:
+def _recorded(result: Any, run: Run, sizes: frozenset[int]) -> Any:
     """Return a number as one that notes; anything else as it is."""
     kind: type[_Int] | type[_Float] | None = _Int if type(result) is int else _Float if type(result) is float else None
     if kind is None:
         return result
     number = kind(result)
-    number.notes = notes
+    number.run, number.sizes = run, sizes
     return number
+
+
+def _sizes_of(number: Any, others: Sequence[Any]) -> frozenset[int]:
+    """Return the sizes that the operands are computed from."""
+    sizes: frozenset[int] = number.sizes
+    return sizes.union(*(other.sizes for other in others if isinstance(other, _Int | _Float)))
 
 
 def _computing(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Any, *others: Any) -> Any:
         result = plain(self, *others)
         if result is NotImplemented and others and isinstance(others[0], float):  # `T * 0.5` is a float's own product
-            result = getattr(float, name)(float(self), *others)
-        return _recorded(result, self.notes)
+            result = getattr(float, name)(int.__float__(self), *others)
+        return _recorded(result, self.run, _sizes_of(self, others))
 
     return method
 
@@ -93,48 +135,13 @@ def _comparing(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
         if module is None or not is_foreign(module):
             other = others[0] if others and isinstance(others[0], int | float) else None
             place = f"{frame.f_code.co_filename}:{frame.f_lineno}:{frame.f_lasti}"
-            self.notes.append((name, self, other, place, bool(answer)))
+            self.run.note(name, self, other, place, bool(answer), _sizes_of(self, others))
         return answer
 
     return method
 
 
-def leaves_open(
-    model: Any,
-    run: Callable[[Sequence[torch.Tensor]], Any],
-    first: Sequence[Note],
-    samples: Sequence[Sample],
-    other: Sample | None,
-) -> bool:
-    """Return whether a model's own code asks about sizes what not all samples together answer in both ways.
-
-    False where no comparison depends on the sizes of a call. True where a size becomes a plain number, which can be
-    asked anything.
-
-    Args:
-        model: the module, which stays as it is.
-        run: runs the model on tensors.
-        first: the notes of the example.
-        samples: the other calls.
-        other: one of these, of other sizes; None if the model is known to run at no other sizes.
-    """
-    if other is None:
-        return bool(first)
-    second = notes_of(model, run, other)
-    if first == second:
-        return False
-    if any(note[0] in _NUMBERS for note in (*first, *second)):
-        return True
-    paths = [_path(first), _path(second)]
-    by_size = sorted(samples, key=lambda sample: sum(array.size for array in sample.inputs))
-    for sample in [*by_size[: _CALLS // 2], *by_size[_CALLS // 2 :][-_CALLS // 2 :]]:
-        if not _is_open(paths):
-            return False
-        paths.append(_path(notes_of(model, run, sample)))
-    return _is_open(paths)
-
-
-def notes_of(model: Any, run: Callable[[Sequence[torch.Tensor]], Any], sample: Sample) -> list[Note]:
+def run_of(model: Any, run: Callable[[Sequence[torch.Tensor]], Any], sample: Sample) -> Run:
     """Return what a model's own code asks about sizes in one run, up to its end if the model fails.
 
     A model that asks nothing does the same at all sizes.
@@ -142,17 +149,82 @@ def notes_of(model: Any, run: Callable[[Sequence[torch.Tensor]], Any], sample: S
     recording = RecordingSizes()
     with preserve_containers(model), quiet(), torch.no_grad(), suppress(Exception), recording:
         run([torch.from_numpy(np.array(array)) for array in sample.inputs])
-    return recording.notes
+    return recording.run
+
+
+def varying(runs: Sequence[Run]) -> list[list[Note]]:
+    """Return the notes of each run that depend on a size that is not the same in all runs.
+
+    The sizes of two runs are compared as far as both went the same way. One that no other run has read on the same way
+    may be any size.
+    """
+    found = []
+    for run in runs:
+        known, differ = 0, set[int]()
+        for other in runs:
+            if other is not run:
+                alike = _alike(run, other)
+                known = max(known, alike)
+                differ |= {k for k in range(alike) if run.sizes[k] != other.sizes[k]}
+        found.append(
+            [note for note in run.notes if note.sizes is None or any(k >= known or k in differ for k in note.sizes)]
+        )
+    return found
+
+
+def _alike(run: Run, other: Run) -> int:
+    """Return the number of sizes that two runs read on the same way: before the first note of another answer."""
+    alike = 0
+    for one, two in zip(run.notes, other.notes, strict=False):
+        if (one.name, one.place, one.read) != (two.name, two.place, two.read):
+            return alike
+        alike = one.read
+        if one.answer != two.answer:
+            return alike
+    same_end = len(run.notes) == len(other.notes) and len(run.sizes) == len(other.sizes)
+    return len(run.sizes) if same_end else alike
+
+
+def leaves_open(
+    model: Any,
+    run: Callable[[Sequence[torch.Tensor]], Any],
+    runs: Sequence[Run],
+    samples: Sequence[Sample],
+) -> bool:
+    """Return whether a model's own code asks about sizes what not all samples together answer in both ways.
+
+    False where no comparison depends on the sizes of a call. True where a size becomes a plain number, which can be
+    asked anything, and where the model is not known to run at other sizes.
+
+    Args:
+        model: the module, which stays as it is.
+        run: runs the model on tensors.
+        runs: those of the example, and of a call of other sizes if there is one.
+        samples: the other calls.
+    """
+    if len(runs) < 2:
+        return any(one.notes for one in runs)
+    notes = varying(runs)
+    if any(note.name in _NUMBERS for one in notes for note in one):
+        return True
+    known = list(runs)
+    by_size = sorted(samples, key=lambda sample: sum(array.size for array in sample.inputs))
+    for sample in [*by_size[: _CALLS // 2], *by_size[_CALLS // 2 :][-_CALLS // 2 :]]:
+        if not _is_open(varying(known)):
+            return False
+        known.append(run_of(model, run, sample))
+    return _is_open(varying(known))
 
 
 def _path(notes: Sequence[Note]) -> tuple[tuple[str, bool], ...]:
     """Return the answers of one run by their places, those to a comparison of the same two numbers once."""
-    answers = {(name, operand, other): (place, answer) for name, operand, other, place, answer in reversed(notes)}
+    answers = {(note.name, note.operand, note.other): (note.place, note.answer) for note in reversed(notes)}
     return tuple(dict.fromkeys(reversed(answers.values())))
 
 
-def _is_open(paths: Sequence[tuple[tuple[str, bool], ...]]) -> bool:
+def _is_open(runs: Sequence[Sequence[Note]]) -> bool:
     """Return whether some comparison, after the same answers before it, has one answer alone."""
+    paths = [_path(notes) for notes in runs]
     seen = {path[: place + 1] for path in paths for place in range(len(path))}
     return any((*path[:-1], (path[-1][0], not path[-1][1])) not in seen for path in seen)
 
@@ -165,4 +237,4 @@ for _kind, _base in ((_Int, int), (_Float, float)):
         setattr(_kind, _name, _comparing(_name, getattr(_base, _name)))
 
 
-__all__ = ["RecordingSizes", "leaves_open", "notes_of"]
+__all__ = ["RecordingSizes", "Run", "leaves_open", "run_of", "varying"]

@@ -14,17 +14,15 @@ import torch
 
 from t2n_core.check.level import DEFAULT_LEVEL
 from t2n_core.check.samples import Array, Sample, size_assignments
-from t2n_core.check.sampling.both_sides import BothSides
+from t2n_core.check.sampling.code_sizes import CodeSizes, largest
 from t2n_core.check.sampling.draws import Draws, Manner
 from t2n_core.check.sampling.input_function import InputFunction
 from t2n_core.check.sampling.movement import has_grown, movements, overflows
-from t2n_core.check.sampling.recorded_run import Question, questions
-from t2n_core.check.sampling.recorded_sizes import Note, leaves_open, notes_of
 from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.dims import Dim, Shape, evaluate
 from t2n_core.nnef.sizes.ranges import SizeRange, ranges_text
 from t2n_core.nnef.sizes.size_edges import edges
-from t2n_core.torch_graph.proofs.compared_numbers import compared_numbers, reads_sizes, sizes_near
+from t2n_core.torch_graph.proofs.compared_numbers import reads_sizes
 from t2n_core.torch_graph.sizes.refusals import refusal_to_run
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs
 from t2n_core.torch_graph.ways_in.results import tensors_of
@@ -32,16 +30,8 @@ from t2n_core.torch_graph.ways_in.results import tensors_of
 _Key: TypeAlias = tuple[tuple[str, int], ...]
 _HUGE = 1 << 22
 """Elements of inputs that are not worth a run which has to fail."""
-_LARGE = 512
-"""A largest size that is worth a run of the model, also where the example is small."""
 _GROWTH = 24
 """Number of larger sizes that are tried after one at which the model itself cannot run."""
-_FEW = 1 << 14
-"""Elements of inputs that cost little, also where they are many times those of the example."""
-_ASKED = 1 << 20
-"""Elements of inputs at which the other side of a decision is looked for."""
-_DECIDED = 8
-"""Number of sizes that are tried next to what the code of the model compares."""
 _MANNERS = (Manner.ALIKE, Manner.NEAR, Manner.GENTLE, Manner.OWN)
 """Tried in turn until the model runs, and its outputs are about as large as the example's, and as finite."""
 _BOLDER = (Manner.SIGNED, Manner.COARSE, Manner.WIDE, Manner.SPARSE, Manner.SPECIAL)
@@ -200,74 +190,25 @@ class Sampler:
                 seen.add(key)
                 break
         code = self._code if self._symbols else None
-        if code is not None and reads_sizes(code) and (asked := notes_of(code, self._run, self.example)):
-            found += self._decided(code, held, seen)
-            found += self._across(code, asked, held, found)
+        if code is not None and reads_sizes(code):
+            inputs = self._inputs.tensors
+            asked = CodeSizes(code, self._run, self._tried, self._elements, inputs, self._shapes, self._symbols, held)
+            found += asked.samples(self.example, found)
         return found
 
-    def _across(
-        self, code: torch.nn.Module, asked: Sequence[Note], held: SizeRange | None, samples: Sequence[Sample]
-    ) -> list[Sample]:
-        """Return samples on the other side of what the model is seen to ask about its sizes, where it can run."""
-        found: list[Sample] = []
-        other = max(samples, key=self._moved, default=None)
-        if not leaves_open(code, self._run, asked, samples, other):
-            return found
-
-        def ask(sizes: Mapping[str, int]) -> list[Question]:
-            return questions(code, self._run, self._inputs.tensors, self._shapes, sizes)
-
-        def allowed(sizes: Mapping[str, int]) -> bool:
-            return (held is None or held.holds(sizes)) and 0 <= self._elements(sizes) <= _ASKED
-
-        def take(sizes: Mapping[str, int]) -> bool:
-            drawn = self._drawn(dict(sizes), _MANNERS)
-            if not isinstance(drawn, InputError):
-                found.append(drawn)
-            return not isinstance(drawn, InputError)
-
-        bounds = dict.fromkeys(self._symbols, (1, None)) if held is None else held.bounds
-        known: list[Mapping[str, int]] = [self._symbols, *(sample.sizes for sample in samples)]
-        starts = [self._symbols]  # at sizes of 0 and 1 a model may ask less, or not run on tensors without numbers
-        starts += [other.sizes] if other is not None and min(self._symbols.values()) < 2 else []
-        BothSides(ask, allowed, take, bounds, known).search(*starts)
-        return found
-
-    def _moved(self, sample: Sample) -> int:
-        """Return the number of symbols that are not as in the example."""
-        return sum(sample.sizes[name] != size for name, size in self._symbols.items())
+    def _tried(self, sizes: Mapping[str, int]) -> Sample | None:
+        """Return a sample of these sizes; None if the model cannot run there."""
+        drawn = self._drawn(dict(sizes), _MANNERS)
+        return None if isinstance(drawn, InputError) else drawn
 
     def _run(self, tensors: Sequence[torch.Tensor]) -> Any:
         """Return what the model gives for tensors in place of the example's."""
         args, kwargs = self._inputs.replaced(tensors)
         return self._model.run(args, kwargs)
 
-    def _decided(self, code: torch.nn.Module, held: SizeRange | None, seen: set[_Key]) -> list[Sample]:
-        """Return samples of sizes next to the numbers that the code of the model compares, where it can run."""
-        found: list[Sample] = []
-        for sizes in sizes_near(compared_numbers(code), self._symbols):
-            key = tuple(sorted(sizes.items()))
-            low = all(size >= 1 for size in sizes.values())
-            if key in seen or not low or not self._is_worth(sizes) or (held is not None and not held.holds(sizes)):
-                continue
-            seen.add(key)
-            drawn = self._drawn(sizes, _MANNERS)
-            if not isinstance(drawn, InputError):
-                found.append(drawn)
-            if len(found) >= _DECIDED:
-                break
-        return found
-
     def of(self, arrays: Sequence[Array], sizes: Mapping[str, int] | None = None, label: str = "") -> Sample:
         """Return the sample of given inputs. Raises InputError if the model refuses them."""
         return self._sample(self._inputs, [torch.from_numpy(np.array(array)) for array in arrays], sizes or {}, label)
-
-    def _is_worth(self, sizes: Mapping[str, int]) -> bool:
-        """Return whether a run at these sizes costs little, by the number of elements of all inputs."""
-        if any(size > _largest(self._symbols[name]) for name, size in sizes.items()):
-            return False
-        traced = self._elements(self._symbols)
-        return self._elements(sizes) <= max(4 * traced, min(64 * traced, _FEW))
 
     def _extents(self, sizes: Mapping[str, int]) -> list[tuple[int, ...]]:
         return [tuple(evaluate(d, sizes) for d in shape) for shape in self._shapes]
@@ -359,14 +300,9 @@ def _with_ends(
     """Return the edges, and each symbol's largest size, unless that is much larger than the example."""
     found = {name: list(sizes) for name, sizes in turns.items()}
     for name, (_, high) in (held.bounds if held is not None else {}).items():
-        if high is not None and name in symbols and high <= _largest(symbols[name]):
+        if high is not None and name in symbols and high <= largest(symbols[name]):
             found.setdefault(name, []).append(high)
     return found
-
-
-def _largest(traced: int) -> int:
-    """Return the largest size that is worth a run of the model."""
-    return max(_LARGE, 4 * traced)
 
 
 def sizes_of(shapes: Sequence[Shape], tensors: Sequence[torch.Tensor]) -> dict[str, int]:

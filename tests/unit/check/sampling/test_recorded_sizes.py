@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.both_sides import BothSides
 from t2n_core.check.sampling.recorded_run import Question, questions
-from t2n_core.check.sampling.recorded_sizes import RecordingSizes, leaves_open, notes_of
+from t2n_core.check.sampling.recorded_sizes import RecordingSizes, leaves_open, run_of, varying
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.torch_graph.compat.private import FakeTensor
 from t2n_core.torch_graph.proofs.compared_numbers import reads_sizes
@@ -102,7 +102,9 @@ def test_the_model_stays_as_it_is() -> None:
         (lambda x, y: len(y), True),
         (lambda x, y: int(y.shape[0]), True),
         (lambda x, y: y.shape == x.shape, True),
-        (lambda x, y: x.shape[1] > 3, False),
+        (lambda x, y: math.sqrt(y.shape[0]) > 3, True),
+        (lambda x, y: y.shape[0] // 100 == 1, True),  # 0 at all sizes that were run
+        (lambda x, y: [len(x.T), x.shape[1] > 3, int(x.shape[1])], False),
         (lambda x, y: x.reshape(x.shape[0], 3, 1), False),
     ],
 )
@@ -110,8 +112,9 @@ def test_only_comparisons_of_sizes_that_vary_count(function: Callable[[Tensor, T
     def run(given: Sequence[Tensor]) -> Any:
         return function(*given)
 
-    one, other = call(5, 7), call(11, 13)
-    assert leaves_open(Net(function), run, notes_of(Net(function), run, one), [other], other) is compares
+    runs = [run_of(Net(function), run, one) for one in (call(5, 7), call(11, 13))]
+    assert any(varying(runs)) is compares
+    assert leaves_open(Net(function), run, runs, [call(11, 13)]) is compares
 
 
 @pytest.mark.parametrize(
@@ -122,6 +125,8 @@ def test_only_comparisons_of_sizes_that_vary_count(function: Callable[[Tensor, T
         (lambda x, y: x.shape[0] == 40, True),
         (lambda x, y: x.shape[0] > 6 and y.shape[0] > 40, True),
         (lambda x, y: [x.shape[0] > 6, y.shape[0] > 6], True),  # 7 and more of y for each size of x
+        (lambda x, y: [x.shape[1] > 3, x.shape[0] > 6], False),  # the first is of a static size
+        (lambda x, y: x.shape[0] == 5 and y.shape[0] > 9 and x.shape[1] > 3, True),  # one run alone reaches the last
         (lambda x, y: range(int(x.shape[0])), True),
         (lambda x, y: x if x.shape[0] > 6 and y.T.is_contiguous() else y, True),
     ],
@@ -133,8 +138,8 @@ def test_comparisons_that_samples_answer_both_ways_are_not_open(
         return function(*given)
 
     others = [call(11, 13), call(5, 13), call(11, 7)]
-    notes = notes_of(Net(function), run, call(5, 7))
-    assert leaves_open(Net(function), run, notes, others, others[0]) is is_open
+    runs = [run_of(Net(function), run, one) for one in (call(5, 7), others[0])]
+    assert leaves_open(Net(function), run, runs, others) is is_open
 
 
 @pytest.mark.parametrize(
@@ -147,7 +152,7 @@ def test_comparisons_that_samples_answer_both_ways_are_not_open(
     ],
 )
 def test_a_model_that_asks_nothing_takes_one_way(function: Callable[[Tensor, Tensor], Any], asks: bool) -> None:
-    assert bool(notes_of(Net(function), lambda given: function(*given), call(5, 7))) is asks
+    assert bool(run_of(Net(function), lambda given: function(*given), call(5, 7)).notes) is asks
 
 
 def test_any_comparison_counts_where_the_model_runs_at_one_size_only() -> None:
@@ -155,7 +160,7 @@ def test_any_comparison_counts_where_the_model_runs_at_one_size_only() -> None:
         return given[0].shape[0] > 3
 
     net = Net(lambda x, y: x)
-    assert leaves_open(net, run, notes_of(net, run, call(5)), [], None)
+    assert leaves_open(net, run, [run_of(net, run, call(5))], [])
 
 
 def test_no_recorded_size_stays_in_a_model() -> None:
@@ -166,7 +171,7 @@ def test_no_recorded_size_stays_in_a_model() -> None:
         return x * 2 if net.longest > 3 else x
 
     net.function = function
-    assert notes_of(net, lambda given: net(*given), call(5, 7))
+    assert run_of(net, lambda given: net(*given), call(5, 7)).notes
     assert "longest" not in vars(net)
 
 
@@ -175,9 +180,8 @@ def test_code_without_a_module_of_python_is_the_models() -> None:
     exec("class Made(Module):\n    def forward(self, x, y):\n        return x * 2 if x.shape[0] > 40 else x", scope)
     net = scope["Made"]()
     assert reads_sizes(net)
-    one, other = call(5, 7), call(11, 13)
-    notes = notes_of(net, lambda given: net(*given), one)
-    assert leaves_open(net, lambda given: net(*given), notes, [other], other)
+    runs = [run_of(net, lambda given: net(*given), one) for one in (call(5, 7), call(11, 13))]
+    assert leaves_open(net, lambda given: net(*given), runs, [call(11, 13)])
     assert [str(question.condition) for question in asked(net) if question.is_the_models] == ["S > 40"]
 
 

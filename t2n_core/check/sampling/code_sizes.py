@@ -1,0 +1,121 @@
+"""Choose sizes to check at by what the Python code of a model asks about sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+
+from t2n_core.check.samples import Sample
+from t2n_core.check.sampling.both_sides import BothSides
+from t2n_core.check.sampling.recorded_run import Question, questions
+from t2n_core.check.sampling.recorded_sizes import Run, leaves_open, run_of, varying
+from t2n_core.nnef.sizes.dims import Shape
+from t2n_core.nnef.sizes.ranges import SizeRange
+from t2n_core.torch_graph.proofs.compared_numbers import compared_numbers, sizes_near
+
+_Sizes: TypeAlias = Mapping[str, int]
+_LARGE = 512
+"""A largest size that is worth a run of the model, also where the example is small."""
+_FEW = 1 << 14
+"""Elements of inputs that cost little, also where they are many times those of the example."""
+_ASKED = 1 << 20
+"""Elements of inputs at which the other side of a decision is looked for."""
+_DECIDED = 8
+"""Number of sizes that are tried next to what the code of the model compares."""
+
+
+def largest(traced: int) -> int:
+    """Return the largest size that is worth a run of the model."""
+    return max(_LARGE, 4 * traced)
+
+
+@dataclass(frozen=True, slots=True)
+class CodeSizes:
+    """The search for sizes that the code of one model may treat apart."""
+
+    code: torch.nn.Module
+    run: Callable[[Sequence[torch.Tensor]], Any]
+    """Runs the model on tensors in place of the example's."""
+    sample: Callable[[_Sizes], Sample | None]
+    """Returns a sample of these sizes; None if the model cannot run there."""
+    elements: Callable[[_Sizes], int]
+    """Returns the number of elements of all inputs."""
+    inputs: Sequence[torch.Tensor]
+    shapes: Sequence[Shape]
+    symbols: _Sizes
+    """The sizes of the example."""
+    held: SizeRange | None
+
+    def samples(self, example: Sample, others: Sequence[Sample]) -> list[Sample]:
+        """Return samples beside the others; none if the code asks nothing about a size that varies."""
+        runs = [run_of(self.code, self.run, example)]
+        if not runs[0].notes:
+            return []
+        other = max(others, key=self._moved, default=None)
+        if other is not None:
+            runs.append(run_of(self.code, self.run, other))
+            if not any(varying(runs)):
+                return []
+        found = self._near_numbers([example, *others])
+        return [*found, *self._across(runs, [*others, *found], other)]
+
+    def _near_numbers(self, known: Sequence[Sample]) -> list[Sample]:
+        """Return samples of sizes next to the numbers that the code compares, where the model can run."""
+        found: list[Sample] = []
+        seen = [sample.sizes for sample in known]
+        for sizes in sizes_near(compared_numbers(self.code), self.symbols):
+            low = all(size >= 1 for size in sizes.values())
+            if sizes in seen or not low or not self._is_worth(sizes) or not self._holds(sizes):
+                continue
+            seen.append(sizes)
+            sample = self.sample(sizes)
+            if sample is not None:
+                found.append(sample)
+            if len(found) >= _DECIDED:
+                break
+        return found
+
+    def _across(self, runs: Sequence[Run], samples: Sequence[Sample], other: Sample | None) -> list[Sample]:
+        """Return samples on the other side of what the model is seen to ask about its sizes, where it can run."""
+        found: list[Sample] = []
+        if not leaves_open(self.code, self.run, runs, samples):
+            return found
+
+        def ask(sizes: _Sizes) -> list[Question]:
+            return questions(self.code, self.run, self.inputs, self.shapes, sizes)
+
+        def allowed(sizes: _Sizes) -> bool:
+            return self._holds(sizes) and 0 <= self.elements(sizes) <= _ASKED
+
+        def take(sizes: _Sizes) -> bool:
+            sample = self.sample(sizes)
+            if sample is not None:
+                found.append(sample)
+            return sample is not None
+
+        bounds = dict.fromkeys(self.symbols, (1, None)) if self.held is None else self.held.bounds
+        known: list[_Sizes] = [self.symbols, *(sample.sizes for sample in samples)]
+        starts = [self.symbols]  # at sizes of 0 and 1 a model may ask less, or not run on tensors without numbers
+        starts += [other.sizes] if other is not None and min(self.symbols.values()) < 2 else []
+        BothSides(ask, allowed, take, bounds, known).search(*starts)
+        return found
+
+    def _moved(self, sample: Sample) -> int:
+        """Return the number of symbols that are not as in the example."""
+        return sum(sample.sizes[name] != size for name, size in self.symbols.items())
+
+    def _holds(self, sizes: _Sizes) -> bool:
+        return self.held is None or self.held.holds(sizes)
+
+    def _is_worth(self, sizes: _Sizes) -> bool:
+        """Return whether a run at these sizes costs little."""
+        if any(size > largest(self.symbols[name]) for name, size in sizes.items()):
+            return False
+        traced = self.elements(self.symbols)
+        return self.elements(sizes) <= max(4 * traced, min(64 * traced, _FEW))
+
+
+__all__ = ["CodeSizes", "largest"]

@@ -25,6 +25,7 @@ from t2n_core.torch_graph.simplify.decompositions.quantised import (
     fake_quantize_per_channel_affine,
     fake_quantize_per_tensor_affine,
 )
+from t2n_core.torch_graph.stand_ins.attention import ATTENTION
 from t2n_core.torch_graph.stand_ins.free_by_places import FREE_BY_PLACES
 from t2n_core.torch_graph.stand_ins.free_of_sizes import FREE
 from t2n_core.torch_graph.stand_ins.layouts import LAYOUTS
@@ -60,6 +61,7 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
     **RESIZED,
     **TO_REAL,
     **OF_SIZES,
+    **ATTENTION,
     **LAYOUTS,
     **{pool: functools.partial(max_pool1d, pool) for pool in POOLS},
 }

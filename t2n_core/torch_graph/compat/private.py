@@ -63,6 +63,7 @@ PRIVATE = {
     "detect_fake_mode": "torch._guards",
     "enable_python_dispatcher": "torch._dispatch.python",
     "free_unbacked_symbols": "torch.fx.experimental.symbolic_shapes",
+    "is_functorch_wrapped_tensor": "torch._C._functorch",
     "legacy_get_string": "torch.nn._reduction",
     "make_fx": "torch.fx.experimental.proxy_tensor",
     "statically_known_true": "torch.fx.experimental.symbolic_shapes",

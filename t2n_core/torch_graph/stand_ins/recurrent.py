@@ -128,6 +128,6 @@ def aten_twin(stand_in: Any) -> Any:
     if name in ("pack", "pad", "module_call") or name.endswith("_masked"):
         return stand_in
     packet = operator(f"aten::{name.removesuffix('_data')}")
-    if name.endswith("_cell"):
+    if name.endswith("_cell") or name == "scaled_dot_product_attention":
         return packet.default
     return packet.data if name.endswith("_data") else packet.input

@@ -1,8 +1,7 @@
-"""Functions of PyTorch that take no symbolic sizes for some arguments: windows of pooling, the scale of attention."""
+"""Functions of PyTorch that take no symbolic sizes for some arguments: windows of pooling."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -62,17 +61,6 @@ def _is_one_window(input: torch.Tensor, kernels: Sequence[Any], paddings: Sequen
     return symbolic and not any(paddings) and len(sizes) == len(kernels) and all(map(_is_size, kernels, sizes))
 
 
-def scaled_dot_product_attention(*args: Any, scale: Any = None, **kwargs: Any) -> torch.Tensor:
-    """Return the attention; a scale made of sizes is a factor of the queries."""
-    attention: Any = functional.scaled_dot_product_attention
-    if isinstance(scale, torch.SymFloat):
-        query, *others = args if args else (kwargs.pop("query"),)
-        factor: Any = scale
-        args, scale = (query * (factor * math.sqrt(query.shape[-1])), *others), None
-    found: torch.Tensor = attention(*args, scale=scale, **kwargs)
-    return found
-
-
 OF_SIZES: dict[Any, Callable[..., Any]] = {
     functional.avg_pool1d: avg_pool_of(1, functional.avg_pool1d),
     functional.avg_pool2d: avg_pool_of(2, functional.avg_pool2d),
@@ -81,7 +69,6 @@ OF_SIZES: dict[Any, Callable[..., Any]] = {
     functional.max_pool2d: max_pool_of(2, functional.max_pool2d),
     torch.max_pool3d: max_pool_of(3, torch.max_pool3d),
     functional.max_pool3d: max_pool_of(3, functional.max_pool3d),
-    functional.scaled_dot_product_attention: scaled_dot_product_attention,
 }
 
 __all__ = ["OF_SIZES", "max_pool_of"]

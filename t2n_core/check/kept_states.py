@@ -39,8 +39,8 @@ _HINT = "a server that keeps a State gets these: call the archive in a fresh Sta
 def plan_calls(engine: Any, archive: Path, samples: Sequence[Sample]) -> tuple[Call, ...]:
     """Return the calls that a check makes in States that have run before.
 
-    One sample, the smallest that shares its sizes with another, runs again after another size, or after other inputs
-    where there is none. In an archive that has operators with a state, it runs after itself, after other inputs and
+    The smallest sample runs again after another size, or after other inputs where there is none. In an archive that has
+    operators with a state, the smallest that shares its sizes with another runs after itself, after other inputs and
     after another size. There are none for an engine without States, nor where the release keeps the states of scans
     whatever the archive says.
     """
@@ -54,11 +54,13 @@ def plan_calls(engine: Any, archive: Path, samples: Sequence[Sample]) -> tuple[C
         return ()
     shapes = [tuple(array.shape for array in sample.inputs) for sample in samples]
     order = sorted(range(len(samples)), key=lambda index: sum(map(math.prod, shapes[index])))
-    first = next((index for index in order if shapes.count(shapes[index]) > 1), order[0])
+    keeps = _KEEPS.search(text) is not None
+    shared = next((index for index in order if shapes.count(shapes[index]) > 1), order[0])
+    first = shared if keeps or not engine.resizes_states else order[0]
     alike = [index for index in order if index != first and shapes[index] == shapes[first]][:1]
     resized = [index for index in order if engine.resizes_states and shapes[index] != shapes[first]][:1]
     before = [first, *alike, *resized]
-    return tuple((index, first) for index in (before if _KEEPS.search(text) else before[-1:]))
+    return tuple((index, first) for index in (before if keeps else before[-1:]))
 
 
 def judge_kept_calls(found: Outcome, reply: EngineReply, calls: Sequence[Call], samples: Sequence[Sample]) -> Outcome:

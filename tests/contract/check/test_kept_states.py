@@ -154,3 +154,11 @@ def test_an_archive_without_a_state_has_one_call_more(tmp_path: Path) -> None:
     result = ModelExport(nn.Linear(8, 6), torch.randn(2, 8)).to(TractNNEF("0.23.9"), tmp_path / "model.nnef.tar")
     assert len(plan_calls(result.target.engine(), result.archive, result.samples)) == 1
     assert result.assert_parity().facts[KEPT_CALLS] == 1
+
+
+def test_the_call_of_an_archive_without_a_state_is_the_smallest(tmp_path: Path) -> None:
+    export = ModelExport(nn.Linear(8, 6), {"input": torch.randn(2, 8)}, dynamic_axes={"input": {0: "B"}})
+    result = export.to(TractNNEF("0.23.9"), tmp_path / "model.nnef.tar")
+    ((before, again),) = plan_calls(result.target.engine(), result.archive, result.samples)
+    assert result.samples[again].sizes == {"B": 1}
+    assert result.samples[before].sizes["B"] > 1

@@ -90,6 +90,7 @@ class TractEngine(WorkerEngine):
         pulse: tuple[str, int] | None = None,
         keep_going: bool = False,
         calls: Sequence[tuple[int, int]] = (),
+        fed: Sequence[tuple[int, Sequence[tuple[int, int]]]] = (),
         release: ResolvedEngine | None = None,
         transforms: Sequence[Transform] = (),
         scratch: Path | None = None,
@@ -105,10 +106,11 @@ class TractEngine(WorkerEngine):
         what is known of them at the end. With `keep_going` a batch that the engine answers with an error does not end
         the job: the reply is `ok`, and says which ones were refused; a crash still ends it. `calls` run after all
         batches, each a pair of a batch whose State is used again and of the one that it runs then; the reply has those
-        with other outputs than in a fresh State. A stream has none. `release` is another
-        release of the same tier, whose library then stays loaded beside the own one: one worker runs them all.
-        `transforms` change the model before it is optimised; a round trip among them needs `scratch`, a folder to write
-        to. With `one_state` the batches run one after the other in one State.
+        with other outputs than in a fresh State. A stream has none. `fed` names batches that take what the batch
+        before them gave, each with pairs of the place of an input, whose array then does not count, and that of an
+        output. `release` is another release of the same tier, whose library then stays loaded beside the own one: one
+        worker runs them all. `transforms` change the model before it is optimised; a round trip among them needs
+        `scratch`, a folder to write to. With `one_state` the batches run one after the other in one State.
 
         Whatever the engine does is in the reply. Raises InputError for arrays that cannot be sent to any engine.
         """
@@ -120,6 +122,7 @@ class TractEngine(WorkerEngine):
             "pulse": None if pulse is None else {"symbol": pulse[0], "size": pulse[1]},
             "keep_going": keep_going,
             "calls": list(calls),
+            "fed": list(fed),
             **self._transform_options(transforms, scratch),
             "one_state": one_state,
             "library": None if release is None else {"path": str(release.library), "sha256": release.sha256},

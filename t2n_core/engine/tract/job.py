@@ -6,12 +6,13 @@ Each stage is announced before it is entered, so that a death is attributed to t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from t2n_core.engine.processes.wire import Frame
+from t2n_core.engine.protocol import Array
 from t2n_core.engine.tract.driver import TractDriver
 from t2n_core.engine.tract.kept_calls import KeptCalls
 from t2n_core.engine.tract.profile_job import Send, run_profile
@@ -70,6 +71,7 @@ def _run(driver: TractDriver, job: Frame, send: Send, stage: Callable[[str], Any
             stream = Stream.of(model, header["pulse"])
         runnable = model.into_runnable(optimise=header["stage"] == "optimise")
     arrays = iter(job.arrays())
+    outputs: list[Array] = []
     if header["one_state"]:
         with stage("run"):
             steps = [[next(arrays) for _ in range(size)] for size in header["batches"]]
@@ -77,18 +79,29 @@ def _run(driver: TractDriver, job: Frame, send: Send, stage: Callable[[str], Any
                 send({"event": "outputs"}, outputs)
         return
     calls = KeptCalls(runnable, [] if header["pulse"] else [(state, batch) for state, batch in header["calls"]])
+    fed = dict(header["fed"])
     with stage("run"):
         for number, size in enumerate(header["batches"]):
             batch = [next(arrays) for _ in range(size)]
             try:
+                _feed(batch, outputs, fed.get(number, ()))
                 outputs = stream.run(runnable, batch) if header["pulse"] else calls.run(number, batch)
             except EngineRunError as error:
                 if not header["keep_going"]:
                     raise
+                outputs = []
                 send({"event": "refused", "message": str(error)})
             else:
                 send({"event": "outputs"}, outputs)
     calls.run_again(send)
+
+
+def _feed(batch: list[Array], outputs: Sequence[Array], pairs: Sequence[tuple[int, int]]) -> None:
+    """Put outputs of the batch before into the inputs of this one. Raises EngineRunError where there are none."""
+    for place, output in pairs:
+        if output >= len(outputs) or place >= len(batch):
+            raise EngineRunError(f"input {place} is to take output {output} of the batch before, and there is none")
+        batch[place] = outputs[output]
 
 
 __all__ = ["Send", "entered", "perform"]

@@ -220,7 +220,7 @@ class RowsError(ParityError):
 
 
 class PiecesError(ParityError):
-    """The engine computed other numbers for a stream in pulses of another length."""
+    """The engine computed other numbers for a sequence in pieces, or a stream in pulses of another length."""
 
 
 def engine_error(status: str, stage: str) -> type[EngineError]:

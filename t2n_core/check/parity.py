@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare_outputs
+from t2n_core.check.judging.further import Batches, Fed, Further, run_with_further
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.judging.metrics import MetricResult, indifferences, measure
+from t2n_core.check.judging.pieces import Pairs, cut_sample, judge_pieces
 from t2n_core.check.judging.rows import Answer, judge_rows, replace_rows
 from t2n_core.check.kept_states import judge_kept_calls, plan_calls
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status, error_name
@@ -55,6 +57,7 @@ def check_parity(
     moved: Sequence[Movement] | None = None,
     indifferent: Mapping[str, str] | None = None,
     carries: bool = False,
+    state: Pairs = (),
     model: Answer | None = None,
 ) -> Outcome:
     """Load `archive` once, run all samples, compare each; every sample must pass.
@@ -64,7 +67,8 @@ def check_parity(
     output does not move from sample to sample, unless it is one of `constant`; `moved` says it where it is known
     already, and `indifferent` which metrics accept the outputs of other inputs. Some samples run again in States that
     are kept, and must give what they gave in a fresh one, unless the archive `carries` its state from call to call.
-    Rows of a batch must not depend on each other, unless those of the `model` do, or there is none to ask.
+    Rows of a batch must not depend on each other, and the pieces of a sequence give what the whole gives where `state`
+    goes from one to the next, unless it is otherwise in the `model`, or there is none to ask.
     What the engine does, or what it computes, is never an exception.
 
     Raises:
@@ -87,14 +91,15 @@ def check_parity(
         calls = () if carries else plan_calls(engine, archive, samples)
         more |= {"calls": calls} if calls else {}
         rows = None if carries else replace_rows(engine, samples)
-        changed = [] if rows is None else [rows.inputs]
+        pieces = None if carries or isinstance(held, str) else cut_sample(engine, samples, state, held.holds)
+        further = [] if rows is None else [Further([rows.inputs])]
+        further += [] if pieces is None else [Further(pieces.batches, pieces.pairs)]
         batches = [sample.inputs for sample in samples]
-        beside = [*changed, *(sample.inputs for sample in outside)]
-        reply, beyond = _split(engine.run(archive, [*batches, *beside], timeout=timeout, **more), len(samples))
-        of_rows, beyond = _split(beyond, len(changed))
-        if rows is not None and reply.status == "ok" and of_rows.status != "ok":  # all else comes after these rows
-            beside = beside[1:]
-            reply, beyond = _split(engine.run(archive, [*batches, *beside], timeout=timeout, **more), len(samples))
+
+        def run(batches: Batches, fed: Sequence[Fed]) -> EngineReply:
+            return engine.run(archive, batches, timeout=timeout, **more, **({"fed": fed} if fed else {}))
+
+        reply, replies, beyond = run_with_further(run, batches, further, [sample.inputs for sample in outside])
         if outside and reply.status == "ok" and not reply.times:  # it died behind the samples, and said no times
             reply = engine.run(archive, batches, timeout=timeout)
     except Exception as exc:
@@ -114,22 +119,11 @@ def check_parity(
     if found.passed and calls:
         found = judge_kept_calls(found, reply, calls, samples)
     if found.passed and rows is not None:
-        found = judge_rows(found, rows, of_rows, reply.outputs[rows.sample], samples[rows.sample], model)
+        found = judge_rows(found, rows, replies[0], reply.outputs[rows.sample], samples[rows.sample], model)
+    if found.passed and pieces is not None:
+        whole, sample = reply.outputs[pieces.sample], samples[pieces.sample]
+        found = judge_pieces(found, pieces, replies[-1], whole, sample, model)
     return _unguarded(found, beyond, outside) if found.passed and outside else found
-
-
-def _split(reply: EngineReply, count: int) -> tuple[EngineReply, EngineReply]:
-    """Return the reply to the first batches, and that to the others, which come only if the first ones ran."""
-    inside = {index: text for index, text in reply.refused.items() if index < count}
-    if inside:
-        first = min(inside)
-        reply = replace(reply, status="error", stage="run", message=inside[first], outputs=reply.outputs[:first])
-        return replace(reply, refused={}), EngineReply("error", "run")
-    if len(reply.outputs) < count or reply.stage != "run":
-        return reply, EngineReply("error", "run")
-    refused = {index - count: text for index, text in reply.refused.items()}
-    beyond = replace(reply, outputs=reply.outputs[count:], refused=refused)
-    return replace(reply, status="ok", outputs=reply.outputs[:count], refused={}), beyond
 
 
 def _unguarded(found: Outcome, beyond: EngineReply, outside: Sequence[Sample]) -> Outcome:

@@ -167,6 +167,7 @@ class ExportResult:
             outside=outside,
             constant=self.constant_outputs,
             carries=self.target.pulse is not None,
+            state=[(self.input_names.index(one.input), self.output_names.index(one.output)) for one in self.state],
             model=lambda inputs: self.reference.answer(inputs, self.stored),
         )
         if found.passed and self.target.pulse is not None:

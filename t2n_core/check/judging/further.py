@@ -1,0 +1,64 @@
+"""Further batches in the job of a check: those of comparisons of the engine with itself, and those out of the range."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from t2n_core.engine.protocol import Array, EngineReply
+
+Batches = Sequence[Sequence[Array]]
+Fed = tuple[int, Sequence[tuple[int, int]]]
+"""The index of a batch, and the places of its inputs that are outputs of the batch before it, with theirs."""
+Run = Callable[[Batches, Sequence[Fed]], EngineReply]
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """Batches that one comparison needs beside the samples."""
+
+    batches: Batches
+    pairs: Sequence[tuple[int, int]] = ()
+    """The places of an input and of an output: each batch but the first takes what the one before it gave."""
+
+
+def run_with_further(
+    run: Run, samples: Batches, further: Sequence[Further], outside: Batches
+) -> tuple[EngineReply, list[EngineReply], EngineReply]:
+    """Run all batches in one job, and return the replies to the samples, to each comparison, and to those outside.
+
+    A failure in a comparison may end the job; all others then run again without it.
+    """
+    failed: dict[int, EngineReply] = {}
+    while True:
+        batches, fed = list(samples), list[Fed]()
+        left = [place for place in range(len(further)) if place not in failed]
+        for place in left:
+            one = further[place]
+            fed += [(len(batches) + index, one.pairs) for index in range(1, len(one.batches)) if one.pairs]
+            batches += one.batches
+        reply, rest = _split(run([*batches, *outside], fed), len(samples))
+        found = dict(failed)
+        for place in left:
+            found[place], rest = _split(rest, len(further[place].batches))
+        first = next((place for place in left if found[place].status != "ok"), None)
+        if reply.status != "ok" or first is None:
+            return reply, [found[place] for place in range(len(further))], rest
+        failed[first] = found[first]
+
+
+def _split(reply: EngineReply, count: int) -> tuple[EngineReply, EngineReply]:
+    """Return the reply to the first batches, and that to the others, which come only if the first ones ran."""
+    inside = {index: text for index, text in reply.refused.items() if index < count}
+    if inside:
+        first = min(inside)
+        reply = replace(reply, status="error", stage="run", message=inside[first], outputs=reply.outputs[:first])
+        return replace(reply, refused={}), EngineReply("error", "run")
+    if len(reply.outputs) < count or reply.stage != "run":
+        return reply, EngineReply("error", "run")
+    refused = {index - count: text for index, text in reply.refused.items()}
+    beyond = replace(reply, outputs=reply.outputs[count:], refused=refused)
+    return replace(reply, status="ok", outputs=reply.outputs[:count], refused={}), beyond
+
+
+__all__ = ["Batches", "Fed", "Further", "run_with_further"]

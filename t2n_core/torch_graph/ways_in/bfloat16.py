@@ -12,6 +12,9 @@ import torch
 from t2n_core.errors import InputError
 from t2n_core.torch_graph.ways_in.structure import leaves, mapped
 
+_COPYING = ("__deepcopy__", "__reduce_ex__", "__reduce__", "__getstate__", "__setstate__")
+"""Methods of a class that decide what a copy of an object holds."""
+
 
 def without_bfloat16(model: torch.nn.Module, calls: list[Any]) -> tuple[torch.nn.Module, list[Any]]:
     """Return the model and the tensors of `calls` with float32 for bfloat16, or both unchanged if nothing is bfloat16.
@@ -32,7 +35,7 @@ def without_bfloat16(model: torch.nn.Module, calls: list[Any]) -> tuple[torch.nn
     )
     if weights:
         try:
-            model = copy.deepcopy(model)
+            model = _copied(model)
         except Exception as cause:
             raise InputError(
                 f"{type(model).__name__} has bfloat16 weights and cannot be copied: {cause}",
@@ -44,6 +47,24 @@ def without_bfloat16(model: torch.nn.Module, calls: list[Any]) -> tuple[torch.nn
             for name, buffer in list(module.named_buffers(recurse=False)):
                 setattr(module, name, _widened(buffer))
     return model, mapped(calls, lambda leaf: _widened(leaf) if isinstance(leaf, torch.Tensor) else leaf)
+
+
+def _copied(model: torch.nn.Module) -> torch.nn.Module:
+    """Return a copy that holds all that the model holds, whatever methods of its own classes would leave out.
+
+    The archive is made from the copy, and compared with it: nobody would see that it is another model.
+    """
+    copies = {module: object.__new__(type(module)) for module in model.modules() if _has_own_copy(type(module))}
+    known = {id(module): copied for module, copied in copies.items()}
+    for module, copied in copies.items():
+        vars(copied).update(copy.deepcopy(vars(module), known))
+    return copy.deepcopy(model, known)
+
+
+def _has_own_copy(kind: type) -> bool:
+    """Return True if a class that is not PyTorch's decides what a copy holds."""
+    own = (one for one in kind.__mro__ if one.__module__.partition(".")[0] not in ("torch", "builtins"))
+    return any(name in vars(one) for one in own for name in _COPYING)
 
 
 def _widened(tensor: torch.Tensor) -> torch.Tensor:

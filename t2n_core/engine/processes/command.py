@@ -58,11 +58,20 @@ def execute(command: Sequence[str], timeout: float, memory: int | None, environm
         for drain in drains:
             drain.start()
         killed = False
+
+        def end() -> None:
+            nonlocal killed
+            killed = process.poll() is None
+            _kill_group(process)
+
+        # a timer goes on where a test has stopped the clock of Python, by which `wait` measures its own limit
+        watchdog = threading.Timer(min(max(timeout, 0.0), threading.TIMEOUT_MAX), end)
+        watchdog.daemon = True
+        watchdog.start()
         try:
-            process.wait(max(timeout, 0.0))
-        except subprocess.TimeoutExpired:
-            killed = True
+            process.wait()
         finally:
+            watchdog.cancel()
             _kill_group(process)
             process.wait()
             for drain in drains:

@@ -20,6 +20,7 @@ from t2n_core.engine.protocol import Array
 START_TIMEOUT = 120.0
 """Seconds until a worker must be ready; it takes a tenth of one on an idle machine."""
 CLOSE_TIMEOUT = 5.0
+_PAUSE = 0.002
 
 
 class WorkerDied(Exception):  # noqa: N818  the event, as the caller handles it
@@ -102,8 +103,7 @@ class WorkerProcess:
             return
         with contextlib.suppress(OSError):
             self._stream(self._process.stdin).close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(CLOSE_TIMEOUT)
+        _wait(lambda: self._process.poll() is not None)
         self.kill()
 
     def abandon(self) -> None:
@@ -123,9 +123,7 @@ class WorkerProcess:
 
     def _died(self) -> WorkerDied:
         """Release what is left of a worker with a broken channel, and return the error that says why it ended."""
-        give_up = time.monotonic() + CLOSE_TIMEOUT
-        while not self._has_ended() and time.monotonic() < give_up:
-            time.sleep(0.002)  # it may be on its way out, and then its own exit code counts
+        _wait(self._has_ended)  # it may be on its way out, and then its own exit code counts
         killed = self._killed
         self._kill_group()
         exit_code = self._process.wait()
@@ -181,3 +179,11 @@ class WorkerProcess:
     @staticmethod
     def _stream(stream: IO[bytes] | None) -> Any:
         return cast(IO[bytes], stream)
+
+
+def _wait(ended: Callable[[], bool]) -> None:
+    """Wait for an end, but not for long; pauses are counted, since a test may have stopped the clock of Python."""
+    for _ in range(round(CLOSE_TIMEOUT / _PAUSE)):
+        if ended():
+            return
+        time.sleep(_PAUSE)

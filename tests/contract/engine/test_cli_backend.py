@@ -156,6 +156,9 @@ PANIC = """
         ("sys.exit(0)", "crash", "run", "it ended well but left no outputs"),
         ("open(options['--save-outputs'], 'w').close(); sys.exit(0)", "crash", "run", "left no outputs"),
         ("sys.exit(3)", "crash", "load", "exited with status 3"),
+        ("os.kill(os.getpid(), 15)", "crash", "load", "SIGTERM"),
+        ("os.kill(os.getpid(), 10)", "crash", "load", "SIGUSR1"),
+        ("log('Model ready'); os.kill(os.getpid(), 19)", "timeout", "run", "did not answer in time"),
         ("log('Model ready'); time.sleep(60)", "timeout", "run", "did not answer in time"),
     ],
 )

@@ -129,7 +129,10 @@ def test_a_worker_killed_in_a_job_is_that_jobs_end(engine: TractEngine, good: Pa
 
 @pytest.mark.parametrize(
     ("number", "status", "message"),
-    [(signal.SIGKILL, "crash", "SIGKILL"), (signal.SIGSEGV, "crash", "SIGSEGV"), (signal.SIGTERM, "crash", "SIGTERM")],
+    [
+        *((getattr(signal, name), "crash", name) for name in ("SIGKILL", "SIGSEGV", "SIGTERM", "SIGUSR1")),
+        (signal.SIGSTOP, "timeout", "did not answer in time"),
+    ],
 )
 def test_a_signal_to_the_job_is_named(
     number: signal.Signals, status: str, message: str, engine: TractEngine, good: Path, endless: Path
@@ -144,7 +147,7 @@ def test_a_signal_to_the_job_is_named(
 
     striker = threading.Thread(target=strike)
     striker.start()
-    reply = engine.run(endless, [[X]], timeout=30.0)
+    reply = engine.run(endless, [[X]], timeout=3.0 if status == "timeout" else 30.0)
     striker.join()
     assert (reply.status, reply.stage) == (status, "load")
     assert message in reply.message

@@ -312,12 +312,12 @@ def test_a_collection_error_elsewhere_leaves_no_cell_unaccounted(suite):
     assert set(suite.statuses.values()) == {"not_run"}
 
 
-def test_other_ways_to_distribute_stay_the_users(suite):
+@pytest.mark.parametrize("way", ["no", "load", "loadscope", "loadfile", "loadgroup", "worksteal", "each"])
+def test_other_ways_to_distribute_stay_the_users(suite, way):
     write(suite, "pass", "mismatch")
-    for way in ("loadfile", "worksteal", "each"):
-        result = suite.run("--t2n-report=site", f"--dist={way}", mode="n2")
-        assert result.ret == pytest.ExitCode.TESTS_FAILED
-        assert sorted(suite.statuses.values()) == ["mismatch"] * 3 + ["pass"] * 3
+    result = suite.run("--t2n-report=site", f"--dist={way}", mode="n2")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert sorted(suite.statuses.values()) == ["mismatch"] * 3 + ["pass"] * 3
 
 
 WHERE = """

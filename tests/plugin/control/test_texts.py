@@ -115,3 +115,27 @@ def test_strange_node_ids_keep_their_records(suite, where):
         ("test_model[[/data/x.wav]-tract-0.23.9]", "pass"),
     ]
     assert len(suite.runs) == 4, "what was done is not run again"
+
+
+ODD_IDS = """
+    import pytest
+
+    IDS = ["n" * 200_000, "nul\\0", "\N{GRINNING FACE}", "../../../escaped", "/tmp/escaped", "a::b", "[x]", " ", "é"]
+
+    @pytest.mark.nnef_export
+    @pytest.mark.parametrize("model", ["pass"] * 8 + ["mismatch"], ids=IDS)
+    def test_model(model):
+        return model, (1,)
+"""
+
+
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_odd_parameter_ids_keep_their_records(suite, where):
+    suite.pytester.makepyfile(ODD_IDS)
+    result = suite.run("--t2n-report=site", "--t2n-bundle=bundle", mode=where, engines="0.23")
+    result.assert_outcomes(passed=8, failed=1)
+    assert sorted(suite.statuses.values()) == ["mismatch"] + ["pass"] * 8
+    assert max(map(len, suite.cells)) > 200_000
+    assert not [path for path in suite.path.parent.rglob("*escaped*") if suite.path not in path.parents]
+    assert (suite.path / "site" / "index.html").exists()
+    assert main(["matrix", "query", str(suite.path / "site"), "--surprises"]) == 0

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
-from tests.plugin.conftest import FAKE_CONFTEST
+from tests.plugin.conftest import FAKE_CONFTEST, OTHER_PLUGINS
 
 SUITE = """
     import pytest
@@ -51,3 +54,64 @@ def test_the_controller_keeps_no_records(suite, mode, bound, arguments):
         held[cases] = int((suite.path / "held.txt").read_text())
     # The records of this suite take 2500 bytes each. In one process each of pytest's items has the cell that it is.
     assert (held[MANY] - held[FEW]) / (3 * (MANY - FEW)) < bound, held
+
+
+OF_WORKERS = """
+
+import gc
+import tracemalloc
+
+import pytest
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session):
+    if hasattr(session.config, "workerinput"):
+        tracemalloc.start()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workerinput"):
+        gc.collect()
+        held, descriptors = tracemalloc.get_traced_memory()[0], len(os.listdir("/proc/self/fd"))
+        Path(__file__).with_name(f"{os.environ['PYTEST_XDIST_WORKER']}.txt").write_text(f"{held} {descriptors}")
+"""
+ON_LINUX = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reads /proc")
+
+
+@ON_LINUX
+def test_a_worker_keeps_little_of_a_cell_and_no_file(suite):
+    suite.pytester.makeconftest(FAKE_CONFTEST + OF_WORKERS)
+    held, descriptors = {}, {}
+    for cases in (FEW, MANY):
+        suite.pytester.makepyfile(SUITE.format(cases=cases))
+        suite.run("--t2n-report=site", "-q", mode="n2", alone=True).assert_outcomes(passed=3 * cases)
+        found = [(suite.path / f"gw{number}.txt").read_text().split() for number in range(2)]
+        held[cases] = sum(int(one) for one, _ in found)
+        descriptors[cases] = [int(one) for _, one in found]
+    # 4,000 bytes were measured; a record has 2,500, and an archive with its samples more
+    assert (held[MANY] - held[FEW]) / (3 * (MANY - FEW)) < 6_000, held
+    assert descriptors[MANY] == descriptors[FEW]
+
+
+PEAK = """
+import sys
+import pytest
+
+pytest.main(sys.argv[1:])
+print("PEAK", next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM:")))
+"""
+
+
+@ON_LINUX
+def test_a_collected_cell_takes_little_memory(suite):
+    """Most of it is pytest's: an item, its fixtures and its call."""
+    (suite.path / "peak.py").write_text(PEAK)
+    given = (*OTHER_PLUGINS, "--collect-only", "-q", "--t2n-tract=0.21,0.22,0.23")
+    peaks = {}
+    for cases in (100, 2_000):
+        suite.pytester.makepyfile(SUITE.format(cases=cases))
+        result = suite.pytester.run(sys.executable, "peak.py", *given)
+        peaks[3 * cases] = int(result.outlines[-1].removeprefix("PEAK ")) << 10
+    assert (peaks[6_000] - peaks[300]) / 5_700 < 6_000, peaks

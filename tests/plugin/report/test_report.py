@@ -203,6 +203,15 @@ def test_twenty_thousand_cells_are_a_small_file(tmp_path):
     assert (tmp_path / "index.html").stat().st_size < 5_000_000
 
 
+def test_failing_cells_of_one_cause_take_few_bytes_of_the_page(tmp_path):
+    sizes = {}
+    for count in (200, 2_000):
+        error = ErrorLine("ParityError", "1 of 1 outputs differ", fingerprint="ab", details="d" * 400)
+        write_report(whole([cell(f"m.py::t[{n}]", "0.23.9", "mismatch", error=error) for n in range(count)]), tmp_path)
+        sizes[count] = (tmp_path / "index.html").stat().st_size
+    assert (sizes[2_000] - sizes[200]) / 1_800 < 30, sizes
+
+
 def test_what_would_make_the_page_large_is_left_out_and_said(tmp_path):
     graphs = [GraphLine(SCHEMA, f"{n:016x}", random.Random(n).randbytes(9_000).hex()) for n in range(300)]
     error = ErrorLine("EngineCrash", "bad", fingerprint="ab", details="d" * 50)

@@ -119,6 +119,42 @@ def test_members_that_lead_out_of_a_failing_archive_are_written_nowhere(
         assert not list(tmp_path.parent.glob("escaped*"))
 
 
+ESCAPES = "\x1b]0;pwned\x07\x1b[31m"
+
+
+@pytest.mark.parametrize(
+    ("operation", "word"),
+    [
+        (f"{ESCAPES}(x)", "is no NNEF"),
+        (f"tract_core_cast(x, to = '{ESCAPES}')", "tract_core_cast"),
+        (f"variable<scalar>(shape = [2], label = '{ESCAPES}')", "the archive has no weight"),
+    ],
+    ids=["syntax", "text", "label"],
+)
+@pytest.mark.parametrize("command", ["reduce", "bundle", "check"])
+def test_control_characters_of_an_archive_are_shown(
+    command: str, operation: str, word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    text = f"version 1.0;\n\ngraph net(x) -> (y)\n{{\n  x = external(shape = [2]);\n  y = {operation};\n}}\n"
+    (folder / "graph.nnef").write_text(text)
+    x = np.ones(2, np.float32)
+    np.savez(tmp_path / "x.npz", x=x)
+    np.savez(tmp_path / "y.npz", y=x)
+    np.savez(tmp_path / "io.npz", x=x, y=x)
+    given = {
+        "reduce": ["--inputs", "io.npz", "--engine", "0.23.9", "-o", "out"],
+        "bundle": ["--inputs", "io.npz", "--format", "tract", "--engine", "0.23.9", "-o", "out"],
+        "check": ["--inputs", "x.npz", "--expected", "y.npz", "--tract", "0.23.9"],
+    }[command]
+    given = [str(tmp_path / one) if one.endswith(".npz") or one == "out" else one for one in given]
+    main([command, str(folder), "--offline", "--cache-dir", CACHE, *given])
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err
+    assert command != "reduce" or word in out + err
+
+
 MODEL = """
 import pytest, torch
 

@@ -170,7 +170,11 @@ def test_the_hook_of_other_repositories_runs_tests_that_have_no_marker(suite):
 
         def test_fixture(nnef_export):
             nnef_export("mismatch", (1,)).assert_parity()
+
+        @pytest.mark.nnef_generate(steps=3)
+        def test_generates():
+            return None
         """
     )
-    suite.run(*entry.split(), engines="0.23").assert_outcomes(passed=1, failed=1)
-    suite.run(*entry.split(), engines="").assert_outcomes(errors=2)
+    suite.run(*entry.split(), engines="0.23").assert_outcomes(passed=1, failed=2)
+    suite.run(*entry.split(), engines="").assert_outcomes(errors=3)

@@ -111,6 +111,11 @@ def test_extents_that_do_not_fit_the_file_are_refused(shape: list[int]) -> None:
         tensor_of(header(shape, size=16) + bytes(16), "w.dat")
 
 
+def test_extents_that_wrap_around_for_booleans_are_refused() -> None:
+    with pytest.raises(InputError, match="too few"):
+        tensor_of(header([2**32 - 1], bits=1, kind=5, size=1) + b"\0", "w.dat")
+
+
 def test_origins_are_a_file_of_texts(tmp_path: Path) -> None:
     file = tmp_path / ORIGINS_FILE
     assert read_origins(tmp_path) == {}

@@ -61,6 +61,8 @@ def _of_folder(folder: Path) -> Iterator[tuple[str, bytes]]:
             raise ForeignFileError(f"it holds more than {_MOST_FILES} files")
         name = path.relative_to(folder).as_posix()
         if not path.is_dir() and _is_wanted(name):
+            if path.is_symlink():
+                raise ForeignFileError(f"{name!r} is no file")
             yield name, read_file(path, path.stat().st_size)
 
 

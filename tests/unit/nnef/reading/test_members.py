@@ -48,17 +48,22 @@ def test_files_that_are_no_part_of_a_model_are_left_out(tmp_path: Path) -> None:
 
 def test_links_and_pipes_are_refused(tmp_path: Path) -> None:
     linked = tmp_path / "linked.tar"
-    with tarfile.open(linked, "w") as tar:
-        member = tarfile.TarInfo("w.dat")
-        member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
-        tar.addfile(member)
-    with pytest.raises(InputError, match=r"'w\.dat' is no file"):
-        read_members(linked)
+    for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE):
+        with tarfile.open(linked, "w") as tar:
+            member = tarfile.TarInfo("w.dat")
+            member.type, member.linkname = kind, "/etc/passwd"
+            tar.addfile(member)
+        with pytest.raises(InputError, match=r"'w\.dat' is no file"):
+            read_members(linked)
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "graph.nnef").write_text(GRAPH)
     os.mkfifo(folder / "w.dat")
     with pytest.raises(InputError, match=r"w\.dat is no file"):
+        read_members(folder)
+    (folder / "w.dat").unlink()
+    (folder / "w.dat").symlink_to("/etc/passwd")
+    with pytest.raises(InputError, match=r"'w\.dat' is no file"):
         read_members(folder)
 
 

@@ -32,10 +32,6 @@ def new_session() -> None:
     store_module._verified.clear()
 
 
-def files_below(folder: Path) -> set[str]:
-    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-
-
 def truncate(library: Path) -> None:
     library.write_bytes(library.read_bytes()[:-1])
 
@@ -263,12 +259,13 @@ def test_members_of_a_wheel_that_point_elsewhere_stay_there(quick_index: LocalIn
     wheel = quick_index.add("0.21.3")
     before = hashlib.sha256(wheel.read_bytes()).hexdigest()
     with zipfile.ZipFile(wheel, "a") as archive:
-        archive.writestr("tract.libs/../../../escaped.so", b"x")
-        archive.writestr("/tract.libs/absolute.so", b"x")
+        for ups in range(1, 9):
+            archive.writestr(f"tract.libs/{'../' * ups}escaped.so", b"x")
+        archive.writestr(f"{cache.parent}/tract.libs/escaped.so", b"x")
     page = wheel.with_name("index.html")
     page.write_text(page.read_text().replace(before, hashlib.sha256(wheel.read_bytes()).hexdigest()))
     (engine,) = resolve_engines("0.21", cache_dir=cache)
-    assert not [name for name in files_below(cache) if "escaped" in name or "absolute" in name]
+    assert not list(cache.parent.rglob("escaped*"))
     assert engine.library.exists()
 
 

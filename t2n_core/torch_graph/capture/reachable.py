@@ -20,8 +20,8 @@ _FOREIGN = frozenset(
     {*sys.stdlib_module_names, "torch", "numpy", "sympy", "t2n_core", "pytest_t2n", "_pytest", "pytest"}
 )
 _ATOMS = (int, float, complex, str, bytes, type(None), torch.Tensor, torch.Size, torch.dtype, BuiltinFunctionType)
-_OF_A_MODULE = frozenset(vars(torch.nn.Module()))
-"""Attributes of torch.nn.Module itself; capture restores their contents."""
+_OF_A_MODULE = frozenset(name for name in vars(torch.nn.Module()) if "_hooks" not in name)
+"""Attributes of torch.nn.Module itself but for hooks; torch.export restores their contents."""
 CACHE = type(functools.lru_cache(lambda: None))
 _MOST = 1000
 """Objects that code reaches and that are looked at. Much of a large library can be reached, and that takes time."""

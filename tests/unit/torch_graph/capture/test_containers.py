@@ -190,3 +190,23 @@ def test_a_tensor_in_an_object_that_was_not_found_is_refused_with_its_holder() -
     model = Caching(hide())
     with pytest.raises(CaptureError, match="holds no data, in `Helper`"):
         capture(model)
+
+
+def test_hooks_that_a_model_registers_at_its_first_call_are_taken_out() -> None:
+    """As transformers does for models that return hidden states: with a flag that says that they are there."""
+
+    class Hooked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(3, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if not getattr(self, "is_hooked", False):
+                self.inner.register_forward_hook(lambda module, args, output: output * 2)
+                self.is_hooked = True
+            return self.inner(x)
+
+    model, x = Hooked(), torch.randn(2, 3)
+    TorchModuleTracer(model, bind_inputs(model, x)).trace()
+    assert not model.inner._forward_hooks
+    torch.testing.assert_close(model(x), 2 * torch.nn.functional.linear(x, model.inner.weight, model.inner.bias))

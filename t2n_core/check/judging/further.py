@@ -10,6 +10,8 @@ from t2n_core.engine.protocol import Array, EngineReply
 Batches = Sequence[Sequence[Array]]
 Fed = tuple[int, Sequence[tuple[int, int]]]
 """The index of a batch, and the places of its inputs that are outputs of the batch before it, with theirs."""
+_LIMITS = ("timeout", "oom")
+"""Statuses of a job that took too much time or memory."""
 Run = Callable[[Batches, Sequence[Fed]], EngineReply]
 
 
@@ -27,7 +29,8 @@ def run_with_further(
 ) -> tuple[EngineReply, list[EngineReply], EngineReply]:
     """Run all batches in one job, and return the replies to the samples, to each comparison, and to those outside.
 
-    A failure in a comparison may end the job; all others then run again without it.
+    A failure in a comparison may end the job; all others then run again without it. One that reaches a limit of the job
+    is the reply to the samples: whether the comparison holds is not known.
     """
     failed: dict[int, EngineReply] = {}
     while True:
@@ -44,6 +47,9 @@ def run_with_further(
         first = next((place for place in left if found[place].status != "ok"), None)
         if reply.status != "ok" or first is None:
             return reply, [found[place] for place in range(len(further))], rest
+        if found[first].status in _LIMITS:
+            ended = replace(found[first], outputs=reply.outputs, refused={})
+            return ended, [found[place] for place in range(len(further))], rest
         failed[first] = found[first]
 
 

@@ -25,7 +25,7 @@ graph network(x, keep) -> (y, z)
   u = transpose(v, axes = [1, 0]);
   y = select(keep, v, 0.5);
   z = add(u, 0.25);
-  s = tract_core_scan(body = "step", skip = 0, reset_every_turn = 1);
+  [s, last] = tract_core_scan(body = "step", skip = 0, reset_every_turn = 1);
 }
 """
 WEIGHT = np.arange(16, dtype=np.float32).reshape(4, 4) ** 2
@@ -93,7 +93,7 @@ def test_an_extra_byte_is_behind_the_numbers(mutants: dict[str, Mutant], folder:
             [["y_held_not = not(keep);", "y_held = and(keep, y_held_not);", "y = select(y_held, v, 0.5);"]],
         ),
         ("another operator", [["z = sub(u, 0.25);"]]),
-        ("a state that is kept", [['s = tract_core_scan(body = "step", skip = 0);']]),
+        ("a state that is kept", [['[s, last] = tract_core_scan(body = "step", skip = 0);']]),
         ("another number", [["y = select(keep, v, 1.0);"], ["z = add(u, 0.625);"]]),
     ],
 )

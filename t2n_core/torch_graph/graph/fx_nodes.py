@@ -17,7 +17,7 @@ from t2n_core.torch_graph.graph.ir import FixedTensorList, TensorVariable, Torch
 from t2n_core.torch_graph.sizes.counts import ARANGES, decide_count
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.sizes.slices import SLICES, decide_length
-from t2n_core.torch_graph.stand_ins import recurrent
+from t2n_core.torch_graph.stand_ins.operators import aten_twin
 
 _SCALAR = find_operator("aten::scalar_tensor.default")
 SIZES = (torch.SymInt, torch.SymBool, torch.SymFloat, int, float, bool)
@@ -51,8 +51,7 @@ class NodeReader:
             raise CaptureError(f"a call of {target} is no torch operator", origin=self._origin(str(target), node))
         if value is None:  # an assertion about sizes or values
             return
-        if target.namespace == recurrent.NAMESPACE:
-            target = recurrent.aten_twin(target)
+        target = aten_twin(target)
         try:
             self._read_operator(node, target, value)
         except CaptureError as wrong:

@@ -23,7 +23,7 @@ from t2n_core.torch_graph.compat.private import OpOverload
 from t2n_core.torch_graph.graph import naming
 from t2n_core.torch_graph.graph.fx_nodes import SIZES, bind_schema
 from t2n_core.torch_graph.proofs.identities import identity, is_reshape, simpler_arguments
-from t2n_core.torch_graph.stand_ins.recurrent import NAMESPACE, aten_twin
+from t2n_core.torch_graph.stand_ins.operators import aten_twin
 
 SizeOf: TypeAlias = Callable[[Any], Dim]
 """Returns one of PyTorch's sizes in canonical form; raises CaptureError, a T2NError, for one that depends on data."""
@@ -155,8 +155,7 @@ class _Reader:
         is_operator = isinstance(target, OpOverload)
         if not is_operator or (target._schema.is_mutable and target is not DETACH_IN_PLACE):
             raise UnprovenError(f"{node} is no operator without effects")
-        if target.namespace == NAMESPACE:
-            target = aten_twin(target)
+        target = aten_twin(target)
         kind = naming.kind_of(target)
         if kind.partition(".")[0] == "aten::as_strided":
             raise UnprovenError(f"{node} looks at the places of elements in memory")

@@ -9,7 +9,7 @@ import torch
 from torch.fx import Interpreter, Node
 
 from t2n_core.torch_graph.compat.private import OpOverload
-from t2n_core.torch_graph.stand_ins.recurrent import NAMESPACE, aten_twin
+from t2n_core.torch_graph.stand_ins.operators import aten_twin
 
 
 class _Replay(Interpreter):
@@ -42,7 +42,7 @@ class _Replay(Interpreter):
         return int(size.node.hint) if self._as_captured and size.node.has_hint() else None
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if isinstance(target, OpOverload) and target.namespace == NAMESPACE:
+        if isinstance(target, OpOverload):
             target = aten_twin(target)
         return super().call_function(target, args, kwargs)
 

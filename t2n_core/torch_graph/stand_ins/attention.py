@@ -1,8 +1,7 @@
 """Attention stays one node while capturing, and its shape is read off its arguments.
 
-PyTorch would compute the shape by the operators of its reference implementation, on fake tensors. That takes a third of
-the time that a small transformer is captured in, and finds the shape that is known before. The graph shows the aten
-name.
+PyTorch would run its reference implementation on fake tensors to find the shape, which takes up to a third of the time
+that the capture of a small transformer takes. The graph shows the aten name.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ import torch
 from torch.nn import functional
 
 from t2n_core.torch_graph.compat.private import is_functorch_wrapped_tensor
-from t2n_core.torch_graph.stand_ins.operators import define
-from t2n_core.torch_graph.stand_ins.recurrent import library
+from t2n_core.torch_graph.stand_ins.operators import define, library
+from t2n_core.torch_graph.stand_ins.sizes_as_arguments import is_same_size
 
 _FLAGS = "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False"
 
@@ -76,19 +75,12 @@ def _has_known_shape(
     whole = (*query.shape[:-1], key.shape[-2])
     axes = zip(reversed(mask.shape), reversed(whole), strict=False)
     return mask.dim() <= len(whole) and all(
-        (type(own) is int and own == 1) or _is_same(own, size) for own, size in axes
+        (type(own) is int and own == 1) or is_same_size(own, size) for own, size in axes
     )
 
 
 def _are_same(some: Any, others: Any) -> bool:
-    return len(some) == len(others) and all(map(_is_same, some, others))
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    """Return whether two sizes are the same at all sizes of the inputs, without a guard."""
-    if isinstance(one, torch.SymInt) and isinstance(other, torch.SymInt):
-        return bool(one.node.expr == other.node.expr)
-    return type(one) is int and type(other) is int and one == other
+    return len(some) == len(others) and all(map(is_same_size, some, others))
 
 
 def _is_special(tensor: torch.Tensor) -> bool:

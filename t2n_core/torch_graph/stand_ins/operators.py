@@ -1,4 +1,4 @@
-"""Define operators of this package: a schema, the shapes of the results for capture, and their values."""
+"""Operators of this package that replace PyTorch's in a capture: a schema, the shapes of the results, their values."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+
+from t2n_core.torch_graph.compat.operators import operator
+
+NAMESPACE = "t2n_capture"
+library = torch.library.Library(NAMESPACE, "DEF")  # type: ignore[no-untyped-call]
 
 
 def define(library: Any, schema: str, shapes: Callable[..., Any], compute: Callable[..., Any] | None = None) -> None:
@@ -21,4 +26,15 @@ def define(library: Any, schema: str, shapes: Callable[..., Any], compute: Calla
         library.impl(name, compute, "CPU")
 
 
-__all__ = ["define"]
+def aten_twin(target: Any) -> Any:
+    """Return the aten operator that a stand-in replaces; packing, masked nets, whole modules and aten's stay theirs."""
+    name = target._schema.name.partition("::")[2]
+    if target.namespace != NAMESPACE or name in ("pack", "pad", "module_call") or name.endswith("_masked"):
+        return target
+    packet = operator(f"aten::{name.removesuffix('_data')}")
+    if "default" in packet.overloads():
+        return packet.default
+    return packet.data if name.endswith("_data") else packet.input
+
+
+__all__ = ["NAMESPACE", "aten_twin", "define", "library"]

@@ -16,10 +16,7 @@ import torch
 
 from t2n_core.torch_graph.compat.operators import operator
 from t2n_core.torch_graph.compat.private import _pack_padded_sequence, _pad_packed_sequence
-from t2n_core.torch_graph.stand_ins.operators import define
-
-NAMESPACE = "t2n_capture"
-library = torch.library.Library(NAMESPACE, "DEF")  # type: ignore[no-untyped-call]
+from t2n_core.torch_graph.stand_ins.operators import define, library
 
 _TAIL = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
 _CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> "
@@ -120,14 +117,3 @@ _define("pack(Tensor input, int[] lengths, bool batch_first) -> Tensor", _pack)
 _define("pad(Tensor data, int[] batch_sizes, bool batch_first, float padding_value, int steps) -> Tensor", _pad)
 
 NAMES = frozenset(f"{kind}{end}" for kind in ("lstm", "gru", "rnn_tanh", "rnn_relu") for end in ("", "_cell"))
-
-
-def aten_twin(stand_in: Any) -> Any:
-    """Return the aten operator that a stand-in replaces; packing, masked nets and whole modules keep their own."""
-    name = stand_in._schema.name.split("::")[1]
-    if name in ("pack", "pad", "module_call") or name.endswith("_masked"):
-        return stand_in
-    packet = operator(f"aten::{name.removesuffix('_data')}")
-    if name.endswith("_cell") or name == "scaled_dot_product_attention":
-        return packet.default
-    return packet.data if name.endswith("_data") else packet.input

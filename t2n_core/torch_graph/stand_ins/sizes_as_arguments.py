@@ -9,11 +9,11 @@ import torch
 from torch.nn import functional
 
 
-def _is_size(kernel: Any, size: Any) -> bool:
-    """Return whether a window is as long as its axis at all sizes."""
-    if isinstance(kernel, torch.SymInt) and isinstance(size, torch.SymInt):
-        return bool(kernel.node.expr == size.node.expr)
-    return type(kernel) is int and type(size) is int and kernel == size
+def is_same_size(one: Any, other: Any) -> bool:
+    """Return whether two sizes are the same at all sizes of the inputs; no guard is added."""
+    if isinstance(one, torch.SymInt) and isinstance(other, torch.SymInt):
+        return bool(one.node.expr == other.node.expr)
+    return type(one) is int and type(other) is int and one == other
 
 
 def max_pool_of(rank: int, pool: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,7 +58,7 @@ def _is_one_window(input: torch.Tensor, kernels: Sequence[Any], paddings: Sequen
     """Return whether a window of dynamic extent covers the input, whatever the stride."""
     symbolic = any(isinstance(kernel, torch.SymInt) for kernel in kernels)
     sizes = input.shape[-len(kernels) :]
-    return symbolic and not any(paddings) and len(sizes) == len(kernels) and all(map(_is_size, kernels, sizes))
+    return symbolic and not any(paddings) and len(sizes) == len(kernels) and all(map(is_same_size, kernels, sizes))
 
 
 OF_SIZES: dict[Any, Callable[..., Any]] = {
@@ -71,4 +71,4 @@ OF_SIZES: dict[Any, Callable[..., Any]] = {
     functional.max_pool3d: max_pool_of(3, functional.max_pool3d),
 }
 
-__all__ = ["OF_SIZES", "max_pool_of"]
+__all__ = ["OF_SIZES", "is_same_size", "max_pool_of"]

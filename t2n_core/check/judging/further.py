@@ -45,11 +45,10 @@ def run_with_further(
         for place in left:
             found[place], rest = _split(rest, len(further[place].batches))
         first = next((place for place in left if found[place].status != "ok"), None)
+        if reply.status == "ok" and first is not None and found[first].status in _LIMITS:
+            reply = replace(found[first], outputs=reply.outputs, refused={})
         if reply.status != "ok" or first is None:
             return reply, [found[place] for place in range(len(further))], rest
-        if found[first].status in _LIMITS:
-            ended = replace(found[first], outputs=reply.outputs, refused={})
-            return ended, [found[place] for place in range(len(further))], rest
         failed[first] = found[first]
 
 

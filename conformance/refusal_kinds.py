@@ -69,8 +69,8 @@ KINDS = (
         ),
     ),
     Kind(
-        "no form",
-        "The engine, or the standard, has no form for it at an acceptable cost: no float64, no float16 and no "
+        "not expressible",
+        "The engine, or the standard, cannot express it at an acceptable cost: no float64, no float16 and no "
         "arithmetic of integers in NNEF 1.0, no convolution of integers in tract, no tensor without elements, no "
         "tables and unrolled loops that are too long.",
         _any(
@@ -82,7 +82,9 @@ KINDS = (
             real numbers alone
             extents are positive numbers
             without elements
-            no form in (NNEF|this target)
+            cannot be expressed in
+            not supported (yet|in|where)
+            elements of a dynamic axis is not supported
             NNEF( 1.0)? has no (operator|loop)
             has no operator `
             must be tensor<scalar>

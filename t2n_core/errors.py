@@ -7,7 +7,7 @@ T2NError
 ├── RewriteError               capture   a rewriter that names nothing, clashes with another, or never applied
 ├── CaptureError               capture   PyTorch could not give a graph of the model
 ├── LowerError                 lower     a rule could not write an operator
-│   └── UnsupportedOpsError    lower     all operators that have no form on the target, listed at once
+│   └── UnsupportedOpsError    lower     all operators that the target does not support, listed at once
 ├── SpecError                  spec      the graph uses what the target version does not have
 ├── WriteError                 write     the archive could not be written
 ├── EngineError                          anything about a foreign engine
@@ -121,7 +121,7 @@ class LowerError(T2NError):
 
 
 class UnsupportedOpsError(LowerError):
-    """All operators of a model that have no form on the target.
+    """All operators of a model that the target does not support.
 
     `problems` has them all; the message has the first one of each operator and line of the model.
     """

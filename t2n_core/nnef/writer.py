@@ -27,9 +27,9 @@ _ESCAPED: Final = "\"'\\{}%#"
 def graph_text(graph: Graph, *, spec: Spec) -> str:
     """Return the content of `graph.nnef`.
 
-    Raises WriteError, with the origin of the operation, for an argument that has no form which every version of the
-    target reads alike (an infinite number, a quote in a string, an expression of sizes without form), and SpecError
-    for an operator that the target does not have.
+    Raises WriteError, with the origin of the operation, for an argument that not every version of the target reads
+    alike (an infinite number, a quote in a string, an expression of sizes that cannot be written), and SpecError for
+    an operator that the target does not have.
     """
     return "\n".join(_lines(graph, spec)) + "\n"
 
@@ -112,7 +112,7 @@ def argument_text(argument: Any) -> str:
             return f"[{', '.join(argument_text(item) for item in argument)}]"
         case tuple() if len(argument) > 1:
             return f"({', '.join(argument_text(item) for item in argument)})"
-    raise ValueError(f"{argument!r} of type {type(argument).__name__} has no form in NNEF")
+    raise ValueError(f"{argument!r} of type {type(argument).__name__} cannot be expressed in NNEF")
 
 
 def float_text(value: float) -> str:

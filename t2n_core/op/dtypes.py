@@ -31,7 +31,7 @@ def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
         hint = "convert the model with model.float() first" if dtype is torch.bfloat16 else None
         if dtype.is_complex:
             hint = "take real numbers as inputs, and make them complex in the model: torch.view_as_complex(x)"
-        raise LowerError(f"{dtype} has no form in NNEF", hint=hint)
+        raise LowerError(f"{dtype} cannot be expressed in NNEF", hint=hint)
     return np.dtype(_NUMPY[dtype])
 
 

@@ -262,7 +262,7 @@ def _failed(op: TorchOp, cause: Exception) -> LowerError:
     computed = [name for name, argument in op.arguments.items() if _is_computed(argument)]
     if computed and isinstance(cause, TypeError):
         names = ", ".join(f"`{name}`" for name in computed)
-        found = LowerError(f"{op.kind} has no form for {names} computed from a dynamic size", origin=op.origin)
+        found = LowerError(f"{op.kind} does not support {names} computed from a dynamic size", origin=op.origin)
     else:
         hint = "this is a bug of the exporter, please report it with the model"
         message = f"the rule of {op.kind} failed with {type(cause).__name__}: {cause}"

@@ -75,7 +75,7 @@ class Rule:
                 continue
             given = op.arguments[name]
             if given is not None and given != argument.default_value:
-                return f"the argument {name}={given} of {op.kind} has no form in NNEF yet"
+                return f"the argument {name}={given} of {op.kind} is not supported yet"
         return ""
 
 

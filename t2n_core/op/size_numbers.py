@@ -63,4 +63,4 @@ def _written(g: Emitter, e: Any, table: SymbolTable, dtype: np.dtype[Any]) -> Va
         return _OF_ONE[kind](g, parts[0])
     if kind in _JOINED:
         return functools.reduce(lambda a, b: _JOINED[kind](g, a, b), parts)
-    raise g.fail(f"{sympy.sstr(e)}, computed from dynamic sizes, has no form here")
+    raise g.fail(f"{sympy.sstr(e)}, computed from dynamic sizes, is not supported")

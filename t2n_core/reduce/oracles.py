@@ -62,7 +62,7 @@ class Float64Oracle:
 
 
 def _shown(program: Program, names: Sequence[str]) -> tuple[list[str], Program]:
-    """Return the names, and the program that outputs them; sizes are cast, for they have no form outside of tract."""
+    """Return the names, and the program that outputs them; sizes are cast, since only tract has them."""
     sizes = _sizes_of(program)
     outputs: list[str] = []
     casts: list[Assignment] = []

@@ -134,7 +134,7 @@ class ModelExport:
         note(f"export {self.model} {target['version']} {sorted(target['options'])}")
         if what == "unsupported":
             origin = Origin("aten::fft_fft", "encoder.front", "model.py:12 in forward")
-            raise UnsupportedOpsError([LowerError("no form", origin=origin, hint="use a filter bank")])
+            raise UnsupportedOpsError([LowerError("not supported", origin=origin, hint="use a filter bank")])
         if what == "bug":
             raise KeyError("bug of the converter")
         if what == "kill":

@@ -15,7 +15,7 @@ def options_of_marks(owners: list[Any], target: str) -> dict[str, Any]:
     """Return the options of the export, of the target and of the check that the markers of a test set, by name.
 
     `owners` are the module, its classes and the function, outermost first. Raises InputError for a wrong marker, and
-    for arguments that the command has no form for.
+    for arguments that the command does not support.
     """
     # without pytest nothing is marked
     marks = [mark for owner in reversed(owners) for mark in _marks_of(owner)] if "pytest" in sys.modules else []

@@ -330,7 +330,7 @@ def _array(tensor: torch.Tensor) -> Any:
     try:
         return np.ascontiguousarray(tensor.detach().cpu().numpy()).reshape(tuple(tensor.shape))
     except TypeError as cause:
-        raise CaptureError(f"a tensor of dtype {tensor.dtype} has no form in NNEF") from cause
+        raise CaptureError(f"a tensor of dtype {tensor.dtype} cannot be expressed in NNEF") from cause
 
 
 __all__ = ["Runnable", "Sampler", "double_outputs", "sizes_of"]

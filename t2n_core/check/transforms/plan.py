@@ -36,7 +36,7 @@ def plan_runs(
 ) -> Plan:
     """Return the runs that check a transformed model.
 
-    Raises InputError where samples have no form for its interface.
+    Raises InputError where samples do not fit its interface.
     """
     by_name = {one.name: one.arguments for one in transforms}
     samples = _of_sizes(result, samples, by_name.get("set_symbols", {}).get("values", {}))

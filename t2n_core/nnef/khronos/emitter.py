@@ -75,7 +75,7 @@ class KhronosEmitter(Emitter):
             and not np.can_cast(value.dtype, dtype)
             and not (value.dtype.kind in "iu" and self.magnitudes.of(value) <= np.iinfo(dtype).max)
         ):
-            raise self.fail(f"NNEF 1.0 has one integer type: a cast that wraps around to {dtype} has no form")
+            raise self.fail(f"NNEF 1.0 has one integer type: a cast that wraps around to {dtype} cannot be expressed")
         if dtype == FLOAT32 or dtype.kind in "iub":
             results = [Expected(value.shape, dtype)]
             return self.write("cast", {"input": value}, results, self.variable_dtype(dtype))[0]

@@ -109,7 +109,7 @@ def in_floats(g: KhronosEmitter, operator: str, operands: list[Any], attributes:
     if not max(most, *bounds) <= EXACT:  # infinity times 0 is no number
         raise _refused(g, operator, dtype)
     if most > _limit(dtype) or (dtype.kind == "u" and operator in ("sub", "neg")):
-        raise g.fail(f"`{operator}` of {dtype} may wrap around, which has no form in NNEF 1.0")
+        raise g.fail(f"`{operator}` of {dtype} may wrap around, which cannot be expressed in NNEF 1.0")
     found = g.one(operator, *(_as_float(g, operand) for operand in operands), **attributes)
     if operator.startswith("arg"):
         return found

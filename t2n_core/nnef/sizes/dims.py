@@ -221,7 +221,7 @@ def text(d: Dim, name_of: Callable[[str], str] = str, *, of_two: bool = False) -
     if d.is_Pow and d.exp.is_Integer and d.exp > 0:
         return _product_text([write(d.base)] * int(d.exp))
     if isinstance(d, FloorDiv | Modulo) and d.args[1].is_Integer and _is_misread(d.args[0], int(d.args[1])):
-        raise ValueError(f"{d} has no form that engines divide right")
+        raise ValueError(f"{d} cannot be written so that engines divide it exactly")
     if isinstance(d, FloorDiv) and d.args[1].is_Integer and d.args[1] > 0:
         over, quotient = _raised(d.args[0], int(d.args[1]))
         if quotient != 0:
@@ -240,7 +240,7 @@ def text(d: Dim, name_of: Callable[[str], str] = str, *, of_two: bool = False) -
     if isinstance(d, Max | Min):
         first, *rest = (write(a) for a in d.args)
         return functools.reduce(lambda a, b: f"{type(d).__name__.lower()}({a},{b})", rest, first)
-    raise ValueError(f"{d} has no form in NNEF")
+    raise ValueError(f"{d} cannot be expressed in NNEF")
 
 
 def _product_text(factors: Sequence[str]) -> str:

@@ -61,7 +61,7 @@ def weight_choice(given: WeightOption) -> WeightChoice:
         return tuple((pattern, _form(form)) for pattern, form in given.items())
     if callable(given):
         return given
-    raise InputError(f"weights={given!r} is no form, no mapping of patterns to forms, and no function")
+    raise InputError(f"weights={given!r} is not a form, a mapping of patterns to forms, or a function")
 
 
 def chosen_form(choice: WeightChoice, label: str, tensor: Any) -> StoredAs | None:

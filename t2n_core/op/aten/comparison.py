@@ -90,7 +90,7 @@ def _shift(g: Emitter, self: Tensorlike, other: Tensorlike) -> tuple[Value, Valu
     """Return the operands and a mask of the amounts outside of the width; None for the mask if all are inside."""
     dtype = g.output.dtype
     if dtype.kind not in "iu":
-        raise g.fail(f"shifts of {dtype} have no form in NNEF")
+        raise g.fail(f"shifts of {dtype} cannot be expressed in NNEF")
     width = dtype.itemsize * 8
     x, by = tensor(g, self, dtype), tensor(g, other, dtype)
     if isinstance(other, int) and 0 <= other < width:

@@ -110,7 +110,7 @@ def _by_shifts(g: Emitter, value: Value, weight: Value, dilation: Sequence[int])
 
 def _need_form(g: Emitter, value: Value) -> None:
     if value.dtype.kind != "f":
-        raise g.fail(f"a convolution of {value.dtype} has no form in NNEF")
+        raise g.fail(f"a convolution of {value.dtype} cannot be expressed in NNEF")
 
 
 def _bias(g: Emitter, bias: Value | None) -> tuple[dict[str, Value], Value | None]:

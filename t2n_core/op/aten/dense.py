@@ -47,7 +47,7 @@ def pdist(g: Emitter, self: Value, p: float = 2.0) -> Value:
     """Return norms of the differences of all pairs of rows, the first before the second."""
     count = self.shape[0]
     if not isinstance(count, int):
-        raise g.fail("the pairs of a dynamic number of rows have no form in NNEF")
+        raise g.fail("the pairs of a dynamic number of rows cannot be expressed in NNEF")
     first, second = np.triu_indices(count, k=1)
     pairs = [gathered(g, self, g.constant(rows.astype(np.int64)), 0) for rows in (first, second)]
     return g.squeeze(norm_of(g, g.sub(pairs[0], pairs[1]), [1], float(p)), axes=[1])
@@ -57,7 +57,7 @@ def pdist(g: Emitter, self: Value, p: float = 2.0) -> Value:
 def matrix_power(g: Emitter, self: Value, n: int) -> Value:
     """self multiplied by itself `n` times, by squaring."""
     if n < 0:
-        raise g.fail("the inverse of a matrix has no form in NNEF")
+        raise g.fail("the inverse of a matrix cannot be expressed in NNEF")
     if n == 0:
         size = self.shape[-1]
         unit = g.constant(np.eye(size, dtype=self.dtype)) if isinstance(size, int) else eye(g, size)

@@ -41,7 +41,7 @@ def _wider(g: Emitter, image: Value, grid: Value, align_corners: bool) -> tuple[
     """
     extents = image.shape[2:]
     if not all(isinstance(extent, int) for extent in extents):
-        raise g.fail("bicubic sampling with border padding over a dynamic size has no form in NNEF")
+        raise g.fail("bicubic sampling with border padding over a dynamic size cannot be expressed in NNEF")
     last = [int(extent) - align_corners for extent in reversed(extents)]
     shrink = np.array([n / (n + 2 * REACH) for n in last], dtype=np.float32)
     factors = g.lift(g.constant(shrink), grid.rank)

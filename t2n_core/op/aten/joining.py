@@ -18,7 +18,7 @@ def join(g: Emitter, values: Sequence[Value], axis: int) -> Value:
     """Return the concatenation of the values that have elements."""
     full = [v for v in values if not _is_empty(v)]
     if not full:
-        raise g.fail("a tensor without elements has no form in NNEF")
+        raise g.fail("a tensor without elements cannot be expressed in NNEF")
     return full[0] if len(full) == 1 else g.concat(full, axis=axis)
 
 
@@ -106,7 +106,7 @@ def _nothing(g: Emitter, value: Value, axis: int) -> Value:
     if not is_static(g.output.shape):
         size = value.shape[axis]
         if not isinstance(size, int) or size == 0:
-            raise g.fail("a slice without elements of a dynamic axis has no form")
+            raise g.fail("a slice without elements of a dynamic axis is not supported")
         return g.one("slice", value, axes=[axis], begin=[size], end=[size], out=Expected(g.output.shape, value.dtype))
     return g.constant(np.zeros([int(d) for d in g.output.shape], g.output.dtype))
 
@@ -149,7 +149,7 @@ def slice_scatter(
     if isinstance(step, int) and step == 1:
         return patched(g, self, source, axis, begin)
     if not isinstance(step, int):
-        raise g.fail("writing every n-th element has no form where n is a dynamic size")
+        raise g.fail("writing every n-th element is not supported where n is a dynamic size")
     order = _scattered_places(g, size, begin, source.shape[axis], step)
     return g.pick(g.concat([self, source], axis=axis), order, axis=axis)
 

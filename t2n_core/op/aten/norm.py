@@ -42,7 +42,7 @@ def batch_norm(
             hint="call model.eval() before exporting",
         )
     if input.dtype.kind != "f":
-        raise g.fail(f"batch_norm of {input.dtype} has no form in NNEF")
+        raise g.fail(f"batch_norm of {input.dtype} cannot be expressed in NNEF")
     if input.dtype == FLOAT16 and chosen(g, "norm_in_f32"):
         wide = g.cast(input, FLOAT32)
         return g.cast(

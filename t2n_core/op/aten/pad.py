@@ -51,7 +51,9 @@ def _statement(g: Emitter, value: Value, amounts: Amounts, border: str, number: 
         return g.cast(_statement(g, g.cast(value, g.truth_dtype), amounts, border, number), BOOL)
     padding = [amounts.get(axis, (0, 0)) for axis in range(value.rank)]
     if not all(isinstance(amount, int) for pair in padding for amount in pair):
-        raise g.fail(f"padding with border {border} by an amount that depends on a dynamic size has no form in NNEF")
+        raise g.fail(
+            f"padding with border {border} by an amount that depends on a dynamic size cannot be expressed in NNEF"
+        )
     return g.pad(value, padding=padding, border=border, value=number)
 
 
@@ -72,7 +74,7 @@ def padded(g: Emitter, value: Value, amounts: Amounts, number: Tensorlike = 0) -
 
 
 def _by_concat(g: Emitter, value: Value, amounts: Amounts, filler: Value) -> Value:
-    """Pad by `concat` where `pad` has no form: infinities, dynamic amounts and, before 0.20, other dtypes."""
+    """Pad by `concat` where `pad` does not support it: infinities, dynamic amounts and, before 0.20, other dtypes."""
     for axis, pair in amounts.items():
         front, back = (*value.shape[:axis],), (*value.shape[axis + 1 :],)
         sides = [g.expand(g.lift(filler, value.rank), (*front, size, *back)) if size != 0 else None for size in pair]

@@ -43,7 +43,9 @@ def _avg_pool(g: Emitter, value: Value, window: Window, count_include_pad: bool,
     the statement unless it is ignored, so zeros that count are added before it.
     """
     if value.dtype.kind != "f":
-        raise g.fail(f"the average of {value.dtype} in a window has no form in NNEF", hint="convert to floats before")
+        raise g.fail(
+            f"the average of {value.dtype} in a window cannot be expressed in NNEF", hint="convert to floats before"
+        )
     out = _with_channels(g, value, window)
     none = [0] * window.count
     if divisor_override is not None:
@@ -81,7 +83,7 @@ def _adaptive(g: Emitter, value: Value, sizes: Sequence[Dim | None], mean: bool)
             continue
         if not isinstance(size, int):
             if not mean:
-                raise g.fail("adaptive pooling of maxima to a dynamic size has no form in NNEF")
+                raise g.fail("adaptive pooling of maxima to a dynamic size cannot be expressed in NNEF")
             value = g.cast(means_in_slots(g, widened(g, value), axis, size), value.dtype)
         elif size == 1:
             value = reduce(value, axis)

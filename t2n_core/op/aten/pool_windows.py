@@ -172,7 +172,7 @@ def means_in_slots(g: Emitter, value: Value, axis: int, size: Dim) -> Value:
     extent = value.shape[axis]
     most = _most_elements(extent, size)
     if most is None or most > _MOST_ELEMENTS:
-        raise g.fail("adaptive pooling to a dynamic size that is no fraction of the axis has no form in NNEF")
+        raise g.fail("adaptive pooling to a dynamic size that is no fraction of the axis cannot be expressed in NNEF")
     elements, windows = g.size(extent, INT64), g.size(size, INT64)
     place = g.positions(size)
     begin = formulas.floor_divide(g, g.mul(place, elements), windows)

@@ -248,7 +248,7 @@ def _resized(
     """Resize the last `count` axes by a method; float16 is computed in float32."""
     if value.dtype.kind != "f" and method not in (_plain, _exact):
         raise g.fail(
-            f"PyTorch interpolates {value.dtype} in fixed point, rounded after each axis, which has no form in NNEF",
+            f"PyTorch interpolates {value.dtype} in fixed point and rounds after each axis: not supported in NNEF",
             hint="convert the image with .float() first",
         )
     given = [None] * count if scales is None else list(scales)

@@ -147,7 +147,7 @@ def emit_gru_cell_via_fragment(g: Emitter, x: Value, weights: CellWeights) -> St
 
 
 def _gru_sequence(gates: Gates, h: Value, backwards: bool) -> tuple[Value, list[Value]] | None:
-    """Write the operator for a whole sequence, which needs constant weights. Return None if no form fits."""
+    """Write the operator for a whole sequence, which needs constant weights. Return None if none applies."""
     g, x, weights = gates.g, gates.x, gates.weights
     if weights.w_ih.weight is None or weights.w_hh.weight is None:
         return None
@@ -253,7 +253,7 @@ def _sized(g: Emitter, body: str, parameters: Sequence[str], given: dict[str, Va
     """Add a body around `body` that also takes the sizes from which the batch is computed."""
     sizes: list[Dim] = [] if isinstance(x.shape[1], int) else sorted(x.shape[1].free_symbols, key=str)
     if len(sizes) > 3:
-        raise g.fail(f"a batch computed from {len(sizes)} sizes has no form in a recurrent net")
+        raise g.fail(f"a batch computed from {len(sizes)} sizes is not supported in a recurrent net")
     given["sizes"] = g.fill(0.0, (*sizes, *[1] * (3 - len(sizes))), x.dtype)
     first, *rest = parameters
     words = {

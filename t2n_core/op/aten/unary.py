@@ -148,7 +148,7 @@ def round(g: Emitter, self: Value, decimals: int = 0) -> Value:
     """Round halves to even; with `decimals`, as PyTorch: scaled, rounded, scaled back."""
     if self.dtype.kind != "f":
         if decimals < 0:
-            raise g.fail("rounding integers to tens has no form in NNEF yet")
+            raise g.fail("rounding integers to tens is not supported yet")
         return self
     x = wide_input(g, self)
     scale = 10.0 ** abs(decimals)

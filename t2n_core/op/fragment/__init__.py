@@ -83,7 +83,7 @@ def forms(name: str) -> tuple[Form, ...]:
 def find_fragment(
     g: Emitter, name: str, dtype: np.dtype[Any], h: int = 0, batch: Dim = 0, words: Mapping[str, str] | None = None
 ) -> tuple[str, tuple[str, ...]] | None:
-    """Add a fragment as `add_fragment` does; add nothing and return None if no form fits."""
+    """Add a fragment as `add_fragment` does; add nothing and return None if no variant applies."""
     form = next((f for f in forms(name) if f.fits(g, dtype, h, batch)), None)
     if form is None:
         return None
@@ -123,9 +123,9 @@ def add_fragment(
 ) -> tuple[str, tuple[str, ...]]:
     """Add the form of a fragment that fits target, dtype and batch best, and the fragments that it uses.
 
-    Return its name in the graph and the names of its parameters. Raises LowerError if no form fits.
+    Return its name in the graph and the names of its parameters. Raises LowerError if no variant applies.
     """
     found = find_fragment(g, name, dtype, h, batch, words)
     if found is None:
-        raise g.fail(f"no form of the fragment {name} fits {g.spec} with {dtype}")
+        raise g.fail(f"no variant of the fragment {name} supports {g.spec} with {dtype}")
     return found

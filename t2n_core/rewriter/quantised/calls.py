@@ -71,7 +71,7 @@ _WITH_GRID: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 """Operators of the namespace `quantized` without packed weights."""
 _NAMES = {"zero_point": "zero"}
-_NO_FORM = "export the float model, or end the quantised part before it with torch.ao.quantization.DeQuantStub"
+_HINT = "export the float model, or end the quantised part before it with torch.ao.quantization.DeQuantStub"
 
 
 class QuantisedCalls(TorchFunctionMode):
@@ -104,9 +104,7 @@ class QuantisedCalls(TorchFunctionMode):
     def _operator(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         known = self._packed.get(name) or _WITH_GRID.get(name)
         if known is None:
-            raise CaptureError(
-                f"the operator quantized::{name} has no form here", op=f"quantized::{name}", hint=_NO_FORM
-            )
+            raise CaptureError(f"the operator quantized::{name} is not supported", op=f"quantized::{name}", hint=_HINT)
         kwargs = {_NAMES.get(key, key): value for key, value in kwargs.items()}
         if name in ("max_pool1d", "max_pool2d"):
             return args[0].like(known(args[0].numbers, *args[1:], **kwargs))
@@ -116,7 +114,7 @@ class QuantisedCalls(TorchFunctionMode):
     def _recurrent(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         x, hx, *rest = args
         if not (isinstance(rest[0], list | tuple) and isinstance(rest[0][0], CellWeights)):
-            raise CaptureError("a packed sequence in a dynamic quantised layer has no form here", hint="pad the batch")
+            raise CaptureError("a packed sequence in a dynamic quantised layer is not supported", hint="pad the batch")
         cells, _, layers, _, _, bidirectional, batch_first = rest[:7]
         if isinstance(x.shape[1 if batch_first else 0], torch.SymInt):
             raise CaptureError(
@@ -145,7 +143,7 @@ def _of_grids(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any
         moved = func(grid.numbers, *_numbers(args[1:]), **{key: _numbers(value) for key, value in kwargs.items()})
         found = type(moved)(map(grid.like, moved)) if isinstance(moved, list | tuple) else grid.like(moved)
     else:
-        raise CaptureError(f"`{name}` of a quantised tensor has no form here", op=name, hint=_NO_FORM)
+        raise CaptureError(f"`{name}` of a quantised tensor is not supported", op=name, hint=_HINT)
     if in_place and isinstance(args[0], Grid) and isinstance(found, Grid):
         vars(args[0]).update(vars(found))
         return args[0]
@@ -161,7 +159,7 @@ def _numbers(value: Any) -> Any:
 
 def _quantise(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if name != "quantize_per_tensor":
-        raise CaptureError(f"torch.{name} while the model runs has no form here", op=name, hint=_NO_FORM)
+        raise CaptureError(f"torch.{name} while the model runs is not supported", op=name, hint=_HINT)
     given = dict(zip(("input", "scale", "zero_point", "dtype"), args, strict=False)) | kwargs
     x, scale, zero = given["input"], given["scale"], given["zero_point"]
     x = x.real() if isinstance(x, Grid) else x

@@ -48,7 +48,7 @@ class Quantised:
 def whole_numbers(model: torch.nn.Module) -> Iterator[Quantised | None]:
     """While active, a model of torch.ao holds int8 buffers for packed weights. Yield None for a model without any.
 
-    Raises CaptureError for packed objects that have no form.
+    Raises CaptureError for packed objects that are not supported.
     """
     named = list(model.named_modules())
     if isinstance(model, torch.jit.ScriptModule) or not any(_is_quantised(module) for _, module in named):
@@ -81,7 +81,7 @@ def _open(
     kept = [name for name, value in vars(module).items() if isinstance(value, torch.Tensor) and value.is_quantized]
     if kept:
         raise CaptureError(
-            f"a {type(module).__name__} holds a quantised tensor, `{path}.{kept[0]}`, which has no form here",
+            f"a {type(module).__name__} holds a quantised tensor, `{path}.{kept[0]}`, which is not supported",
             hint="leave this layer real: qconfig = None before the conversion",
         )
     held = {name: value for name, value in vars(module).items() if isinstance(value, torch.ScriptObject)}

@@ -117,7 +117,7 @@ def quantised(x: Tensor, scale: float, zero: int, dtype: torch.dtype, relu: bool
     numbers become their neighbours. Raises CaptureError for a dtype without a form.
     """
     if dtype not in LIMITS:
-        raise CaptureError(f"quantised tensors of {dtype} have no form here", hint="quint8 and qint8 have one")
+        raise CaptureError(f"quantised tensors of {dtype} are not supported", hint="quint8 and qint8 are")
     return rounded_as_quantize(x * reciprocal(scale), scale, zero, dtype, relu)
 
 

@@ -109,14 +109,14 @@ def opened(packed: Any, owner: torch.nn.Module, stem: str) -> Opened:
         return _rows(operator("quantized::embedding_bag_unpack")(packed), owner, stem)
     if kind == "CellParamsBase":
         return _cell(packed, owner, stem)
-    raise CaptureError(f"the model holds a {kind}, which is no tensor and has no form here")
+    raise CaptureError(f"the model holds a {kind}, which is not a tensor and is not supported")
 
 
 def _linear(packed: Any, owner: torch.nn.Module, stem: str) -> Opened:
     weight, bias = operator("quantized::linear_unpack")(packed)
     if not weight.is_quantized:
         raise CaptureError(
-            "a linear layer with weights of float16 (dynamic quantisation) has no form here",
+            "a linear layer with weights of float16 (dynamic quantisation) is not supported",
             hint="quantise with dtype=torch.qint8, or export the float model",
         )
     return _of_tensor(weight, bias, owner, stem, {})
@@ -159,7 +159,7 @@ def _cell(packed: Any, owner: torch.nn.Module, stem: str) -> Opened:
     (kind, biases, _, _, parts), _ = packed.__getstate__()
     if kind != "quantized_dynamic":
         raise CaptureError(
-            f"a recurrent layer with weights `{kind}` has no form here", hint="quantise with torch.qint8"
+            f"a recurrent layer with weights `{kind}` is not supported", hint="quantise with torch.qint8"
         )
     stand_ins, tensors = [], dict[str, Tensor]()
     for part, bias, word in zip(parts, biases, ("ih", "hh"), strict=True):

@@ -53,7 +53,7 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
     torch.istft: istft_of_any_length,
     # `weight.data`, which capture would keep as a tensor without numbers; a write into it is seen as one of the weight
     torch.Tensor.data.__get__: torch.Tensor.detach,  # type: ignore[attr-defined]
-    # their kernels have no form for dynamic sizes
+    # their kernels do not support dynamic sizes
     torch.fake_quantize_per_tensor_affine: fake_quantize_per_tensor_affine,
     torch.fake_quantize_per_channel_affine: fake_quantize_per_channel_affine,
     **FREE,

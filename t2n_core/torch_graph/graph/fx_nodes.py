@@ -90,7 +90,7 @@ class NodeReader:
             return (self.variable(node.name, value),)
         if any(isinstance(v, list | tuple) for v in value):
             raise CaptureError(
-                f"{node.target} gives lists among its results, which have no form in a graph",
+                f"{node.target} gives lists among its results, which cannot be expressed in a graph",
                 origin=self._origin(str(node.target), node),
             )
         return tuple(None if v is None else self.variable(f"{node.name}_{i}", v) for i, v in enumerate(value))

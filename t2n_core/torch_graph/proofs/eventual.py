@@ -26,7 +26,7 @@ _HIGHEST_DEGREE = 6
 
 
 class UnsolvedError(ValueError):
-    """A condition is of no form that can be solved, or its period is too long."""
+    """A condition cannot be solved, or its period is too long."""
 
 
 class _PeriodError(Exception):

@@ -22,7 +22,7 @@ MOST = 3
 _SCANNED = 1 << 16
 """Most sizes of one symbol that are looked at one by one."""
 _UNSOLVED = 1 << 12
-"""Sizes of one symbol that are looked at where a condition has no form that can be solved."""
+"""Sizes of one symbol that are looked at where a condition cannot be solved."""
 _BOX = 1 << 13
 """Most sets of sizes of several symbols that are looked at one by one."""
 _FOUND = 24

@@ -22,7 +22,7 @@ _LARGEST_DIVISOR = 64
 
 
 def decide_count(table: SymbolTable, arguments: Mapping[str, Any], length: Any) -> None:
-    """Tell the table the length of the result of one of ARANGES where it has no form as PyTorch writes it."""
+    """Tell the table the length of the result of one of ARANGES where it cannot be written as PyTorch writes it."""
     start, end, step = (_value(arguments.get(name, default)) for name, default in _DEFAULTS.items())
     kind = type(length.node.expr).__name__ if isinstance(length, torch.SymInt) else ""
     whole = all(isinstance(one, int | torch.SymInt) for one in (start, end, step))

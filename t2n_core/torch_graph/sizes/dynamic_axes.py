@@ -176,4 +176,4 @@ class SymbolTable:
             return sympy.sympify(as_dim(e.func(*arguments)))
         if kind in ("Max", "Min"):
             return (Max if kind == "Max" else Min)(*arguments)
-        raise CaptureError(f"a size of this model is computed by {kind}, which has no form here ({e})")
+        raise CaptureError(f"a size of this model is computed by {kind}, which is not supported ({e})")

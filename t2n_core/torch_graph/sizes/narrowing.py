@@ -83,7 +83,7 @@ def narrowed(
         proves: tells whether the captured program is proven to be right wherever a condition holds in a range. It is
             asked for the other sides that are a few sizes, or an equation of several.
 
-    Raises CaptureError where a decision has no form as a condition on sizes that an engine could check.
+    Raises CaptureError where a decision cannot be written as a condition on sizes that an engine could check.
     """
     causes: list[SizeDecision] = []
     dropped: list[SizeDecision] = []

@@ -54,7 +54,7 @@ def test_the_model_keeps_its_dtype(tmp_path: Path) -> None:
     assert model.weight.dtype == torch.float32
 
 
-def test_a_cast_that_wraps_around_has_no_form_in_the_standard(tmp_path: Path) -> None:
+def test_a_cast_that_wraps_around_is_not_supported_in_the_standard(tmp_path: Path) -> None:
     class Narrow(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x.to(torch.uint8)

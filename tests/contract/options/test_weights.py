@@ -226,5 +226,5 @@ def test_a_choice_that_is_none_is_refused() -> None:
         TractNNEF("0.23.9", weights={"*": "q8"})
     with pytest.raises(InputError, match="float16 has no scales"):
         StoredAs("float16", scales=least_error)
-    with pytest.raises(InputError, match="weights=3 is no form"):
+    with pytest.raises(InputError, match="weights=3 is not a form"):
         TractNNEF("0.23.9", weights=3)  # type: ignore[arg-type]

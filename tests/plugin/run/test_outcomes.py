@@ -65,7 +65,7 @@ def test_the_failure_says_stage_op_module_source_and_hint(suite):
     result.stdout.fnmatch_lines(
         [
             "unsupported at stage `lower` in tract 0.23.9: 1 operator of this model cannot be exported:",
-            "- no form",
+            "- not supported",
             "*origin: aten::fft_fft in module `encoder.front` at model.py:12 in forward",
             "*hint: use a filter bank",
             "FAILED *test_model[[]unsupported-tract-0.23.9[]]*",

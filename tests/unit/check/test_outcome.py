@@ -50,7 +50,7 @@ def test_an_error_that_knows_a_later_stage():
 
 
 def test_unsupported_ops_carry_op_module_source_and_hint():
-    problem = errors.LowerError("no form on tract", origin=ORIGIN, hint="rewrite it")
+    problem = errors.LowerError("not supported on tract", origin=ORIGIN, hint="rewrite it")
     text = Outcome.from_error(errors.UnsupportedOpsError([problem], target="tract 0.21.19")).describe()
     for part in (
         "unsupported at stage `lower`",
@@ -176,7 +176,7 @@ class MuteError(Exception):
     [
         (MuteError(), "<str() of this MuteError raises RuntimeError>"),
         (ValueError("cannot read \udcff.bin"), r"cannot read \udcff.bin"),
-        (errors.LowerError("no form of \udcff", hint="\ud800"), r"no form of \udcff"),
+        (errors.LowerError("not supported of \udcff", hint="\ud800"), r"not supported of \udcff"),
     ],
 )
 def test_errors_that_cannot_be_printed_or_written_are_outcomes(error, message):

@@ -24,7 +24,7 @@ def reasons_of_refusals() -> set[str]:
 
 
 def test_there_are_five_kinds() -> None:
-    assert [kind.name for kind in KINDS] == ["random", "training", "unknown shape", "no form", "rare"]
+    assert [kind.name for kind in KINDS] == ["random", "training", "unknown shape", "not expressible", "rare"]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_there_are_five_kinds() -> None:
         ("dropout is active: the module is in training mode", "random"),
         ("the model writes into its input `x3`; an exported graph cannot", "training"),
         ("a size of this model depends on its data (u0)", "unknown shape"),
-        ("NNEF 1.0 has no dtype float64", "no form"),
+        ("NNEF 1.0 has no dtype float64", "not expressible"),
         ("no rule for aten::igamma, and PyTorch's decomposition of it ends in prims::igamma", "rare"),
     ],
 )

@@ -40,7 +40,7 @@ def swapped_sub(g: TractEmitter, statement: Statement) -> Statement:
     """Write `-y + x`."""
     x, y = statement.get("x"), statement.get("y")
     if y.dtype.kind not in "fi":
-        raise g.fail(f"this `sub` of {y.dtype} has no form for {g.spec}, which computes it the other way round")
+        raise g.fail(f"this `sub` of {y.dtype} is not supported for {g.spec}, which computes it the other way round")
     return Statement("add", {"x": g.one("neg", y), "y": x}, statement.results, statement.facts)
 
 

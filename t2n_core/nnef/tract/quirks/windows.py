@@ -86,7 +86,9 @@ def rounded_up_windows(g: TractEmitter, statement: Statement) -> Statement:
     """Cut the input to whole windows; its padding is cut with it."""
     axes = _with_rest(statement)
     if not statement.get("padding"):
-        raise g.fail("a `conv` with automatic padding and a stride along a dynamic axis has no form for this release")
+        raise g.fail(
+            "a `conv` with automatic padding and a stride along a dynamic axis is not supported for this release"
+        )
     statement = _with_padded(g, statement, axes)
     value, fields, strides = statement.get("input"), _fields(statement), _per_axis(statement, "stride")
     for axis in axes:

@@ -217,7 +217,7 @@ def without_extremes(size: Dim) -> Dim:
     `[a >= b]` is `(a - b + M) // M`, which is right as long as both differ by less than M. The dividend must not fall
     with a size, which all releases simplify wrongly, so that the difference is taken of the one that grows.
 
-    Raises ValueError where that is no form that releases without maxima work out right: for one comparison inside
+    Raises ValueError where releases without maxima would compute that wrong: for one comparison inside
     another, and for those of some differences.
     """
     if isinstance(size, int) or not has_extremes(size):
@@ -242,7 +242,7 @@ def _of_quotients(extreme: sympy.Expr) -> sympy.Expr:
 
 def _no_form(size: sympy.Expr) -> ValueError:
     first = first_release("has_extremes")
-    return ValueError(f"{size} has no form that this release works out right; {first} has one")
+    return ValueError(f"{size} cannot be written so that this release computes it right; {first} can")
 
 
 def _grows(difference: sympy.Expr) -> bool:

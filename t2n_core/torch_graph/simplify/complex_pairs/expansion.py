@@ -35,7 +35,7 @@ class ComplexPairs:
             expansion = decompose(op, self._table)
             if expansion is None and not op.refusal:
                 asked = op.origin.op if op.origin else op.kind
-                op.refusal = f"{asked} of complex numbers has no form in real ones"
+                op.refusal = f"{asked} of complex numbers cannot be expressed in real arithmetic"
             return expansion
         inputs = [self._parts_of(v) if v.dtype.is_complex else (v,) for v in op.inputs]
         if any(known is None for known in inputs):

@@ -132,7 +132,7 @@ def _scaled(x: Tensor, sizes: Sequence[Any], normalization: int) -> Tensor:
             x = x / size
         elif isinstance(size, int):
             x = x / math.sqrt(size)
-        else:  # the root of a dynamic size has no form as a number
+        else:  # the root of a dynamic size cannot be written as a number
             x = x / torch.ones(size, dtype=x.dtype).sum().sqrt()
     return x
 
@@ -149,7 +149,7 @@ def stft(
 ) -> Pair | Tensor:  # fmt: skip
     """[B, L] or [L] -> [B, frequencies, frames]: every frame's products with the waves are a strided convolution."""
     if isinstance(self, Pair) or isinstance(window, Pair) or align_to_window:
-        raise Refusal("stft of complex numbers, or aligned to its window, has no form")
+        raise Refusal("stft of complex numbers, or aligned to its window, is not supported")
     hop = n_fft // 4 if hop_length is None else hop_length
     count = n_fft if onesided is False else n_fft // 2 + 1
     cosine, sine = waves(n_fft, count, self.dtype)
@@ -184,7 +184,7 @@ def istft(
 ) -> Tensor:  # fmt: skip
     """[B, frequencies, frames] or [frequencies, frames] -> [B, L]: frames are added up by a transposed convolution."""
     if return_complex or isinstance(window, Pair):
-        raise Refusal("istft to complex numbers has no form")
+        raise Refusal("istft to complex numbers is not supported")
     hop = n_fft // 4 if hop_length is None else hop_length
     count = n_fft // 2 + 1
     dtype = self.re.dtype

@@ -26,7 +26,7 @@ def diff(
     for _ in range(n):
         size = x.shape[dim]
         if isinstance(size, int) and size <= 1:
-            raise Refusal("a difference without elements has no form in a graph")
+            raise Refusal("a difference without elements cannot be expressed in a graph")
         before = (slice(None),) * (dim % x.ndim)  # slices, as `narrow` fails where the axis is empty
         later, earlier = x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
         x = later ^ earlier if x.dtype == torch.bool else later - earlier

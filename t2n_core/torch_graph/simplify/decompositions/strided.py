@@ -15,7 +15,7 @@ from t2n_core.torch_graph.simplify.decompositions import Refusal, decomposition
 def positions(self: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None) -> Tensor:
     """Return the numbers of the elements in the flattened tensor. Raises Refusal where they are not all in it."""
     if not all(isinstance(n, int) for n in stride):
-        raise Refusal("a view by strides that depend on a dynamic size has no form")
+        raise Refusal("a view by strides that depend on a dynamic size is not supported")
     if not self.is_contiguous() or self.storage_offset() != 0:
         raise Refusal("a view by strides reads the memory under a tensor that is a view itself")
     found = torch.tensor(offset or 0)

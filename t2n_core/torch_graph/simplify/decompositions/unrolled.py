@@ -76,7 +76,7 @@ def lu(a: Tensor) -> tuple[Tensor, Tensor]:
         head = a[..., j : j + 1, j : j + 1]
         below = a[..., j + 1 :, j : j + 1]
         factors = torch.where(head == 0, below, below / head)
-        # only parts that are not empty: a slice of no elements has no form in NNEF
+        # only parts that are not empty: a slice of no elements cannot be expressed in NNEF
         parts = [a[..., j + 1 :, :j]] if j else []
         parts.append(factors)
         if j < columns - 1:

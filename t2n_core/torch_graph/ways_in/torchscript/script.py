@@ -156,7 +156,7 @@ class _Run:
         elif not kind.startswith("prim::"):  # also of other libraries, and modules kept whole
             result = _operator(node.schema(), given)
         else:
-            raise CaptureError(f"the script holds {kind}, which has no form in a graph")
+            raise CaptureError(f"the script holds {kind}, which cannot be expressed in a graph")
         if count == 1:
             return [as_integer(result)]
         return [] if count == 0 else list(result)

@@ -65,7 +65,7 @@ def _converted(number: Any, dtype: Any, *_: Any) -> Any:
 
 
 def tensor_of(data: Any, dtype: Any = None, *_: Any) -> torch.Tensor:
-    """Return the tensor of a number or of nested lists of them: the operator itself has no form in Python."""
+    """Return the tensor of a number or of nested lists of them: the operator itself cannot be called from Python."""
     return torch.tensor(data, dtype=_DTYPES[dtype] if isinstance(dtype, int) else dtype)
 
 

@@ -127,5 +127,5 @@ def test_a_program_keeps_its_regions_of_gradients() -> None:
 
 
 def test_an_autocast_to_what_nnef_does_not_have() -> None:
-    with pytest.raises(UnsupportedOpsError, match="bfloat16 has no form in NNEF"):
+    with pytest.raises(UnsupportedOpsError, match="bfloat16 cannot be expressed in NNEF"):
         export_of(in_bfloat16).lower(TractNNEF("0.23.9"))

@@ -145,14 +145,14 @@ def test_a_product_with_more_is_what_onednn_computes(name: str, monkeypatch: pyt
     assert (steps > 0.5).float().mean() < 0.01
 
 
-def test_a_dynamic_convolution_has_no_form() -> None:
+def test_a_dynamic_convolution_is_not_supported() -> None:
     """PyTorch rounds its result to the grid of its input, beyond which it saturates."""
     layer = torch.ao.nn.quantized.dynamic.Conv2d(3, 4, 3)
-    with pytest.raises(CaptureError, match="quantized::conv2d_dynamic has no form"):
+    with pytest.raises(CaptureError, match="quantized::conv2d_dynamic is not supported"):
         compared(nn.Sequential(layer), torch.randn(2, 3, 9, 8))
 
 
-def test_halves_have_no_form() -> None:
+def test_halves_are_not_supported() -> None:
     model = ao.quantize_dynamic(nn.Sequential(nn.Linear(4, 3)), {nn.Linear}, dtype=torch.float16)
     with pytest.raises(CaptureError, match="weights of float16"), whole_numbers(model):
         pass

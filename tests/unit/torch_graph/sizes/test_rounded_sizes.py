@@ -1,4 +1,4 @@
-"""Sizes that are rounded from floating point are the integers that Python computes, or there is no form for them."""
+"""Sizes that are rounded from floating point are the integers that Python computes, or they are refused."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from conformance.cases.aten import AtenCase, AtenSample, SampleSource, all_aten_
 from conformance.checks import aten_outcomes as found
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.parity import check_parity
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
 from t2n_core.engine import engine_for, resolve_engines
 from t2n_core.engine.protocol import EngineReply
@@ -111,7 +112,7 @@ def check_sample(peer: Any, sample: AtenSample, answer: Connection) -> Outcome:
     except Exception as cause:
         return Outcome.from_error(cause, "lower")
     answer.send((sample.id, "engine"))
-    return check_parity(peer.engine(), path, [Sample(inputs, expected)], tolerance="approximate", timeout=30)
+    return check_parity(peer.engine(), CheckRequest(path, [Sample(inputs, expected)], timeout=30))
 
 
 def run_case(peer: Any, case: AtenCase, most: int | None, done: int, answer: Connection) -> None:

@@ -13,6 +13,8 @@ from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.platform import this_platform
 from pytest_t2n.run.bundles import CheckInputs, write_check, write_manifest
 from t2n_core.check.judging.judgement import Judgement
+from t2n_core.check.level import TractCheckTolerance
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
 
 _GRAPH = """version 1.0;
@@ -45,7 +47,8 @@ def write_bundle(folder: Path, cases: int, statements: str | None = None) -> Non
                 entry.size = len(text)
                 tar.addfile(entry, io.BytesIO(text))
             cell = Cell(f"t.py::t[{number}-{engine.id}]", f"t.py::t[{number}]", engine)
-            entries.append(write_check(folder, CheckInputs(cell, archive, samples, ["y"], Judgement.parse("close"))))
+            request = CheckRequest(archive, samples, ["y"], Judgement(TractCheckTolerance.CLOSE))
+            entries.append(write_check(folder, CheckInputs(cell, request)))
     write_manifest(folder, entries, this_platform())
 
 

@@ -13,6 +13,7 @@ from torch import nn
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.check.parity import check_parity
+from t2n_core.check.request import CheckRequest
 
 """
 
@@ -43,7 +44,7 @@ def snippet(program: Program, verdict: Verdict) -> str:
             f'    target = TractNNEF("{version}", offline=True, check_io=False)',
             '    result = export.to(target, tmp_path / "m.tar")',
             f"    samples = [result.sample_at(sizes) for sizes in [{sizes}]]",
-            "    check_parity(target.engine(), result.archive, samples).raise_for_failure()",
+            "    check_parity(target.engine(), CheckRequest(result.archive, samples)).raise_for_failure()",
             "",
         ]
     )

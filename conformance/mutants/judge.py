@@ -17,7 +17,9 @@ import numpy as np
 from conformance.mutants.tamper import Mutant, mutants_of
 from pytest_t2n.run.bundle_reader import read_samples
 from pytest_t2n.run.bundles import CheckEntry
+from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.parity import check_parity
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.draws import Array, Draws, Manner
 from t2n_core.check.stage import Status
@@ -52,19 +54,13 @@ class Verdict:
 def judge_entry(bundle: Path, entry: CheckEntry, engine: Engine, seed: int) -> list[Verdict]:
     """Return the verdict of each mutant of an archive in a bundle; none if the archive itself does not pass."""
     samples, _ = read_samples(bundle, entry)
+    archive, criteria, constant = bundle / entry.archive, Judgement(entry.tolerance), entry.constant_outputs
+    request = CheckRequest(archive, samples, entry.output_names, criteria, SECONDS, constant_outputs=constant)
 
     def status(archive: Path) -> Status:
-        return check_parity(
-            engine,
-            archive,
-            samples,
-            tolerance=entry.tolerance,
-            output_names=entry.output_names,
-            timeout=SECONDS,
-            constant=entry.constant_outputs,
-        ).status
+        return check_parity(engine, replace(request, archive=archive)).status
 
-    return _judged(entry.case, bundle / entry.archive, samples, status, engine, seed)
+    return _judged(entry.case, archive, samples, status, engine, seed)
 
 
 def judge_sizes(case: str, name: str, traced: Mapping[str, int], engine: Engine, seed: int) -> list[Verdict]:

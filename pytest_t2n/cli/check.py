@@ -15,6 +15,7 @@ from rich.console import Console
 from pytest_t2n.cli.arrays import in_order, signature_of
 from pytest_t2n.cli.engine_choice import add_engine_options, engines_closed, engines_of, runner_of
 from pytest_t2n.cli.output import show_table
+from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.check.stage import Status
 from t2n_core.errors import InputError
@@ -42,22 +43,17 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Return 1 if an engine computes something else, or fails. Raises T2NError for wrong arguments."""
-    level = TractCheckTolerance.parse(options.tolerance)
+    criteria = Judgement(TractCheckTolerance.parse(options.tolerance))
     samples, output_names = _samples(options.archive, options.inputs, options.expected)
     engines = engines_of(options, Console(stderr=True))
     from t2n_core.check.parity import check_parity
+    from t2n_core.check.request import CheckRequest
 
+    request = CheckRequest(options.archive, samples, output_names, criteria, options.timeout)
     outcomes = []
     with engines_closed():
         for engine in engines:
-            outcome = check_parity(
-                runner_of(engine),
-                options.archive,
-                samples,
-                tolerance=level,
-                output_names=output_names,
-                timeout=options.timeout,
-            )
+            outcome = check_parity(runner_of(engine), request)
             outcomes.append((engine.title, outcome))
             if options.json:
                 print(json.dumps({"engine": engine.title, **outcome.to_dict()}, ensure_ascii=False))

@@ -28,6 +28,7 @@ from t2n_core.files import put_in_place, write_whole
 
 if TYPE_CHECKING:
     from t2n_core.check.judging.judgement import Judgement
+    from t2n_core.check.request import CheckRequest
     from t2n_core.check.samples import Sample
 
 SCHEMA = 1
@@ -47,24 +48,13 @@ class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class CheckInputs:
-    """Input of a check of one archive."""
+    """A check of a cell, with what its record takes from the export."""
 
     cell: Cell
-    archive: Path
-    samples: Sequence[Sample]
-    output_names: Sequence[str]
-    judged: Judgement
-    constant_outputs: Sequence[str] = ()
-    """Outputs that no number of an input reaches."""
-    held: str = ""
-    """The sizes that the archive holds for."""
-    outside: Sequence[Sample] = ()
-    """Inputs of sizes just outside of them, which the engine has to refuse."""
+    request: CheckRequest
     subject: Subject = field(default_factory=Subject)
     place: int = 0
     """The place of the check among those of its cell."""
-    carries: bool = False
-    """True for a stream, whose states go on from call to call."""
     drawn: Mapping[str, str] = field(default_factory=dict)
     """How random inputs were drawn, by name."""
 
@@ -105,8 +95,8 @@ class CheckEntry(msgspec.Struct, frozen=True):
     """How random inputs were drawn, by name."""
 
     @property
-    def judged(self) -> Judgement:
-        """Return how outputs are judged, without the metrics."""
+    def criteria(self) -> Judgement:
+        """Return the criteria, without the metrics."""
         from t2n_core.check.judging.judgement import Judgement
 
         return Judgement(self.tolerance, self.levels, self.limits, elementwise=self.elementwise)
@@ -190,13 +180,14 @@ def write_check(directory: Path, inputs: CheckInputs) -> CheckEntry:
     """Write archive and samples under names made from their contents. Raises OSError."""
     from t2n_core.files import archive_digest
 
-    sha256, _ = archive_digest(inputs.archive)
-    archive = Path("archives") / (sha256 + "".join(inputs.archive.suffixes[-1:]))
-    _copy(inputs.archive, directory / archive)
-    data = npz_of(inputs.samples, outside=inputs.outside)
+    cell, request = inputs.cell, inputs.request
+    criteria = request.criteria
+    sha256, _ = archive_digest(request.archive)
+    archive = Path("archives") / (sha256 + "".join(request.archive.suffixes[-1:]))
+    _copy(request.archive, directory / archive)
+    data = npz_of(request.samples, outside=request.outside)
     samples = Path("samples") / f"{hashlib.sha256(data).hexdigest()}.npz"
     write_whole(directory / samples, data)
-    cell = inputs.cell
     return CheckEntry(
         cell.nodeid,
         cell.case,
@@ -206,19 +197,19 @@ def write_check(directory: Path, inputs: CheckInputs) -> CheckEntry:
         cell.engine.label,
         archive.as_posix(),
         samples.as_posix(),
-        [dict(sample.sizes) for sample in inputs.samples],
-        list(inputs.output_names),
-        inputs.judged.level,
-        list(inputs.constant_outputs),
-        dict(inputs.judged.levels),
-        dict(inputs.judged.limits),
-        [metric.name for metric in inputs.judged.metrics],
-        inputs.judged.elementwise,
-        inputs.held,
-        [dict(sample.sizes) for sample in inputs.outside],
+        [dict(sample.sizes) for sample in request.samples],
+        list(request.output_names),
+        criteria.level,
+        sorted(request.constant_outputs),
+        dict(criteria.levels),
+        dict(criteria.limits),
+        [metric.name for metric in criteria.metrics],
+        criteria.elementwise,
+        str(request.range),
+        [dict(sample.sizes) for sample in request.outside],
         inputs.subject,
         inputs.place,
-        inputs.carries,
+        request.carries,
         dict(inputs.drawn),
     )
 

@@ -42,7 +42,7 @@ def check_result(
     inputs = None
     try:
         if settings.bundle or settings.bundle_failures or settings.reuse or settings.reduce:
-            inputs = _inputs(cell, result, judged, properties, place)
+            inputs = _inputs(cell, result, judged, timeout, properties, place)
         outcome = _checked(settings, result, inputs, judged, timeout)
         if outcome.passed and (transforms or settings.transforms):
             from pytest_t2n.run.transforms import with_transforms
@@ -108,32 +108,34 @@ def _explained(
         from pytest_t2n.run.failures.reduced import reduced_failure
         from t2n_core.nnef.reading.origins import origins_of
 
-        outcome = _with_details(
-            outcome, reduced_failure(settings, settings.reduce, inputs, origins_of(result.graph), timeout)
-        )
+        outcome = _with_details(outcome, reduced_failure(settings, settings.reduce, inputs, origins_of(result.graph)))
     if settings.bundle_failures is not None and inputs is not None:
         from pytest_t2n.run.failure_bundle import write_failure_bundle
 
-        words = write_failure_bundle(settings.bundle_failures, inputs, outcome, result, timeout)
+        words = write_failure_bundle(settings.bundle_failures, inputs, outcome, result)
         outcome = _with_details(outcome, words)
         if found is not None and found.nodes:
             from pytest_t2n.run.failures.page import page_of_failure
 
-            outcome = _with_details(outcome, page_of_failure(settings, inputs, outcome, result, found.nodes, timeout))
+            outcome = _with_details(outcome, page_of_failure(settings, inputs, outcome, result, found.nodes))
     return outcome
 
 
 def _inputs(
-    cell: Cell, result: ExportResult, judged: Judgement, properties: Mapping[str, object], place: int
+    cell: Cell,
+    result: ExportResult,
+    judged: Judgement,
+    timeout: float,
+    properties: Mapping[str, object],
+    place: int,
 ) -> CheckInputs | None:
     """Return what the check needs; None if PyTorch cannot compute the samples, which the check then reports."""
     from pytest_t2n.run.bundles import CheckInputs, Subject
 
     try:
-        samples, outside = result.samples, result.outside
+        request = result.check_request(judged, timeout)
     except Exception:
         return None
-    constant = sorted(result.constant_outputs)
     summary = summarise(result)
     subject = Subject(
         op=str(properties.get(OP_PROPERTY, "")),
@@ -141,21 +143,7 @@ def _inputs(
         dtype=str(properties.get(DTYPE_PROPERTY, summary.dtype)),
         notes=list(summary.notes),
     )
-    names, held, target = list(result.output_names), str(result.range), result.target
-    return CheckInputs(
-        cell,
-        result.archive,
-        samples,
-        names,
-        judged,
-        constant,
-        held,
-        outside,
-        subject,
-        place,
-        carries=getattr(target, "pulse", None) is not None,
-        drawn=result.drawn,
-    )
+    return CheckInputs(cell, request, subject, place, result.drawn)
 
 
 def _with_first_wrong_node(
@@ -192,7 +180,7 @@ def _with_releases(
             Releases(offline=settings.offline, cache_dir=cache_folder(settings)) as releases,
             scratch_folder() as folder,
         ):
-            judge = export_judge(releases, result.export, result.target, folder, tolerance=judged, timeout=timeout)
+            judge = export_judge(releases, result.export, result.target, folder, criteria=judged, timeout=timeout)
             words = releases.search(judge).describe()
     except T2NError as exc:
         words = f"the other releases were not tried: {exc}"

@@ -20,22 +20,21 @@ from t2n_core.nnef.reading.origins import origins_of, write_origins
 
 if TYPE_CHECKING:
     from t2n_core.check.outcome import Outcome
+    from t2n_core.check.request import CheckRequest
     from t2n_core.export.result import ExportResult
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _SLUG = 60
 
 
-def write_failure_bundle(
-    directory: Path, inputs: CheckInputs, outcome: Outcome, result: ExportResult, timeout: float
-) -> str:
+def write_failure_bundle(directory: Path, inputs: CheckInputs, outcome: Outcome, result: ExportResult) -> str:
     """Write the bundle of a failure into a folder of its own; return the command that reproduces it, in words.
 
     A full disk costs the bundle only.
     """
     try:
         folder = directory / folder_name(inputs.cell.nodeid)
-        words = _write_failure(folder, inputs, outcome, _actual(inputs, outcome, result, timeout))
+        words = _write_failure(folder, inputs, outcome, _actual(inputs.request, outcome, result))
         if (written := getattr(result, "graph", None)) is not None:
             write_origins(folder, origins_of(written))
         return words
@@ -53,8 +52,8 @@ def _write_failure(folder: Path, inputs: CheckInputs, outcome: Outcome, actual: 
     cell = inputs.cell
     write_manifest(folder, [write_check(folder, inputs)], this_platform())
     (folder / "outcome.json").write_text(encode(outcome_record(cell, outcome)) + "\n", encoding="utf-8")
-    (folder / "numbers.npz").write_bytes(npz_of(inputs.samples, actual))
-    graph = graph_text(inputs.archive)
+    (folder / "numbers.npz").write_bytes(npz_of(inputs.request.samples, actual))
+    graph = graph_text(inputs.request.archive)
     if graph:
         (folder / "graph.nnef").write_bytes(graph)
     command = f"t2n matrix run --bundle {folder} {_selection(cell.engine)}"
@@ -74,13 +73,13 @@ def _selection(engine: SelectedEngine) -> str:
     return " ".join(words)
 
 
-def _actual(inputs: CheckInputs, outcome: Outcome, result: ExportResult, timeout: float) -> Sequence[Sequence[Any]]:
+def _actual(request: CheckRequest, outcome: Outcome, result: ExportResult) -> Sequence[Sequence[Any]]:
     """Return the engine's outputs for a mismatch; nothing for other failures, whose engine gave none."""
     if outcome.status.value != "mismatch":
         return ()
     try:
-        batches = [sample.inputs for sample in inputs.samples]
-        return result.target.engine().run(inputs.archive, batches, timeout=timeout).outputs
+        batches = [sample.inputs for sample in request.samples]
+        return result.target.engine().run(request.archive, batches, timeout=request.timeout).outputs
     except Exception:
         return ()
 

@@ -58,13 +58,13 @@ def key_of(inputs: CheckInputs) -> str:
 
     from t2n_core.files import archive_digest
 
-    engine = inputs.cell.engine
+    engine, request = inputs.cell.engine, inputs.request
     digest = sha256()
-    names = "\0".join((*inputs.output_names, "", *inputs.constant_outputs))
-    archive = archive_digest(inputs.archive)[0]
-    for word in (COMPARISON, archive, engine.target, *_engine_words(engine), _words(inputs.judged), names):
+    names = "\0".join((*request.output_names, "", *sorted(request.constant_outputs)))
+    archive = archive_digest(request.archive)[0]
+    for word in (COMPARISON, archive, engine.target, *_engine_words(engine), _words(request.criteria), names):
         digest.update(f"{word}\n".encode())
-    for sample in inputs.samples:
+    for sample in request.samples:
         digest.update(f"{sorted(sample.sizes.items())}\n".encode())
         for group in (sample.inputs, sample.expected):
             digest.update(f"{len(group)}\n".encode())
@@ -114,7 +114,7 @@ def _read_result(path: Path, inputs: CheckInputs) -> Outcome | None:
             error=error and ErrorInfo(**error),
             engine=inputs.cell.engine.title,
             level=TractCheckTolerance(fields["level"]),
-            required=inputs.judged.required,
+            required=inputs.request.criteria.required,
             outputs=tuple(outputs),
             sizes=tuple(fields["sizes"]),
             range=fields.get("range", ""),

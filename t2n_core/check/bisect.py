@@ -20,8 +20,8 @@ import torch
 
 from t2n_core.check.comparison import OutputComparison, compare, compare_outputs
 from t2n_core.check.judging.judgement import Judgement
+from t2n_core.check.judging.kept_states import REPEATED, last_kept_call
 from t2n_core.check.judging.rows import replace_rows
-from t2n_core.check.kept_states import REPEATED, last_kept_call
 from t2n_core.check.outcome import Stage, Status
 from t2n_core.check.samples import Sample
 from t2n_core.check.table import comparison_table, sizes_text

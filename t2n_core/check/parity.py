@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare_outputs
 from t2n_core.check.judging.further import Batches, Fed, Further, run_with_further
-from t2n_core.check.judging.judgement import Judgement
+from t2n_core.check.judging.kept_states import judge_kept_calls, plan_calls
 from t2n_core.check.judging.metrics import MetricResult, indifferences, measure
-from t2n_core.check.judging.pieces import Pairs, cut_sample, judge_pieces
-from t2n_core.check.judging.rows import Answer, judge_rows, replace_rows
-from t2n_core.check.kept_states import judge_kept_calls, plan_calls
+from t2n_core.check.judging.pieces import cut_sample, judge_pieces
+from t2n_core.check.judging.rows import judge_rows, replace_rows
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status, error_name
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
-from t2n_core.check.sampling.movement import Movement, movements
+from t2n_core.check.sampling.movement import movements
 from t2n_core.check.table import sizes_text
-from t2n_core.check.tolerance import DEFAULT_LEVEL, LEVELS, TractCheckTolerance
+from t2n_core.check.tolerance import LEVELS, TractCheckTolerance
 from t2n_core.engine.protocol import Array, Engine, EngineReply
 from t2n_core.errors import InputError
 from t2n_core.files import archive_digest
-
-if TYPE_CHECKING:
-    from t2n_core.nnef.sizes.ranges import SizeRange  # needs sympy, which judging does not
 
 _REPLY_STATUS: Mapping[str, Status] = {
     "error": Status.ERROR,
@@ -43,55 +39,42 @@ DIED_OUTSIDE = "died_outside"
 """Fact of the outcome: the size out of the range at which the engine did not refuse but died."""
 
 
-def check_parity(
-    engine: Engine,
-    archive: Path,
-    samples: Sequence[Sample],
-    *,
-    tolerance: str | TractCheckTolerance | Judgement = DEFAULT_LEVEL,
-    output_names: Sequence[str] = (),
-    timeout: float = 60.0,
-    held: SizeRange | str = "",
-    outside: Sequence[Sample] = (),
-    constant: Collection[str] = (),
-    moved: Sequence[Movement] | None = None,
-    indifferent: Mapping[str, str] | None = None,
-    carries: bool = False,
-    state: Pairs = (),
-    model: Answer | None = None,
-) -> Outcome:
-    """Load `archive` once, run all samples, compare each; every sample must pass.
+def check_parity(engine: Engine, request: CheckRequest) -> Outcome:
+    """Load the archive once, run all samples, compare each; every sample must pass.
 
-    The outcome carries the worst comparison per output and the sizes at which something failed. `held` are the sizes
-    that the archive holds for; at those of `outside` the engine has to answer with an error. A pass is weak if an
-    output does not move from sample to sample, unless it is one of `constant`; `moved` says it where it is known
-    already, and `indifferent` which metrics accept the outputs of other inputs. Some samples run again in States that
-    are kept, and must give what they gave in a fresh one, unless the archive `carries` its state from call to call.
-    Rows of a batch must not depend on each other, and the pieces of a sequence give what the whole gives where `state`
-    goes from one to the next, unless it is otherwise in the `model`, or there is none to ask.
-    What the engine does, or what it computes, is never an exception.
+    The outcome carries the worst comparison per output and the sizes at which something failed. At the sizes outside
+    the range the engine has to answer with an error. A pass is weak if an output that is not constant does not move
+    from sample to sample. Some samples run again in States that are kept, and must give what they gave in a fresh one,
+    unless the archive carries its state from call to call. Rows of a batch must not depend on each other, and the
+    pieces of a sequence give what the whole gives where state goes from one to the next, unless it is otherwise in the
+    model, or there is none to ask. What the engine does, or what it computes, is never an exception.
 
     Raises:
-        InputError: `tolerance` is not a level, names an output that is none, or there is no sample to check.
+        InputError: the criteria name an output that is none, or there is no sample to check.
     """
-    judged = Judgement.parse(tolerance)
-    if unknown := judged.unknown(output_names):
-        raise InputError(f"there is no output {', '.join(unknown)} to judge; there are {', '.join(output_names)}")
+    archive, samples, names, criteria = request.archive, request.samples, request.output_names, request.criteria
+    if unknown := criteria.unknown(names):
+        raise InputError(f"there is no output {', '.join(unknown)} to judge; there are {', '.join(names)}")
     if not samples:
         raise InputError("a parity check needs at least one sample")
+    outside, timeout = request.outside, request.timeout
     common: dict[str, Any] = {
         "engine": f"{engine.name} {engine.version}",
-        "required": judged.required,
+        "required": criteria.required,
         "sizes": tuple(_unique(sample.sizes for sample in samples)),
-        "range": str(held),
+        "range": str(request.range),
     }
     more: dict[str, Any] = {"keep_going": True} if outside else {}
     try:
         common["archive_sha256"], common["archive_bytes"] = archive_digest(archive)
-        calls = () if carries else plan_calls(engine, archive, samples)
+        calls = () if request.carries else plan_calls(engine, archive, samples)
         more |= {"calls": calls} if calls else {}
-        rows = None if carries else replace_rows(engine, samples)
-        pieces = None if carries or isinstance(held, str) else cut_sample(engine, samples, state, held.holds)
+        rows = None if request.carries else replace_rows(engine, samples)
+        pieces = (
+            None
+            if request.carries or isinstance(request.range, str)
+            else cut_sample(engine, samples, request.state, request.range.holds)
+        )
         further = [] if rows is None else [Further([rows.inputs])]
         further += [] if pieces is None else [Further(pieces.batches, pieces.pairs)]
         batches = [sample.inputs for sample in samples]
@@ -100,7 +83,7 @@ def check_parity(
             return engine.run(archive, batches, timeout=timeout, **more, **({"fed": fed} if fed else {}))
 
         reply, replies, beyond = run_with_further(run, batches, further, [sample.inputs for sample in outside])
-        if outside and reply.status == "ok" and not reply.times:  # it died behind the samples, and said no times
+        if outside and reply.status == "ok" and not reply.times:  # it died after the samples, and reported no times
             reply = engine.run(archive, batches, timeout=timeout)
     except Exception as exc:
         return Outcome.from_error(exc, Stage.LOAD, **common)
@@ -111,18 +94,14 @@ def check_parity(
         message = f"the engine answered {len(reply.outputs)} of {len(samples)} batches and called that a success"
         return Outcome(Status.ERROR, Stage.RUN, error=ErrorInfo.of(Stage.RUN, "EngineRunError", message), **common)
     common["refused_sizes"] = tuple(outside[index].sizes for index in sorted(beyond.refused))
-    if moved is None:
-        moved = movements(samples, output_names, judged, constant)
-    if indifferent is None:
-        indifferent = indifferences(judged.metrics, samples)
-    found = compared(reply, samples, output_names, judged, common, moved, indifferent)
+    found = compared(reply, request, common)
     if found.passed and calls:
         found = judge_kept_calls(found, reply, calls, samples)
     if found.passed and rows is not None:
-        found = judge_rows(found, rows, replies[0], reply.outputs[rows.sample], samples[rows.sample], model)
+        found = judge_rows(found, rows, replies[0], reply.outputs[rows.sample], samples[rows.sample], request.model)
     if found.passed and pieces is not None:
         whole, sample = reply.outputs[pieces.sample], samples[pieces.sample]
-        found = judge_pieces(found, pieces, replies[-1], whole, sample, model)
+        found = judge_pieces(found, pieces, replies[-1], whole, sample, request.model)
     return _unguarded(found, beyond, outside) if found.passed and outside else found
 
 
@@ -169,17 +148,14 @@ def failed(
     return Outcome(status, stage, error=info, failed_sizes=failed_sizes, **common)
 
 
-def compared(
-    reply: EngineReply,
-    samples: Sequence[Sample],
-    output_names: Sequence[str],
-    required: TractCheckTolerance | Judgement,
-    common: Mapping[str, Any],
-    moved: Sequence[Movement],
-    indifferent: Mapping[str, str] | None = None,
-) -> Outcome:
-    """Return the outcome of an engine that answered each sample, by its numbers; `common` are further fields."""
-    judged = Judgement.parse(required)
+def compared(reply: EngineReply, request: CheckRequest, common: Mapping[str, Any]) -> Outcome:
+    """Return the outcome of an engine that answered each sample, by its outputs; `common` are further fields."""
+    samples, names, criteria = request.samples, request.output_names, request.criteria
+    moved, indifferent = request.moved, request.indifferent
+    if moved is None:
+        moved = movements(samples, names, criteria, request.constant_outputs)
+    if indifferent is None:
+        indifferent = indifferences(criteria.metrics, samples)
     worst: list[OutputComparison] = []
     differing: list[Sample] = []
     answers: list[Sequence[Array]] = []
@@ -190,7 +166,7 @@ def compared(
                 + got[len(sample.expected) :]
             )
         answers.append(got)
-        found = compare_outputs(sample.expected, got, names=output_names, tolerance=judged)
+        found = compare_outputs(sample.expected, got, names=names, tolerance=criteria)
         if not all(output.passed for output in found):
             differing.append(sample)
         for index, output in enumerate(found):
@@ -201,9 +177,9 @@ def compared(
     levels = [output.level for output in worst]
     level = None if None in levels else max((one for one in levels if one), default=LEVELS[0])
     metrics: tuple[MetricResult, ...] = ()
-    if judged.metrics and not any(output.problem for output in worst):
+    if criteria.metrics and not any(output.problem for output in worst):
         try:
-            metrics = measure(judged.metrics, samples, answers, indifferent or {})
+            metrics = measure(criteria.metrics, samples, answers, indifferent)
         except Exception as exc:
             return Outcome.from_error(exc, Stage.COMPARE, level=level, outputs=tuple(worst), **common)
     common = {**common, "metrics": metrics}

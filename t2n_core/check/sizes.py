@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status, error_name
 from t2n_core.check.parity import compared, failed
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
-from t2n_core.check.sampling.movement import movements
 from t2n_core.check.table import sizes_text
 from t2n_core.check.tolerance import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.engine.protocol import Array, EngineReply
@@ -83,12 +84,12 @@ def check_sizes(
     Raises:
         InputError: `tolerance` is not a level, or there is no sample.
     """
-    required = TractCheckTolerance.parse(tolerance)
+    criteria = Judgement(TractCheckTolerance.parse(tolerance))
     if not samples:
         raise InputError("a check of sizes needs at least one sample")
     common: dict[str, Any] = {
         "engine": f"{engine.name} {engine.version}",
-        "required": required,
+        "required": criteria.required,
         "sizes": tuple(sample.sizes for sample in samples),
     }
     try:
@@ -102,7 +103,7 @@ def check_sizes(
     if reply.status != "ok" and reply.stage != "run":
         return failed(reply, samples, common)
     common["facts"].update(_sizes_by_fate(answers))
-    return _judged(answers, accepts, output_names, required, common)
+    return _judged(answers, accepts, CheckRequest(archive, samples, output_names, criteria, timeout), common)
 
 
 def _ask(engine: KeepsGoing, archive: Path, samples: Sequence[Sample], timeout: float) -> _Answers:
@@ -121,8 +122,7 @@ def _ask(engine: KeepsGoing, archive: Path, samples: Sequence[Sample], timeout: 
 def _judged(
     answers: _Answers,
     accepts: Callable[[Sizes], bool],
-    output_names: Sequence[str],
-    required: TractCheckTolerance,
+    request: CheckRequest,
     common: Mapping[str, Any],
 ) -> Outcome:
     """Return the outcome: wrong numbers come first, then deaths, then refusals of sizes that the archive holds for."""
@@ -130,9 +130,7 @@ def _judged(
     if answers.ran:
         widened = answers.first is not None and answers.first.widened
         reply = EngineReply("ok", "run", outputs=tuple(outputs for _, outputs in answers.ran), widened=widened)
-        samples = [sample for sample, _ in answers.ran]
-        moved = movements(samples, output_names, required)
-        found = compared(reply, samples, output_names, required, common, moved)
+        found = compared(reply, replace(request, samples=[sample for sample, _ in answers.ran]), common)
         if not found.passed:
             return _unguarded(found, accepts)
     if answers.died:

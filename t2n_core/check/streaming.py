@@ -1,6 +1,6 @@
 """Streaming: the engine's pulsed form of an archive gives, after its delay, what the model gives for the whole.
 
-outcome = check_streaming(result, pulse=8)
+outcome = check_streaming(result, 8, Judgement.parse("close"))
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.judging.metrics import indifferences
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.parity import check_parity
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.sampling.movement import movements
-from t2n_core.check.tolerance import TractCheckTolerance
 from t2n_core.engine.protocol import Array, EngineReply
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import InputError, PiecesError
@@ -38,7 +38,7 @@ ENOUGH = 0.5
 def check_streaming(
     result: ExportResult,
     pulse: int,
-    tolerance: str | TractCheckTolerance | Judgement | None = None,
+    criteria: Judgement,
     *,
     symbol: str | None = None,
     timeout: float = 60.0,
@@ -50,13 +50,12 @@ def check_streaming(
 
     Raises InputError for a model without such an axis, a pulse below 1, or a target that has no streams.
     """
-    judged = Judgement.parse(tolerance if tolerance is not None else result.target.check_io_tolerance)
     engine, symbols = result.target.engine(), result.captured.symbols
     if not isinstance(engine, TractEngine):
         raise InputError(f"{engine.name} {engine.version} runs no streams here", hint="pulse= is for releases of tract")
     if pulse < 1:
         raise InputError(f"pulse={pulse}: a pulse has one step or more")
-    if judged.in_float64:
+    if criteria.in_float64:
         raise InputError("a stream is compared with PyTorch's own numbers: ask for another level than `halves`")
     name = symbol or (next(iter(symbols)) if len(symbols) == 1 else None)
     if name not in symbols:
@@ -83,25 +82,26 @@ def check_streaming(
         pairs = [_common(want, have) for want, have in zip(sample.expected, got, strict=True)]
         sample = replace(sample, expected=tuple(want for want, _ in pairs))
         reply = replace(reply, outputs=(tuple(have for _, have in pairs),))
-    outcome = check_parity(
-        Answered(engine.version, reply),
+    names = result.output_names
+    request = CheckRequest(
         result.archive,
         [sample],
-        tolerance=judged,
-        output_names=result.output_names,
-        timeout=timeout,
-        moved=movements(result.samples, result.output_names, judged, result.constant_outputs),
-        indifferent=indifferences(judged.metrics, result.samples),
+        names,
+        criteria,
+        timeout,
+        moved=movements(result.samples, names, criteria, result.constant_outputs),
+        indifferent=indifferences(criteria.metrics, result.samples),
     )
+    outcome = check_parity(Answered(engine.version, reply), request)
     outcome = replace(outcome, facts={**outcome.facts, "pulse": pulse})
     if outcome.passed:
         longer = engine.run(result.archive, [sample.inputs], timeout=timeout, symbols=others, pulse=(name, 2 * pulse))
-        outcome = _judge_longer_pulse(outcome, longer, 2 * pulse, whole, judged)
+        outcome = _judge_longer_pulse(outcome, longer, 2 * pulse, whole, criteria)
     return outcome.with_times(result.times)
 
 
 def _judge_longer_pulse(
-    found: Outcome, reply: EngineReply, pulse: int, expected: Sequence[Array], judged: Judgement
+    found: Outcome, reply: EngineReply, pulse: int, expected: Sequence[Array], criteria: Judgement
 ) -> Outcome:
     """Return a pass with the longer pulse as a fact, or the mismatch of a stream that depends on its pulse.
 
@@ -112,7 +112,7 @@ def _judge_longer_pulse(
         return found
     pairs = [_common(want, have) for want, have in zip(expected, got, strict=True)]
     names = [output.name for output in found.outputs]
-    compared = compare_outputs(*zip(*pairs, strict=True), names=names, tolerance=judged)
+    compared = compare_outputs(*zip(*pairs, strict=True), names=names, tolerance=criteria)
     found = replace(found, facts={**found.facts, LONGER_PULSE: pulse})
     bad = [output.name for output in compared if not output.passed]
     if not bad:

@@ -14,6 +14,7 @@ from t2n_core.check.mismatch.rounding import note_rounding
 from t2n_core.check.outcome import Outcome, Stage, Status
 from t2n_core.check.parity import check_parity
 from t2n_core.check.reference import Reference
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import DRAWN, Sample
 from t2n_core.check.state_pairs import StatePair
 from t2n_core.check.tolerance import TractCheckTolerance
@@ -134,6 +135,25 @@ class ExportResult:
         """Return the labels of the weights that the archive holds in another form than the model, with the form."""
         return frozenset(self.graph.stored.items())
 
+    def check_request(self, criteria: Judgement, timeout: float = 60.0) -> CheckRequest:
+        """Return the check of this archive by these criteria; `timeout` is in seconds.
+
+        Raises InputError if the model cannot compute the samples.
+        """
+        return CheckRequest(
+            self.archive,
+            self.samples,
+            self.output_names,
+            criteria,
+            timeout,
+            self.range,
+            self.outside,
+            self.constant_outputs,
+            carries=self.target.pulse is not None,
+            state=[(self.input_names.index(one.input), self.output_names.index(one.output)) for one in self.state],
+            model=lambda inputs: self.reference.answer(inputs, self.stored),
+        )
+
     def check_parity(self, tolerance: Tolerance = None, *, timeout: float = 60.0, **judged_by: Any) -> Outcome:
         """Run the archive in the target's engine on all samples. What fails is in the outcome, never raised.
 
@@ -151,25 +171,12 @@ class ExportResult:
         if unknown := judged.unknown(self.output_names):
             raise InputError(f"there is no output {', '.join(unknown)} to judge", hint=f"it has {self.output_names}")
         try:
-            samples, outside, engine = self.samples, self.outside, self.target.engine()
+            request, engine = self.check_request(judged, timeout), self.target.engine()
             if judged.in_float64:
-                samples = self.reference.in_float64(samples)
+                request = replace(request, samples=self.reference.in_float64(request.samples))
         except Exception as cause:
             return Outcome.from_error(cause, Stage.SETUP)
-        found = check_parity(
-            engine,
-            self.archive,
-            samples,
-            tolerance=judged,
-            output_names=self.output_names,
-            timeout=timeout,
-            held=self.range,
-            outside=outside,
-            constant=self.constant_outputs,
-            carries=self.target.pulse is not None,
-            state=[(self.input_names.index(one.input), self.output_names.index(one.output)) for one in self.state],
-            model=lambda inputs: self.reference.answer(inputs, self.stored),
-        )
+        found = check_parity(engine, request)
         if found.passed and self.target.pulse is not None:
             return self.check_streaming(self.target.pulse, judged, timeout=timeout)
         if found.status is Status.MISMATCH:
@@ -201,7 +208,8 @@ class ExportResult:
         """
         from t2n_core.check.streaming import check_streaming
 
-        return check_streaming(self, pulse, tolerance, symbol=symbol, timeout=timeout)
+        criteria = Judgement.parse(self.target.check_io_tolerance if tolerance is None else tolerance)
+        return check_streaming(self, pulse, criteria, symbol=symbol, timeout=timeout)
 
     def check_transform(
         self,

@@ -6,18 +6,19 @@ import io
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from packaging.version import Version
 
 from t2n_core.check.judging.rows import ROWS
-from t2n_core.check.outcome import ErrorInfo, Outcome
+from t2n_core.check.outcome import ErrorInfo
 from t2n_core.check.parity import check_parity
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
 from t2n_core.engine.khronos.engine import KhronosEngine
 from t2n_core.engine.pool import engine_for
@@ -47,14 +48,11 @@ _LEAST_ROOM: Final = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class FailingCase:
-    """An archive that fails in an engine."""
+    """A check that fails in an engine."""
 
-    archive: Path
-    samples: Sequence[Sample]
+    request: CheckRequest
     engine: ResolvedEngine | None
     """None for the Khronos tools."""
-    output_names: Sequence[str] = ()
-    tolerance: Any = "approximate"
     origins: Mapping[str, str] = field(default_factory=dict)
     """Name of a value -> where it comes from in PyTorch."""
 
@@ -105,7 +103,7 @@ def reduce_case(
     `output` holds something else.
     """
     _check_folder(output)
-    content = read_archive(case.archive)
+    content = read_archive(case.request.archive)
     home = home_in_memory(_LEAST_ROOM + _ROOM * sum(tensor.size for tensor in content.tensors.values()))
     with _engine(case.engine) as engine, tempfile.TemporaryDirectory(dir=home) as memory:
         sample, failed = _failing_sample(case, engine, timeout)
@@ -146,19 +144,15 @@ def _engine(resolved: ResolvedEngine | None) -> Iterator[Engine]:
 
 def _failing_sample(case: FailingCase, engine: Engine, timeout: float) -> tuple[Sample, ErrorInfo]:
     """Return the first sample that fails, and how. Raises InputError if none does."""
-    for sample in case.samples:
-        found = _check(case, engine, [sample], timeout)
+    request = replace(case.request, timeout=timeout)
+    for sample in request.samples:
+        found = check_parity(engine, replace(request, samples=[sample]))
         if not found.passed and found.error is not None:
             return sample, found.error
-    together = _check(case, engine, case.samples, timeout)
+    together = check_parity(engine, request)
     if ROWS in together.facts:
         raise InputError("rows of a batch depend on each other: that shows in two runs, and is not reduced")
     raise InputError(f"it does not fail in {engine.name} {engine.version}")
-
-
-def _check(case: FailingCase, engine: Engine, samples: Sequence[Sample], timeout: float) -> Outcome:
-    names, level = case.output_names, case.tolerance
-    return check_parity(engine, case.archive, samples, tolerance=level, output_names=names, timeout=timeout)
 
 
 def _oracle(
@@ -167,8 +161,7 @@ def _oracle(
     """Return the oracle that was asked for, or the best one, with the report of the search for it."""
     report = None
     if not wanted:
-        names, level = case.output_names, case.tolerance
-        tried = archive_judge(releases, case.archive, [sample], tolerance=level, output_names=names, timeout=timeout)
+        tried = archive_judge(releases, replace(case.request, samples=[sample], timeout=timeout))
         report = releases.search(tried, fetches=0)
         near = max(releases.all) if case.engine is None and releases.all else _version(case.engine)
         right = report.nearest_right(near) if near is not None else None

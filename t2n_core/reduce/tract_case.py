@@ -14,9 +14,11 @@ from typing import Any, Final
 import numpy as np
 from packaging.version import Version
 
+from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
 from t2n_core.check.parity import check_parity
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import Array, Engine
 from t2n_core.errors import InputError
@@ -160,14 +162,8 @@ def replay(folder: Path, engine: Engine, timeout: float = 60.0) -> Outcome:
     inputs, outputs = (tuple(arrays[n] for n in names) for names in (document.inputs, document.outputs))
     sample = Sample(inputs, outputs)
     level = re.search(r"--approx (\w+)", script)
-    found = check_parity(
-        engine,
-        archive,
-        [sample],
-        tolerance=level[1] if level else TractCheckTolerance.CLOSE,
-        output_names=document.outputs,
-        timeout=timeout,
-    )
+    criteria = Judgement(TractCheckTolerance.parse(level[1]) if level else TractCheckTolerance.CLOSE)
+    found = check_parity(engine, CheckRequest(archive, [sample], document.outputs, criteria, timeout))
     return _with_names(found, document.inputs)
 
 

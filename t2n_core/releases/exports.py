@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
+from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.parity import check_parity
+from t2n_core.check.request import CheckRequest
 from t2n_core.releases.judges import Releases
 from t2n_core.releases.search import Judge
 
@@ -25,7 +27,7 @@ def export_judge(
     target: TractNNEF,
     folder: Path,
     *,
-    tolerance: Any,
+    criteria: Judgement,
     timeout: float = 60.0,
 ) -> Judge:
     """Return a judge that writes a captured model for each release, with the options of `target`.
@@ -41,11 +43,10 @@ def export_judge(
                 digest = hashlib.sha256(result.archive.read_bytes()).hexdigest()
                 archive = folder / f"{digest}.tar"
                 result.archive.replace(archive)
-            samples, names = result.samples, list(result.output_names)
+            request = CheckRequest(archive, result.samples, result.output_names, criteria, timeout)
         except Exception as cause:
             return Outcome.from_error(cause, "lower", engine=f"tract {release}")
-        engine = releases.engine(release)
-        return check_parity(engine, archive, samples, tolerance=tolerance, output_names=names, timeout=timeout)
+        return check_parity(releases.engine(release), request)
 
     return judge
 

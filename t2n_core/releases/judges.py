@@ -9,9 +9,8 @@ from typing import Any
 
 from packaging.version import Version
 
-from t2n_core.check.outcome import Outcome
 from t2n_core.check.parity import check_parity
-from t2n_core.check.samples import Sample
+from t2n_core.check.request import CheckRequest
 from t2n_core.engine.provision.index import list_versions
 from t2n_core.engine.provision.resolution import resolve_engines
 from t2n_core.engine.provision.resolved import ResolvedEngine
@@ -55,23 +54,9 @@ class Releases:
         return search_releases(self.all, judge, cached=self.cached, wanted=wanted, fetches=fetches)
 
 
-def archive_judge(
-    releases: Releases,
-    archive: Path,
-    samples: Sequence[Sample],
-    *,
-    tolerance: Any,
-    output_names: Sequence[str] = (),
-    timeout: float = 60.0,
-) -> Judge:
-    """Return a judge that runs the same archive in each release."""
-
-    def judge(release: Version) -> Outcome:
-        engine = releases.engine(release)
-        names = output_names
-        return check_parity(engine, archive, samples, tolerance=tolerance, output_names=names, timeout=timeout)
-
-    return judge
+def archive_judge(releases: Releases, request: CheckRequest) -> Judge:
+    """Return a judge that makes the same check in each release."""
+    return lambda release: check_parity(releases.engine(release), request)
 
 
 __all__ = ["Releases", "archive_judge"]

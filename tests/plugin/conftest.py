@@ -29,6 +29,7 @@ import pytest_t2n.config.engines
 import pytest_t2n.run.converter
 from t2n_core.check.outcome import ErrorInfo, Status
 from t2n_core.check.parity import check_parity
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.engine.provision.resolved import ResolvedEngine
@@ -78,11 +79,6 @@ class Result:
     target: object
     what: str
     times: dict = field(default_factory=lambda: {"capture": 0.25})
-    input_names: tuple = ("x",)
-    output_names: tuple = ("y",)
-    constant_outputs: tuple = ()
-    outside: tuple = ()
-    range: str = ""
     planned_level: str = ""
     drawn: dict = field(default_factory=dict)
 
@@ -94,12 +90,14 @@ class Result:
             inputs = inputs[1:]
         return [Sample((one,), (computed(one, self.what),), {"T": len(one)}) for one in inputs]
 
-    def check_parity(self, tolerance=None, *, timeout=60.0):
-        samples = self.samples
+    def check_request(self, criteria, timeout=60.0):
+        return CheckRequest(self.archive, self.samples, ["y"], criteria, timeout)
+
+    def check_parity(self, criteria, *, timeout=60.0):
         with LOG.with_name("runs.txt").open("a") as runs:
             runs.write(f"{self.what} {self.target['version']}\\n")
         engine = FakeEngine(self.target["version"], self.what)
-        return check_parity(engine, self.archive, samples, tolerance=tolerance, output_names=["y"], timeout=timeout)
+        return check_parity(engine, self.check_request(criteria, timeout))
 
     def check_transform(self, *transforms, own=None, timeout=60.0):
         with LOG.with_name("runs.txt").open("a") as runs:
@@ -107,7 +105,7 @@ class Result:
         if self.what == "uncheckable":
             raise InputError("caches begin empty")
         engine = FakeEngine(self.target["version"], "mismatch" if self.what == "untransformable" else "pass")
-        found = check_parity(engine, self.archive, self.samples, tolerance=own, output_names=["y"], timeout=timeout)
+        found = check_parity(engine, self.check_request(own, timeout))
         if self.what == "untouched":
             error = ErrorInfo.of(found.stage, "WeakCheck", "the transform left the model as it was")
             found = replace(found, status=Status.WEAK, error=error)

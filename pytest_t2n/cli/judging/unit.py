@@ -127,23 +127,17 @@ def _check(bundle: Path, engine: SelectedEngine, check: CheckEntry, timeout: flo
     """Return the outcome of one check; whatever is wrong with its files is one, too."""
     from t2n_core.check.outcome import Outcome
     from t2n_core.check.parity import check_parity
+    from t2n_core.check.request import CheckRequest
     from t2n_core.check.samples import DRAWN
 
     try:
         archive = archive_of(bundle, check.archive)
         samples, outside = read_samples(bundle, check)
-        outcome = check_parity(
-            runner_of(engine),
-            archive,
-            samples,
-            tolerance=check.judged,
-            output_names=check.output_names,
-            timeout=timeout,
-            held=check.held,
-            outside=outside,
-            constant=check.constant_outputs,
-            carries=check.carries,
+        names, criteria, constant = check.output_names, check.criteria, check.constant_outputs
+        request = CheckRequest(
+            archive, samples, names, criteria, timeout, check.held, outside, constant, carries=check.carries
         )
+        outcome = check_parity(runner_of(engine), request)
         if check.drawn:
             outcome = replace(outcome, facts={**outcome.facts, DRAWN: check.drawn})
     except Exception as exc:

@@ -14,7 +14,7 @@ from t2n_core.errors import InputError
 
 if TYPE_CHECKING:
     from pytest_t2n.cli.upstream.given import Given
-    from t2n_core.check.samples import Sample
+    from t2n_core.check.request import CheckRequest
     from t2n_core.engine.provision.resolved import ResolvedEngine
     from t2n_core.releases.judges import Releases
     from t2n_core.releases.search import ReleaseReport
@@ -36,7 +36,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write each case, replay it in the release that fails and in its nearest right one; 1 if that fails to show it."""
     from t2n_core.reduce.tract_case import TractCase, write_tract_case
-    from t2n_core.releases.judges import Releases
+    from t2n_core.releases.judges import Releases, archive_judge
 
     found = given_of(options)
     with Releases(offline=options.offline, cache_dir=options.cache_dir) as releases:
@@ -45,13 +45,14 @@ def run(options: argparse.Namespace) -> int:
             engine = engine_of(options, given)
             if engine is None:
                 raise InputError("the format tract is for the engine tract")
-            sample = _failing(given, engine, options.timeout)
+            alone = _failing(given, engine)
+            (sample,) = alone.samples
             title = options.title or f"{given.name} in tract {engine.version}"
-            case = TractCase.of(given.archive, sample, title, keeps_symbols=options.keep_symbols)
+            case = TractCase.of(alone.archive, sample, title, keeps_symbols=options.keep_symbols)
             write_tract_case(case, folder)
-            report = _report(options, releases, given, sample)
+            report = releases.search(archive_judge(releases, alone), fetches=0)
             (folder.parent / f"{folder.name}.{ISSUE_FILE}").write_text(
-                _issue(title, given, sample, engine, report, folder, options.timeout), encoding="utf-8"
+                _issue(title, given, alone, engine, report, folder), encoding="utf-8"
             )
             say(f"{given.name}: {folder}, {folder.name}.{ISSUE_FILE} beside it")
             return _replayed(folder, engine, releases, report, options.timeout)
@@ -59,39 +60,22 @@ def run(options: argparse.Namespace) -> int:
         return each_case(found, options.output, write)
 
 
-def _failing(given: Given, engine: ResolvedEngine, timeout: float) -> Sample:
-    """Return the first sample that fails. Raises InputError if none does."""
+def _failing(given: Given, engine: ResolvedEngine) -> CheckRequest:
+    """Return the check of the first sample that fails. Raises InputError if none does."""
+    from dataclasses import replace
+
     from t2n_core.check.parity import check_parity
     from t2n_core.engine import engine_for
 
-    names, level = given.output_names, given.tolerance
-    for sample in given.samples:
-        judged = check_parity(
-            engine_for(engine), given.archive, [sample], tolerance=level, output_names=names, timeout=timeout
-        )
-        if not judged.passed:
-            return sample
+    for sample in given.request.samples:
+        alone = replace(given.request, samples=[sample])
+        if not check_parity(engine_for(engine), alone).passed:
+            return alone
     raise InputError(f"{given.name} does not fail in tract {engine.version}")
 
 
-def _report(options: argparse.Namespace, releases: Releases, given: Given, sample: Sample) -> ReleaseReport:
-    from t2n_core.releases.judges import archive_judge
-
-    names, level = given.output_names, given.tolerance
-    judge = archive_judge(
-        releases, given.archive, [sample], tolerance=level, output_names=names, timeout=options.timeout
-    )
-    return releases.search(judge, fetches=0)
-
-
 def _issue(
-    title: str,
-    given: Given,
-    sample: Sample,
-    engine: ResolvedEngine,
-    report: ReleaseReport,
-    folder: Path,
-    timeout: float,
+    title: str, given: Given, alone: CheckRequest, engine: ResolvedEngine, report: ReleaseReport, folder: Path
 ) -> str:
     from t2n_core.engine import engine_for
     from t2n_core.nnef.reading.archive import read_archive
@@ -99,8 +83,9 @@ def _issue(
     from t2n_core.reduce.issue import issue_text
     from t2n_core.reduce.program import Program
 
-    program = Program.of(read_archive(given.archive), sample.inputs, Signatures.of("tract", engine.version))
-    reply = engine_for(engine).run(given.archive, [sample.inputs], timeout=timeout)
+    (sample,) = alone.samples
+    program = Program.of(read_archive(alone.archive), sample.inputs, Signatures.of("tract", engine.version))
+    reply = engine_for(engine).run(alone.archive, [sample.inputs], timeout=alone.timeout)
     expected = dict(zip(program.outputs, sample.expected, strict=True))
     right = report.nearest_right(version_given(engine.version))
     return issue_text(

@@ -12,12 +12,11 @@ from pytest_t2n.records.nodeids import names_of
 from pytest_t2n.records.schema import RecordError
 from pytest_t2n.run.bundle_reader import archive_of, bundle_folders, read_bundle, read_samples
 from pytest_t2n.run.bundles import CheckEntry
-from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.errors import InputError
 from t2n_core.nnef.reading.origins import read_origins
 
 if TYPE_CHECKING:
-    from t2n_core.check.judging.judgement import Judgement
+    from t2n_core.check.request import CheckRequest
     from t2n_core.check.samples import Sample
 
 IO_FILE = "io.npz"
@@ -26,13 +25,10 @@ _MODEL_FILE = "model.nnef.tgz"
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One archive with what goes in and what has to come out."""
+    """The check of one archive, with its name and what is known of its export."""
 
     name: str
-    archive: Path
-    samples: Sequence[Sample]
-    output_names: Sequence[str]
-    tolerance: TractCheckTolerance | Judgement = DEFAULT_LEVEL
+    request: CheckRequest
     target: str = "tract"
     origins: Mapping[str, str] = field(default_factory=dict)
     """Name of a value -> operator, module and line in PyTorch, where that is known."""
@@ -42,7 +38,7 @@ class Given:
     @property
     def expects(self) -> bool:
         """Return whether it says what has to come out."""
-        return all(len(sample.expected) == len(self.output_names) for sample in self.samples)
+        return all(len(sample.expected) == len(self.request.output_names) for sample in self.request.samples)
 
 
 def read_given(path: Path, inputs: Path | None = None, case: str | None = None) -> list[Given]:
@@ -84,19 +80,21 @@ def _of_bundles(path: Path, case: str | None) -> Iterable[Given]:
 
 
 def _of_entry(folder: Path, entry: CheckEntry) -> Given:
+    from t2n_core.check.request import CheckRequest
+
     (samples, _), archive = read_samples(folder, entry), archive_of(folder, entry.archive)
-    target, version = entry.target, entry.version
-    origins = read_origins(folder)
-    return Given(entry.case, archive, samples, entry.output_names, entry.judged, target, origins, version)
+    request = CheckRequest(archive, samples, entry.output_names, entry.criteria)
+    return Given(entry.case, request, entry.target, read_origins(folder), entry.version)
 
 
 def _of_archive(name: str, path: Path, inputs: Path) -> Given:
+    from t2n_core.check.request import CheckRequest
     from t2n_core.nnef.reading.archive import read_archive
     from t2n_core.npz import read_npz
 
     document = read_archive(path).document
     samples = _samples(read_npz(inputs), document.inputs, document.outputs, inputs)
-    return Given(name, path, samples, list(document.outputs), origins=read_origins(inputs.parent))
+    return Given(name, CheckRequest(path, samples, list(document.outputs)), origins=read_origins(inputs.parent))
 
 
 def _samples(arrays: Mapping[str, Any], inputs: Sequence[str], outputs: Sequence[str], where: Path) -> list[Sample]:
@@ -119,13 +117,15 @@ def _samples(arrays: Mapping[str, Any], inputs: Sequence[str], outputs: Sequence
     return found
 
 
-def with_numbers_of(given: Given, engine: Any, timeout: float) -> Given:
+def with_numbers_of(given: Given, engine: Any) -> Given:
     """Return the same with the outputs of an engine as what has to come out. Raises InputError if it gives none."""
-    reply = engine.run(given.archive, [sample.inputs for sample in given.samples], timeout=timeout)
+    request = given.request
+    reply = engine.run(request.archive, [sample.inputs for sample in request.samples], timeout=request.timeout)
     if reply.status != "ok":
         raise InputError(f"{engine.name} {engine.version} gives no numbers to compare with: {reply.message}")
-    pairs = zip(given.samples, reply.outputs, strict=True)
-    return replace(given, samples=[replace(sample, expected=outputs) for sample, outputs in pairs])
+    pairs = zip(request.samples, reply.outputs, strict=True)
+    samples = [replace(sample, expected=outputs) for sample, outputs in pairs]
+    return replace(given, request=replace(request, samples=samples))
 
 
 __all__ = ["IO_FILE", "Given", "read_given", "with_numbers_of"]

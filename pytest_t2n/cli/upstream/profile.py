@@ -33,14 +33,14 @@ def run(options: argparse.Namespace) -> int:
             spec = options.engine or given.version
             if not spec or given.target != "tract":
                 raise InputError("name an engine of tract with --engine")
-            sample = given.samples[0]
+            sample = given.request.samples[0]
             for resolved in resolve_engines(spec, offline=options.offline, cache_dir=options.cache_dir):
                 engine = engine_for(resolved)
                 if not isinstance(engine, TractEngine):
                     raise InputError("a command line of tract is not profiled: name a release")
                 found = profile_archive(
                     engine,
-                    given.archive,
+                    given.request.archive,
                     sample.inputs,
                     origins=given.origins,
                     symbols=sample.sizes,

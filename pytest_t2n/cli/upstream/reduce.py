@@ -108,9 +108,7 @@ def run(options: argparse.Namespace) -> int:
 
         def reduce(given: Given, folder: Path) -> bool:
             engine = engine_of(options, given)
-            case = FailingCase(
-                given.archive, given.samples, engine, tuple(given.output_names), given.tolerance, given.origins
-            )
+            case = FailingCase(given.request, engine, given.origins)
             folder.parent.mkdir(parents=True, exist_ok=True)
             say(f"{given.name}: {engine.label if engine else 'khronos'}")
             result = reduce_case(

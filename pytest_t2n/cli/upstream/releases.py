@@ -54,10 +54,11 @@ def given_of(options: argparse.Namespace) -> list[Given]:
     from dataclasses import replace
 
     from pytest_t2n.cli.upstream.given import read_given
-    from t2n_core.check.level import TractCheckTolerance
+    from t2n_core.check.judging.judgement import Judgement
 
+    more = {"timeout": options.timeout, **({"criteria": Judgement.parse(options.level)} if options.level else {})}
     found = read_given(options.path, options.inputs, options.case)
-    return [replace(one, tolerance=TractCheckTolerance(options.level)) for one in found] if options.level else found
+    return [replace(one, request=replace(one.request, **more)) for one in found]
 
 
 def version_given(text: str) -> Version:
@@ -99,25 +100,17 @@ def _search(options: argparse.Namespace, releases: Releases, given: Given) -> Re
                 f"nothing says what has to come out of {given.name}",
                 hint="put the outputs into the .npz, or name a release that is right with --good",
             )
-        given = with_numbers_of(given, releases.engine(good[0]), options.timeout)
-    judge = archive_judge(
-        releases,
-        given.archive,
-        given.samples,
-        tolerance=given.tolerance,
-        output_names=given.output_names,
-        timeout=options.timeout,
-    )
+        given = with_numbers_of(given, releases.engine(good[0]))
     wanted = [*good, *(version_given(text) for text in options.bad)]
     fetches = MOST_FETCHES if options.fetches is None else options.fetches
-    return releases.search(judge, wanted, fetches)
+    return releases.search(archive_judge(releases, given.request), wanted, fetches)
 
 
 def _show_times(options: argparse.Namespace, releases: Releases, given: Given) -> None:
     from t2n_core.releases.times import measure_releases
 
-    inputs = given.samples[0].inputs
-    report = measure_releases(releases.cached, releases.engine, given.archive, inputs, timeout=options.timeout)
+    archive, inputs = given.request.archive, given.request.samples[0].inputs
+    report = measure_releases(releases.cached, releases.engine, archive, inputs, timeout=options.timeout)
     if options.json:
         seconds = {str(release): list(rounds) for release, rounds in report.seconds.items()}
         changes = [[str(one.before), str(one.after), one.ratio] for one in report.changes]

@@ -59,7 +59,6 @@ def page_of_failure(
     outcome: Outcome,
     result: ExportResult,
     nodes: Sequence[NodeError],
-    timeout: float,
 ) -> str:
     """Write the page of a failure into its bundle, and files for Model Explorer; return where it is, in words.
 
@@ -73,7 +72,7 @@ def page_of_failure(
     profile = None
     if settings.profile is not None:
         with suppress(T2NError):  # a page without times says more than none
-            profile = profile_of(result, timeout)
+            profile = profile_of(result, inputs.request.timeout)
     try:
         folder = settings.bundle_failures / folder_name(nodeid)
         page = write_failure_page(folder, nodeid, outcome, nodes, profile)

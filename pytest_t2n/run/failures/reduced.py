@@ -11,10 +11,9 @@ from pytest_t2n.run.bundles import CheckInputs
 from pytest_t2n.run.failure_bundle import folder_name
 
 
-def reduced_failure(
-    settings: Settings, directory: Path, inputs: CheckInputs, origins: Mapping[str, str], timeout: float
-) -> str:
+def reduced_failure(settings: Settings, directory: Path, inputs: CheckInputs, origins: Mapping[str, str]) -> str:
     """Reduce a failing cell into a folder of its own; return the result as text, or why there is none."""
+    from t2n_core.check.request import CheckRequest
     from t2n_core.engine import ResolvedEngine
     from t2n_core.errors import T2NError
     from t2n_core.reduce.case import SECONDS, FailingCase, reduce_case
@@ -22,12 +21,14 @@ def reduced_failure(
 
     fields = inputs.cell.engine.resolved
     engine = None if fields is None else ResolvedEngine.from_dict(fields)
-    case = FailingCase(inputs.archive, inputs.samples, engine, inputs.output_names, inputs.judged, origins)
+    whole = inputs.request
+    request = CheckRequest(whole.archive, whole.samples, whole.output_names, whole.criteria)
+    case, timeout = FailingCase(request, engine, origins), min(whole.timeout, SECONDS)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with Releases(offline=settings.offline, cache_dir=cache_folder(settings)) as releases:
             folder = directory / folder_name(inputs.cell.nodeid)
-            return f"reduced: {reduce_case(case, folder, releases, timeout=min(timeout, SECONDS)).describe()}"
+            return f"reduced: {reduce_case(case, folder, releases, timeout=timeout).describe()}"
     except (T2NError, OSError) as exc:
         return f"not reduced: {exc}"
 

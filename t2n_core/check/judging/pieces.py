@@ -16,16 +16,14 @@ import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare
 from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.judging.rows import Answer
 from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.outcome import Outcome
+from t2n_core.check.request import Answer, Pairs
 from t2n_core.check.samples import Array, Sample
 from t2n_core.check.table import sizes_text
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import PiecesError
 
-Pairs = Sequence[tuple[int, int]]
-"""The places of an input that is state, and of the output that is its next value."""
 COMPARED_PIECES = "compared_pieces"
 """Fact of the outcome: the number of pieces that were compared with the whole."""
 PIECES = "pieces"
@@ -238,5 +236,5 @@ def _differences(model: Answer, plan: Pieces, sample: Sample) -> dict[int, float
 
 
 __all__ = [
-    "COMPARED_PIECES", "DIFFERENT", "PIECES", "UNKNOWN", "Pairs", "Pieces", "cut_sample", "judge_pieces",
+    "COMPARED_PIECES", "DIFFERENT", "PIECES", "UNKNOWN", "Pieces", "cut_sample", "judge_pieces",
 ]  # fmt: skip

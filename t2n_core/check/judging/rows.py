@@ -8,7 +8,7 @@ level is a tight one, and not that of the check.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,13 +16,12 @@ import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare_outputs
 from t2n_core.check.outcome import Outcome
+from t2n_core.check.request import Answer
 from t2n_core.check.samples import Array, Sample
 from t2n_core.check.table import sizes_text
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import RowsError
 
-Answer = Callable[[Sequence[Array]], Sequence[Array]]
-"""Gives what the model computes of inputs; raises an exception where it refuses them."""
 KEPT_ROWS = "kept_rows"
 """Fact of the outcome: the number of rows that were compared while others were replaced."""
 ROWS = "rows"
@@ -147,4 +146,4 @@ def _depends(model: Answer, inputs: Sequence[Array], plan: ReplacedRows) -> bool
     return not all(output.passed for output in _compared(before, after, plan.kept, ()))
 
 
-__all__ = ["DEPENDENT", "KEPT_ROWS", "ROWS", "UNKNOWN", "Answer", "ReplacedRows", "judge_rows", "replace_rows"]
+__all__ = ["DEPENDENT", "KEPT_ROWS", "ROWS", "UNKNOWN", "ReplacedRows", "judge_rows", "replace_rows"]

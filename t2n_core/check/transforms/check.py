@@ -13,9 +13,10 @@ import numpy as np
 
 from t2n_core.check.answered import Answered
 from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.kept_states import Call, judge_kept_calls, plan_calls
+from t2n_core.check.judging.kept_states import Call, judge_kept_calls, plan_calls
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
 from t2n_core.check.parity import WEAK_CHECK, check_parity, failed
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.sampling.movement import movements
 from t2n_core.check.transforms.interface import Interface
 from t2n_core.check.transforms.level import default_judgement
@@ -119,16 +120,9 @@ def _compared(
     """Return the outcome of an engine that has run a plan, and further calls in its States."""
     samples = answered_dtypes(plan.samples, reply.outputs) if reply.status == "ok" else plan.samples
     names = [result.output_names[place] for place in plan.outputs]
-    found = check_parity(
-        Answered(engine.version, reply),
-        result.archive,
-        samples,
-        tolerance=judged,
-        output_names=names,
-        timeout=timeout,
-        held=result.range,
-        moved=_moved(result, plan, judged),
-    )
+    moved = _moved(result, plan, judged)
+    request = CheckRequest(result.archive, samples, names, judged, timeout, result.range, moved=moved)
+    found = check_parity(Answered(engine.version, reply), request)
     return judge_kept_calls(found, reply, calls, samples) if found.passed and calls else found
 
 

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF, errors
 from t2n_core.check.bisect import find_first_wrong_node
-from t2n_core.check.kept_states import KEPT_CALLS, plan_calls
+from t2n_core.check.judging.kept_states import KEPT_CALLS, plan_calls
+from t2n_core.check.request import CheckRequest
 from t2n_core.export.result import ExportResult
 from t2n_core.nnef.spec import Spec
 from t2n_core.reduce.case import FailingCase, reduce_case
@@ -108,7 +109,7 @@ def test_bisect_names_the_operator_that_remembers(tmp_path: Path, remembering: N
 
 def test_a_second_call_is_reduced_to_the_scan(tmp_path: Path, remembering: None) -> None:
     result = exported("bidirectional", "0.21.19", tmp_path)
-    case = FailingCase(result.archive, result.samples, result.target.resolved, result.output_names)
+    case = FailingCase(CheckRequest(result.archive, result.samples, result.output_names), result.target.resolved)
     with Releases(offline=True) as releases:
         found = reduce_case(case, tmp_path / "reduced", releases, oracle="float64", seconds=40)
     assert [one.operator for one in found.reduced.program.assignments] == ["tract_core_scan"]

@@ -14,6 +14,7 @@ from torch.export import Dim
 
 from t2n_core import ModelExport, TractNNEF, export_model_to_nnef
 from t2n_core.check.parity import check_parity
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import CaptureError, InputError, UnsupportedOpsError
@@ -112,7 +113,7 @@ def test_a_hanging_engine_says_how_long_it_had(tmp_path: Path) -> None:
     archive = tmp_path / "m.tar"
     archive.write_bytes(b"archive")
     x = torch.randn(2, 3).numpy()
-    text = check_parity(Hanging(), archive, [Sample((x,), (x,))], output_names=["y"], timeout=7).describe()
+    text = check_parity(Hanging(), CheckRequest(archive, [Sample((x,), (x,))], ["y"], timeout=7)).describe()
     assert "did not answer in time (7 seconds)" in text
     assert "--t2n-timeout=SECONDS" in text
 

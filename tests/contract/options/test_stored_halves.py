@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from t2n_core import ExportResult, ModelExport, TractNNEF
 from t2n_core.check.parity import check_parity
+from t2n_core.check.request import CheckRequest
 from t2n_core.engine.pool import engine_for
 from t2n_core.nnef.graph import FLOAT16
 from t2n_core.nnef.sizes.dims import product
@@ -84,7 +85,7 @@ def test_weights(name: str, version: str, tmp_path: Path) -> None:
     result = stored(make(), inputs(), version, tmp_path)
     assert not [note for note in result.notes if "in one State" not in note]
     result.assert_parity("approximate")
-    own = check_parity(result.target.engine(), result.archive, result.export.samples, output_names=result.output_names)
+    own = check_parity(result.target.engine(), CheckRequest(result.archive, result.export.samples, result.output_names))
     assert own.level not in ("exact", "close", "approximate")
     matrices = [value for _, value in result.graph.variables() if value.rank > 1 and product(value.shape) > 64]
     assert matrices

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from t2n_core import ModelExport, StoredAs, TractNNEF
 from t2n_core.check.parity import check_parity
+from t2n_core.check.request import CheckRequest
 from t2n_core.engine.pool import engine_for
 from t2n_core.errors import InputError
 from t2n_core.op.stored.scales import least_error, percentile
@@ -110,7 +111,7 @@ def test_weights_in_blocks(name: str, version: str, tmp_path: Path) -> None:
     if "up" in found:
         assert (tmp_path / "m" / "up.weight.dat").stat().st_size == 128 + 64 * 96 // 32 * 18
     if found:
-        plain = check_parity(target.engine(), result.archive, result.export.samples, output_names=result.output_names)
+        plain = check_parity(target.engine(), CheckRequest(result.archive, result.export.samples, result.output_names))
         assert not plain.passed, "4 bits are not what the model has"
     else:
         assert f"from {'0.21.12' if name == 'convolutions' else '0.21.11'} on" in result.notes[0]
@@ -187,7 +188,7 @@ def test_weights_of_bytes(name: str, version: str, tmp_path: Path) -> None:
     assert {label for label, _ in result.stored} == matrices
     for label in matrices:
         assert (tmp_path / "m" / f"{label}.dat").stat().st_size == 128 + result.export.source.weights[label].numel()
-    own = check_parity(result.target.engine(), result.archive, result.export.samples, output_names=result.output_names)
+    own = check_parity(result.target.engine(), CheckRequest(result.archive, result.export.samples, result.output_names))
     assert own.level not in ("exact", "close", "approximate")
 
 

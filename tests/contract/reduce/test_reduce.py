@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from packaging.version import Version
 
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
 from t2n_core.engine import ResolvedEngine
 from t2n_core.errors import InputError
@@ -48,7 +49,7 @@ def reduced(resolved_engine: Callable[[str], ResolvedEngine], releases: Releases
         if oracle and oracle != "float64":
             resolved_engine(oracle)
         expected = expected or tuple(np.zeros(()) for _ in graph.outputs)
-        case = FailingCase(archive, [Sample(tuple(inputs), expected)], engine)
+        case = FailingCase(CheckRequest(archive, [Sample(tuple(inputs), expected)]), engine)
         return reduce_case(case, tmp_path / "reduced", releases, oracle=oracle, **more)
 
     return run
@@ -112,7 +113,7 @@ def test_a_reduction_is_the_same_each_time_and_goes_on_where_it_stopped(
     assert not stopped.reduced.complete
     assert stopped.reduced.program.operators > 10
     sample = Sample(tuple(stopped.reduced.program.inputs.values()), (np.zeros(()),) * 2)
-    again = FailingCase(stopped.folder, [sample], resolved_engine("0.21.8"))
+    again = FailingCase(CheckRequest(stopped.folder, [sample]), resolved_engine("0.21.8"))
     assert reduce_case(again, tmp_path / "reduced", releases, oracle="0.23.9").reduced.program.text() == text
 
 
@@ -202,7 +203,7 @@ def test_the_khronos_tools_are_reduced(build: Any, tmp_path: Path, releases: Rel
     archive.mkdir()
     text = graph_text(build.outputs(build.op("exp", "z", (2, 3), x=y)), spec=spec_for("tract", "0.23.9"))
     (archive / "graph.nnef").write_text(text.replace("extension tract_registry tract_core;\n", ""))
-    case = FailingCase(archive, [Sample((normal(2, 3),), (normal(2, 3),))], None)
+    case = FailingCase(CheckRequest(archive, [Sample((normal(2, 3),), (normal(2, 3),))]), None)
     found = reduce_case(case, tmp_path / "reduced", releases, oracle="float64")
     assert [one.operator for one in found.reduced.program.assignments] == ["tract_core_erf"]
     assert found.oracle == ""

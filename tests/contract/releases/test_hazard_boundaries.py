@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.legality import check_graph
@@ -39,7 +40,7 @@ def test_the_boundaries_of_a_hazard_are_found(name: str, releases: Releases, bui
     graph, x, want = CASES[name](build)
     refused = {one: bool(check_graph(graph, spec_for("tract", one))) for one in releases.cached}
     archive = write_archive(graph, tmp_path / "hazard", spec=spec_for("tract", releases.cached[-1]))
-    judge = archive_judge(releases, archive, [Sample((x,), (want,))], tolerance="approximate", output_names=["y"])
+    judge = archive_judge(releases, CheckRequest(archive, [Sample((x,), (want,))], ["y"]))
     report = releases.search(judge, fetches=0)
     known = boundaries_of({one: "wrong" if bad else "right" for one, bad in refused.items()}, report.releases)
     found = boundaries_of(

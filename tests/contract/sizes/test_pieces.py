@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF, errors
 from t2n_core.check.bisect import find_first_wrong_node
+from t2n_core.check.judging.kept_states import KEPT_CALLS
 from t2n_core.check.judging.pieces import COMPARED_PIECES, DIFFERENT, PIECES
-from t2n_core.check.kept_states import KEPT_CALLS
 from t2n_core.errors import InputError
 from t2n_core.export.result import ExportResult
 from t2n_core.nnef.reading.members import unpack_members

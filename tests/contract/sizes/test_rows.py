@@ -15,6 +15,7 @@ from t2n_core import ModelExport, TractNNEF, errors
 from t2n_core.check.bisect import find_first_wrong_node
 from t2n_core.check.judging.rows import DEPENDENT, KEPT_ROWS, ROWS, UNKNOWN, replace_rows
 from t2n_core.check.parity import check_parity
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
 from t2n_core.errors import InputError
 from t2n_core.export.result import ExportResult
@@ -87,7 +88,7 @@ def test_rows_that_depend_on_each_other_in_the_model_are_a_fact(
     result = exported(OfFunction(function), tmp_path)
     outcome = result.assert_parity()
     assert (outcome.facts[KEPT_ROWS], outcome.facts[ROWS]) == (1, DEPENDENT)
-    without = check_parity(result.target.engine(), result.archive, result.samples, output_names=result.output_names)
+    without = check_parity(result.target.engine(), CheckRequest(result.archive, result.samples, result.output_names))
     assert without.passed
     assert without.facts[ROWS] == UNKNOWN
 
@@ -107,6 +108,6 @@ def test_bisect_looks_at_the_replaced_rows(tmp_path: Path) -> None:
 
 def test_reduce_says_that_it_cannot(tmp_path: Path) -> None:
     leaky = with_leak(exported(layers(), tmp_path), tmp_path, "mean", SMALL)
-    case = FailingCase(leaky.archive, leaky.samples, leaky.target.resolved, leaky.output_names)
+    case = FailingCase(CheckRequest(leaky.archive, leaky.samples, leaky.output_names), leaky.target.resolved)
     with Releases(offline=True) as releases, pytest.raises(InputError, match="rows of a batch"):
         reduce_case(case, tmp_path / "reduced", releases, seconds=20)

@@ -12,6 +12,7 @@ import pytest
 from pytest_t2n.cli import main
 from pytest_t2n.cli.upstream.given import Given, read_given
 from pytest_t2n.cli.upstream.reduce import folders_of
+from t2n_core.check.request import CheckRequest
 from t2n_core.engine.provision.store import default_cache_dir
 from t2n_core.nnef.reading.archive import read_archive
 from tests.starter import FOR_EXPORTS
@@ -63,7 +64,7 @@ def test_an_engine_has_to_be_named(window: Path, tmp_path: Path, capsys: pytest.
 
 
 def given(name: str, archive: Path = Path("m.tgz")) -> Given:
-    return Given(name, archive, [], ["y"])
+    return Given(name, CheckRequest(archive, [], ["y"]))
 
 
 @pytest.mark.parametrize(

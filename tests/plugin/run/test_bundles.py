@@ -27,18 +27,6 @@ from tests.plugin.run.test_real import GRAPHS
 CACHE = str(default_cache_dir())
 """Looked up now: pytester gives each test a home without engines."""
 
-WITH_SAMPLES = GRAPHS.replace(
-    "    def check_parity(",
-    """    output_names = ("y",)
-    constant_outputs, outside, range, target, drawn = (), (), "", None, {}
-
-    @property
-    def samples(self):
-        drawn = np.random.default_rng(3).standard_normal((2, 2, 3)).astype(np.float32)
-        return [Sample((x,), (x * 2,)) for x in drawn]
-
-    def check_parity(""",
-).replace("samples, tolerance", 'samples, output_names=["y"], tolerance')
 MODELS = """
     import pytest
 
@@ -75,7 +63,7 @@ def test_an_offline_run_fetches_nothing(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("where", ["plain", "n2"])
 def test_a_bundle_is_judged_without_torch_as_the_session_judged_it(suite, where):
-    suite.pytester.makeconftest(WITH_SAMPLES)
+    suite.pytester.makeconftest(GRAPHS)
     suite.pytester.makepyfile(MODELS)
     given = ("--t2n-report=site", "--t2n-bundle=bundle", "--t2n-bundle-failures=failures", f"--t2n-cache-dir={CACHE}")
     result = suite.run(*given, engines="0.21.19,0.23.9", mode=where, alone=True)
@@ -176,7 +164,7 @@ SLOW = """
 
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGINT"])
 def test_a_run_that_is_killed_or_interrupted_leaves_what_it_judged(suite, name, capsys):
-    suite.pytester.makeconftest(WITH_SAMPLES)
+    suite.pytester.makeconftest(GRAPHS)
     suite.pytester.makepyfile(SLOW)
     suite.run("--t2n-bundle=bundle", "--t2n-timeout=1", f"--t2n-cache-dir={CACHE}", engines="0.23.9", alone=True)
     site = suite.path / "site"

@@ -111,10 +111,9 @@ def test_wrong_words(suite, words, told):
 
 def test_the_time_limit_is_that_of_the_test(suite):
     conftest = suite.path / "conftest.py"
-    asked = 'def check_parity(self, tolerance=None, *, timeout=60.0):\n        note(f"seconds {timeout}")'
-    conftest.write_text(
-        conftest.read_text().replace("def check_parity(self, tolerance=None, *, timeout=60.0):", asked, 1)
-    )
+    signature = "def check_parity(self, criteria, *, timeout=60.0):"
+    asked = f'{signature}\n        note(f"seconds {{timeout}}")'
+    conftest.write_text(conftest.read_text().replace(signature, asked, 1))
     suite.pytester.makepyfile(test_it=MARKED.format(words="timeout=7", model="pass"))
     suite.run("--t2n-timeout=30", engines="0.23").assert_outcomes(passed=1)
     assert "main seconds 7.0" in suite.log

@@ -22,6 +22,7 @@ import numpy as np
 
 import pytest_t2n.run.converter
 from t2n_core.check.parity import check_parity
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
 from t2n_core.engine import engine_for
 
@@ -43,11 +44,15 @@ class Result:
     engine: object
     times: dict = field(default_factory=dict)
     planned_level: str = ""
+    drawn: dict = field(default_factory=dict)
 
-    def check_parity(self, tolerance=None, *, timeout=60.0):
+    def check_request(self, criteria, timeout=60.0):
         drawn = np.random.default_rng(3).standard_normal((2, 2, 3)).astype(np.float32)
         samples = [Sample((x,), (x * 2,)) for x in drawn]
-        return check_parity(engine_for(self.engine), self.archive, samples, tolerance=tolerance, timeout=timeout)
+        return CheckRequest(self.archive, samples, ["y"], criteria, timeout)
+
+    def check_parity(self, criteria, *, timeout=60.0):
+        return check_parity(engine_for(self.engine), self.check_request(criteria, timeout))
 
 
 class ModelExport:

@@ -15,6 +15,7 @@ from pytest_t2n.run.reuse import key_of, reuse_result
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.outcome import Outcome
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
 from t2n_core.check.stage import Stage, Status
 from t2n_core.engine.processor import Processor
@@ -102,7 +103,7 @@ def key_in(facts: dict, archives: Path) -> str:
     if not archive.exists():
         archive.write_bytes(facts["archive"])
     samples = [Sample((np.zeros(2),), (np.full(2, facts["expected"]),), {})]
-    return key_of(CheckInputs(Cell("n", "c", engine), archive, samples, ["y"], Judgement.parse("close")))
+    return key_of(CheckInputs(Cell("n", "c", engine), CheckRequest(archive, samples, ["y"], Judgement.parse("close"))))
 
 
 def test_keys_differ_exactly_where_something_relevant_does(tmp_path):
@@ -145,7 +146,7 @@ def test_nothing_is_reused_of_a_script(tmp_path, content, runs):
     archive.write_bytes(b"archive")
     resolved = ResolvedEngine("cli", "0.23.9", binary, "ab" * 32, "path:tract")
     cell = Cell("n", "c", SelectedEngine("tract", "0.23.9", resolved.label, resolved.to_dict()))
-    inputs = CheckInputs(cell, archive, [Sample((np.zeros(2),), (np.ones(2),), {})], ["y"], Judgement.parse("close"))
+    inputs = CheckInputs(cell, CheckRequest(archive, [Sample((np.zeros(2),), (np.ones(2),), {})], ["y"]))
     checked = []
 
     def check() -> Outcome:

@@ -7,8 +7,10 @@ import json
 import numpy as np
 import pytest
 
+from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.outcome import Status
 from t2n_core.check.parity import check_parity
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import EngineCrash, EngineLoadError, EngineOutOfMemory, EngineTimeout, InputError, ParityError
@@ -57,13 +59,17 @@ def samples():
     return found
 
 
-def check(archive, samples, spoil=None, reply=None, **more):
-    return check_parity(FakeEngine(spoil, reply), archive, samples, output_names=["y", "total"], **more)
+def request(archive, samples, level="approximate", **more):
+    return CheckRequest(archive, samples, ["y", "total"], Judgement.parse(level), **more)
+
+
+def check(archive, samples, spoil=None, reply=None, level="approximate"):
+    return check_parity(FakeEngine(spoil, reply), request(archive, samples, level))
 
 
 def test_a_right_engine_passes_with_one_load(archive, samples):
     engine = FakeEngine()
-    outcome = check_parity(engine, archive, samples, output_names=["y", "total"], tolerance="exact")
+    outcome = check_parity(engine, request(archive, samples, "exact"))
     assert outcome.passed
     assert engine.calls == 1
     assert (outcome.level, outcome.required, outcome.engine) == ("exact", "exact", "tract 0.99.1")
@@ -97,7 +103,7 @@ def test_the_level_that_would_hold_is_offered(archive, samples):
     outcome = check(archive, samples, lambda _, outputs: (outputs[0] + np.float32(0.01), outputs[1]))
     assert (outcome.status, outcome.level) == (Status.MISMATCH, "very")
     assert "tolerance='very'" in outcome.error.hint
-    assert check(archive, samples, lambda _, o: (o[0] + np.float32(0.01), o[1]), tolerance="very").passed
+    assert check(archive, samples, lambda _, o: (o[0] + np.float32(0.01), o[1]), level="very").passed
 
 
 @pytest.mark.parametrize(
@@ -112,7 +118,7 @@ def test_the_level_that_would_hold_is_offered(archive, samples):
     ],
 )
 def test_what_no_tolerance_mends(archive, samples, spoil, words):
-    outcome = check(archive, samples, spoil, tolerance="ultra")
+    outcome = check(archive, samples, spoil, level="ultra")
     assert (outcome.status, outcome.level) == (Status.MISMATCH, None)
     assert words in outcome.describe()
 
@@ -129,9 +135,9 @@ def test_what_no_tolerance_mends(archive, samples, spoil, words):
 def test_what_came_wider_is_compared_by_value(archive, expected, got, passes):
     samples = [Sample((expected,), (expected,))]
     reply = EngineReply("ok", "run", outputs=((got,),), widened=True)
-    assert check_parity(FakeEngine(None, reply), archive, samples, tolerance="ultra").passed == passes
+    assert check(archive, samples, reply=reply, level="ultra").passed == passes
     plain = EngineReply("ok", "run", outputs=((got,),))
-    assert not check_parity(FakeEngine(None, plain), archive, samples, tolerance="ultra").passed
+    assert not check(archive, samples, reply=plain, level="ultra").passed
 
 
 def test_a_success_with_too_few_batches_is_an_error(archive, samples):
@@ -169,7 +175,7 @@ def test_an_engine_that_raises_is_an_outcome_too(archive, samples):
         def run(self, archive, batches, *, timeout=60.0):
             raise OSError("no pipe")
 
-    outcome = check_parity(Broken(), archive, samples)
+    outcome = check_parity(Broken(), request(archive, samples))
     assert (outcome.status, outcome.error.error_class, outcome.error.message) == (Status.ERROR, "OSError", "no pipe")
 
 
@@ -179,7 +185,7 @@ def test_a_missing_archive_is_an_outcome(tmp_path, samples):
 
 def test_no_samples_is_the_callers_error(archive):
     with pytest.raises(InputError, match="at least one sample"):
-        check_parity(FakeEngine(), archive, [])
+        check_parity(FakeEngine(), request(archive, []))
 
 
 def test_outcomes_are_json(archive, samples):
@@ -224,7 +230,7 @@ def beyond(*sizes):
 
 def test_sizes_out_of_the_range_are_refused_in_the_same_job(archive, samples):
     engine = Guarded()
-    outcome = check_parity(engine, archive, samples, held=HELD, outside=beyond(24, 40))
+    outcome = check_parity(engine, request(archive, samples, range=HELD, outside=beyond(24, 40)))
     assert outcome.passed
     assert engine.calls == [6]
     assert outcome.range == "1 <= T <= 23"
@@ -235,7 +241,7 @@ def test_sizes_out_of_the_range_are_refused_in_the_same_job(archive, samples):
 
 
 def test_an_engine_that_runs_out_of_the_range_fails(archive, samples):
-    outcome = check_parity(Guarded("runs"), archive, samples, held=HELD, outside=beyond(24, 40))
+    outcome = check_parity(Guarded("runs"), request(archive, samples, range=HELD, outside=beyond(24, 40)))
     assert (outcome.status, outcome.stage) == (Status.ERROR, "run")
     assert outcome.failed_sizes == ({"T": 24}, {"T": 40})
     assert "runs at T=24; T=40, outside of the range that the archive holds for, 1 <= T <= 23" in outcome.error.message
@@ -243,14 +249,14 @@ def test_an_engine_that_runs_out_of_the_range_fails(archive, samples):
 
 def test_wrong_numbers_count_before_what_is_outside(archive, samples):
     samples[1] = Sample(samples[1].inputs, (samples[1].expected[0] + 1, samples[1].expected[1]), {"T": 1})
-    outcome = check_parity(Guarded("runs"), archive, samples, held=HELD, outside=beyond(24))
+    outcome = check_parity(Guarded("runs"), request(archive, samples, range=HELD, outside=beyond(24)))
     assert outcome.status is Status.MISMATCH
     assert outcome.failed_sizes == ({"T": 1},)
 
 
 def test_a_death_out_of_the_range_is_told(archive, samples):
     engine = Guarded("died")
-    outcome = check_parity(engine, archive, samples, held=HELD, outside=beyond(24, 40))
+    outcome = check_parity(engine, request(archive, samples, range=HELD, outside=beyond(24, 40)))
     assert outcome.passed
     assert engine.calls == [6, 4]
     assert outcome.times == {"run": 0.25}
@@ -261,7 +267,7 @@ def test_a_death_out_of_the_range_is_told(archive, samples):
 def test_a_refusal_inside_of_the_range_is_a_failure(archive, samples):
     wide = SizeRange({"T": (1, 40)})
     inside = [*samples, *beyond(30)]
-    outcome = check_parity(Guarded(), archive, inside, held=wide, outside=beyond(41))
+    outcome = check_parity(Guarded(), request(archive, inside, range=wide, outside=beyond(41)))
     assert (outcome.status, outcome.stage) == (Status.ERROR, "run")
     assert outcome.failed_sizes == ({"T": 30},)
     assert "outside of the range" in outcome.error.message

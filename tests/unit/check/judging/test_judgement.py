@@ -13,6 +13,7 @@ from t2n_core.check.comparison import compare
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.outcome import Outcome, Status
 from t2n_core.check.parity import check_parity
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import InputError
@@ -39,7 +40,7 @@ def checked(tmp_path: Path, shift: float, samples: Sequence[Sample] = SAMPLES, *
     archive = tmp_path / "m.tar"
     archive.write_bytes(b"archive")
     engine = Answers([tuple(one + np.float32(shift) for one in sample.expected) for sample in samples])
-    return check_parity(engine, archive, samples, tolerance=Judgement.of(**words), output_names=["y", "z"])
+    return check_parity(engine, CheckRequest(archive, samples, ["y", "z"], Judgement.of(**words)))
 
 
 @pytest.mark.parametrize(

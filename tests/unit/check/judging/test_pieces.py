@@ -13,6 +13,7 @@ import pytest
 from t2n_core.check.judging.pieces import COMPARED_PIECES, DIFFERENT, PIECES, UNKNOWN, cut_sample
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.parity import check_parity
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Array, Sample
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import InputError
@@ -79,8 +80,8 @@ def checked(tmp_path: Path, engine: Fake, model: Any, held: SizeRange = ALL) -> 
     (tmp_path / "model.tar").write_bytes(b"graph")
     given = samples(engine.model)
     names = ["y", "last", "out_total", "out_cache"]
-    options: dict[str, Any] = {"output_names": names, "state": PAIRS, "held": held, "model": model}
-    return check_parity(engine, tmp_path / "model.tar", given, **options)
+    request = CheckRequest(tmp_path / "model.tar", given, names, range=held, state=PAIRS, model=model)
+    return check_parity(engine, request)
 
 
 def never(inputs: Any) -> Any:
@@ -202,5 +203,5 @@ def test_an_output_is_judged_beside_one_that_differs_in_the_model(tmp_path: Path
 
 def test_a_range_that_is_only_text_cuts_nothing(tmp_path: Path) -> None:
     (tmp_path / "model.tar").write_bytes(b"graph")
-    found = check_parity(Fake(), tmp_path / "model.tar", samples(), state=PAIRS, held="T >= 1")
+    found = check_parity(Fake(), CheckRequest(tmp_path / "model.tar", samples(), state=PAIRS, range="T >= 1"))
     assert COMPARED_PIECES not in found.facts

@@ -11,6 +11,7 @@ import pytest
 from t2n_core.check.judging.rows import DEPENDENT, KEPT_ROWS, ROWS, UNKNOWN, replace_rows
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.parity import check_parity
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import InputError
@@ -47,7 +48,7 @@ class Refuses:
 def checked(tmp_path: Path, model: Any) -> tuple[Outcome, Refuses]:
     (tmp_path / "model.tar").write_bytes(b"graph")
     engine = Refuses()
-    return check_parity(engine, tmp_path / "model.tar", samples(), output_names=["y"], model=model), engine
+    return check_parity(engine, CheckRequest(tmp_path / "model.tar", samples(), ["y"], model=model)), engine
 
 
 def refuse(inputs: Any) -> Any:

@@ -1,0 +1,50 @@
+"""The value of a check: an archive, the samples and the criteria by which its outputs pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from t2n_core.check.judging.judgement import Judgement
+from t2n_core.check.samples import Array, Sample
+
+if TYPE_CHECKING:
+    from t2n_core.check.sampling.movement import Movement
+    from t2n_core.nnef.sizes.ranges import SizeRange  # needs sympy, which judging does not
+
+Answer: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
+"""Returns what the model computes of inputs; raises an exception where it refuses them."""
+Pairs: TypeAlias = Sequence[tuple[int, int]]
+"""The places of an input that is state, and of the output that is its next value."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRequest:
+    """One archive to check, in whichever engine."""
+
+    archive: Path
+    samples: Sequence[Sample]
+    output_names: Sequence[str] = ()
+    criteria: Judgement = field(default_factory=Judgement)
+    timeout: float = 60.0
+    """Seconds for a job of the engine."""
+    range: SizeRange | str = ""
+    """The sizes that the archive holds for."""
+    outside: Sequence[Sample] = ()
+    """Inputs of sizes just outside the range, which the engine has to refuse."""
+    constant_outputs: Collection[str] = ()
+    """Outputs that no input reaches: they need not move from sample to sample."""
+    carries: bool = False
+    """True for a stream, whose states go on from call to call."""
+    state: Pairs = ()
+    model: Answer | None = None
+    """The model to ask where the engine differs from itself; None if there is none."""
+    moved: Sequence[Movement] | None = None
+    """The movement of each output, where the samples do not show it; None to measure it."""
+    indifferent: Mapping[str, str] | None = None
+    """Metrics that accept the outputs of other inputs, with the reason; None to find them."""
+
+
+__all__ = ["Answer", "CheckRequest", "Pairs"]

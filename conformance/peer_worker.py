@@ -76,6 +76,7 @@ class OnnxEngine:
     """tract on ONNX files, in the calling process: the worker that calls it is the one that may die."""
 
     name = "tract"
+    kept_states = None
 
     def __init__(self, resolved: Any) -> None:
         self.resolved, self.version = resolved, resolved.version

@@ -116,7 +116,7 @@ def _answers(
 def _run(engine: Engine, archive: Path, batches: Sequence[Sequence[Array]]) -> Sequence[tuple[Array, ...]] | None:
     """Return the outputs of each batch in a fresh State, then those in one State for all; None where one fails."""
     options: dict[str, Any] = {}
-    if hasattr(engine, "resets_scans"):
+    if engine.kept_states is not None:
         options["calls"] = [(0, index) for index in range(len(batches))]
     reply = engine.run(archive, batches, timeout=SECONDS, **options) if batches else None
     if reply is None or reply.status != "ok":

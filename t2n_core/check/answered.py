@@ -16,6 +16,7 @@ class Answered:
     version: str
     reply: EngineReply
     name: str = "tract"
+    kept_states: None = None
 
     def run(self, archive: Path, batches: Any, *, timeout: float = 60.0) -> EngineReply:
         return self.reply

@@ -131,7 +131,7 @@ def find_first_wrong_node(
     if outcome.error is not None and outcome.error.error_class == PiecesError.__name__:
         raise InputError("it shows in the pieces of a sequence alone, where no node is looked for")
     error = "" if outcome.error is None else outcome.error.error_class
-    rows = replace_rows(result.target.engine(), samples) if error == RowsError.__name__ else None
+    rows = replace_rows(samples) if error == RowsError.__name__ else None
     if rows is not None:  # each node is compared with PyTorch on the rows that showed it
         sizes = samples[rows.sample].sizes
         sample = Sample(rows.inputs, result.reference.answer(rows.inputs, result.stored), sizes, "other rows")

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare_outputs
-from t2n_core.check.judging.further import Batches, Fed, Further, run_with_further
-from t2n_core.check.judging.kept_states import judge_kept_calls, plan_calls
+from t2n_core.check.judging.further import Batches, Fed, SelfComparison, run_with_further
+from t2n_core.check.judging.kept_states import plan_calls
 from t2n_core.check.judging.metrics import MetricResult, indifferences, measure
-from t2n_core.check.judging.pieces import cut_sample, judge_pieces
-from t2n_core.check.judging.rows import judge_rows, replace_rows
+from t2n_core.check.judging.pieces import cut_sample
+from t2n_core.check.judging.rows import replace_rows
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status, error_name
 from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
@@ -67,16 +67,10 @@ def check_parity(engine: Engine, request: CheckRequest) -> Outcome:
     more: dict[str, Any] = {"keep_going": True} if outside else {}
     try:
         common["archive_sha256"], common["archive_bytes"] = archive_digest(archive)
-        calls = () if request.carries else plan_calls(engine, archive, samples)
+        comparisons = _plan_comparisons(engine, request)
+        further = [comparison.further for comparison in comparisons]
+        calls = [call for one in further for call in one.calls]
         more |= {"calls": calls} if calls else {}
-        rows = None if request.carries else replace_rows(engine, samples)
-        pieces = (
-            None
-            if request.carries or isinstance(request.range, str)
-            else cut_sample(engine, samples, request.state, request.range.holds)
-        )
-        further = [] if rows is None else [Further([rows.inputs])]
-        further += [] if pieces is None else [Further(pieces.batches, pieces.pairs)]
         batches = [sample.inputs for sample in samples]
 
         def run(batches: Batches, fed: Sequence[Fed]) -> EngineReply:
@@ -95,14 +89,23 @@ def check_parity(engine: Engine, request: CheckRequest) -> Outcome:
         return Outcome(Status.ERROR, Stage.RUN, error=ErrorInfo.of(Stage.RUN, "EngineRunError", message), **common)
     common["refused_sizes"] = tuple(outside[index].sizes for index in sorted(beyond.refused))
     found = compared(reply, request, common)
-    if found.passed and calls:
-        found = judge_kept_calls(found, reply, calls, samples)
-    if found.passed and rows is not None:
-        found = judge_rows(found, rows, replies[0], reply.outputs[rows.sample], samples[rows.sample], request.model)
-    if found.passed and pieces is not None:
-        whole, sample = reply.outputs[pieces.sample], samples[pieces.sample]
-        found = judge_pieces(found, pieces, replies[-1], whole, sample, request.model)
+    for comparison, own in zip(comparisons, replies, strict=True):
+        if found.passed:
+            found = comparison.judge(found, request, reply, own)
     return _unguarded(found, beyond, outside) if found.passed and outside else found
+
+
+def _plan_comparisons(engine: Engine, request: CheckRequest) -> list[SelfComparison]:
+    """Return the comparisons of the engine with itself, in the order in which they are judged."""
+    if request.carries or engine.kept_states is None:
+        return []
+    samples, held = request.samples, request.range
+    planned = (
+        plan_calls(engine.kept_states, request.archive, samples),
+        replace_rows(samples),
+        None if isinstance(held, str) else cut_sample(samples, request.state, held.holds),
+    )
+    return [one for one in planned if one is not None]
 
 
 def _unguarded(found: Outcome, beyond: EngineReply, outside: Sequence[Sample]) -> Outcome:

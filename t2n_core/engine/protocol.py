@@ -50,6 +50,16 @@ class EngineReply:
     """Calls in kept States that gave other outputs than in a fresh one; only of an engine that was asked for such."""
 
 
+@dataclass(frozen=True, slots=True)
+class KeptStates:
+    """The behaviour of an engine in a State that is kept from call to call."""
+
+    resets_scans: bool
+    """True if an archive can ask for scans that begin anew with each call."""
+    resizes: bool
+    """True if the calls may have different sizes."""
+
+
 class Engine(Protocol):
     """A foreign engine that runs archives in a process of its own."""
 
@@ -58,6 +68,11 @@ class Engine(Protocol):
 
     @property
     def version(self) -> str: ...
+
+    @property
+    def kept_states(self) -> KeptStates | None:
+        """Return what the engine does with States that it keeps; None if it keeps none."""
+        ...
 
     def run(
         self,
@@ -72,4 +87,4 @@ class Engine(Protocol):
     def close(self) -> None: ...
 
 
-__all__ = ["Array", "ChangedCall", "Engine", "EngineReply", "EngineStage", "ReplyStatus"]
+__all__ = ["Array", "ChangedCall", "Engine", "EngineReply", "EngineStage", "KeptStates", "ReplyStatus"]

@@ -38,7 +38,7 @@ class AdaptiveEngine:
     def __init__(self, resolved: ResolvedEngine) -> None:
         self.version = resolved.version
         self._inside, self._forked = TractEngine(resolved, fork=False), TractEngine(resolved)
-        self.resets_scans, self.resizes_states = self._forked.resets_scans, self._forked.resizes_states
+        self.kept_states = self._forked.kept_states
         self._deaths, self._tried = 0, False
 
     def run(
@@ -62,6 +62,8 @@ class AdaptiveEngine:
 
 class SecondCalls:
     """An engine that runs each batch twice in one State, and answers with the outputs of the second call."""
+
+    kept_states = None
 
     def __init__(self, engine: AdaptiveEngine) -> None:
         self.name, self.version = engine.name, engine.version

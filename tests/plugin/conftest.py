@@ -64,6 +64,7 @@ class FakeEngine:
     version: str
     what: str
     name: str = "tract"
+    kept_states: None = None
 
     def run(self, archive, batches, *, timeout=60.0):
         if self.what in ("crash", "timeout", "oom"):

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
+from t2n_core.check.outcome import Outcome
+from t2n_core.check.request import CheckRequest, Pairs
 from t2n_core.engine.protocol import Array, EngineReply
 
 Batches = Sequence[Sequence[Array]]
-Fed = tuple[int, Sequence[tuple[int, int]]]
+Call = tuple[int, int]
+"""The index of the sample whose State is used again, and that of the one which it runs then."""
+Fed = tuple[int, Pairs]
 """The index of a batch, and the places of its inputs that are outputs of the batch before it, with theirs."""
 _LIMITS = ("timeout", "oom")
 """Statuses of a job that took too much time or memory."""
@@ -17,11 +22,26 @@ Run = Callable[[Batches, Sequence[Fed]], EngineReply]
 
 @dataclass(frozen=True, slots=True)
 class Further:
-    """Batches that one comparison needs beside the samples."""
+    """Batches and calls that one comparison needs beside the samples."""
 
-    batches: Batches
-    pairs: Sequence[tuple[int, int]] = ()
+    batches: Batches = ()
+    pairs: Pairs = ()
     """The places of an input and of an output: each batch but the first takes what the one before it gave."""
+    calls: Sequence[Call] = ()
+
+
+class SelfComparison(Protocol):
+    """A comparison of the engine with itself, in the job of a check."""
+
+    @property
+    def further(self) -> Further: ...
+
+    def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
+        """Return a pass as it is, with facts, or the mismatch that this comparison finds.
+
+        `reply` is the engine's to the samples, and `own` the one to the batches of this comparison.
+        """
+        ...
 
 
 def run_with_further(
@@ -66,4 +86,4 @@ def _split(reply: EngineReply, count: int) -> tuple[EngineReply, EngineReply]:
     return replace(reply, status="ok", outputs=reply.outputs[:count], refused={}), beyond
 
 
-__all__ = ["Batches", "Fed", "Further", "run_with_further"]
+__all__ = ["Batches", "Call", "Fed", "Further", "SelfComparison", "run_with_further"]

@@ -9,22 +9,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare_outputs
+from t2n_core.check.judging.further import Call, Further
 from t2n_core.check.outcome import Outcome
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
 from t2n_core.check.table import sizes_text
-from t2n_core.engine.protocol import ChangedCall, EngineReply
+from t2n_core.engine.protocol import EngineReply, KeptStates
 from t2n_core.engine.tract.out_of_range import graph_text
 from t2n_core.errors import SecondCallError
 
-Call = tuple[int, int]
-"""The index of the sample whose State is used again, and that of the one which it runs then."""
 KEPT_CALLS = "kept_calls"
 """Fact of the outcome: the number of calls in States that had run before."""
 REPEATED: tuple[Call, ...] = ((0, 0),)
@@ -36,56 +35,59 @@ _KEEPS = re.compile(r"\b(?:tract_core_scan|tract_core_gru_seq|tract_pulse_\w+|tr
 _HINT = "a server that keeps a State gets these: call the archive in a fresh State each time, or export it anew"
 
 
-def plan_calls(engine: Any, archive: Path, samples: Sequence[Sample]) -> tuple[Call, ...]:
+@dataclass(frozen=True, slots=True)
+class KeptCalls:
+    """The calls that a check makes in States that have run before."""
+
+    calls: tuple[Call, ...]
+
+    @property
+    def further(self) -> Further:
+        """Return the calls as a part of the job."""
+        return Further(calls=self.calls)
+
+    def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
+        """Return a pass as it is, with the number of calls, or the mismatch of the first one with other outputs."""
+        found = replace(found, facts={**found.facts, KEPT_CALLS: len(self.calls)})
+        for changed in reply.changed:
+            index = self.calls[changed.call][1]
+            sample = request.samples[index]
+            if changed.message:
+                return _mismatch(found, sample, f"fails: {changed.message}", found.outputs)
+            names = [output.name for output in found.outputs]
+            compared = compare_outputs(reply.outputs[index], changed.outputs, names=names, tolerance=_LEVEL)
+            bad = [output.name for output in compared if not output.passed]
+            if bad:
+                what = f"gives other outputs than the same inputs in a fresh State: {', '.join(bad)}"
+                return _mismatch(found, sample, what, tuple(compared))
+        return found
+
+
+def plan_calls(states: KeptStates, archive: Path, samples: Sequence[Sample]) -> KeptCalls | None:
     """Return the calls that a check makes in States that have run before.
 
     The smallest sample runs again after another size, or after other inputs where there is none. In an archive that has
     operators with a state, the smallest that shares its sizes with another runs after itself, after other inputs and
-    after another size. There are none for an engine without States, nor where the release keeps the states of scans
-    whatever the archive says.
+    after another size. None where the release keeps the states of scans whatever the archive says.
     """
-    if not hasattr(engine, "resets_scans"):
-        return ()
     try:
         text = graph_text(archive)
     except (OSError, ValueError):  # the engine says what is wrong with it
         text = ""
-    if not engine.resets_scans and _SCAN in text:
-        return ()
+    if not states.resets_scans and _SCAN in text:
+        return None
     shapes = [tuple(array.shape for array in sample.inputs) for sample in samples]
     order = sorted(range(len(samples)), key=lambda index: sum(map(math.prod, shapes[index])))
     keeps = _KEEPS.search(text) is not None
     shared = next((index for index in order if shapes.count(shapes[index]) > 1), order[0])
-    first = shared if keeps or not engine.resizes_states else order[0]
+    first = shared if keeps or not states.resizes else order[0]
     alike = [index for index in order if index != first and shapes[index] == shapes[first]][:1]
-    resized = [index for index in order if engine.resizes_states and shapes[index] != shapes[first]][:1]
+    resized = [index for index in order if states.resizes and shapes[index] != shapes[first]][:1]
     before = [first, *alike, *resized]
-    return tuple((index, first) for index in (before if keeps else before[-1:]))
+    return KeptCalls(tuple((index, first) for index in (before if keeps else before[-1:])))
 
 
-def judge_kept_calls(found: Outcome, reply: EngineReply, calls: Sequence[Call], samples: Sequence[Sample]) -> Outcome:
-    """Return a pass as it is, with the number of calls, or the mismatch of the first call that gave other outputs."""
-    found = replace(found, facts={**found.facts, KEPT_CALLS: len(calls)})
-    for changed in reply.changed:
-        index = calls[changed.call][1]
-        if changed.message:
-            return _mismatch(found, samples[index], changed, f"fails: {changed.message}", found.outputs)
-        names = [output.name for output in found.outputs]
-        compared = compare_outputs(reply.outputs[index], changed.outputs, names=names, tolerance=_LEVEL)
-        bad = [output.name for output in compared if not output.passed]
-        if bad:
-            what = f"gives other outputs than the same inputs in a fresh State: {', '.join(bad)}"
-            return _mismatch(found, samples[index], changed, what, tuple(compared))
-    return found
-
-
-def _mismatch(
-    found: Outcome,
-    sample: Sample,
-    changed: ChangedCall,
-    what: str,
-    outputs: tuple[OutputComparison, ...],
-) -> Outcome:
+def _mismatch(found: Outcome, sample: Sample, what: str, outputs: tuple[OutputComparison, ...]) -> Outcome:
     at = f" at {sizes_text([sample.sizes])}" if sample.sizes else ""
     message = f"the second call in one State{at} {what}"
     return found.as_mismatch(SecondCallError, message, outputs=outputs, failed_sizes=(sample.sizes,), hint=_HINT)
@@ -97,4 +99,4 @@ def last_kept_call(reply: EngineReply) -> EngineReply:
     return reply if outputs is None else replace(reply, outputs=(tuple(map(np.asarray, outputs)),))
 
 
-__all__ = ["KEPT_CALLS", "REPEATED", "Call", "judge_kept_calls", "last_kept_call", "plan_calls"]
+__all__ = ["KEPT_CALLS", "REPEATED", "KeptCalls", "last_kept_call", "plan_calls"]

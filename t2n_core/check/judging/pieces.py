@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare
+from t2n_core.check.judging.further import Further
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.outcome import Outcome
-from t2n_core.check.request import Answer, Pairs
+from t2n_core.check.request import Answer, CheckRequest, Pairs
 from t2n_core.check.samples import Array, Sample
 from t2n_core.check.table import sizes_text
 from t2n_core.engine.protocol import EngineReply
@@ -52,18 +53,51 @@ class Pieces:
     joined: Mapping[int, int | None]
     """The outputs to compare: the axis along which the pieces are joined, None where the last piece gives it."""
 
+    @property
+    def further(self) -> Further:
+        """Return the pieces as a part of the job."""
+        return Further(self.batches, self.pairs)
 
-def cut_sample(
-    engine: Any, samples: Sequence[Sample], pairs: Pairs, holds: Callable[[Mapping[str, int]], bool]
-) -> Pieces | None:
+    def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
+        """Return a pass as it is, with facts, or the mismatch of outputs that differ between the pieces and the whole.
+
+        `own` is the engine's reply to the pieces. The model is asked only if those of the engine differ, and an output
+        is a mismatch if it differs by far more than that of the model.
+        """
+        sample, whole = request.samples[self.sample], reply.outputs[self.sample]
+        names = [output.name for output in found.outputs]
+        facts = {**found.facts, COMPARED_PIECES: len(self.batches)}
+        compared: tuple[OutputComparison, ...] = found.outputs
+        if own.status == "ok":
+            compared = _compared(self, own.outputs, whole, names)
+            if all(output.passed for output in compared):
+                return replace(found, facts=facts)
+        if request.model is None:
+            return replace(found, facts={**facts, PIECES: UNKNOWN})
+        try:
+            allowed = _differences(request.model, self, sample)
+        except Exception:  # the model does not take it in pieces either
+            return replace(found, facts={**facts, PIECES: DIFFERENT})
+        what = f"fails: {own.message}"
+        if own.status == "ok":
+            compared = _compared(self, own.outputs, whole, names, allowed)
+            bad = [output.name for output in compared if not output.passed]
+            if not bad:
+                return replace(found, facts={**facts, PIECES: DIFFERENT})
+            what = f"gives other outputs than the whole: {', '.join(bad)}"
+        message = f"a sequence in {len(self.batches)} pieces at {sizes_text([sample.sizes])} {what}"
+        return replace(found, facts=facts).as_mismatch(
+            PiecesError, message, outputs=compared, failed_sizes=(sample.sizes,), hint=_HINT
+        )
+
+
+def cut_sample(samples: Sequence[Sample], pairs: Pairs, holds: Callable[[Mapping[str, int]], bool]) -> Pieces | None:
     """Return the smallest sample with three steps or more in two pieces, else one of two steps.
 
-    None for an engine that starts a process for each batch, for samples without a time axis or whose state does not
-    fit the next call, and where the archive does not hold for two pieces.
+    None for samples without a time axis or whose state does not fit the next call, and where the archive does not hold
+    for two pieces.
     """
-    if not hasattr(engine, "resets_scans") or not pairs:
-        return None
-    time = _time_axis(samples, pairs)
+    time = _time_axis(samples, pairs) if pairs else None
     if time is None:
         return None
     name, axes = time
@@ -85,40 +119,6 @@ def cut_sample(
                 batches = tuple(tuple(map(_taken, sample.inputs, axes, [part] * len(axes))) for part in places)
                 return Pieces(index, batches, tuple(pairs), joined)
     return None
-
-
-def judge_pieces(
-    found: Outcome, plan: Pieces, reply: EngineReply, whole: Sequence[Array], sample: Sample, model: Answer | None
-) -> Outcome:
-    """Return a pass as it is, with facts, or the mismatch of outputs that differ between the pieces and the whole.
-
-    `reply` is the engine's to the pieces, and `whole` its outputs for the sample itself. The model is asked only if
-    those of the engine differ, and an output is a mismatch if it differs by far more than that of the model.
-    """
-    names = [output.name for output in found.outputs]
-    facts = {**found.facts, COMPARED_PIECES: len(plan.batches)}
-    compared: tuple[OutputComparison, ...] = found.outputs
-    if reply.status == "ok":
-        compared = _compared(plan, reply.outputs, whole, names)
-        if all(output.passed for output in compared):
-            return replace(found, facts=facts)
-    if model is None:
-        return replace(found, facts={**facts, PIECES: UNKNOWN})
-    try:
-        own = _differences(model, plan, sample)
-    except Exception:  # the model does not take it in pieces either
-        return replace(found, facts={**facts, PIECES: DIFFERENT})
-    what = f"fails: {reply.message}"
-    if reply.status == "ok":
-        compared = _compared(plan, reply.outputs, whole, names, own)
-        bad = [output.name for output in compared if not output.passed]
-        if not bad:
-            return replace(found, facts={**facts, PIECES: DIFFERENT})
-        what = f"gives other outputs than the whole: {', '.join(bad)}"
-    message = f"a sequence in {len(plan.batches)} pieces at {sizes_text([sample.sizes])} {what}"
-    return replace(found, facts=facts).as_mismatch(
-        PiecesError, message, outputs=compared, failed_sizes=(sample.sizes,), hint=_HINT
-    )
 
 
 def _time_axis(samples: Sequence[Sample], pairs: Pairs) -> tuple[str, list[int | None]] | None:
@@ -236,5 +236,5 @@ def _differences(model: Answer, plan: Pieces, sample: Sample) -> dict[int, float
 
 
 __all__ = [
-    "COMPARED_PIECES", "DIFFERENT", "PIECES", "UNKNOWN", "Pieces", "cut_sample", "judge_pieces",
+    "COMPARED_PIECES", "DIFFERENT", "PIECES", "UNKNOWN", "Pieces", "cut_sample",
 ]  # fmt: skip

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare_outputs
+from t2n_core.check.judging.further import Further
 from t2n_core.check.outcome import Outcome
-from t2n_core.check.request import Answer
+from t2n_core.check.request import Answer, CheckRequest
 from t2n_core.check.samples import Array, Sample
 from t2n_core.check.table import sizes_text
 from t2n_core.engine.protocol import EngineReply
@@ -42,15 +42,45 @@ class ReplacedRows:
     kept: tuple[int, ...]
     """The rows that are those of the sample, at the same places."""
 
+    @property
+    def further(self) -> Further:
+        """Return the replaced rows as a part of the job."""
+        return Further([self.inputs])
 
-def replace_rows(engine: Any, samples: Sequence[Sample]) -> ReplacedRows | None:
+    def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
+        """Return a pass as it is, with facts, or the mismatch of outputs that changed with the rows beside theirs.
+
+        `own` is the engine's reply to the replaced rows. The model is asked only if rows of the engine depend on each
+        other.
+        """
+        sample, model = request.samples[self.sample], request.model
+        facts = {**found.facts, KEPT_ROWS: len(self.kept)}
+        names = [output.name for output in found.outputs]
+        compared: tuple[OutputComparison, ...] = found.outputs
+        if own.status == "ok":
+            compared = _compared(reply.outputs[self.sample], own.outputs[0], self.kept, names)
+            bad = [output.name for output in compared if not output.passed]
+            if not bad:
+                return replace(found, facts=facts)
+            what = f"gives other outputs when the other rows change: {', '.join(bad)}"
+        else:
+            what = f"fails when the other rows change: {own.message}"
+        if model is None:
+            return replace(found, facts={**facts, ROWS: UNKNOWN})
+        if _depends(model, sample.inputs, self):
+            return replace(found, facts={**facts, ROWS: DEPENDENT})
+        at = f" at {sizes_text([sample.sizes])}"
+        return replace(found, facts=facts).as_mismatch(
+            RowsError, f"a row of the batch{at} {what}", outputs=compared, failed_sizes=(sample.sizes,), hint=_HINT
+        )
+
+
+def replace_rows(samples: Sequence[Sample]) -> ReplacedRows | None:
     """Return the smallest sample of three rows or more with replaced rows, else one of two rows.
 
-    The other rows are those of another sample, of the same sizes where there is one. None for an engine that starts a
-    process for each batch, for samples without a batch, and where no row would change.
+    The other rows are those of another sample, of the same sizes where there is one. None for samples without a
+    batch, and where no row would change.
     """
-    if not hasattr(engine, "resets_scans"):
-        return None
     symbol = _batch_symbol(samples)
     if symbol is None:
         return None
@@ -68,35 +98,6 @@ def replace_rows(engine: Any, samples: Sequence[Sample]) -> ReplacedRows | None:
             if not all(map(_are_equal, inputs, samples[index].inputs)):
                 return ReplacedRows(index, inputs, kept)
     return None
-
-
-def judge_rows(
-    found: Outcome, plan: ReplacedRows, reply: EngineReply, fresh: Sequence[Array], sample: Sample, model: Answer | None
-) -> Outcome:
-    """Return a pass as it is, with facts, or the mismatch of outputs that changed with the rows beside theirs.
-
-    `reply` is the engine's to the replaced rows, and `fresh` its outputs for the sample itself. The model is asked only
-    if rows of the engine depend on each other.
-    """
-    facts = {**found.facts, KEPT_ROWS: len(plan.kept)}
-    names = [output.name for output in found.outputs]
-    compared: tuple[OutputComparison, ...] = found.outputs
-    if reply.status == "ok":
-        compared = _compared(fresh, reply.outputs[0], plan.kept, names)
-        bad = [output.name for output in compared if not output.passed]
-        if not bad:
-            return replace(found, facts=facts)
-        what = f"gives other outputs when the other rows change: {', '.join(bad)}"
-    else:
-        what = f"fails when the other rows change: {reply.message}"
-    if model is None:
-        return replace(found, facts={**facts, ROWS: UNKNOWN})
-    if _depends(model, sample.inputs, plan):
-        return replace(found, facts={**facts, ROWS: DEPENDENT})
-    at = f" at {sizes_text([sample.sizes])}"
-    return replace(found, facts=facts).as_mismatch(
-        RowsError, f"a row of the batch{at} {what}", outputs=compared, failed_sizes=(sample.sizes,), hint=_HINT
-    )
 
 
 def _batch_symbol(samples: Sequence[Sample]) -> str | None:
@@ -146,4 +147,4 @@ def _depends(model: Answer, inputs: Sequence[Array], plan: ReplacedRows) -> bool
     return not all(output.passed for output in _compared(before, after, plan.kept, ()))
 
 
-__all__ = ["DEPENDENT", "KEPT_ROWS", "ROWS", "UNKNOWN", "ReplacedRows", "judge_rows", "replace_rows"]
+__all__ = ["DEPENDENT", "KEPT_ROWS", "ROWS", "UNKNOWN", "ReplacedRows", "replace_rows"]

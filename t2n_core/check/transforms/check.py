@@ -13,7 +13,7 @@ import numpy as np
 
 from t2n_core.check.answered import Answered
 from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.judging.kept_states import Call, judge_kept_calls, plan_calls
+from t2n_core.check.judging.kept_states import KeptCalls, plan_calls
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
 from t2n_core.check.parity import WEAK_CHECK, check_parity, failed
 from t2n_core.check.request import CheckRequest
@@ -67,15 +67,15 @@ def check_transform(
         facts[CHANGED] = list(reply.facts["changed"])
         before, now = Interface.of(reply.facts), Interface.of(reply.facts["transformed"])
         plan = plan_runs(result, transforms, samples, before, now)
-        calls = () if plan.one_state else plan_calls(engine, result.archive, plan.samples)
-        options: dict[str, Any] = {"one_state": True} if plan.one_state else {"calls": calls}
+        kept = None if plan.one_state else plan_calls(engine.kept_states, result.archive, plan.samples)
+        options: dict[str, Any] = {"one_state": True} if plan.one_state else {"calls": kept.calls if kept else ()}
         batches = [sample.inputs for sample in plan.samples]
         answered = engine.run(
             result.archive, batches, timeout=timeout, transforms=transforms, scratch=scratch, **options
         )
         if facts[CHANGED] == [None] and not plan.one_state and _moves_bits(result, engine, plan, answered, timeout):
             facts[CHANGED] = [True]
-        found = _compared(result, engine, plan, judged, answered, calls, timeout)
+        found = _compared(result, engine, plan, judged, answered, kept, timeout)
     found = replace(found, facts={**found.facts, **facts})
     if found.status is Status.MISMATCH:
         found = _with_archive(found, result, own, timeout)
@@ -114,7 +114,7 @@ def _compared(
     plan: Plan,
     judged: Judgement,
     reply: EngineReply,
-    calls: Sequence[Call],
+    kept: KeptCalls | None,
     timeout: float,
 ) -> Outcome:
     """Return the outcome of an engine that has run a plan, and further calls in its States."""
@@ -123,7 +123,7 @@ def _compared(
     moved = _moved(result, plan, judged)
     request = CheckRequest(result.archive, samples, names, judged, timeout, result.range, moved=moved)
     found = check_parity(Answered(engine.version, reply), request)
-    return judge_kept_calls(found, reply, calls, samples) if found.passed and calls else found
+    return kept.judge(found, request, reply, reply) if found.passed and kept is not None else found
 
 
 def _moved(result: ExportResult, plan: Plan, judged: Judgement) -> list[Any]:

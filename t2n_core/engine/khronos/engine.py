@@ -37,6 +37,7 @@ class _Oracle(WorkerEngine):
     name: ClassVar[str]
     role: ClassVar[str]
     version = VERSION
+    kept_states = None
 
     def __init__(self) -> None:
         super().__init__(_CHILD, self.role, f"--memory={memory_limit()}")
@@ -79,6 +80,7 @@ class KhronosEngine:
 
     name = "khronos"
     version = VERSION
+    kept_states = None
 
     def __init__(self) -> None:
         self.interpreter = KhronosInterpreter()

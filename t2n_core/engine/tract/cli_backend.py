@@ -80,6 +80,7 @@ class CliEngine:
 
     name = "tract"
     holds_state = False
+    kept_states = None
 
     def __init__(self, resolved: ResolvedEngine) -> None:
         self.resolved = resolved

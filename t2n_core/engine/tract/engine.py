@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from t2n_core.engine.processes.memory import memory_limit as chosen_limit
 from t2n_core.engine.processes.worker_engine import WorkerEngine
-from t2n_core.engine.protocol import Array, EngineReply
+from t2n_core.engine.protocol import Array, EngineReply, KeptStates
 from t2n_core.engine.provision.resolved import CPU, ResolvedEngine
 from t2n_core.engine.tract.out_of_range import explained, graph_text
 from t2n_core.engine.tract.session import EngineSession
@@ -61,14 +61,10 @@ class TractEngine(WorkerEngine):
         return Version(self.version) < _OPTIMISED_ONLY
 
     @property
-    def resets_scans(self) -> bool:
-        """Return True if an archive can ask for scans that begin anew with each call of one State."""
-        return Version(self.version) >= _RESETS_SCANS
-
-    @property
-    def resizes_states(self) -> bool:
-        """Return True if the calls of one State may have different sizes."""
-        return Version(self.version) not in _KEEPS_SIZES
+    def kept_states(self) -> KeptStates:
+        """Return what the release does with a State that several calls use."""
+        version = Version(self.version)
+        return KeptStates(resets_scans=version >= _RESETS_SCANS, resizes=version not in _KEEPS_SIZES)
 
     @property
     def holds_state(self) -> bool:

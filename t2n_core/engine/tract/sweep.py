@@ -33,6 +33,7 @@ class SweptEngine:
     """One release in the worker of a sweep; implements `Engine`."""
 
     name = "tract"
+    kept_states = None
 
     def __init__(self, worker: TractEngine, resolved: ResolvedEngine) -> None:
         self._worker, self.resolved = worker, resolved

@@ -103,7 +103,7 @@ def test_rounding_is_not_called_a_wrong_capture(tmp_path):
 class Optimising:
     """An engine whose optimiser drops the factor of a `tanh` that is not shown: what is shown cannot be fused."""
 
-    name, version, runs_stages = "tract", "0.21.19", True
+    name, version, runs_stages, kept_states = "tract", "0.21.19", True, None
 
     def __init__(self, real: Any, dies: bool = False) -> None:
         self.real, self.dies = real, dies

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF, errors
 from t2n_core.check.bisect import find_first_wrong_node
+from t2n_core.check.judging.further import Call
 from t2n_core.check.judging.kept_states import KEPT_CALLS, plan_calls
 from t2n_core.check.request import CheckRequest
 from t2n_core.export.result import ExportResult
@@ -138,10 +139,16 @@ def test_loops_of_factors_begin_anew(version: str, tmp_path: Path) -> None:
     result.assert_parity("very")
 
 
+def planned(result: ExportResult) -> tuple[Call, ...]:
+    kept = plan_calls(result.target.engine().kept_states, result.archive, result.samples)
+    assert kept is not None
+    return kept.calls
+
+
 def test_the_smallest_sample_runs_again_after_itself_other_inputs_and_another_size(tmp_path: Path) -> None:
     result = exported("lstm", "0.23.9", tmp_path)
     samples = result.samples
-    calls = plan_calls(result.target.engine(), result.archive, samples)
+    calls = planned(result)
     (first,) = {batch for _, batch in calls}
     before = [samples[index] for index, _ in calls]
     assert samples[first].sizes == {"T": 5}
@@ -153,13 +160,13 @@ def test_the_smallest_sample_runs_again_after_itself_other_inputs_and_another_si
 
 def test_an_archive_without_a_state_has_one_call_more(tmp_path: Path) -> None:
     result = ModelExport(nn.Linear(8, 6), torch.randn(2, 8)).to(TractNNEF("0.23.9"), tmp_path / "model.nnef.tar")
-    assert len(plan_calls(result.target.engine(), result.archive, result.samples)) == 1
+    assert len(planned(result)) == 1
     assert result.assert_parity().facts[KEPT_CALLS] == 1
 
 
 def test_the_call_of_an_archive_without_a_state_is_the_smallest(tmp_path: Path) -> None:
     export = ModelExport(nn.Linear(8, 6), {"input": torch.randn(2, 8)}, dynamic_axes={"input": {0: "B"}})
     result = export.to(TractNNEF("0.23.9"), tmp_path / "model.nnef.tar")
-    ((before, again),) = plan_calls(result.target.engine(), result.archive, result.samples)
+    ((before, again),) = planned(result)
     assert result.samples[again].sizes == {"B": 1}
     assert result.samples[before].sizes["B"] > 1

@@ -101,7 +101,7 @@ def test_what_is_no_target(target: Any, tmp_path: Path) -> None:
 class Hanging:
     """An engine that did not answer."""
 
-    name, version = "tract", VERSION
+    name, version, kept_states = "tract", VERSION, None
 
     def run(self, archive: Path, batches: Any, *, timeout: float = 60.0) -> EngineReply:
         return EngineReply("timeout", "run", "killed, since it did not answer in time")

@@ -76,7 +76,7 @@ def test_the_folder_of_failures_is_a_bundle(suite, monkeypatch, capsys):
     assert len(list((suite.path / "failures").iterdir())) == 4
 
     class Fake:
-        name, version = "tract", "0.23.9"
+        name, version, kept_states = "tract", "0.23.9", None
 
         def run(self, archive, batches, *, timeout=60.0):
             return EngineReply("ok", "run", outputs=tuple((batch[0] * 2 + 1,) for batch in batches))

@@ -130,7 +130,7 @@ def test_a_manifest_in_which_no_number_is_judged_proves_little(suite, monkeypatc
     assert '"elementwise": true' in text
 
     class Fake:
-        name, version = "tract", "0.23.9"
+        name, version, kept_states = "tract", "0.23.9", None
 
         def run(self, archive, batches, *, timeout=60.0):
             return EngineReply("ok", "run", outputs=tuple((batch[0] * 2 + 1,) for batch in batches))
@@ -157,7 +157,7 @@ def test_a_bundle_knows_numbers_and_says_that_it_lacks_metrics(suite, monkeypatc
     suite.run("--t2n-bundle=bundle", engines="0.23").assert_outcomes(passed=2)
 
     class Fake:
-        name, version = "tract", "0.23.9"
+        name, version, kept_states = "tract", "0.23.9", None
 
         def run(self, archive, batches, *, timeout=60.0):
             return EngineReply("ok", "run", outputs=tuple((batch[0] * 2 + 1,) for batch in batches))

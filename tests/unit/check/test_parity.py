@@ -24,7 +24,7 @@ def double(inputs):
 class FakeEngine:
     """Computes `double`, then lets `spoil(batch index, outputs)` do harm."""
 
-    name, version = "tract", "0.99.1"
+    name, version, kept_states = "tract", "0.99.1", None
 
     def __init__(self, spoil=None, reply=None):
         self.spoil, self.reply, self.calls = spoil, reply, 0
@@ -200,7 +200,7 @@ def test_outcomes_are_json(archive, samples):
 class Guarded:
     """Computes `double` up to T = 23, beyond which it answers what it was told."""
 
-    name, version = "tract", "0.99.1"
+    name, version, kept_states = "tract", "0.99.1", None
 
     def __init__(self, beyond="refused"):
         self.beyond, self.calls = beyond, []

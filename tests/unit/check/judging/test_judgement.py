@@ -22,7 +22,7 @@ from t2n_core.errors import InputError
 class Answers:
     """An engine that answers with the given outputs."""
 
-    name, version = "tract", "0.23.9"
+    name, version, kept_states = "tract", "0.23.9", None
 
     def __init__(self, outputs: Sequence[tuple[Any, ...]]) -> None:
         self._outputs = tuple(outputs)

@@ -15,7 +15,7 @@ from t2n_core.check.outcome import Outcome
 from t2n_core.check.parity import check_parity
 from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Array, Sample
-from t2n_core.engine.protocol import EngineReply
+from t2n_core.engine.protocol import EngineReply, KeptStates
 from t2n_core.errors import InputError
 from t2n_core.nnef.sizes.ranges import SizeRange
 
@@ -51,7 +51,8 @@ def samples(model: Model = sums) -> list[Sample]:
 class Fake:
     """Computes a model, feeds outputs to the next batch, and lets `spoil` change those of fed batches."""
 
-    name, version, resets_scans, resizes_states = "tract", "0.99.1", True, True
+    name, version = "tract", "0.99.1"
+    kept_states: KeptStates | None = KeptStates(resets_scans=True, resizes=True)
 
     def __init__(self, model: Model = sums, spoil: Any = None) -> None:
         self.model, self.spoil = model, spoil
@@ -94,7 +95,7 @@ def refuse(inputs: Any) -> Any:
 
 def test_the_smallest_sample_is_cut_in_two_along_time() -> None:
     given = samples()
-    plan = cut_sample(Fake(), given, PAIRS, ALL.holds)
+    plan = cut_sample(given, PAIRS, ALL.holds)
     assert plan is not None
     assert (plan.sample, plan.joined) == (4, {0: 1, 1: None, 2: None, 3: None})
     assert [batch[0].shape[1] for batch in plan.batches] == [2, 2]
@@ -111,7 +112,7 @@ def test_the_smallest_sample_is_cut_in_two_along_time() -> None:
     ],
 )
 def test_all_pieces_are_in_the_range_of_the_archive(held: SizeRange, sample: int, cut: int) -> None:
-    plan = cut_sample(Fake(), samples(), PAIRS, held.holds)
+    plan = cut_sample(samples(), PAIRS, held.holds)
     assert plan is not None
     assert (plan.sample, plan.batches[0][0].shape[1]) == (sample, cut)
 
@@ -127,18 +128,17 @@ NOT_CUT: dict[str, Callable[[Sample], Sample]] = {
 
 @pytest.mark.parametrize("name", NOT_CUT)
 def test_what_cannot_come_in_pieces_is_not_cut(name: str) -> None:
-    assert cut_sample(Fake(), [NOT_CUT[name](one) for one in samples()], PAIRS, ALL.holds) is None
+    assert cut_sample([NOT_CUT[name](one) for one in samples()], PAIRS, ALL.holds) is None
 
 
-def test_nothing_is_cut_without_state_or_an_engine_or_room() -> None:
-    assert cut_sample(Fake(), samples(), [], ALL.holds) is None
-    assert cut_sample(object(), samples(), PAIRS, ALL.holds) is None
-    assert cut_sample(Fake(), samples(), PAIRS, lambda sizes: sizes["T"] > 4) is None
+def test_nothing_is_cut_without_state_or_room() -> None:
+    assert cut_sample(samples(), [], ALL.holds) is None
+    assert cut_sample(samples(), PAIRS, lambda sizes: sizes["T"] > 4) is None
 
 
 def test_an_output_whose_other_sizes_follow_the_steps_is_left_out() -> None:
     wide = [replace(one, expected=(*one.expected, one.inputs[0] @ one.inputs[0].mT)) for one in samples()]
-    plan = cut_sample(Fake(), wide, PAIRS, ALL.holds)
+    plan = cut_sample(wide, PAIRS, ALL.holds)
     assert plan is not None
     assert sorted(plan.joined) == [0, 1, 2, 3]
 
@@ -150,6 +150,15 @@ def test_equal_pieces_pass_in_one_job_and_ask_no_model(tmp_path: Path) -> None:
     assert found.facts[COMPARED_PIECES] == 2
     assert PIECES not in found.facts
     assert engine.jobs == [len(SIZES) + 2]
+
+
+def test_an_engine_that_keeps_no_state_runs_the_samples_alone(tmp_path: Path) -> None:
+    engine = Fake()
+    engine.kept_states = None
+    found = checked(tmp_path, engine, never)
+    assert found.passed
+    assert COMPARED_PIECES not in found.facts
+    assert engine.jobs == [len(SIZES)]
 
 
 def test_rounding_asks_no_model(tmp_path: Path) -> None:

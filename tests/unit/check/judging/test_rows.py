@@ -13,7 +13,7 @@ from t2n_core.check.outcome import Outcome
 from t2n_core.check.parity import check_parity
 from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
-from t2n_core.engine.protocol import EngineReply
+from t2n_core.engine.protocol import EngineReply, KeptStates
 from t2n_core.errors import InputError
 
 
@@ -26,7 +26,7 @@ def samples() -> list[Sample]:
 class Refuses:
     """Doubles what it knows, and ends a job at a batch that is none of the samples."""
 
-    name, version, resets_scans, resizes_states = "tract", "0.99.1", True, True
+    name, version, kept_states = "tract", "0.99.1", KeptStates(resets_scans=True, resizes=True)
 
     def __init__(self) -> None:
         self.jobs: list[int] = []
@@ -57,7 +57,7 @@ def refuse(inputs: Any) -> Any:
 
 def test_interior_rows_stay_and_all_others_are_replaced() -> None:
     given = samples()
-    plan = replace_rows(Refuses(), given)
+    plan = replace_rows(given)
     assert plan is not None
     assert (plan.sample, plan.kept) == (0, (1,))
     same = [bool(np.array_equal(*rows)) for rows in zip(plan.inputs[0], given[0].inputs[0], strict=True)]

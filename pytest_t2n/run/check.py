@@ -39,11 +39,11 @@ def check_result(
     """
     from t2n_core.check.outcome import Outcome
 
-    inputs = None
+    inputs = checked = None
     try:
         if settings.bundle or settings.bundle_failures or settings.reuse or settings.reduce:
             inputs = _inputs(cell, result, judged, timeout, properties, place)
-        outcome = _checked(settings, result, inputs, judged, timeout)
+        outcome = checked = _checked(settings, result, inputs, judged, timeout)
         if outcome.passed and (transforms or settings.transforms):
             from pytest_t2n.run.transforms import with_transforms
 
@@ -53,7 +53,7 @@ def check_result(
     if settings.profile is not None and outcome.passed:
         outcome = _profiled(settings.profile, cell, result, outcome, timeout)
     outcome = replace(outcome, engine=cell.engine.title)  # with its tier and runtime, of which a check knows nothing
-    return outcome if outcome.passed else _explained(settings, result, inputs, outcome, judged, timeout)
+    return outcome if outcome.passed else _explained(settings, result, inputs, outcome, checked, judged, timeout)
 
 
 def _checked(
@@ -95,13 +95,17 @@ def _explained(
     result: ExportResult,
     inputs: CheckInputs | None,
     outcome: Outcome,
+    checked: Outcome | None,
     judged: Judgement,
     timeout: float,
 ) -> Outcome:
-    """Return a failure with the first wrong node and a bundle, where the user asked for them."""
+    """Return a failure with the first wrong node and a bundle, where the user asked for them.
+
+    `checked` is the outcome before any transform; None if the check was not made.
+    """
     found = None
     if settings.bisect:
-        outcome, found = _with_first_wrong_node(outcome, result, judged, timeout)
+        outcome, found = _with_first_wrong_node(outcome, result, checked, judged, timeout)
     if settings.bisect_releases:
         outcome = _with_releases(outcome, settings, result, judged, timeout)
     if settings.reduce is not None and inputs is not None:
@@ -147,7 +151,7 @@ def _inputs(
 
 
 def _with_first_wrong_node(
-    outcome: Outcome, result: ExportResult, judged: Judgement, timeout: float
+    outcome: Outcome, result: ExportResult, checked: Outcome | None, judged: Judgement, timeout: float
 ) -> tuple[Outcome, FirstWrongNode | None]:
     """Return the outcome with the first wrong node among its details, and that node; unchanged if it did not reach the
     engine."""
@@ -157,7 +161,7 @@ def _with_first_wrong_node(
     if outcome.stage.value not in ("load", "optimise", "run", "compare"):
         return outcome, None
     try:
-        found = find_first_wrong_node(result, judged, timeout=timeout)
+        found = find_first_wrong_node(result, judged, timeout=timeout, outcome=checked)
     except T2NError as exc:
         return _with_details(outcome, f"no first wrong node: {exc}"), None
     return _with_details(outcome, found.describe()), found

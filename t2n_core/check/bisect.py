@@ -22,7 +22,7 @@ from t2n_core.check.comparison import OutputComparison, compare, compare_outputs
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.judging.kept_states import REPEATED, last_kept_call
 from t2n_core.check.judging.rows import replace_rows
-from t2n_core.check.outcome import Stage, Status
+from t2n_core.check.outcome import Outcome, Stage, Status
 from t2n_core.check.samples import Sample
 from t2n_core.check.table import comparison_table, sizes_text
 from t2n_core.check.tolerance import DEFAULT_LEVEL, TractCheckTolerance
@@ -111,14 +111,19 @@ class FirstWrongNode:
 
 
 def find_first_wrong_node(
-    result: ExportResult, tolerance: str | TractCheckTolerance | Judgement | None = None, *, timeout: float = 60.0
+    result: ExportResult,
+    tolerance: str | TractCheckTolerance | Judgement | None = None,
+    *,
+    timeout: float = 60.0,
+    outcome: Outcome | None = None,
 ) -> FirstWrongNode:
     """Return the first node of an exported model whose value fails.
 
-    `timeout` is in seconds for each run of the engine. Raises InputError if the archive passes, and the T2NError of
-    an archive that fails before the engine runs.
+    `timeout` is in seconds for each run of the engine, `outcome` that of the check if it has been made. Raises
+    InputError if the archive passes, and the T2NError of an archive that fails before the engine runs.
     """
-    outcome = result.check_parity(tolerance, timeout=timeout)
+    if outcome is None:
+        outcome = result.check_parity(tolerance, timeout=timeout)
     if outcome.passed or outcome.required is None:
         raise InputError("the archive passes: there is no wrong node")
     if outcome.stage not in (Stage.LOAD, Stage.OPTIMISE, Stage.RUN, Stage.COMPARE):

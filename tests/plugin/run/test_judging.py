@@ -57,6 +57,13 @@ def test_a_metric_stands_in_record_and_report(suite):
     assert cell["outputs"][0]["limit"] == "metrics"
 
 
+def test_bisect_takes_the_outcome_that_there_is(suite):
+    suite.pytester.makepyfile(test_it=MARKED.format(words="metric=largest, bound=0.9", model="mismatch"))
+    result = suite.run("--t2n-bisect", engines="0.23")
+    result.stdout.fnmatch_lines(["*no first wrong node: *"])
+    assert len(suite.runs) == 1
+
+
 CALLS = """
     import pytest
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from conformance.checks.aten_outcomes import PASS, SECONDS_TO_EXPORT, SampleLine, limited, sample_line
+from t2n_core.check.judging.judgement import DEFAULT_CRITERIA
 from t2n_core.check.mismatch.rounding import ROUNDING
 from t2n_core.check.outcome import Outcome, Status
 from t2n_core.check.sampling.movement import movements
-from t2n_core.check.tolerance import DEFAULT_LEVEL
 from t2n_core.export.model import ModelExport
 from t2n_core.inference_target import TractNNEF
 from t2n_core.nnef.dependence import constant_outputs
@@ -70,7 +70,7 @@ def proves_something(exports: Iterable[tuple[str, ModelExport]]) -> bool:
             with limited(SECONDS_TO_EXPORT):
                 graph = export.lower(_TARGET)
                 names = [output.name for output in graph.outputs]
-                moved = movements(export.samples, names, DEFAULT_LEVEL, constant_outputs(graph))
+                moved = movements(export.samples, names, DEFAULT_CRITERIA, constant_outputs(graph))
         except Exception:
             return True
         if not any(one.weak for one in moved):

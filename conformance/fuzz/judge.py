@@ -47,7 +47,6 @@ from t2n_core.export.result import ExportResult
 from t2n_core.inference_target import TractNNEF
 from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision
 
-LEVEL = "approximate"
 EXPORT_SECONDS = 30.0
 ENGINE_SECONDS = 8.0
 _MOST_ELEMENTS = 1_000_000
@@ -208,7 +207,7 @@ def _failure(reference: Reference, reply: EngineReply) -> Finding:
 
 
 def compared(program: Program, reference: Reference, outputs: Sequence[Array]) -> Finding:
-    found = compare_outputs(reference.expected, outputs, names=program.outputs, tolerance=LEVEL)
+    found = compare_outputs(reference.expected, outputs, names=program.outputs)
     bad = [one for one in found if not one.passed]
     if not bad or (not any(one.problem for one in bad) and _is_rounding(program, reference, outputs)):
         return Finding(reference.sizes, RIGHT)

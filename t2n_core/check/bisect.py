@@ -223,7 +223,7 @@ class _Search:
         arrays = [v.numpy() for v in values if v is not None]
         if len(arrays) < len(values):
             return False
-        return not all(o.passed for o in compare_outputs(self.sample.expected, arrays, tolerance=level))
+        return not all(o.passed for o in compare_outputs(self.sample.expected, arrays, criteria=Judgement(level)))
 
     def _first_shown_wrong(self) -> int | None:
         """Return the position of the first wrong node, from one run that outputs all nodes.
@@ -277,7 +277,7 @@ class _Search:
     def _compare(self, variable: TensorVariable, got: Any) -> OutputComparison:
         expected = self.expected(variable)
         assert expected is not None
-        return compare(expected.numpy(), got, name=variable.name, tolerance=self.level)
+        return compare(expected.numpy(), got, name=variable.name, criteria=Judgement(self.level))
 
     def _run(self, shown: Sequence[TensorVariable], **options: Any) -> EngineReply:
         """Run the part of the graph that leads to these values. Raises T2NError if it cannot be written."""

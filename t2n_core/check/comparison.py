@@ -15,8 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.tolerance import DEFAULT_LEVEL, LEVELS, Bounds, TractCheckTolerance, bounds_of
+from t2n_core.check.judging.judgement import DEFAULT_CRITERIA, Judgement
+from t2n_core.check.tolerance import LEVELS, Bounds, TractCheckTolerance, bounds_of
 
 Array = NDArray[Any]
 Scalar = bool | int | float
@@ -105,15 +105,10 @@ def compare(
     actual: Array,
     *,
     name: str = "output",
-    tolerance: str | TractCheckTolerance | Judgement = DEFAULT_LEVEL,
+    criteria: Judgement = DEFAULT_CRITERIA,
 ) -> OutputComparison:
-    """Compare `actual` of an engine with `expected` of PyTorch; a mismatch is a value, never an exception.
-
-    Raises:
-        InputError: `tolerance` is not a level.
-    """
-    judged = Judgement.parse(tolerance)
-    required, limit, words = judged.level_of(name), judged.limit_of(name), judged.words_of(name)
+    """Compare `actual` of an engine with `expected` of PyTorch; a mismatch is a value, never an exception."""
+    required, limit, words = criteria.level_of(name), criteria.limit_of(name), criteria.words_of(name)
     expected, actual = np.asarray(expected), np.asarray(actual)
     dtype, shape = str(expected.dtype), tuple(expected.shape)
     problems = []
@@ -174,26 +169,21 @@ def compare_outputs(
     actual: Sequence[Array],
     *,
     names: Sequence[str] = (),
-    tolerance: str | TractCheckTolerance | Judgement = DEFAULT_LEVEL,
+    criteria: Judgement = DEFAULT_CRITERIA,
 ) -> tuple[OutputComparison, ...]:
-    """Compare output by output, in order; a missing or an extra output is a mismatch of its own.
-
-    Raises:
-        InputError: `tolerance` is not a level.
-    """
-    judged = Judgement.parse(tolerance)
+    """Compare output by output, in order; a missing or an extra output is a mismatch of its own."""
     found = []
     for index in range(max(len(expected), len(actual))):
         name = names[index] if index < len(names) else f"output_{index}"
         if index < len(expected) and index < len(actual):
-            found.append(compare(expected[index], actual[index], name=name, tolerance=judged))
+            found.append(compare(expected[index], actual[index], name=name, criteria=criteria))
             continue
         missing = index >= len(actual)
         known = np.asarray(expected[index] if missing else actual[index])
         problem = f"{'missing' if missing else 'extra'} output: {len(actual)} came, expected {len(expected)}"
         found.append(
             OutputComparison(
-                name, str(known.dtype), tuple(known.shape), "mismatch", judged.level_of(name), None, problem=problem
+                name, str(known.dtype), tuple(known.shape), "mismatch", criteria.level_of(name), None, problem=problem
             )
         )
     return tuple(found)

@@ -169,7 +169,7 @@ def compared(reply: EngineReply, request: CheckRequest, common: Mapping[str, Any
                 + got[len(sample.expected) :]
             )
         answers.append(got)
-        found = compare_outputs(sample.expected, got, names=names, tolerance=criteria)
+        found = compare_outputs(sample.expected, got, names=names, criteria=criteria)
         if not all(output.passed for output in found):
             differing.append(sample)
         for index, output in enumerate(found):

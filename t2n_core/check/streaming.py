@@ -112,7 +112,7 @@ def _judge_longer_pulse(
         return found
     pairs = [_common(want, have) for want, have in zip(expected, got, strict=True)]
     names = [output.name for output in found.outputs]
-    compared = compare_outputs(*zip(*pairs, strict=True), names=names, tolerance=criteria)
+    compared = compare_outputs(*zip(*pairs, strict=True), names=names, criteria=criteria)
     found = replace(found, facts={**found.facts, LONGER_PULSE: pulse})
     bad = [output.name for output in compared if not output.passed]
     if not bad:

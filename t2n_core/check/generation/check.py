@@ -21,6 +21,7 @@ from t2n_core.check.generation.outcome import (
     GenerationOutcome,
     badness,
 )
+from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
 from t2n_core.check.parity import WEAK_CHECK
 from t2n_core.check.state_pairs import StatePair
@@ -109,7 +110,7 @@ def _is_stateless(decoder: Decoder, one: Continuation, level: TractCheckToleranc
         return False
     decoder.start()
     alone = decoder.feed(one.tokens[None, -2:-1], one.fixed)[0]
-    return compare(as_type_of(one.logits[-1], alone), alone, tolerance=level).passed
+    return compare(as_type_of(one.logits[-1], alone), alone, criteria=Judgement(level)).passed
 
 
 def _judged(found: GenerationOutcome, stateless: bool) -> Outcome:

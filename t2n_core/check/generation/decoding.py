@@ -9,6 +9,7 @@ import numpy as np
 from t2n_core.check.comparison import compare
 from t2n_core.check.generation.continuation import Continuation
 from t2n_core.check.generation.outcome import GeneratedStep, Verdict
+from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.state_pairs import StatePair
 from t2n_core.check.tolerance import bounds_of
@@ -128,7 +129,7 @@ class Decoder:
 def _judged(number: int, step: int, row: Continuation, got: Array, level: TractCheckTolerance) -> GeneratedStep:
     """Return one step of one prompt, by the engine's logits `[vocabulary]`."""
     wanted = as_type_of(row.logits[step], got)
-    comparison = compare(wanted, got, name="logits", tolerance=level)
+    comparison = compare(wanted, got, name="logits", criteria=Judgement(level))
     expected, token = int(row.tokens[step]), int(np.argmax(got))
     verdict = Verdict.RIGHT
     if token != expected:

@@ -23,6 +23,7 @@ from t2n_core.check.generation.decoding import as_type_of
 from t2n_core.check.generation.outcome import GeneratedStep
 from t2n_core.check.generation.reference import Prompts, Stepper, continuations_of
 from t2n_core.check.generation.result_check import check_result
+from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.samples import Sample
 from t2n_core.check.state_pairs import StatePair
 from t2n_core.check.tolerance import TractCheckTolerance
@@ -83,11 +84,11 @@ def find_first_wrong_step(
         for step, sample in samples:
             reply = result.target.engine().run(result.archive, [sample.inputs], timeout=timeout)
             got = reply.outputs[0] if reply.status == "ok" else ()
-            if not all(one.passed for one in compare_outputs(sample.expected, got, tolerance=level)):
+            if not all(one.passed for one in compare_outputs(sample.expected, got, criteria=Judgement(level))):
                 return FirstWrongStep(shown, step, first_wrong_of(result, level, sample, timeout))
         own = stepper.logits(samples[-1][1])
     wanted = as_type_of(continuation.logits[shown.step], own)
-    agrees = compare(wanted, own, tolerance=level).passed
+    agrees = compare(wanted, own, criteria=Judgement(level)).passed
     return FirstWrongStep(shown, reason=_GROWS if agrees else _MODEL)
 
 

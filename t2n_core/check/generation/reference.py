@@ -14,6 +14,7 @@ from torch import nn
 
 from t2n_core.check.comparison import compare
 from t2n_core.check.generation.continuation import Continuation
+from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.sampler import sizes_of
@@ -103,7 +104,7 @@ def is_divisible(stepper: Stepper, prompt: Array, level: TractCheckTolerance) ->
         state = stepper.initial
         for part in torch.split(ids, 1, 1):
             logits, state = stepper.step(part, state)
-    return compare(np.asarray(whole.numpy()), np.asarray(logits.numpy()), tolerance=level).passed
+    return compare(np.asarray(whole.numpy()), np.asarray(logits.numpy()), criteria=Judgement(level)).passed
 
 
 class Stepper:

@@ -142,6 +142,10 @@ class Judgement:
         return sorted({*self.levels, *self.limits} - {_ANY, *names})
 
 
+DEFAULT_CRITERIA: Final = Judgement()
+"""The criteria of a check that names none."""
+
+
 def _limits(atol: Any, rtol: Any) -> dict[str, tuple[float, float]]:
     by_name = [_by_name(word, given) for word, given in (("atol", atol), ("rtol", rtol))]
     names = dict.fromkeys(name for given in by_name for name in given)
@@ -197,4 +201,4 @@ def _wrong(message: str) -> Exception:
     return InputError(message)
 
 
-__all__ = ["HALVES", "Judgement", "Metric", "MetricFunction"]
+__all__ = ["DEFAULT_CRITERIA", "HALVES", "Judgement", "Metric", "MetricFunction"]

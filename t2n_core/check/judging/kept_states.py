@@ -16,6 +16,8 @@ import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare_outputs
 from t2n_core.check.judging.further import Call, Further
+from t2n_core.check.judging.judgement import Judgement
+from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
@@ -28,7 +30,7 @@ KEPT_CALLS = "kept_calls"
 """Fact of the outcome: the number of calls in States that had run before."""
 REPEATED: tuple[Call, ...] = ((0, 0),)
 """The call that repeats the only sample in its State."""
-_LEVEL = "close"
+_CRITERIA = Judgement(TractCheckTolerance.CLOSE)
 _SCAN = "tract_core_scan("
 _KEEPS = re.compile(r"\b(?:tract_core_scan|tract_core_gru_seq|tract_pulse_\w+|tract_\w*kv_cache\w*)\(")
 """Statements of operators that have a state."""
@@ -55,7 +57,7 @@ class KeptCalls:
             if changed.message:
                 return _mismatch(found, sample, f"fails: {changed.message}", found.outputs)
             names = [output.name for output in found.outputs]
-            compared = compare_outputs(reply.outputs[index], changed.outputs, names=names, tolerance=_LEVEL)
+            compared = compare_outputs(reply.outputs[index], changed.outputs, names=names, criteria=_CRITERIA)
             bad = [output.name for output in compared if not output.passed]
             if bad:
                 what = f"gives other outputs than the same inputs in a fresh State: {', '.join(bad)}"

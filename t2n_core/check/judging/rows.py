@@ -15,6 +15,8 @@ import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare_outputs
 from t2n_core.check.judging.further import Further
+from t2n_core.check.judging.judgement import Judgement
+from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.request import Answer, CheckRequest
 from t2n_core.check.samples import Array, Sample
@@ -28,7 +30,7 @@ ROWS = "rows"
 """Fact of the outcome: why rows that depend on each other are no mismatch."""
 DEPENDENT = "dependent in the model"
 UNKNOWN = "dependent in the engine, without a model to ask"
-_LEVEL = "close"
+_CRITERIA = Judgement(TractCheckTolerance.CLOSE)
 _HINT = "the rows of the model are independent: run one row at a time, or export it anew"
 
 
@@ -133,9 +135,9 @@ def _compared(
 ) -> tuple[OutputComparison, ...]:
     places = list(kept)
     if any(not array.ndim or len(array) <= places[-1] for array in after):
-        return tuple(compare_outputs(before, after, names=names, tolerance=_LEVEL))
+        return tuple(compare_outputs(before, after, names=names, criteria=_CRITERIA))
     own, other = ([np.ascontiguousarray(array[places]) for array in arrays] for arrays in (before, after))
-    return tuple(compare_outputs(own, other, names=names, tolerance=_LEVEL))
+    return tuple(compare_outputs(own, other, names=names, criteria=_CRITERIA))
 
 
 def _depends(model: Answer, inputs: Sequence[Array], plan: ReplacedRows) -> bool:

@@ -93,7 +93,7 @@ def _errors(sample: Sample, answer: Sequence[Array], judged: Judgement) -> list[
     Raises ValueError if shapes differ, or what is no float.
     """
     errors = []
-    compared = compare_outputs(sample.expected, answer, tolerance=judged)
+    compared = compare_outputs(sample.expected, answer, criteria=judged)
     for result, single, right, found in zip(compared, sample.expected, sample.reference, answer, strict=True):
         if result.passed:
             continue

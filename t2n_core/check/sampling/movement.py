@@ -11,7 +11,6 @@ import numpy as np
 from t2n_core.check.comparison import compare
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.samples import Array, Sample
-from t2n_core.check.tolerance import TractCheckTolerance
 
 _GROWN = 10.0
 """Outputs so many times as large as the example's come from floats too far out: all that they show is rounding."""
@@ -34,7 +33,7 @@ class Movement:
 def movements(
     samples: Sequence[Sample],
     names: Sequence[str],
-    required: TractCheckTolerance | Judgement,
+    criteria: Judgement,
     constant: Collection[str] = (),
     *,
     strays: bool = False,
@@ -45,7 +44,7 @@ def movements(
     among their inputs do not count where the example has none, unless `strays` is true. The `constant` outputs, which
     no input reaches, are not weak unless all outputs are.
     """
-    judged, found = Judgement.parse(required), []
+    found = []
     count = len(samples[0].expected)
     if len(constant) >= count:
         return [Movement(None, weak="depends on no input")] * count
@@ -56,7 +55,7 @@ def movements(
         for sample in counted:
             groups.setdefault(sample.expected[place].shape, []).append(sample.expected[place])
         several = [group for group in groups.values() if len(group) > 1]
-        movement = _movement(several, name, judged, is_constant=name in constant)
+        movement = _movement(several, name, criteria, is_constant=name in constant)
         found.append(replace(movement, not_finite=_share_not_finite([one.expected[place] for one in counted])))
     return found
 
@@ -68,20 +67,19 @@ def _share_not_finite(arrays: Sequence[Array]) -> float:
     return wrong / count if count else 0.0
 
 
-def _movement(groups: Sequence[Sequence[Array]], name: str, judged: Judgement, *, is_constant: bool) -> Movement:
-    swapped = [compare(one, group[0], name=name, tolerance=judged) for group in groups for one in group[1:]]
+def _movement(groups: Sequence[Sequence[Array]], name: str, criteria: Judgement, *, is_constant: bool) -> Movement:
+    swapped = [compare(one, group[0], name=name, criteria=criteria) for group in groups for one in group[1:]]
     largest = max((one.max_abs for one in swapped), default=None)
     share = max((one.outside for one in swapped), default=0.0)
-    if is_constant or not judged.elementwise:
+    if is_constant or not criteria.elementwise:
         return Movement(largest, share)
     if largest is None:
         return Movement(largest, share, "was compared for one set of inputs only")
     if not any(group[0].size for group in groups):
         return Movement(largest, share, "has no elements")
-    if all(compare(one, _middle(group), name=name, tolerance=judged).passed for group in groups for one in group):
-        return Movement(
-            largest, share, f"moves by {largest:.2g} at most, within `{judged.words_of(name) or judged.level_of(name)}`"
-        )
+    if all(compare(one, _middle(group), name=name, criteria=criteria).passed for group in groups for one in group):
+        within = criteria.words_of(name) or criteria.level_of(name)
+        return Movement(largest, share, f"moves by {largest:.2g} at most, within `{within}`")
     return Movement(largest, share)
 
 

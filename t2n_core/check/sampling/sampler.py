@@ -12,7 +12,7 @@ import numpy as np
 import sympy
 import torch
 
-from t2n_core.check.level import DEFAULT_LEVEL
+from t2n_core.check.judging.judgement import DEFAULT_CRITERIA
 from t2n_core.check.samples import Array, Sample, size_assignments
 from t2n_core.check.sampling.code_sizes import CodeSizes, largest
 from t2n_core.check.sampling.draws import Draws, Manner
@@ -287,7 +287,7 @@ def double_outputs(
 
 def _unmoved(samples: Sequence[Sample]) -> set[int]:
     """Return the places of the outputs that do not move at the default level, also where inputs are infinite."""
-    return {place for place, one in enumerate(movements(samples, (), DEFAULT_LEVEL, strays=True)) if one.weak}
+    return {place for place, one in enumerate(movements(samples, (), DEFAULT_CRITERIA, strays=True)) if one.weak}
 
 
 def _equal(arrays: Sequence[Array], others: Sequence[Array]) -> bool:

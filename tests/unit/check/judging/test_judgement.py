@@ -65,14 +65,14 @@ def checked(tmp_path: Path, shift: float, samples: Sequence[Sample] = SAMPLES, *
 )
 def test_an_output_by_numbers(expected: Any, actual: Any, words: dict[str, Any], passes: bool) -> None:
     arrays = np.array(expected, np.float32), np.array(actual, np.float32)
-    assert compare(*arrays, name="y", tolerance=Judgement.of(**words)).passed is passes
+    assert compare(*arrays, name="y", criteria=Judgement.of(**words)).passed is passes
 
 
 def test_integers_by_numbers() -> None:
     expected, actual = np.array([1, 200], np.int64), np.array([2, 203], np.int64)
-    assert not compare(expected, actual, tolerance=Judgement.of(atol=2)).passed
-    assert compare(expected, actual, tolerance=Judgement.of(atol=3)).passed
-    found = compare(expected, actual, tolerance=Judgement.of(atol=1))
+    assert not compare(expected, actual, criteria=Judgement.of(atol=2)).passed
+    assert compare(expected, actual, criteria=Judgement.of(atol=3)).passed
+    found = compare(expected, actual, criteria=Judgement.of(atol=1))
     assert found.outside == 0.5
     assert found.level is None
 
@@ -162,6 +162,7 @@ def test_a_metric_that_fails(function: Any, told: str, tmp_path: Path) -> None:
         ({"metric": largest, "bound": "small"}, "bound='small' of metric `largest` is neither a number"),
         ({"bound": 1}, "bound=1 is of no metric"),
         ({"tolerance": {"y": "good"}}, "'good' is not a tolerance level"),
+        ({"tolerance": "tight"}, "'tight' is not a tolerance level"),
     ],
 )
 def test_words_that_mean_nothing(words: dict[str, Any], told: str) -> None:

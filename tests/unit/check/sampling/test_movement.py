@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from t2n_core.check.level import TractCheckTolerance
+from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.movement import Movement, movements
 
 
 def movement_of(*outputs: np.ndarray, level: str = "approximate", constant: tuple[str, ...] = ()) -> Movement:
     samples = [Sample((), (np.asarray(output),)) for output in outputs]
-    (found,) = movements(samples, ["y"], TractCheckTolerance.parse(level), constant)
+    (found,) = movements(samples, ["y"], Judgement.parse(level), constant)
     return found
 
 
@@ -56,9 +56,9 @@ def test_one_sample_and_no_elements_are_named():
 
 def test_a_constant_output_need_not_move_beside_one_that_depends_on_inputs():
     samples = [Sample((), (FIRST, moving)) for moving in (FIRST, SECOND)]
-    level = TractCheckTolerance.parse("approximate")
-    assert [one.weak for one in movements(samples, ["y", "z"], level, {"y"})] == ["", ""]
-    assert movements(samples, ["y", "z"], level, {"z"})[0].weak
+    criteria = Judgement.parse("approximate")
+    assert [one.weak for one in movements(samples, ["y", "z"], criteria, {"y"})] == ["", ""]
+    assert movements(samples, ["y", "z"], criteria, {"z"})[0].weak
     assert movement_of(FIRST, FIRST, constant=("y",)).weak == "depends on no input"
 
 
@@ -66,15 +66,15 @@ def test_samples_with_infinities_among_their_inputs_do_not_count():
     infinite = FIRST.copy()
     infinite[0, 0] = np.inf
     samples = [Sample((x,), (x > 1e4,)) for x in (FIRST, SECOND, infinite)]
-    level = TractCheckTolerance.parse("approximate")
-    assert movements(samples, ["y"], level)[0].weak
-    assert not movements(samples, ["y"], level, strays=True)[0].weak
-    assert not movements(samples[2:] + samples[:1], ["y"], level)[0].weak, "the example has them too"
+    criteria = Judgement.parse("approximate")
+    assert movements(samples, ["y"], criteria)[0].weak
+    assert not movements(samples, ["y"], criteria, strays=True)[0].weak
+    assert not movements(samples[2:] + samples[:1], ["y"], criteria)[0].weak, "the example has them too"
 
 
 def test_the_share_of_nan_and_infinities_is_that_of_samples_with_finite_inputs():
     half = np.where(np.arange(15).reshape(3, 5) % 3 == 0, np.float32("inf"), FIRST)
     samples = [Sample((FIRST,), (one,)) for one in (half, SECOND)]
     samples.append(Sample((np.full_like(FIRST, np.nan),), (np.full_like(FIRST, np.nan),)))
-    assert movements(samples, ["y"], TractCheckTolerance.parse("close"))[0].not_finite == 5 / 30
+    assert movements(samples, ["y"], Judgement.parse("close"))[0].not_finite == 5 / 30
     assert movement_of(np.arange(3), np.arange(3) + 1).not_finite == 0

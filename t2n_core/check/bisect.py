@@ -139,7 +139,8 @@ def find_first_wrong_node(
     rows = replace_rows(samples) if error == RowsError.__name__ else None
     if rows is not None:  # each node is compared with PyTorch on the rows that showed it
         sizes = samples[rows.sample].sizes
-        sample = Sample(rows.inputs, result.reference.answer(rows.inputs, result.stored), sizes, "other rows")
+        (inputs,) = map(tuple, rows.batches)
+        sample = Sample(inputs, result.reference.answer(inputs, result.stored), sizes, "other rows")
     again = error == SecondCallError.__name__
     return first_wrong_of(result, outcome.required, sample, timeout, in_second_call=again)
 

@@ -68,15 +68,14 @@ def check_parity(engine: Engine, request: CheckRequest) -> Outcome:
     try:
         common["archive_sha256"], common["archive_bytes"] = archive_digest(archive)
         comparisons = _plan_comparisons(engine, request)
-        further = [comparison.further for comparison in comparisons]
-        calls = [call for one in further for call in one.calls]
+        calls = [call for comparison in comparisons for call in comparison.calls]
         more |= {"calls": calls} if calls else {}
         batches = [sample.inputs for sample in samples]
 
         def run(batches: Batches, fed: Sequence[Fed]) -> EngineReply:
             return engine.run(archive, batches, timeout=timeout, **more, **({"fed": fed} if fed else {}))
 
-        reply, replies, beyond = run_with_further(run, batches, further, [sample.inputs for sample in outside])
+        reply, replies, beyond = run_with_further(run, batches, comparisons, [sample.inputs for sample in outside])
         if outside and reply.status == "ok" and not reply.times:  # it died after the samples, and reported no times
             reply = engine.run(archive, batches, timeout=timeout)
     except Exception as exc:

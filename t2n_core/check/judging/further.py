@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.request import CheckRequest, Pairs
@@ -20,32 +20,25 @@ _LIMITS = ("timeout", "oom")
 Run = Callable[[Batches, Sequence[Fed]], EngineReply]
 
 
-@dataclass(frozen=True, slots=True)
-class Further:
-    """Batches and calls that one comparison needs beside the samples."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfComparison(ABC):
+    """A comparison of the engine with itself, and the batches and calls that it adds to the job of a check."""
 
     batches: Batches = ()
     pairs: Pairs = ()
     """The places of an input and of an output: each batch but the first takes what the one before it gave."""
     calls: Sequence[Call] = ()
 
-
-class SelfComparison(Protocol):
-    """A comparison of the engine with itself, in the job of a check."""
-
-    @property
-    def further(self) -> Further: ...
-
+    @abstractmethod
     def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
         """Return a pass as it is, with facts, or the mismatch that this comparison finds.
 
         `reply` is the engine's to the samples, and `own` the one to the batches of this comparison.
         """
-        ...
 
 
 def run_with_further(
-    run: Run, samples: Batches, further: Sequence[Further], outside: Batches
+    run: Run, samples: Batches, further: Sequence[SelfComparison], outside: Batches
 ) -> tuple[EngineReply, list[EngineReply], EngineReply]:
     """Run all batches in one job, and return the replies to the samples, to each comparison, and to those outside.
 
@@ -86,4 +79,4 @@ def _split(reply: EngineReply, count: int) -> tuple[EngineReply, EngineReply]:
     return replace(reply, status="ok", outputs=reply.outputs[:count], refused={}), beyond
 
 
-__all__ = ["Batches", "Call", "Fed", "Further", "SelfComparison", "run_with_further"]
+__all__ = ["Batches", "Call", "Fed", "SelfComparison", "run_with_further"]

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare_outputs
-from t2n_core.check.judging.further import Call, Further
+from t2n_core.check.judging.further import Call, SelfComparison
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.outcome import Outcome
@@ -37,16 +37,9 @@ _KEEPS = re.compile(r"\b(?:tract_core_scan|tract_core_gru_seq|tract_pulse_\w+|tr
 _HINT = "a server that keeps a State gets these: call the archive in a fresh State each time, or export it anew"
 
 
-@dataclass(frozen=True, slots=True)
-class KeptCalls:
-    """The calls that a check makes in States that have run before."""
-
-    calls: tuple[Call, ...]
-
-    @property
-    def further(self) -> Further:
-        """Return the calls as a part of the job."""
-        return Further(calls=self.calls)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptCalls(SelfComparison):
+    """Calls in States that have run before."""
 
     def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
         """Return a pass as it is, with the number of calls, or the mismatch of the first one with other outputs."""
@@ -86,7 +79,7 @@ def plan_calls(states: KeptStates, archive: Path, samples: Sequence[Sample]) -> 
     alike = [index for index in order if index != first and shapes[index] == shapes[first]][:1]
     resized = [index for index in order if states.resizes and shapes[index] != shapes[first]][:1]
     before = [first, *alike, *resized]
-    return KeptCalls(tuple((index, first) for index in (before if keeps else before[-1:])))
+    return KeptCalls(calls=tuple((index, first) for index in (before if keeps else before[-1:])))
 
 
 def _mismatch(found: Outcome, sample: Sample, what: str, outputs: tuple[OutputComparison, ...]) -> Outcome:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare
-from t2n_core.check.judging.further import Further
+from t2n_core.check.judging.further import SelfComparison
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.outcome import Outcome
@@ -41,22 +41,17 @@ _CUTS = 8
 _HINT = "in the model the pieces give what the whole gives: feed no state back, or export it anew"
 
 
-@dataclass(frozen=True, slots=True)
-class Pieces:
-    """A sample that is cut in two along its time axis."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pieces(SelfComparison):
+    """A sample that is cut in two along its time axis.
+
+    The state in the batches of all pieces but the first is that of the sample, and stands for another one.
+    """
 
     sample: int
     """The index of the sample."""
-    batches: tuple[tuple[Array, ...], ...]
-    """The inputs of the pieces; the state of all but the first is that of the sample, and stands for another one."""
-    pairs: tuple[tuple[int, int], ...]
     joined: Mapping[int, int | None]
     """The outputs to compare: the axis along which the pieces are joined, None where the last piece gives it."""
-
-    @property
-    def further(self) -> Further:
-        """Return the pieces as a part of the job."""
-        return Further(self.batches, self.pairs)
 
     def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
         """Return a pass as it is, with facts, or the mismatch of outputs that differ between the pieces and the whole.
@@ -117,7 +112,7 @@ def cut_sample(samples: Sequence[Sample], pairs: Pairs, holds: Callable[[Mapping
             if all(map(holds, sizes)):
                 places = range(cut), range(cut, steps)
                 batches = tuple(tuple(map(_taken, sample.inputs, axes, [part] * len(axes))) for part in places)
-                return Pieces(index, batches, tuple(pairs), joined)
+                return Pieces(batches=batches, pairs=pairs, sample=index, joined=joined)
     return None
 
 

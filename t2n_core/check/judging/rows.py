@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare_outputs
-from t2n_core.check.judging.further import Further
+from t2n_core.check.judging.further import SelfComparison
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.outcome import Outcome
@@ -34,20 +34,14 @@ _CRITERIA = Judgement(TractCheckTolerance.CLOSE)
 _HINT = "the rows of the model are independent: run one row at a time, or export it anew"
 
 
-@dataclass(frozen=True, slots=True)
-class ReplacedRows:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacedRows(SelfComparison):
     """The inputs of a sample with other rows in place of all but some."""
 
     sample: int
     """The index of the sample."""
-    inputs: tuple[Array, ...]
     kept: tuple[int, ...]
     """The rows that are those of the sample, at the same places."""
-
-    @property
-    def further(self) -> Further:
-        """Return the replaced rows as a part of the job."""
-        return Further([self.inputs])
 
     def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
         """Return a pass as it is, with facts, or the mismatch of outputs that changed with the rows beside theirs.
@@ -98,7 +92,7 @@ def replace_rows(samples: Sequence[Sample]) -> ReplacedRows | None:
                 _replaced(*pair, kept) for pair in zip(samples[index].inputs, samples[other].inputs, strict=True)
             )
             if not all(map(_are_equal, inputs, samples[index].inputs)):
-                return ReplacedRows(index, inputs, kept)
+                return ReplacedRows(batches=[inputs], sample=index, kept=kept)
     return None
 
 
@@ -143,7 +137,7 @@ def _compared(
 def _depends(model: Answer, inputs: Sequence[Array], plan: ReplacedRows) -> bool:
     """Return whether rows of the model depend on each other too, or the model refuses the replaced rows."""
     try:
-        before, after = model(inputs), model(plan.inputs)
+        before, after = model(inputs), model(plan.batches[0])
     except Exception:
         return True
     return not all(output.passed for output in _compared(before, after, plan.kept, ()))

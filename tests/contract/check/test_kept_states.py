@@ -139,10 +139,10 @@ def test_loops_of_factors_begin_anew(version: str, tmp_path: Path) -> None:
     result.assert_parity("very")
 
 
-def planned(result: ExportResult) -> tuple[Call, ...]:
+def planned(result: ExportResult) -> list[Call]:
     kept = plan_calls(result.target.engine().kept_states, result.archive, result.samples)
     assert kept is not None
-    return kept.calls
+    return list(kept.calls)
 
 
 def test_the_smallest_sample_runs_again_after_itself_other_inputs_and_another_size(tmp_path: Path) -> None:

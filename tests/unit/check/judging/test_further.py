@@ -7,12 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from t2n_core.check.judging.further import Batches, Fed, Further, run_with_further
+from t2n_core.check.judging.further import Batches, Fed, SelfComparison, run_with_further
+from t2n_core.check.outcome import Outcome
+from t2n_core.check.request import CheckRequest
 from t2n_core.engine.protocol import EngineReply, ReplyStatus
 
 ONE = (np.ones(3, np.float32),)
 OTHER = (np.full(3, 2, np.float32),)
 OUTSIDE = (np.full(3, 3, np.float32),)
+
+
+class Other(SelfComparison):
+    def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
+        return found
 
 
 class Job:
@@ -32,7 +39,7 @@ class Job:
 
 def replies(status: ReplyStatus) -> tuple[Job, EngineReply, list[EngineReply], EngineReply]:
     job = Job(status)
-    return job, *run_with_further(job, [ONE, ONE], [Further([OTHER])], [OUTSIDE])
+    return job, *run_with_further(job, [ONE, ONE], [Other(batches=[OTHER])], [OUTSIDE])
 
 
 def test_all_run_in_one_job() -> None:

@@ -60,9 +60,9 @@ def test_interior_rows_stay_and_all_others_are_replaced() -> None:
     plan = replace_rows(given)
     assert plan is not None
     assert (plan.sample, plan.kept) == (0, (1,))
-    same = [bool(np.array_equal(*rows)) for rows in zip(plan.inputs[0], given[0].inputs[0], strict=True)]
+    same = [bool(np.array_equal(*rows)) for rows in zip(plan.batches[0][0], given[0].inputs[0], strict=True)]
     assert same == [False, True, False, False, False]
-    assert np.array_equal(plan.inputs[0][2:], given[3].inputs[0][2:])
+    assert np.array_equal(plan.batches[0][0][2:], given[3].inputs[0][2:])
 
 
 def test_rows_that_only_the_engine_refuses_are_a_mismatch(tmp_path: Path) -> None:

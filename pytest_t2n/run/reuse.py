@@ -62,7 +62,7 @@ def key_of(inputs: CheckInputs) -> str:
     digest = sha256()
     names = "\0".join((*request.output_names, "", *sorted(request.constant_outputs)))
     archive = archive_digest(request.archive)[0]
-    for word in (COMPARISON, archive, engine.target, *_engine_words(engine), _words(request.criteria), names):
+    for word in (COMPARISON, archive, engine.target, *_engine_words(engine), _criteria_text(request.criteria), names):
         digest.update(f"{word}\n".encode())
     for sample in request.samples:
         digest.update(f"{sorted(sample.sizes.items())}\n".encode())
@@ -127,8 +127,8 @@ def _read_result(path: Path, inputs: CheckInputs) -> Outcome | None:
         return None
 
 
-def _words(judged: Judgement) -> str:
-    """Return all that a judgement without metrics says."""
+def _criteria_text(judged: Judgement) -> str:
+    """Return all criteria but metrics as text."""
     single = (
         f" {sorted(judged.levels.items())} {sorted(judged.limits.items())}" if judged.levels or judged.limits else ""
     )

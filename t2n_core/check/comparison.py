@@ -108,7 +108,7 @@ def compare(
     criteria: Judgement = DEFAULT_CRITERIA,
 ) -> OutputComparison:
     """Compare `actual` of an engine with `expected` of PyTorch; a mismatch is a value, never an exception."""
-    required, limit, words = criteria.level_of(name), criteria.limit_of(name), criteria.words_of(name)
+    required, limit, words = criteria.level_of(name), criteria.limit_of(name), criteria.criterion_text(name)
     expected, actual = np.asarray(expected), np.asarray(actual)
     dtype, shape = str(expected.dtype), tuple(expected.shape)
     problems = []

@@ -53,7 +53,7 @@ def check_parity(engine: Engine, request: CheckRequest) -> Outcome:
         InputError: the criteria name an output that is none, or there is no sample to check.
     """
     archive, samples, names, criteria = request.archive, request.samples, request.output_names, request.criteria
-    if unknown := criteria.unknown(names):
+    if unknown := criteria.unmatched(names):
         raise InputError(f"there is no output {', '.join(unknown)} to judge; there are {', '.join(names)}")
     if not samples:
         raise InputError("a parity check needs at least one sample")

@@ -168,7 +168,7 @@ class ExportResult:
             judged = Judgement.of(given, **judged_by, default=self.target.check_io_tolerance)
         except InputError as wrong:
             raise wrong.with_traceback(None) from None  # the user's call is what is wrong
-        if unknown := judged.unknown(self.output_names):
+        if unknown := judged.unmatched(self.output_names):
             raise InputError(f"there is no output {', '.join(unknown)} to judge", hint=f"it has {self.output_names}")
         try:
             request, engine = self.check_request(judged, timeout), self.target.engine()

@@ -44,7 +44,7 @@ class FirstWrongStep:
     shown: GeneratedStep
     """The first step whose token or logits differ."""
     step: int | None = None
-    """The first step that is wrong on right inputs, which may be an earlier one; None if there is none."""
+    """The first step that is wrong although its inputs are right, possibly before `shown`; None if there is none."""
     node: FirstWrongNode | None = None
     reason: str = ""
     """The reason why there is no such step."""

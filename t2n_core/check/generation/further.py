@@ -38,7 +38,7 @@ def further_checks(
 
 
 def checked(name: str, run: Callable[[], Sequence[GeneratedStep] | str]) -> FurtherCheck:
-    """Return what came of one way, which gives its steps, or the reason why it is none of this archive's."""
+    """Run one variant, and return its outcome by its steps, or why it does not apply to this archive."""
     try:
         steps = run()
     except EngineRunError as error:  # the engine refused, and the session goes on

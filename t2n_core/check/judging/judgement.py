@@ -1,4 +1,4 @@
-"""Requirements of outputs: a level, numbers of the user's own, or metrics.
+"""Requirements of outputs: a level, tolerances of the user's own, or metrics.
 
 No numpy, since a plugin reads this while it collects tests.
 """
@@ -85,7 +85,7 @@ class Judgement:
         bound: Any = None,
         default: TractCheckTolerance = DEFAULT_LEVEL,
     ) -> Judgement:
-        """Return the judgement that a user's words mean.
+        """Return the judgement by a user's arguments.
 
         Args:
             tolerance: a level, or a mapping of names of outputs to levels; or a judgement, which the others add to.
@@ -101,8 +101,10 @@ class Judgement:
         known = tolerance if isinstance(tolerance, Judgement) else cls._of_levels(tolerance, default)
         limits = {**known.limits, **_limits(atol, rtol)}
         metrics = (*known.metrics, *_metrics(metric, bound))
-        said = not isinstance(tolerance, Judgement) and tolerance is not None and not known.in_float64
-        elementwise = said or bool(limits) or not metrics or (isinstance(tolerance, Judgement) and known.elementwise)
+        by_level = tolerance is not None and not known.in_float64
+        if isinstance(tolerance, Judgement):
+            by_level = known.elementwise
+        elementwise = by_level or bool(limits) or not metrics
         return cls(known.level, known.levels, limits, metrics, elementwise, known.in_float64)
 
     @classmethod
@@ -130,15 +132,15 @@ class Judgement:
             return (math.inf, 0.0)
         return self.limits.get(name) or (None if name in self.levels else self.limits.get(_ANY))
 
-    def words_of(self, name: str) -> str:
-        """Return what an output is judged by, if that is not its level: `atol=0.01 rtol=0`, `metrics`."""
+    def criterion_text(self, name: str) -> str:
+        """Return the criterion of an output as text, `atol=0.01 rtol=0` or `metrics`; empty if its level decides."""
         limit = self.limit_of(name)
         if not self.elementwise:
             return "metrics"
         return "" if limit is None else f"atol={limit[0]:g} rtol={limit[1]:g}"
 
-    def unknown(self, names: Sequence[str]) -> list[str]:
-        """Return the names that are said something of and that no output has."""
+    def unmatched(self, names: Sequence[str]) -> list[str]:
+        """Return the names with a criterion that match no output."""
         return sorted({*self.levels, *self.limits} - {_ANY, *names})
 
 
@@ -147,18 +149,18 @@ DEFAULT_CRITERIA: Final = Judgement()
 
 
 def _limits(atol: Any, rtol: Any) -> dict[str, tuple[float, float]]:
-    by_name = [_by_name(word, given) for word, given in (("atol", atol), ("rtol", rtol))]
+    by_name = [_by_name(*pair) for pair in (("atol", atol), ("rtol", rtol))]
     names = dict.fromkeys(name for given in by_name for name in given)
     return {name: (by_name[0].get(name, 0.0), by_name[1].get(name, 0.0)) for name in names}
 
 
-def _by_name(word: str, given: Any) -> dict[str, float]:
+def _by_name(argument: str, given: Any) -> dict[str, float]:
     if given is None:
         return {}
     found = {}
     for name, number in given.items() if isinstance(given, Mapping) else [(_ANY, given)]:
         if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < math.inf:
-            raise _wrong(f"{word}={given!r} is no number from 0 on, nor one for each name of an output")
+            raise _input_error(f"{argument}={given!r} is no number from 0 on, nor one for each name of an output")
         found[str(name)] = float(number)
     return found
 
@@ -166,7 +168,7 @@ def _by_name(word: str, given: Any) -> dict[str, float]:
 def _metrics(metric: Any, bound: Any) -> list[Metric]:
     if metric is None:
         if bound is not None:
-            raise _wrong(f"bound={bound!r} is of no metric: give metric=")
+            raise _input_error(f"bound={bound!r} is of no metric: give metric=")
         return []
     if not isinstance(metric, Mapping):
         name = getattr(metric, "__name__", type(metric).__name__)
@@ -177,9 +179,9 @@ def _metrics(metric: Any, bound: Any) -> list[Metric]:
     found = []
     for name, function in functions.items():
         if not callable(function):
-            raise _wrong(f"metric={function!r} is no function of the expected and the actual outputs")
+            raise _input_error(f"metric={function!r} is no function of the expected and the actual outputs")
         if bounds.get(name) is None:
-            raise _wrong(f"metric `{name}` has no bound: say bound=0.01, or bound='>= 0.99' where more is better")
+            raise _input_error(f"metric `{name}` has no bound: say bound=0.01, or bound='>= 0.99' where more is better")
         found.append(_bounded(str(name), function, bounds[name]))
     return found
 
@@ -191,11 +193,11 @@ def _bounded(name: str, function: MetricFunction, bound: Any) -> Metric:
     except (TypeError, ValueError):
         number = math.nan
     if math.isnan(number):
-        raise _wrong(f"bound={bound!r} of metric `{name}` is neither a number nor a text such as '>= 0.99'")
+        raise _input_error(f"bound={bound!r} of metric `{name}` is neither a number nor a text such as '>= 0.99'")
     return Metric(name, function, number, match is not None and match[1] == ">=")
 
 
-def _wrong(message: str) -> Exception:
+def _input_error(message: str) -> Exception:
     from t2n_core.errors import InputError  # not at the start of each session of pytest
 
     return InputError(message)

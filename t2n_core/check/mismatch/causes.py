@@ -52,14 +52,14 @@ def _cause_of_nan(sample: Sample, reference: Reference) -> str:
     where = f" at {sizes_text([sample.sizes])}" if sample.sizes else ""
     said = f"PyTorch itself computes NaN{where}"
     if sample.label == "example":
-        odd = [f"`{name}`{look}" for name, array in named if (look := _looks(array))]
+        odd = [f"`{name}`{remark}" for name, array in named if (remark := _suspicious(array))]
         return f"PyTorch itself computes NaN of the example{f': its input {odd[0]}' if odd else ''}"
     usual = [
         _enlarged(tensor.detach().cpu().numpy(), a.shape)
         for tensor, a in zip(reference.inputs.tensors, sample.inputs, strict=True)
     ]
     names = [
-        f"`{name}`{_looks(array)}"
+        f"`{name}`{_suspicious(array)}"
         for place, (name, array) in enumerate(named)
         if usual[place] is not None and _is_cured(reference, sample.inputs, place, usual[place])
     ]
@@ -90,8 +90,8 @@ def _is_cured(reference: Reference, inputs: Sequence[Any], place: int, usual: An
     return not _nan([output.detach().cpu().numpy() for output in outputs])
 
 
-def _looks(array: Any) -> str:
-    """Say what is odd about an input: numbers that are none, or rows that mask everything."""
+def _suspicious(array: Any) -> str:
+    """Describe NaN or fully masked rows in an input; empty if there are none."""
     if array.dtype.kind == "f" and np.isnan(array).any():
         return ", which holds NaN"
     if array.ndim and array.dtype.kind == "b" and (~array).all(-1).any():

@@ -78,7 +78,7 @@ def _movement(groups: Sequence[Sequence[Array]], name: str, criteria: Judgement,
     if not any(group[0].size for group in groups):
         return Movement(largest, share, "has no elements")
     if all(compare(one, _middle(group), name=name, criteria=criteria).passed for group in groups for one in group):
-        within = criteria.words_of(name) or criteria.level_of(name)
+        within = criteria.criterion_text(name) or criteria.level_of(name)
         return Movement(largest, share, f"moves by {largest:.2g} at most, within `{within}`")
     return Movement(largest, share)
 

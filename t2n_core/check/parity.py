@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from t2n_core.check.comparison import OutputComparison, compare_outputs
-from t2n_core.check.judging.further import Batches, Fed, SelfComparison, run_with_further
+from t2n_core.check.judging.further import Batches, Call, Fed, SelfComparison, run_with_further
 from t2n_core.check.judging.kept_states import plan_calls
 from t2n_core.check.judging.metrics import MetricResult, indifferences, measure
 from t2n_core.check.judging.pieces import cut_sample
@@ -68,16 +68,13 @@ def check_parity(engine: Engine, request: CheckRequest) -> Outcome:
     try:
         common["archive_sha256"], common["archive_bytes"] = archive_digest(archive)
         comparisons = _plan_comparisons(engine, request)
-        calls = [call for comparison in comparisons for call in comparison.calls]
-        more |= {"calls": calls} if calls else {}
         batches = [sample.inputs for sample in samples]
 
-        def run(batches: Batches, fed: Sequence[Fed]) -> EngineReply:
-            return engine.run(archive, batches, timeout=timeout, **more, **({"fed": fed} if fed else {}))
+        def run(batches: Batches, fed: Sequence[Fed], calls: Sequence[Call]) -> EngineReply:
+            further = {name: given for name, given in (("fed", fed), ("calls", calls)) if given}
+            return engine.run(archive, batches, timeout=timeout, **more, **further)
 
         reply, replies, beyond = run_with_further(run, batches, comparisons, [sample.inputs for sample in outside])
-        if outside and reply.status == "ok" and not reply.times:  # it died after the samples, and reported no times
-            reply = engine.run(archive, batches, timeout=timeout)
     except Exception as exc:
         return Outcome.from_error(exc, Stage.LOAD, **common)
     common.update(times=dict(reply.times), facts=dict(reply.facts))

@@ -17,7 +17,7 @@ Fed = tuple[int, Pairs]
 """The index of a batch, and the places of its inputs that are outputs of the batch before it, with theirs."""
 _LIMITS = ("timeout", "oom")
 """Statuses of a job that took too much time or memory."""
-Run = Callable[[Batches, Sequence[Fed]], EngineReply]
+Run = Callable[[Batches, Sequence[Fed], Sequence[Call]], EngineReply]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,25 +43,38 @@ def run_with_further(
     """Run all batches in one job, and return the replies to the samples, to each comparison, and to those outside.
 
     A failure in a comparison may end the job; all others then run again without it. One that reaches a limit of the job
-    is the reply to the samples: whether the comparison holds is not known.
+    is the reply to the samples: whether the comparison holds is not known. Calls come last: where a batch outside ends
+    the job, the others run again without these. A job that fails with all batches answered has failed in a call.
     """
     failed: dict[int, EngineReply] = {}
+    beyond: EngineReply | None = None
     while True:
-        batches, fed = list(samples), list[Fed]()
+        batches, fed, calls = list(samples), list[Fed](), list[Call]()
         left = [place for place in range(len(further)) if place not in failed]
         for place in left:
             one = further[place]
             fed += [(len(batches) + index, one.pairs) for index in range(1, len(one.batches)) if one.pairs]
             batches += one.batches
-        reply, rest = _split(run([*batches, *outside], fed), len(samples))
+            calls += one.calls
+        job = run([*batches, *outside], fed, calls)
+        reply, rest = _split(job, len(samples))
         found = dict(failed)
         for place in left:
             found[place], rest = _split(rest, len(further[place].batches))
+        if job.status != "ok" and job.stage == "run" and len(batches) <= len(job.outputs) < len(batches) + len(outside):
+            beyond, outside = rest, ()
+            continue
+        if job.status != "ok" and len(job.outputs) == len(batches) + len(outside):
+            called = next((place for place in left if further[place].calls), None)
+            if called is None:
+                reply = replace(job, outputs=reply.outputs, refused={})
+            else:
+                found[called] = replace(job, outputs=(), refused={})
         first = next((place for place in left if found[place].status != "ok"), None)
         if reply.status == "ok" and first is not None and found[first].status in _LIMITS:
             reply = replace(found[first], outputs=reply.outputs, refused={})
         if reply.status != "ok" or first is None:
-            return reply, [found[place] for place in range(len(further))], rest
+            return reply, [found[place] for place in range(len(further))], beyond or rest
         failed[first] = found[first]
 
 

@@ -44,6 +44,8 @@ class KeptCalls(SelfComparison):
     def judge(self, found: Outcome, request: CheckRequest, reply: EngineReply, own: EngineReply) -> Outcome:
         """Return a pass as it is, with the number of calls, or the mismatch of the first one with other outputs."""
         found = replace(found, facts={**found.facts, KEPT_CALLS: len(self.calls)})
+        if own.status != "ok":
+            return _mismatch(found, request.samples[self.calls[0][1]], f"fails: {own.message}", found.outputs)
         for changed in reply.changed:
             index = self.calls[changed.call][1]
             sample = request.samples[index]

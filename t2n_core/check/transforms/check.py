@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from t2n_core.check.answered import Answered
+from t2n_core.check.judging.further import Batches, Call, Fed, SelfComparison, run_with_further
 from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.judging.kept_states import KeptCalls, plan_calls
+from t2n_core.check.judging.kept_states import plan_calls
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
 from t2n_core.check.parity import WEAK_CHECK, check_parity, failed
 from t2n_core.check.request import CheckRequest
@@ -68,14 +69,17 @@ def check_transform(
         before, now = Interface.of(reply.facts), Interface.of(reply.facts["transformed"])
         plan = plan_runs(result, transforms, samples, before, now)
         kept = None if plan.one_state else plan_calls(engine.kept_states, result.archive, plan.samples)
-        options: dict[str, Any] = {"one_state": True} if plan.one_state else {"calls": kept.calls if kept else ()}
+        comparisons = [] if kept is None else [kept]
+        shared: dict[str, Any] = {"timeout": timeout, "transforms": transforms, "scratch": scratch}
+
+        def run(batches: Batches, _: Sequence[Fed], calls: Sequence[Call]) -> EngineReply:
+            return engine.run(result.archive, batches, calls=calls, one_state=plan.one_state, **shared)
+
         batches = [sample.inputs for sample in plan.samples]
-        answered = engine.run(
-            result.archive, batches, timeout=timeout, transforms=transforms, scratch=scratch, **options
-        )
+        answered, replies, _ = run_with_further(run, batches, comparisons, ())
         if facts[CHANGED] == [None] and not plan.one_state and _moves_bits(result, engine, plan, answered, timeout):
             facts[CHANGED] = [True]
-        found = _compared(result, engine, plan, judged, answered, kept, timeout)
+        found = _compared(result, engine, plan, judged, answered, list(zip(comparisons, replies, strict=True)), timeout)
     found = replace(found, facts={**found.facts, **facts})
     if found.status is Status.MISMATCH:
         found = _with_archive(found, result, own, timeout)
@@ -114,7 +118,7 @@ def _compared(
     plan: Plan,
     judged: Judgement,
     reply: EngineReply,
-    kept: KeptCalls | None,
+    comparisons: Sequence[tuple[SelfComparison, EngineReply]],
     timeout: float,
 ) -> Outcome:
     """Return the outcome of an engine that has run a plan, and further calls in its States."""
@@ -123,7 +127,10 @@ def _compared(
     moved = _moved(result, plan, judged)
     request = CheckRequest(result.archive, samples, names, judged, timeout, result.range, moved=moved)
     found = check_parity(Answered(engine.version, reply), request)
-    return kept.judge(found, request, reply, reply) if found.passed and kept is not None else found
+    for comparison, own in comparisons:
+        if found.passed:
+            found = comparison.judge(found, request, reply, own)
+    return found
 
 
 def _moved(result: ExportResult, plan: Plan, judged: Judgement) -> list[Any]:

@@ -12,7 +12,7 @@ from t2n_core.check.outcome import Status
 from t2n_core.check.parity import check_parity
 from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
-from t2n_core.engine.protocol import EngineReply
+from t2n_core.engine.protocol import EngineReply, KeptStates
 from t2n_core.errors import EngineCrash, EngineLoadError, EngineOutOfMemory, EngineTimeout, InputError, ParityError
 from t2n_core.nnef.sizes.ranges import SizeRange
 
@@ -271,3 +271,37 @@ def test_a_refusal_inside_of_the_range_is_a_failure(archive, samples):
     assert (outcome.status, outcome.stage) == (Status.ERROR, "run")
     assert outcome.failed_sizes == ({"T": 30},)
     assert "outside of the range" in outcome.error.message
+
+
+class EndsInCalls:
+    """Computes `double`, and ends with a status in the first call that is made in a kept State."""
+
+    name, version, kept_states = "tract", "0.99.1", KeptStates(resets_scans=True, resizes=True)
+
+    def __init__(self, status):
+        self.status = status
+
+    def run(self, archive, batches, *, timeout=60.0, calls=(), fed=()):
+        outputs = tuple(double(batch) for batch in batches)
+        if calls:
+            return EngineReply(self.status, "run", "it ended in the call", outputs=outputs)
+        return EngineReply("ok", "run", outputs=outputs, times={"run": 0.25})
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize("status", ["crash", "error"])
+def test_an_engine_that_ends_in_a_kept_state_is_a_mismatch_of_the_second_call(archive, samples, status):
+    outcome = check_parity(EndsInCalls(status), request(archive, samples))
+    assert (outcome.status, outcome.error.error_class) == (Status.MISMATCH, "SecondCallError")
+    assert outcome.error.message == "the second call in one State at T=1 fails: it ended in the call"
+    assert outcome.failed_sizes == ({"T": 1},)
+
+
+@pytest.mark.parametrize(("status", "error"), [("timeout", EngineTimeout), ("oom", EngineOutOfMemory)])
+def test_a_limit_that_is_reached_in_a_kept_state_is_a_failure(archive, samples, status, error):
+    outcome = check_parity(EndsInCalls(status), request(archive, samples))
+    assert not outcome.passed
+    with pytest.raises(error, match="it ended in the call"):
+        outcome.raise_for_failure()

@@ -249,7 +249,7 @@ class ModelExport:
             wanted = (op.kind, target.spec, target.writing)
             return rules.find(*wanted) is ours.find(*wanted)
 
-        simple = fold_norms(simple, is_plain, large=target.folds_large_norms)
+        simple = fold_norms(simple, is_plain, target.folds_norm)
         plan = target.writing.precision
         if plan is not None:
             simple = in_precision(simple, lambda unit: plan.of(*unit) == "float16")

@@ -66,9 +66,8 @@ class InferenceTarget(ABC):
         """Return the choices between forms of an operator that this target makes."""
         return PLAIN
 
-    @property
-    def folds_large_norms(self) -> bool:
-        """Return whether a norm after a large filter of many channels is made part of the filter."""
+    def folds_norm(self, channels: int, elements: int) -> bool:
+        """Return whether a norm after a filter of so many output channels and elements is made part of the filter."""
         return True
 
     @property

@@ -23,6 +23,7 @@ from t2n_core.nnef.graph import Fragment, Graph
 from t2n_core.nnef.signatures import fragment_of
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec, spec_for
+from t2n_core.nnef.tract.constants import folds_norm
 from t2n_core.nnef.tract.precision import PrecisionPlan
 from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.nnef.tract.user_extensions import to_write, with_assertions
@@ -193,10 +194,8 @@ class TractNNEF(InferenceTarget):
     def writing(self) -> WritingOptions:
         return self._writing
 
-    @property
-    def folds_large_norms(self) -> bool:
-        """Return whether the release multiplies filter and norm before the first run, whatever their numbers are."""
-        return not traits_of(self.spec.version).keeps_shared_constants
+    def folds_norm(self, channels: int, elements: int) -> bool:
+        return folds_norm(self.spec.version, channels, elements)
 
     @property
     def custom_fragments(self) -> tuple[Fragment, ...]:

@@ -14,8 +14,8 @@ from t2n_core.torch_graph.graph.ir import Normed, TensorVariable
 def normed(g: Emitter, recipe: Normed, value_of: Callable[[TensorVariable], Value]) -> Value:
     """Return filter * s, or (bias - mean) * s + beta, with s = gamma / sqrt(var + eps).
 
-    Both are slices of one product with s: releases of tract with the trait `keeps_shared_constants` compute a large
-    constant's operations at every run if several of them read it and are not slices.
+    Both are slices of one product with s: some releases of tract (SHARED_ARE_KEPT in `nnef/tract/constants.py`) compute
+    what is made of a large constant at every run if several operations read it and are not slices.
     """
     gamma = None if recipe.weight is None else value_of(recipe.weight)
     factor = scale_of_norm(g, gamma, value_of(recipe.var), recipe.eps)

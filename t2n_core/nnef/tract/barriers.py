@@ -8,10 +8,12 @@ import numpy as np
 
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Value
-from t2n_core.nnef.tract.propagated import BARRIER
 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract.emitter import TractEmitter
+
+BARRIER = "tract_core_trilu"
+"""The operator that no rewriting of the engine passes."""
 
 
 def fence(g: TractEmitter, value: Value) -> Value:
@@ -36,4 +38,4 @@ def hide_formula(g: TractEmitter, value: Value, *, never_negative: bool) -> Valu
     return g.abs(value) if never_negative else fence(g, value)
 
 
-__all__ = ["fence", "hide_formula"]
+__all__ = ["BARRIER", "fence", "hide_formula"]

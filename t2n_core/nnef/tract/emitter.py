@@ -20,6 +20,7 @@ from t2n_core.nnef.sizes.dims import Dim, Shape, is_static
 from t2n_core.nnef.sizes.range_names import PROPERTY
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
+from t2n_core.nnef.tract.constants import widen
 from t2n_core.nnef.tract.forms import elementwise, products, quotients, reshapes, slices, sums, windows
 from t2n_core.nnef.tract.quirks.quirk import GraphFacts, Statement
 from t2n_core.nnef.tract.quirks.table import repaired
@@ -118,7 +119,7 @@ class TractEmitter(Emitter):
         if dtype.kind == "b":  # float16 cannot be compared before 0.20
             return self.ne(self.cast(value, FLOAT32) if value.dtype == np.float16 else value, 0)
         if value.weight is not None and value.dtype.itemsize < 4 and dtype == FLOAT32:
-            return products.widened(self, value)
+            return widen(self, value)
         if value.dtype.kind == "f" and dtype.kind in "iu" and dtype not in WHOLE:
             value = self.cast(value, INT64)  # numbers out of range wrap around, where the engine would bound them
         return self.tract_core_cast(value, to=self.type_name(dtype), out=Expected(value.shape, dtype))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from t2n_core.nnef.emitter import Emitter, Expected, Scalar
 from t2n_core.nnef.graph import Fragment, Value
 from t2n_core.nnef.sizes.dims import Dim, Shape
+from t2n_core.nnef.tract.constants import as_computed
 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract.emitter import TractEmitter
@@ -53,8 +54,8 @@ def write_loop(
     Axis 0 of each of `scanned` counts the steps: one takes a row of each, [1, …], the states, and all that is `given`.
     It gives the next states, in the same shapes, and rows [1, …]. With `backwards` the last row is the first step.
     """
-    source = next(value for value in [*states, *scanned, *given] if not g.facts.is_known(value))
-    scanned = [_computed(g, value, source) if g.facts.is_known(value) else value for value in scanned]
+    source = next(value for value in [*states, *scanned, *given] if not g.facts.is_constant(value))
+    scanned = [as_computed(g, value, source) if g.facts.is_constant(value) else value for value in scanned]
     parameters = _Parameters()
     body = _body(g, parameters)
     chunks = [parameters.take("scan", value, (1, *value.shape[1:])) for value in scanned]
@@ -107,14 +108,6 @@ def _body(g: TractEmitter, parameters: _Parameters) -> TractEmitter:
     body.graph.inputs = parameters.inner
     body.reserve(f"{kind}_{n}" for kind in parameters.outer for n in range(100))
     return body
-
-
-def _computed(g: TractEmitter, value: Value, source: Value) -> Value:
-    """Return a weight plus a zero that is computed of a source: old releases take all of a weight for each row."""
-    axes = list(range(source.rank))
-    first = g.squeeze(g.slice(source, axes=axes, begin=[0 for _ in axes], end=[1 for _ in axes]), axes=axes)
-    zero = g.cast(g.lt(g.mul(first, first), 0.0), value.dtype)
-    return g.add(value, zero)
 
 
 def _hidden_sizes(values: Sequence[Value]) -> tuple[Dim, ...]:

@@ -82,7 +82,7 @@ def _origins(*values: Value, stops: frozenset[str] = _STOP_RESHAPES) -> Iterator
             seen.update(map(id, sources))
 
 
-def passes_strides_wrongly(value: Value, is_known: Propagated) -> bool:
+def passes_strides_wrongly(value: Value, is_constant: Propagated) -> bool:
     """Return whether a stride at a convolution's input can be moved before an operator with which it does not commute.
 
     The engine moves it over whatever is computed from one value, up to another convolution. What is computed from
@@ -90,7 +90,7 @@ def passes_strides_wrongly(value: Value, is_known: Propagated) -> bool:
     """
     origins = _origins(value, stops=_STRIDE_STOPS)
     return any(
-        (made.name in _MIXES_STRIDES or _is_product(made) or _begins_dynamically(made)) and not is_known(found)
+        (made.name in _MIXES_STRIDES or _is_product(made) or _begins_dynamically(made)) and not is_constant(found)
         for found, made in origins
     )
 

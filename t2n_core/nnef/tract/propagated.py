@@ -6,9 +6,6 @@ from collections.abc import Callable, Sequence
 
 from t2n_core.nnef.graph import Value
 
-BARRIER = "tract_core_trilu"
-"""The operator that no rewriting of the engine passes."""
-
 
 class Propagated:
     """A property of values; each value is visited once, however many others are computed from it.
@@ -39,21 +36,4 @@ class Propagated:
         return self._known[value]
 
 
-def known() -> Propagated:
-    """Return the property of being a weight, or computed from weights alone, which the engine folds into a weight."""
-    return Propagated(_made_of, lambda value, found: value.weight is not None or (bool(found) and all(found)))
-
-
-def folded() -> Propagated:
-    """Return the property of `known` for values whose dynamic shape the engine may drop: not beyond a barrier."""
-
-    def is_folded(value: Value, found: Sequence[bool]) -> bool:
-        is_barrier = value.producer is not None and value.producer.name == BARRIER
-        return not is_barrier and (value.weight is not None or (bool(found) and all(found)))
-
-    return Propagated(_made_of, is_folded)
-
-
-def _made_of(value: Value) -> list[Value]:
-    made_here = value.weight is None and value.producer is not None
-    return list(value.producer.inputs()) if made_here and value.producer else []
+__all__ = ["Propagated"]

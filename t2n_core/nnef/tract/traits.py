@@ -1,6 +1,7 @@
 """The behaviours of tract's releases that decide how statements are written, each under a name.
 
-A statement that a release computes wrongly is a quirk, in `quirks/`, with its releases. What a release must not be
+What a release computes from constants before the first run is in `constants.py`. A statement that it computes wrongly
+is a quirk, in `quirks/`, with its releases. What a release must not be
 given at all is in `tools/spec_sources/hazards.toml`, which operators it has in `tract_operators.tsv`.
 """
 
@@ -89,17 +90,6 @@ class TractTraits:
     multiplies_float16_by_float32: bool = _in(Releases.of("0.21.13", "0.22"), Releases.of("0.23.0", None))
     """A `tract_core_einsum` of float16 and float32, summed in float32, takes no longer than one of float32 alone, and
     no cast. The releases between compute it without the processor's own instructions, 30 times slower."""
-    repeats_large_constants: bool = _since("0.23.0")
-    """A tensor computed of weights alone is computed at every run if it is larger than 4 MiB, and than the weights."""
-    repeats_middle_constants: bool = _since("0.23.0", "0.23.5")
-    """A tensor computed of weights alone is computed at every run if it is larger than 1 MiB, and than the weights."""
-    forgets_computed_weights: bool = _since("0.21", "0.23.0")
-    """The body of a scan takes a variable for a constant, and what is computed of one outside not: that is packed again
-    in every step."""
-    keeps_shared_constants: bool = _since("0.21.11", "0.23.5")
-    """A constant of at least 1,024 elements that several operations read, slices aside, is not folded into them: they
-    and everything computed from them run at every call. Equal constants are one, as those of a new norm. The sources
-    of 0.23.4, which has no wheel, do the same as 0.23.3."""
     fuses_norms: bool = _since("0.23.1")
     """The norm over the last axis is recognised, and faster than its parts."""
 

@@ -9,7 +9,7 @@ import torch
 
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT32, ArrayWeight, Fragment, Operation, Value
-from t2n_core.nnef.tract.traits import traits_of
+from t2n_core.nnef.tract.constants import SCANS_REPACK
 from t2n_core.op.stored.blocks import BlockWeight
 from t2n_core.op.stored.halves import HalfWeight
 from t2n_core.op.stored.parts import LEAST
@@ -61,11 +61,8 @@ def is_computed_matrix(constant: Value) -> bool:
 
 
 def cast_in_bodies(g: Emitter) -> None:
-    """Let the bodies of scans take stored weights, and begin with what makes numbers of them.
-
-    Some releases take a variable for a constant in a body, and what is computed of one outside not.
-    """
-    if not traits_of(g.spec.version).forgets_computed_weights:
+    """Move the dequantising casts of stored weights into scan bodies, where the release repacks computed weights."""
+    if g.spec.version not in SCANS_REPACK:
         return
     for operation in g.graph.operations:
         if operation.name == "tract_core_scan":

@@ -17,20 +17,14 @@ FOLDED = frozenset({torch.float32, torch.float64})
 """Halves would be rounded elsewhere than PyTorch rounds them."""
 
 
-LARGE = 1 << 20
-"""Elements of a filter from which on a norm after it takes little time beside it."""
-CHANNELS = 1024
-"""The number of channels from which on `large` decides."""
-
-
 def fold_norms(
-    graph: TorchModuleIRGraph, is_plain: Callable[[TorchOp], bool], *, large: bool = True
+    graph: TorchModuleIRGraph, is_plain: Callable[[TorchOp], bool], folds: Callable[[int, int], bool]
 ) -> TorchModuleIRGraph:
     """Return a graph in which (W x + b) * s + t is (W s) x + (b s + t), up to the rounding that every product has.
 
     Only where nobody else reads the product, all numbers are known, and both operators are written as `is_plain` says:
-    by our own rules. Into filters of `LARGE` elements and `CHANNELS` channels or more only if `large`. The given graph
-    stays as it is.
+    by our own rules. Into filters for whose numbers of channels and elements `folds` is True. The given graph stays as
+    it is.
     """
     readers = Counter(id(v) for v in graph.outputs)
     for op in graph.op_nodes:
@@ -46,7 +40,7 @@ def fold_norms(
         if place is not None and (weights := _normed_weights(done[place], op, made)) is not None:
             done[place] = _with_weights(done[place], op, *weights, swaps)
             continue
-        if _is_product(op) and is_plain(op) and readers[id(op.outputs[0])] == 1 and not _is_left(op, large):
+        if _is_product(op) and is_plain(op) and readers[id(op.outputs[0])] == 1 and not _is_left(op, folds):
             products[id(op.outputs[0])] = len(done)
         done.append(op)
     outputs = [swaps.get(id(v), v) for v in graph.outputs]
@@ -80,12 +74,11 @@ def _is_product(op: TorchOp) -> bool:
     )
 
 
-def _is_left(op: TorchOp, large: bool) -> bool:
-    """Return whether the operator's weight must stay as it is: one in blocks of 4 bits, or a large one."""
+def _is_left(op: TorchOp, folds: Callable[[int, int], bool]) -> bool:
+    """Return whether the operator's weight must stay as it is: in blocks of 4 bits, or of sizes that are not folded."""
     weight = op.arguments["weight"]
     in_blocks = weight.stored is not None and weight.stored.form == "q4_0"
-    is_large = weight.data is not None and len(weight.data) >= CHANNELS and weight.data.numel() >= LARGE
-    return in_blocks or (is_large and not large)
+    return in_blocks or (weight.data is not None and not folds(len(weight.data), weight.data.numel()))
 
 
 def _normed_weights(

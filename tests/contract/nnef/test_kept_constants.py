@@ -12,7 +12,7 @@ from packaging.version import Version
 from t2n_core.nnef.archive import write_archive
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.spec import spec_for
-from t2n_core.nnef.tract.traits import traits_of
+from t2n_core.nnef.tract.constants import LARGEST_FOLDED, SHARED_ARE_KEPT, SHARED_FROM
 from t2n_core.profiling.nodes import read_nodes
 
 VERSIONS = ("0.20.22", "0.21.19", "0.22.4", "0.23.3", "0.23.5", "0.23.9")
@@ -32,31 +32,25 @@ def left_for_runs(build: Any, engine: Any, folder: Path, *computed: Value) -> li
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(("size", "readers"), [(1024, 2), (1023, 2), (1024, 1)])
+@pytest.mark.parametrize(("size", "readers"), [(SHARED_FROM, 2), (SHARED_FROM - 1, 2), (SHARED_FROM, 1)])
 def test_a_constant_that_several_operations_read(
     size: int, readers: int, version: str, build: Any, tract_engine: Any, tmp_path: Path
 ) -> None:
     weight = build.variable("weight", np.random.default_rng(7).standard_normal(size).astype(np.float32))
     computed = [build.op(name, f"made_{name}", weight.shape, x=weight) for name in ("exp", "neg")[:readers]]
-    keeps = traits_of(Version(version)).keeps_shared_constants and (size, readers) == (1024, 2)
+    keeps = Version(version) in SHARED_ARE_KEPT and (size, readers) == (SHARED_FROM, 2)
     left = left_for_runs(build, tract_engine(version), tmp_path, *computed)
     assert left == (["made_exp", "made_neg"] if keeps else [])
 
 
 @pytest.mark.parametrize("version", ["0.22.4", "0.23.3", "0.23.5"])
-@pytest.mark.parametrize(
-    ("size", "traits"),
-    [
-        (1 << 18, ()),  # 1 MiB of float32
-        ((1 << 18) + 1, ("repeats_middle_constants",)),
-        ((1 << 20) + 1, ("repeats_middle_constants", "repeats_large_constants")),
-    ],
-)
+@pytest.mark.parametrize("size", [1 << 18, (1 << 18) + 1, (1 << 20) + 1])
 def test_a_constant_that_is_larger_than_what_it_is_computed_of(
-    size: int, traits: tuple[str, ...], version: str, build: Any, tract_engine: Any, tmp_path: Path
+    size: int, version: str, build: Any, tract_engine: Any, tmp_path: Path
 ) -> None:
     weight = build.variable("weight", np.random.default_rng(8).standard_normal(size).astype(np.float16))
     wide = build.op("tract_core_cast", "wide", weight.shape, input=weight, to="f32")
     total = build.op("sum_reduce", "wide_total", (1,), input=wide, axes=[0])
     left = left_for_runs(build, tract_engine(version), tmp_path, total)
-    assert bool(left) == any(getattr(traits_of(Version(version)), trait) for trait in traits)
+    limit = next((most for releases, most in LARGEST_FOLDED.items() if Version(version) in releases), size)
+    assert bool(left) == (size > limit)

@@ -78,7 +78,7 @@ def _may_be_shifted(g: TractEmitter, y: Operand) -> bool:
     if not g.traits.shifts_for_powers:
         return False
     if isinstance(y, Value) and y.weight is None:
-        return g.facts.is_known(y)
+        return g.facts.is_constant(y)
     if isinstance(y, Value) and y.weight is not None:
         numbers = set(np.frombuffer(b"".join(y.weight.chunks()), y.dtype).tolist())
     else:

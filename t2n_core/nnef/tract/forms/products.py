@@ -74,23 +74,7 @@ def _halves(g: TractEmitter, value: Value) -> Value:
     if made is None or made.name != "tract_core_cast" or not g.traits.multiplies_float16_by_float32:
         return value
     source = next(made.inputs())
-    return source if source.dtype == FLOAT16 and not g.facts.is_known(source) else value
-
-
-def widened(g: TractEmitter, weight: Value) -> Value:
-    """Return a weight of halves or bytes as float32, in pieces that the engine computes before the first run."""
-    limit = 1 << 18 if g.traits.repeats_middle_constants else 1 << 20
-    numbers = int(product(weight.shape))
-    if not g.traits.repeats_large_constants or numbers <= limit:
-        return g.tract_core_cast(weight, to="f32", out=Expected(weight.shape, FLOAT32))
-    extents = [int(extent) for extent in weight.shape]
-    axis = extents.index(max(extents))
-    step = max(1, limit * extents[axis] // numbers)
-    pieces = []
-    for begin in range(0, extents[axis], step):
-        piece = g.take(weight, axis, begin, min(begin + step, extents[axis]))
-        pieces.append(g.tract_core_cast(piece, to="f32", out=Expected(piece.shape, FLOAT32)))
-    return g.concat(pieces, axis=axis)
+    return source if source.dtype == FLOAT16 and not g.facts.is_constant(source) else value
 
 
 def attention(g: TractEmitter, q: Value, k: Value, v: Value, **given: Any) -> Value:

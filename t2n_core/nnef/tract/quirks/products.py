@@ -24,7 +24,7 @@ def _overread(statement: Statement) -> list[str]:
     return [
         name
         for name, constant in pairs
-        if statement.facts.is_known(statement.get(constant))
+        if statement.facts.is_constant(statement.get(constant))
         and is_broadcast(statement.get(name).shape[:-2], statement.get(constant).shape[:-2])
     ]
 
@@ -166,10 +166,10 @@ def _is_of_blocks(value: Any, other: Any, statement: Statement) -> bool:
 
     A weight may; a number only where there is one output channel.
     """
-    if not isinstance(value, Value) or (isinstance(other, Value) and not statement.facts.is_known(other)):
+    if not isinstance(value, Value) or (isinstance(other, Value) and not statement.facts.is_constant(other)):
         return False
     while value.producer is not None and value.producer.name in _KEPT:
-        sources = [one for one in value.producer.inputs() if not statement.facts.is_known(one)]
+        sources = [one for one in value.producer.inputs() if not statement.facts.is_constant(one)]
         if len(sources) != 1:
             return False
         value = sources[0]

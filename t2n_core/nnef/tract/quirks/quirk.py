@@ -13,8 +13,9 @@ from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Operation, Value
 from t2n_core.nnef.releases import ALL_RELEASES, Releases
 from t2n_core.nnef.tract.barriers import fence
+from t2n_core.nnef.tract.constants import is_constant, is_folded
 from t2n_core.nnef.tract.optimiser import unit_axis
-from t2n_core.nnef.tract.propagated import Propagated, folded, known
+from t2n_core.nnef.tract.propagated import Propagated
 
 if TYPE_CHECKING:
     from t2n_core.nnef.tract.emitter import TractEmitter
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 class GraphFacts:
     """Properties of the values of one graph; each value is looked at once."""
 
-    is_known: Propagated = field(default_factory=known)
-    is_folded: Propagated = field(default_factory=folded)
+    is_constant: Propagated = field(default_factory=is_constant)
+    is_folded: Propagated = field(default_factory=is_folded)
     has_unit_axis: Propagated = field(default_factory=unit_axis)
 
 

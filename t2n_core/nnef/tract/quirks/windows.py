@@ -102,7 +102,7 @@ def _has_moved_stride(statement: Statement) -> bool:
     """Return whether a stride of windows of one element is moved to before the operators that make the input."""
     sizes, strides = statement.get("filter").shape[2:], _per_axis(statement, "stride")
     strided = any(size == 1 and stride > 1 for size, stride in zip(sizes, strides, strict=True))
-    return strided and passes_strides_wrongly(statement.get("input"), statement.facts.is_known)
+    return strided and passes_strides_wrongly(statement.get("input"), statement.facts.is_constant)
 
 
 @quirk(

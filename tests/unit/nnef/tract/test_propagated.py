@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from t2n_core.nnef.graph import ArrayWeight, Operation, Value
-from t2n_core.nnef.tract.propagated import Propagated, known
+from t2n_core.nnef.graph import Operation, Value
+from t2n_core.nnef.tract.propagated import Propagated
 
 
 def made_of(*sources: Value) -> Value:
     value = Value("v", np.dtype(np.float32), (2,))
     value.producer = Operation("add", dict(zip("xy", sources, strict=False)), (value,), None)
     return value
-
-
-def weight() -> Value:
-    return Value("w", np.dtype(np.float32), (2,), weight=ArrayWeight(np.zeros(2, np.float32)))
 
 
 def test_each_value_is_looked_at_once_in_a_graph_deeper_than_the_stack() -> None:
@@ -31,17 +27,3 @@ def test_each_value_is_looked_at_once_in_a_graph_deeper_than_the_stack() -> None
     )
     assert all(map(starts, reversed(values)))
     assert len(looked) == len(values)
-
-
-def test_known_is_what_only_weights_are_in() -> None:
-    is_known = known()
-    both = made_of(weight(), weight())
-    assert is_known(weight())
-    assert is_known(made_of(both, weight()))
-    given = Value("x", np.dtype(np.float32), (2,))
-    assert not is_known(given)
-    assert not is_known(made_of(both, given))
-
-
-def test_what_is_made_of_nothing_is_not_known() -> None:
-    assert not known()(made_of())

@@ -1,0 +1,106 @@
+"""Constants in tract: the ones computed before the first run, the ones recomputed at every run, and what to write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from packaging.version import Version
+
+from t2n_core.nnef.emitter import Expected
+from t2n_core.nnef.graph import FLOAT32, Value
+from t2n_core.nnef.releases import Releases
+from t2n_core.nnef.sizes.dims import product
+from t2n_core.nnef.tract.barriers import BARRIER
+from t2n_core.nnef.tract.propagated import Propagated
+
+if TYPE_CHECKING:
+    from t2n_core.nnef.tract.emitter import TractEmitter
+
+# --------------------------------------------------------------------------------------------------- limits by release
+LARGEST_FOLDED: Final = {Releases.of("0.23.0", "0.23.5"): 1 << 18, Releases.of("0.23.5"): 1 << 20}
+"""A tensor computed from constants alone is recomputed at every run if it has more elements of float32 (1 MiB, 4 MiB)
+and is larger than its inputs. Releases that are not named here compute constants of any size once."""
+
+SHARED_FROM: Final = 1024
+SHARED_ARE_KEPT: Final = Releases.of("0.21.11", "0.23.5")
+"""A constant of at least SHARED_FROM elements that several operations read, slices aside, is not folded into them: they
+and everything computed from them run at every call. Equal constants are one, as those of a new norm. The sources of
+0.23.4, which has no wheel, do the same as 0.23.3."""
+
+SCANS_REPACK: Final = Releases.of("0.21", "0.23.0")
+"""Inside the body of a scan only variables are constants; a tensor computed from one outside the body is packed again
+in every step."""
+
+_LARGE_FILTER: Final = 1 << 20
+"""Elements of a filter from which on a norm after it takes little time beside it."""
+
+
+def folds_norm(version: Version, channels: int, elements: int) -> bool:
+    """Return whether a filter of these sizes is multiplied by the scale of a norm before the first run.
+
+    If it is not, every run would compute a large filter. A small one costs little.
+    """
+    return version not in SHARED_ARE_KEPT or channels < SHARED_FROM or elements < _LARGE_FILTER
+
+
+# ------------------------------------------------------------------------------------------------ properties of values
+def is_constant() -> Propagated:
+    """Return the property of being a weight or computed from weights alone, which the engine folds into a weight."""
+    return Propagated(_sources, lambda value, found: value.weight is not None or (bool(found) and all(found)))
+
+
+def is_folded() -> Propagated:
+    """Return the property of constants whose dynamic shape the engine may drop: those that are not after a barrier."""
+
+    def rule(value: Value, found: Sequence[bool]) -> bool:
+        is_barrier = value.producer is not None and value.producer.name == BARRIER
+        return not is_barrier and (value.weight is not None or (bool(found) and all(found)))
+
+    return Propagated(_sources, rule)
+
+
+def _sources(value: Value) -> list[Value]:
+    made_here = value.weight is None and value.producer is not None
+    return list(value.producer.inputs()) if made_here and value.producer else []
+
+
+# ---------------------------------------------------------------------------------------------------- what to write
+def widen(g: TractEmitter, weight: Value) -> Value:
+    """Return a weight of float16 or int8 as float32, in pieces that the engine computes before the first run."""
+    elements = int(product(weight.shape))
+    limit = next((most for releases, most in LARGEST_FOLDED.items() if g.spec.version in releases), elements)
+    if elements <= limit:
+        return g.tract_core_cast(weight, to="f32", out=Expected(weight.shape, FLOAT32))
+    extents = [int(extent) for extent in weight.shape]
+    axis = extents.index(max(extents))
+    step = max(1, limit * extents[axis] // elements)
+    pieces = []
+    for begin in range(0, extents[axis], step):
+        piece = g.take(weight, axis, begin, min(begin + step, extents[axis]))
+        pieces.append(g.tract_core_cast(piece, to="f32", out=Expected(piece.shape, FLOAT32)))
+    return g.concat(pieces, axis=axis)
+
+
+def as_computed(g: TractEmitter, constant: Value, source: Value) -> Value:
+    """Return a constant plus a zero that is computed from `source`, for a scan over the rows of the constant.
+
+    Old releases take all of a constant for each row.
+    """
+    axes = list(range(source.rank))
+    first = g.squeeze(g.slice(source, axes=axes, begin=[0 for _ in axes], end=[1 for _ in axes]), axes=axes)
+    zero = g.cast(g.lt(g.mul(first, first), 0.0), constant.dtype)
+    return g.add(constant, zero)
+
+
+__all__ = [
+    "LARGEST_FOLDED",
+    "SCANS_REPACK",
+    "SHARED_ARE_KEPT",
+    "SHARED_FROM",
+    "as_computed",
+    "folds_norm",
+    "is_constant",
+    "is_folded",
+    "widen",
+]

@@ -38,10 +38,16 @@ def read_tsv(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
-def tract_table() -> dict[str, Any]:
+def known_releases() -> list[str]:
+    """Return the releases of tract that rows may name, in order."""
     releases = (SOURCES / "tract_releases.txt").read_text(encoding="utf-8").split()
     if sorted(releases, key=Version) != releases:
         raise ValueError("tract_releases.txt is not in order")
+    return releases
+
+
+def tract_table() -> dict[str, Any]:
+    releases = known_releases()
     operators: dict[str, list[dict[str, Any]]] = {}
     for row in read_tsv("tract_operators.tsv"):
         since, until = releases.index(row["since"]), releases.index(row["until"])
@@ -78,11 +84,15 @@ def khronos_table() -> dict[str, Any]:
 
 
 def hazard_table(tract: dict[str, Any]) -> list[dict[str, Any]]:
+    releases = known_releases()
     hazards = tomllib.loads((SOURCES / "hazards.toml").read_text(encoding="utf-8"))["hazard"]
     for hazard in hazards:
         unknown = set(hazard["operators"]) - set(tract["operators"])
         if unknown:
             raise ValueError(f"hazard about unknown operators: {sorted(unknown)}")
+        unheard = {hazard[end] for end in ("since", "before") if end in hazard} - {*releases}
+        if unheard:
+            raise ValueError(f"hazard of unknown releases: {sorted(unheard)}")
     return list(hazards)
 
 

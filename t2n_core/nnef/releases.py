@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 
@@ -13,14 +14,37 @@ class Releases:
 
     since: Version | None = None
     before: Version | None = None
+    others: SpecifierSet | None = None
+    """Further conditions of a specifier, such as `!=0.21.5`."""
 
     @classmethod
     def of(cls, since: str | None = None, before: str | None = None) -> Releases:
         """Return the range between two versions that are given as texts. Raises InvalidVersion."""
-        return cls(*(Version(text) if text else None for text in (since, before)))
+        return cls(Version(since) if since else None, Version(before) if before else None)
+
+    @classmethod
+    def parse(cls, specifier: str) -> Releases:
+        """Return the range of a PEP 440 specifier: `>=0.21,<0.23`. Raises InvalidSpecifier.
+
+        Pre-releases count, and come before their release: 0.23.0rc1 is in `<0.23.0`.
+        """
+        conditions = {str(one): one for one in SpecifierSet(specifier)}
+        lowest = [Version(one.version) for one in conditions.values() if one.operator == ">="]
+        ends = [Version(one.version) for one in conditions.values() if one.operator == "<"]
+        others = ",".join(text for text, one in conditions.items() if one.operator not in (">=", "<"))
+        return cls(max(lowest, default=None), min(ends, default=None), SpecifierSet(others) if others else None)
 
     def __contains__(self, version: Version) -> bool:
-        return (self.since is None or version >= self.since) and (self.before is None or version < self.before)
+        return (
+            (self.since is None or version >= self.since)
+            and (self.before is None or version < self.before)
+            and (self.others is None or self.others.contains(version, prereleases=True))
+        )
+
+    def __str__(self) -> str:
+        """Return the range as a specifier; empty for all releases."""
+        ends = (f"{sign}{end}" for sign, end in ((">=", self.since), ("<", self.before), ("", self.others)) if end)
+        return ",".join(ends)
 
     @property
     def rank(self) -> Version:

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import InvalidSpecifier
 from packaging.version import Version
 
 from t2n_core.errors import RewriteError
+from t2n_core.nnef.releases import Releases
 
 Decorator: TypeAlias = Callable[[Any], "Rewriter"]
 
@@ -42,7 +43,7 @@ class Rewriter:
     name: str = ""
     """The method's name, where the subject is its class."""
     target: str | None = None
-    versions: SpecifierSet | None = None
+    versions: Releases | None = None
     spellings: tuple[Any, ...] = ()
     where: Callable[[Any], bool] | None = None
     outputs: Callable[..., Any] | None = None
@@ -56,7 +57,7 @@ class Rewriter:
             return True
         if target is None or target.name != self.target:
             return False
-        return self.versions is None or self.versions.contains(Version(target.version), prereleases=True)
+        return self.versions is None or Version(target.version) in self.versions
 
     @property
     def rank(self) -> tuple[bool, bool, bool]:
@@ -87,7 +88,7 @@ def function(
             (`torch.ops.aten.gelu.default`, a `torch.library.custom_op`), a Python function or method, or the import
             path of one (`"transformers.models.bert.modeling_bert.BertModel.forward"`).
         target: `"tract"`, `"khronos"` or the name of a user's own; all if None.
-        versions: of the target, as packaging's SpecifierSet reads it: `">=0.21,<0.23"`.
+        versions: of the target, as a PEP 440 specifier: `">=0.21,<0.23"`.
         spellings: further callables that are the same function with the same arguments.
 
     Raises:
@@ -174,13 +175,13 @@ def _made(
     )
 
 
-def _checked_versions(target: str | None, versions: str | None, place: str) -> SpecifierSet | None:
+def _checked_versions(target: str | None, versions: str | None, place: str) -> Releases | None:
     if versions is None:
         return None
     if target is None:
         raise RewriteError(f"{place}: versions={versions!r} without a target")
     try:
-        return SpecifierSet(versions)
+        return Releases.parse(versions)
     except InvalidSpecifier as wrong:
         raise RewriteError(f"{place}: versions={versions!r} is no range", hint="write '>=0.21,<0.23'") from wrong
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from packaging.specifiers import SpecifierSet
 
 from t2n_core.nnef.graph import Operation, Value, values_in
+from t2n_core.nnef.releases import Releases
 from t2n_core.nnef.signatures import REQUIRED, Signature
 from t2n_core.nnef.spec import Spec, spec_data
 
@@ -57,7 +57,7 @@ class Hazard:
     """A kind of statement that must not be written for some versions."""
 
     operators: frozenset[str]
-    versions: SpecifierSet
+    releases: Releases
     conditions: tuple[Condition, ...]
     reason: str
     safe: str
@@ -71,7 +71,7 @@ def hazards_for(spec: Spec) -> Mapping[str, tuple[Hazard, ...]]:
     """Return the hazards of this target version, by operator."""
     found: dict[str, list[Hazard]] = {}
     for hazard in all_hazards() if spec.target == "tract" else ():
-        if hazard.versions.contains(spec.version, prereleases=True):
+        if spec.version in hazard.releases:
             for name in hazard.operators:
                 found.setdefault(name, []).append(hazard)
     return {name: tuple(hazards) for name, hazards in found.items()}
@@ -82,7 +82,7 @@ def all_hazards() -> tuple[Hazard, ...]:
     return tuple(
         Hazard(
             operators=frozenset(row["operators"]),
-            versions=SpecifierSet(row.get("versions", "")),
+            releases=Releases.of(row.get("since"), row.get("before")),
             conditions=tuple(
                 Condition(TESTS[c["is"]], c.get("argument", ""), c.get("values", ())) for c in row.get("when", ())
             ),

@@ -18,7 +18,6 @@ from string import Template
 from typing import Any
 
 import numpy as np
-from packaging.specifiers import SpecifierSet
 
 from t2n_core.errors import LowerError
 from t2n_core.nnef.emitter import Emitter
@@ -36,7 +35,7 @@ class Form:
     batch: int | None
     dtypes: frozenset[str]
     largest_state: int | None = None
-    avoided: SpecifierSet | None = None
+    avoided: Releases | None = None
     """Releases that compute it wrongly."""
 
     def fits(self, g: Emitter, dtype: np.dtype[Any], h: int, batch: Dim) -> bool:
@@ -74,7 +73,7 @@ def forms(name: str) -> tuple[Form, ...]:
                     int(said["batch"]) if "batch" in said else None,
                     frozenset(comments.get("dtypes", "").split()),
                     int(comments["largest state"]) if "largest state" in comments else None,
-                    SpecifierSet(comments["not for"]) if "not for" in comments else None,
+                    Releases.parse(comments["not for"]) if "not for" in comments else None,
                 )
             )
     return tuple(sorted(found, key=lambda f: (f.releases.rank, bool(f.dtypes), bool(f.batch)), reverse=True))

@@ -7,14 +7,7 @@ from dataclasses import asdict
 import pytest
 from packaging.version import Version
 
-from t2n_core.nnef.releases import ALL_RELEASES, Releases
 from t2n_core.nnef.tract.traits import TractTraits, first_release, traits_of
-
-
-def test_a_range_begins_with_its_first_release_and_ends_before_the_other() -> None:
-    range_ = Releases.of("0.21.6", "0.23.0")
-    assert [Version(v) in range_ for v in ("0.21.5", "0.21.6", "0.22.4", "0.23.0")] == [False, True, True, False]
-    assert Version("0.1") in ALL_RELEASES
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,125 @@
+"""The tables of the page on tract's releases, written from the quirks, the hazards and the behaviours.
+
+python -m tools.errata_table
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
+
+from conformance.marked_tables import with_table
+from t2n_core.nnef.releases import Releases
+from t2n_core.nnef.tract import traits
+from t2n_core.nnef.tract.hazards import TESTS, Condition, all_hazards
+from t2n_core.nnef.tract.quirks.table import QUIRKS
+from tools.build_spec_tables import known_releases
+
+PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "tract-releases.md"
+HEAD = ("releases", "operators", "what is wrong", "write instead")
+
+
+def releases_text(*ranges: Releases) -> str:
+    """Return ranges in words, `0.21.6 to 0.22.4`; `until` and `to` include the release that they name."""
+    known = [Version(release) for release in known_releases()]
+    return ", and ".join(_range_text(one, [release for release in known if release in one]) for one in ranges)
+
+
+def _range_text(one: Releases, found: Sequence[Version]) -> str:
+    if one.since is None and one.before is None:
+        return "all"
+    if one.since is None:
+        return f"until {found[-1]}"
+    if one.before is None:
+        return f"from {found[0]} on"
+    return f"{found[0]} to {found[-1]}" if len(found) > 1 else str(found[0])
+
+
+CONDITIONS: Mapping[str, Callable[[Condition], str]] = {
+    "one_of": lambda c: f"`{c.argument}` is {' or '.join(map(_literal, c.values))}",
+    "other": lambda c: f"`{c.argument}` is not {' or '.join(map(_literal, c.values))}",
+    "negative": lambda c: f"`{c.argument}` is negative",
+    "padded": lambda c: "there is padding",
+    "window_off_space": lambda c: "the window covers the batch or channel axis",
+    "beyond_extent": lambda c: "`end` is beyond the extent",
+    "logical_literal": lambda c: "an operand is a logical literal",
+    "integer_literal": lambda c: "an operand is an integer literal",
+    "dtype": lambda c: f"`{c.argument}` is of {' or '.join(c.values)}",
+    "khronos_deconv_filter": lambda c: "the filter is laid out as [in, out/groups, …]",
+}
+"""Name of a condition in `hazards.toml` -> its words."""
+
+
+def _literal(value: Any) -> str:
+    return f"`{str(value).lower()}`"
+
+
+def hazard_table() -> str:
+    """Return a line for each kind of statement that must not be written."""
+    names = {test: name for name, test in TESTS.items()}
+    rows = []
+    for hazard in all_hazards():
+        conditions = " and ".join(CONDITIONS[names[one.test]](one) for one in hazard.conditions)
+        subject = _operators(hazard.operators) + (f" if {conditions}" if conditions else "")
+        rows.append((releases_text(hazard.releases), subject, hazard.reason, hazard.safe))
+    return _table(HEAD, rows)
+
+
+def quirk_table() -> str:
+    """Return a line for each kind of statement that is repaired."""
+    return _table(HEAD, ((releases_text(*q.releases), _operators(q.operators), q.reason, q.safe) for q in QUIRKS))
+
+
+def _operators(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
+
+
+def behaviour_table() -> str:
+    """Return a line for each behaviour, with its description in the class."""
+    (body,) = (node.body for node in ast.walk(ast.parse(inspect.getsource(traits))) if isinstance(node, ast.ClassDef))
+    described = {
+        field.target.id: " ".join(text.value.value.split())
+        for field, text in itertools.pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
+    }
+    return _table(
+        ("releases", "behaviour", "name"),
+        [
+            (releases_text(*one.metadata["releases"]), described[one.name], f"`{one.name}`")
+            for one in fields(traits.TractTraits)
+        ],
+    )
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+    return "\n".join(lines)
+
+
+TABLES: Mapping[str, Callable[[], str]] = {
+    "<!-- quirks -->": quirk_table,
+    "<!-- hazards -->": hazard_table,
+    "<!-- behaviours -->": behaviour_table,
+}
+"""Mark in the page -> its table."""
+
+
+def page() -> str:
+    """Return the page with its tables, as it has to be."""
+    text = PAGE.read_text("utf-8")
+    for begin, table in TABLES.items():
+        text = with_table(text, begin, table())
+    return text
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")

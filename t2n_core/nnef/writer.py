@@ -13,8 +13,8 @@ from t2n_core.errors import SpecError, WriteError
 from t2n_core.nnef.graph import Graph, Operation, Value
 from t2n_core.nnef.legality import required_extensions, signature_of
 from t2n_core.nnef.signatures import Signature
-from t2n_core.nnef.sizes import dims
 from t2n_core.nnef.spec import Spec
+from t2n_core.nnef.tract.sizes.printer import size_text
 
 _PLAIN_STRING: Final = re.compile(r"[ !#-&(-\[\]-~]*")
 """Printable ASCII without quotes and backslash, which the targets read differently."""
@@ -107,7 +107,7 @@ def argument_text(argument: Any) -> str:
         case str():
             return _string_text(argument)
         case sympy.Expr():
-            return dims.text(argument)
+            return size_text(argument)
         case list():
             return f"[{', '.join(argument_text(item) for item in argument)}]"
         case tuple() if len(argument) > 1:

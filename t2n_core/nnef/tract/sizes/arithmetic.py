@@ -223,7 +223,7 @@ def without_extremes(size: Dim) -> Dim:
     if isinstance(size, int) or not has_extremes(size):
         return size
     if any(inner is not outer for outer in size.atoms(Max, Min) for inner in outer.atoms(Max, Min)):
-        raise _no_form(size)
+        raise _not_exact(size)
     return as_dim(size.replace(lambda e: isinstance(e, Max | Min), _of_quotients))
 
 
@@ -234,13 +234,13 @@ def _of_quotients(extreme: sympy.Expr) -> sympy.Expr:
         more = sympy.expand((growing - falling).replace(Modulo, _of_quotient))
         more = sympy.sympify(without_differences(more))
         if _is_uncertain(more):
-            raise _no_form(extreme)
+            raise _not_exact(extreme)
         excess = more * _quotient(more + _WIDE)  # of the growing one over the other, never negative
         found = falling + excess if isinstance(extreme, Max) else growing - excess
     return found
 
 
-def _no_form(size: sympy.Expr) -> ValueError:
+def _not_exact(size: sympy.Expr) -> ValueError:
     first = first_release("has_extremes")
     return ValueError(f"{size} cannot be written so that this release computes it right; {first} can")
 

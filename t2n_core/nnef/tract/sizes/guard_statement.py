@@ -10,10 +10,11 @@ import numpy as np
 from t2n_core.errors import LowerError
 from t2n_core.nnef.arguments import replace_values
 from t2n_core.nnef.graph import FLOAT32, ArrayWeight, Graph, Operation, Value
-from t2n_core.nnef.sizes.dims import as_dim, evaluate, product, symbols_of, text
+from t2n_core.nnef.sizes.dims import as_dim, evaluate, product, symbols_of
 from t2n_core.nnef.sizes.range_names import NODE
 from t2n_core.nnef.tract.sizes.arithmetic import without_extremes
 from t2n_core.nnef.tract.sizes.guards import excess
+from t2n_core.nnef.tract.sizes.printer import size_text
 from t2n_core.nnef.tract.traits import first_release
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def _nothing(g: TractEmitter, rank: int) -> Value:
     number = g.variable("nothing_in_range", ArrayWeight(np.full((1,) * rank, -0.0, np.float32)))
     try:
         begin = as_dim(excess(g.graph.sizes))
-        text(begin)
+        size_text(begin)
         if not g.traits.has_extremes:
             begin = without_extremes(begin)
     except ValueError as wrong:

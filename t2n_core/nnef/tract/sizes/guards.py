@@ -19,8 +19,9 @@ from typing import Any, Final
 import sympy
 from sympy.core.relational import Relational
 
-from t2n_core.nnef.sizes.dims import FloorDiv, Max, Min, Modulo, as_dim, text
+from t2n_core.nnef.sizes.dims import FloorDiv, Max, Min, Modulo, as_dim
 from t2n_core.nnef.sizes.ranges import SizeRange
+from t2n_core.nnef.tract.sizes.printer import size_text
 from t2n_core.nnef.tract.traits import TractTraits
 
 SCENARIOS: Final = ("range", "range_again")
@@ -106,7 +107,7 @@ def assertion(relation: Relational) -> str:
     left, right = relation.args
     if isinstance(relation, sympy.Eq) and left.free_symbols & right.free_symbols:
         left, right = sympy.expand(left - right), sympy.Integer(0)
-    over, under = (text(as_dim(side), of_two=True) for side in (left + _STRICT.get(type(relation), 0), right))
+    over, under = (size_text(as_dim(side), of_two=True) for side in (left + _STRICT.get(type(relation), 0), right))
     return f"{over} {_SIGNS[type(relation)]} {under}"
 
 

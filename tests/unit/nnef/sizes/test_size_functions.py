@@ -8,7 +8,7 @@ import pickle
 import pytest
 import sympy
 
-from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, Modulo, as_dim, at_most, evaluate, same, symbol, text
+from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, Modulo, as_dim, at_most, evaluate, same, symbol
 from t2n_core.nnef.sizes.size_functions import greatest, least
 
 T, B, P = symbol("T"), symbol("B"), symbol("P", 0)
@@ -94,11 +94,6 @@ def test_sizes_are_compared_at_both_sides_of_every_number() -> None:
     assert not same(FloorDiv(T, 500), 0)
     assert same(Max(LONG, 5), LONG)
     assert not same(Max(P, 1), P)
-
-
-def test_extremes_are_written_with_two_operands() -> None:
-    assert text(Min(T, B, 3)) == "min(min(B,T),3)"
-    assert text(as_dim(2 * Max(T, 5) - 1)) == "((max(T,5)*2)-1)"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The hand that writes statements: rules call operators by their NNEF names and get values back.
+"""Emitter: builds an NNEF graph one operation at a time. Rules call target operators as methods and get values back.
 
     keep = g.gt(x, 0.5)                 any operator of the target's spec table is a method
     y = g.select(keep, x, 0.0)          Python numbers become literals or constants of the right dtype
@@ -81,7 +81,7 @@ class Emitter(ABC):
         self.options = options
         self.graph = Graph(name=name)
         self.node = NodeContext("graph", None, ())
-        self.open_masks: set[Value] = set()  # those of attention that are known to leave every query a key
+        self.open_masks: set[Value] = set()  # attention masks proven to have no fully masked row
         self._names: set[str] = set(spec.names())
         self._counts: dict[str, int] = {}
         """Name -> the last number that was appended to it; all smaller numbers are taken."""

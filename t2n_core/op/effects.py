@@ -5,7 +5,7 @@ from __future__ import annotations
 from t2n_core.nnef.emitter import Emitter
 
 
-def chosen(g: Emitter, option: str) -> bool:
+def use_option(g: Emitter, option: str) -> bool:
     """Return whether an option is on, and note it as an effect: ask where nothing else decides any more."""
     on = bool(getattr(g.options, option))
     if on:

@@ -25,7 +25,7 @@ from t2n_core.op.registry import Registry, Rule
 from t2n_core.op.size_numbers import float_of_sizes
 from t2n_core.op.stored.halves import is_exact
 from t2n_core.op.stored.written import cast_in_bodies, half_value, is_computed_matrix, stored_value
-from t2n_core.op.weights import TensorWeight, made
+from t2n_core.op.weights import TensorWeight, with_values
 from t2n_core.torch_graph.choices import NamingScheme
 from t2n_core.torch_graph.graph import naming
 from t2n_core.torch_graph.graph.ir import FixedTensorList, TensorVariable, TorchModuleIRGraph, TorchOp
@@ -206,7 +206,7 @@ class _Lowering:
         if variable.stored is not None:
             return stored_value(self.g, variable.label, variable.stored)
         if variable.normed is not None:
-            return made(normed(self.g, variable.normed, self._value), weight.array)
+            return with_values(normed(self.g, variable.normed, self._value), weight.array)
         if variable.label:
             return self.g.variable(variable.label, weight)
         constant = self.g.constant(weight.array())
@@ -228,7 +228,7 @@ class _Lowering:
         values = self._results(rule, op)
         self.g.node = node
         for (variable, data), value in zip(outputs, values, strict=True):
-            self.values[id(variable)] = made(value, TensorWeight(data).array)
+            self.values[id(variable)] = with_values(value, TensorWeight(data).array)
         return True
 
     def _note_stored(self) -> None:

@@ -53,7 +53,7 @@ class MadeWeight:
         yield from ArrayWeight(self.array()).chunks()
 
 
-def known(value: Value) -> NDArray[Any] | None:
+def constant_values(value: Value) -> NDArray[Any] | None:
     """Return the numbers of a weight or constant; None for a value that the graph computes."""
     weight = value.weight
     return array_of(weight) if isinstance(weight, ArrayWeight | MadeWeight | TensorWeight) else None
@@ -64,7 +64,7 @@ def array_of(weight: ArrayWeight | MadeWeight | TensorWeight) -> NDArray[Any]:
     return weight.array if isinstance(weight, ArrayWeight) else weight.array()
 
 
-def made(value: Value, numbers: Callable[[], NDArray[Any]]) -> Value:
+def with_values(value: Value, numbers: Callable[[], NDArray[Any]]) -> Value:
     """Return what statements make of weights, with its numbers, so that it is a weight for rules.
 
     The archive holds the weights themselves, under the keys of the state_dict; the engine runs such statements once.
@@ -86,4 +86,4 @@ def in_shape(g: Emitter, value: Value, shape: Sequence[Dim]) -> Value:
     out, weight = g.reshape_to(value, shape), value.weight
     if out is value or not isinstance(weight, ArrayWeight | MadeWeight | TensorWeight):
         return out
-    return made(out, lambda: array_of(weight).reshape([int(extent) for extent in shape]))
+    return with_values(out, lambda: array_of(weight).reshape([int(extent) for extent in shape]))

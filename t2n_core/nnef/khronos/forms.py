@@ -74,6 +74,6 @@ FORMS: Mapping[str, Callable[..., Value]] = {
     "tract_core_scatter_elements": scatter_elements,
     "tract_core_product_reduce": product_reduce,
 }
-"""The word of the rules, which is tract's, -> what writes it here."""
+"""tract operator that rules use -> the function that expresses it in standard NNEF."""
 
 __all__ = ["FORMS"]

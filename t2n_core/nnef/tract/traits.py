@@ -60,8 +60,7 @@ class TractTraits:
     is_slow_between_quotients: bool = _since("0.23.0")
     """The extent of a `slice` from one quotient to another takes minutes."""
     follows_sizes: bool = _since("0.23.0")
-    """Numbers made of a size are followed as integer formulas: half of 5 is 2."""
-
+    """Scalars computed from a symbolic size stay symbolic integer expressions: 5 / 2 is 2."""
     leaves_sizes_unsolved: bool = _since("0.23.0")
     """An axis of `2 * T` with an odd size leaves T open, and is not compared with the T of a later axis."""
 
@@ -81,7 +80,7 @@ class TractTraits:
 
     # What is fast.
     splits_dynamic_products: bool = _before("0.20")
-    """A `matmul` over a dynamic axis is one product for each index of the axes in front."""
+    """A `matmul` over a dynamic axis is split into one product per index of the leading axes."""
     wants_small_first: bool = _before("0.21.6")
     """A number or a repeated tensor is fast as the first operand (12 and 1.5 times), since only then the engine works
     in the memory of the second one, without going through it axis by axis."""

@@ -13,10 +13,10 @@ from t2n_core.nnef.sizes.dims import Dim, floor_div, same
 from t2n_core.op import formulas
 from t2n_core.op.aten.matmul import linear
 from t2n_core.op.aten.norm import layer_norm
-from t2n_core.op.effects import chosen
+from t2n_core.op.effects import use_option
 from t2n_core.op.promote import widened
 from t2n_core.op.registry import op
-from t2n_core.op.weights import known
+from t2n_core.op.weights import constant_values
 
 LOWEST = float(np.finfo(np.float32).min)
 
@@ -38,7 +38,7 @@ def _softmax(g: Emitter, scores: Value, allowed: Value | None, *, is_open: bool 
 
 def _added(g: Emitter, allowed: Value, dtype: np.dtype[Any]) -> Value:
     """Return zero where a mask allows, else the lowest number."""
-    numbers, lowest = known(allowed), float(np.finfo(dtype).min)
+    numbers, lowest = constant_values(allowed), float(np.finfo(dtype).min)
     if numbers is not None:
         return g.constant(np.where(numbers, 0.0, lowest).astype(dtype))
     zero = g.constant(np.zeros((1,) * allowed.rank, dtype))
@@ -47,7 +47,7 @@ def _added(g: Emitter, allowed: Value, dtype: np.dtype[Any]) -> Value:
 
 def _is_open(g: Emitter, mask: Value) -> bool:
     """Return whether a mask is known to leave every row an element: true, or a finite number."""
-    numbers = known(mask)
+    numbers = constant_values(mask)
     if numbers is None:
         return mask in g.open_masks
     return bool((numbers if mask.dtype == BOOL else np.isfinite(numbers)).any(axis=-1).all())
@@ -55,7 +55,7 @@ def _is_open(g: Emitter, mask: Value) -> bool:
 
 def _additive(g: Emitter, scores: Value, mask: Value) -> Value:
     """Return the softmax of scores + mask. Minus infinity forbids an element; a row of it becomes zero."""
-    numbers = known(mask)
+    numbers = constant_values(mask)
     if _is_open(g, mask):
         low = g.max(g.cast(mask, FLOAT32), LOWEST) if numbers is None else g.constant(_finite(numbers, LOWEST))
         return g.softmax(g.add(scores, low), axes=[scores.rank - 1])
@@ -149,11 +149,11 @@ def _reified(
     g: Emitter, query: Value, key: Value, value: Value, mask: Value | None, is_causal: bool, scale: float
 ) -> Value:
     """Write the engine's operator. To accumulate float16 in float32, cast before: 0.22 would return float32."""
-    if query.dtype == FLOAT16 and chosen(g, "attention_in_f32"):
+    if query.dtype == FLOAT16 and use_option(g, "attention_in_f32"):
         query, key, value = (g.cast(v, FLOAT32) for v in (query, key, value))
         mask = None if mask is None else g.cast(mask, FLOAT32)
         return g.cast(_reified(g, query, key, value, mask, is_causal, scale), FLOAT16)
-    chosen(g, "reify_sdpa")
+    use_option(g, "reify_sdpa")
     given = {} if mask is None else {"mask": mask}
     dtype = "f16" if query.dtype == FLOAT16 else "f32"
     return g.tract_transformers_sdpa(
@@ -207,7 +207,7 @@ def _refusal(
 
 def _numbers_to_add(g: Emitter, mask: Value, query: Value) -> Value:
     """Return an open mask as numbers to add, in the rank and dtype of the queries."""
-    numbers = known(mask)
+    numbers = constant_values(mask)
     if numbers is not None:
         added = np.where(numbers, 0.0, -np.inf) if mask.dtype == BOOL else numbers
         return g.constant(added.reshape((1,) * (query.rank - mask.rank) + added.shape).astype(query.dtype))

@@ -14,7 +14,7 @@ from t2n_core.nnef.sizes.dims import Dim, as_dim, floor_div, is_static, product
 from t2n_core.op.aten.conv_windows import by_windows
 from t2n_core.op.aten.pad import padded
 from t2n_core.op.registry import op
-from t2n_core.op.weights import known, made, row
+from t2n_core.op.weights import constant_values, row, with_values
 
 Borders = list[tuple[int, int]]
 Amounts = Sequence[tuple[Dim, Dim]]
@@ -173,11 +173,11 @@ def _swap_channels(g: Emitter, weight: Value, groups: int) -> Value:
         return out
 
     def numbers() -> NDArray[Any]:
-        own = known(weight)
+        own = constant_values(weight)
         assert own is not None
         return own.reshape([int(n) for n in split.shape]).transpose(order).reshape([int(n) for n in shape])
 
-    return made(out, numbers)
+    return with_values(out, numbers)
 
 
 def _transposed(

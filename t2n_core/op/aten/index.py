@@ -14,12 +14,12 @@ from t2n_core.nnef.sizes.dims import Dim, Shape, product
 from t2n_core.op.aten.reduction import extreme
 from t2n_core.op.aten.shape import axis_of
 from t2n_core.op.registry import op
-from t2n_core.op.weights import known
+from t2n_core.op.weights import constant_values
 
 
 def whole_index(g: Emitter, index: Value, size: Dim) -> Value:
     """Return the index with negative elements counted from the end, as advanced indexing does."""
-    numbers = known(index)
+    numbers = constant_values(index)
     if numbers is not None and isinstance(size, int):
         return g.constant(np.where(numbers < 0, numbers + size, numbers).astype(np.int64))
     plain = g.cast(index, INT64)
@@ -32,7 +32,7 @@ def gathered(g: Emitter, value: Value, index: Value, axis: int) -> Value:
 
     Old engines abort on an index that is no vector, and on one that is known to be a single number.
     """
-    numbers = known(index)
+    numbers = constant_values(index)
     if numbers is not None and numbers.size == 1 and index.rank <= 1:
         at = int(numbers.item())
         one = g.take(value, axis, at, at + 1)

@@ -10,7 +10,7 @@ import numpy as np
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, Value
 from t2n_core.nnef.sizes.dims import Dim, floor_div, product
-from t2n_core.op.effects import chosen
+from t2n_core.op.effects import use_option
 from t2n_core.op.folded_norms import scale_of_norm
 from t2n_core.op.registry import op
 from t2n_core.op.weights import row
@@ -43,7 +43,7 @@ def batch_norm(
         )
     if input.dtype.kind != "f":
         raise g.fail(f"batch_norm of {input.dtype} cannot be expressed in NNEF")
-    if input.dtype == FLOAT16 and chosen(g, "norm_in_f32"):
+    if input.dtype == FLOAT16 and use_option(g, "norm_in_f32"):
         wide = g.cast(input, FLOAT32)
         return g.cast(
             batch_norm(g, wide, weight, bias, running_mean, running_var, training, momentum, eps), input.dtype

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT32, Value
 from t2n_core.op.registry import op
-from t2n_core.op.weights import TensorWeight, known, made
+from t2n_core.op.weights import TensorWeight, constant_values, with_values
 from t2n_core.torch_graph.stand_ins import whole_numbers  # noqa: F401  the operators `bounded` and `whole_sums`
 
 
@@ -49,7 +49,7 @@ def _dequantised(g: Emitter, stored: Value, scales: Any, zeros: Any) -> Value:
         found: NDArray[Any] = (source.array().astype(np.float32) - np.float32(zeros)) * np.float32(scales)
         return found
 
-    return made(wide, numbers)
+    return with_values(wide, numbers)
 
 
 def _operand(g: Emitter, given: Any) -> Value | float:
@@ -64,7 +64,7 @@ def dequantised(g: Emitter, numbers: Value, scale: float, zero: int) -> Value:
 @op("t2n_numbers::dequantised_along", target="tract")
 def dequantised_along(g: Emitter, numbers: Value, scales: Value, zeros: Value | None, axis: int) -> Value:
     shape = [-1 if place == axis else 1 for place in range(numbers.rank)]
-    found = [None if v is None else known(v) for v in (scales, zeros)]
+    found = [None if v is None else constant_values(v) for v in (scales, zeros)]
     if found[0] is None or (zeros is not None and found[1] is None):
         raise g.fail("a weight is dequantised by scales that the model computes")
     offsets = np.float32(0) if found[1] is None else found[1].astype(np.float32).reshape(shape)

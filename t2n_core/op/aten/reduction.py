@@ -31,7 +31,7 @@ def axes_of(value: Value, dim: Axes, *, empty_is_all: bool = True) -> list[int]:
     return sorted(d % max(value.rank, 1) for d in dims) if value.rank else []
 
 
-def dropped(g: Emitter, value: Value, axes: list[int], keepdim: bool) -> Value:
+def squeeze_unless(g: Emitter, value: Value, axes: list[int], keepdim: bool) -> Value:
     return value if keepdim else g.squeeze_axes(value, axes)
 
 
@@ -49,7 +49,7 @@ def count(g: Emitter, value: Value, axes: list[int], dtype: np.dtype[Any], less:
 def _reduction(g: Emitter, self: Value, dim: Axes, keepdim: bool, formula: Reduce) -> Value:
     """Write a reduction by a float formula, rounded once to the captured dtype."""
     axes = axes_of(self, dim)
-    return g.cast(dropped(g, formula(g, wide_input(g, self), axes), axes, keepdim), g.output.dtype)
+    return g.cast(squeeze_unless(g, formula(g, wide_input(g, self), axes), axes, keepdim), g.output.dtype)
 
 
 @op("aten::sum")
@@ -127,13 +127,13 @@ def has_extreme(g: Emitter, x: Value, found: Value) -> Value:
 @op("aten::amax")
 def amax(g: Emitter, self: Value, dim: Axes = (), keepdim: bool = False) -> Value:
     axes = axes_of(self, dim)
-    return dropped(g, extreme(g, self, axes, "max_reduce"), axes, keepdim)
+    return squeeze_unless(g, extreme(g, self, axes, "max_reduce"), axes, keepdim)
 
 
 @op("aten::amin")
 def amin(g: Emitter, self: Value, dim: Axes = (), keepdim: bool = False) -> Value:
     axes = axes_of(self, dim)
-    return dropped(g, extreme(g, self, axes, "min_reduce"), axes, keepdim)
+    return squeeze_unless(g, extreme(g, self, axes, "min_reduce"), axes, keepdim)
 
 
 @op("aten::max")
@@ -160,7 +160,7 @@ def arg_extreme(g: Emitter, self: Value, dim: int | None, keepdim: bool, operato
         flat = g.reshape_to(x, [product(x.shape)])
         return g.reshape_to(_first_index(g, flat, 0, operator), g.output.shape)
     axis = dim % x.rank
-    return dropped(g, _first_index(g, x, axis, operator), [axis], keepdim)
+    return squeeze_unless(g, _first_index(g, x, axis, operator), [axis], keepdim)
 
 
 def _first_index(g: Emitter, x: Value, axis: int, operator: str) -> Value:
@@ -196,7 +196,7 @@ def min_dim(g: Emitter, self: Value, dim: int, keepdim: bool = False) -> tuple[V
 def _truth(g: Emitter, self: Value, dim: Axes, keepdim: bool, operator: str, empty_is_all: bool) -> Value:
     axes = axes_of(self, dim, empty_is_all=empty_is_all)
     truth = g.cast(widened(g, self), BOOL)
-    return g.cast(dropped(g, extreme(g, truth, axes, operator), axes, keepdim), g.output.dtype)
+    return g.cast(squeeze_unless(g, extreme(g, truth, axes, operator), axes, keepdim), g.output.dtype)
 
 
 @op("aten::any")
@@ -233,7 +233,7 @@ def moments(
         variance = g.div(total, g.constant(np.zeros((1,) * total.rank, x.dtype)))
     else:
         variance = g.div(total, divisor)
-    return dropped(g, variance, axes, keepdim), dropped(g, middle, axes, keepdim)
+    return squeeze_unless(g, variance, axes, keepdim), squeeze_unless(g, middle, axes, keepdim)
 
 
 @op("aten::var")

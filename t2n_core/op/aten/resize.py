@@ -17,7 +17,7 @@ from t2n_core.nnef.graph import FLOAT32, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, Shape, as_dim, at_most, same
 from t2n_core.op.aten.antialiased import smoothed
 from t2n_core.op.aten.index import gathered
-from t2n_core.op.effects import chosen
+from t2n_core.op.effects import use_option
 from t2n_core.op.promote import widened
 from t2n_core.op.registry import op
 
@@ -261,7 +261,7 @@ def _resized(
     ]
     if g.options.upsample_with_debox and method in (_plain, _exact) and g.spec.has("debox"):
         spread = _spread(g, out, axes)
-        if spread is not None and chosen(g, "upsample_with_debox"):
+        if spread is not None and use_option(g, "upsample_with_debox"):
             return g.cast(spread, value.dtype)
     for axis in axes:
         out = method(g, out, axis, corners)

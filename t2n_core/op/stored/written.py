@@ -14,7 +14,7 @@ from t2n_core.op.stored.blocks import BlockWeight
 from t2n_core.op.stored.halves import HalfWeight
 from t2n_core.op.stored.parts import LEAST
 from t2n_core.op.stored.whole_numbers import ByteWeight
-from t2n_core.op.weights import TensorWeight, made
+from t2n_core.op.weights import TensorWeight, with_values
 from t2n_core.torch_graph.graph.ir import StoredWeight
 
 
@@ -32,13 +32,13 @@ def stored_value(g: Emitter, label: str, stored: StoredWeight) -> Value:
     assert stored.scales is not None
     held = g.variable(label, ByteWeight(stored), form="int8")
     scales = g.variable(f"{label}.scale", ArrayWeight(stored.scales.numpy()), form="int8")
-    return made(g.mul(g.cast(held, FLOAT32), scales), numbers)
+    return with_values(g.mul(g.cast(held, FLOAT32), scales), numbers)
 
 
 def half_value(g: Emitter, label: str, tensor: torch.Tensor) -> Value:
     """Return float32 numbers that are stored as float16."""
     held = g.variable(label, HalfWeight(tensor), form="float16")
-    return made(g.cast(held, FLOAT32), TensorWeight(tensor).array)
+    return with_values(g.cast(held, FLOAT32), TensorWeight(tensor).array)
 
 
 def blocks_of(g: Emitter, weight: Value) -> Value | None:

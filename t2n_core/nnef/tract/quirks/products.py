@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from t2n_core.nnef.tract.emitter import TractEmitter
 
 _PIECES = frozenset({"slice", "tract_core_dyn_slice", "tract_core_gather"})
-"""Operators that tell the engine the size of an axis in the words of their bounds."""
+"""Operators whose bounds give the engine the size of an axis."""
 
 
 # --------------------------------------------------------------------------------------- an operand read past its end
@@ -54,23 +54,23 @@ def _inner(statement: Statement) -> tuple[int, int]:
     return of_a, b.rank - (1 if statement.get("transposeB") else 2)
 
 
-def _is_spelled_otherwise(statement: Statement) -> bool:
+def _inner_sizes_differ_textually(statement: Statement) -> bool:
     a, b = statement.get("A"), statement.get("B")
     of_a, of_b = _inner(statement)
     size: Dim = a.shape[of_a]
     if isinstance(size, int) or size.is_Symbol:
         return bool(b.shape[of_b] != size)
-    return not (_is_told(a) and _is_told(b) and b.shape[of_b] == size)
+    return not (_has_explicit_size(a) and _has_explicit_size(b) and b.shape[of_b] == size)
 
 
-def _is_told(value: Value) -> bool:
+def _has_explicit_size(value: Value) -> bool:
     return value.producer is not None and value.producer.name in _PIECES
 
 
 @quirk(
     "matmul",
     (None, "0.21.8"),
-    when=_is_spelled_otherwise,
+    when=_inner_sizes_differ_textually,
     reason="the inner size is spelled otherwise in the second operand: the product is of the first element alone, or "
     "none at all",
     safe="`slice` of both operands to the same size before",

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
-from t2n_core.op.weights import known
+from t2n_core.op.weights import constant_values
 
 
 class Moved(nn.Module):
@@ -34,7 +34,7 @@ def test_the_archive_has_the_weight_and_what_is_computed_of_it(version: str) -> 
     assert all(label == "weight" or label.startswith("constant_") for label in labels)
     (conv,) = (op for op in graph.operations if op.name == "conv")
     kernel = conv.arguments["filter"]
-    np.testing.assert_array_equal(known(kernel), model.weight[1, ..., None].detach().numpy())
+    np.testing.assert_array_equal(constant_values(kernel), model.weight[1, ..., None].detach().numpy())
 
 
 def test_one_capture_serves_several_targets() -> None:

@@ -6,7 +6,7 @@ and which form is the fastest differs with version, dtype and batch. The paramet
     x_ifgo    one step of x @ w_ih.T and the biases, for these gates in this order [1, B, 4H]
     x_rz_b_n  the same for r and z, followed by the recurrent bias of n
     w_ifgo    rows of w_hh [4H, S]; w_hr [P, H] is the projection
-    lifted_…  the same [1, 4H, S]: to 0.21 and 0.22 it is no constant, so that they pack it again in every step
+    lifted_…  the same [1, 4H, S], which the releases in SCANS_REPACK (nnef/tract/constants.py) pack again in every step
     b_n       recurrent bias [1, 1, H]; where no parameter asks for it, it is a part of x_…
     h, c      the states [1, B, S]
 """

@@ -31,14 +31,6 @@ _TRACT_DTYPES: Final = frozenset(
     ["bool", "float16", "float32", "float64", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64))]
 )
 _TRACT_EXTERNAL: Final = {"": "float32", "scalar": "float32", "integer": "int64", "logical": "bool"}
-_REGISTRIES: Final = {
-    "tract_core": "0.19.2",
-    "tract_onnx": "0.19.2",
-    "tract_pulse": "0.19.2",
-    "tract_extra": "0.20.19",
-    "tract_transformers": "0.21.13",
-}
-"""Registries of tract that a wheel can enable, with the first release that has them."""
 
 
 def check_graph(graph: Graph, spec: Spec) -> list[SpecError]:
@@ -147,10 +139,10 @@ def _check_extensions(graph: Graph, spec: Spec) -> Iterator[SpecError]:
         if spec.target == "khronos":
             found = f"the extension `{extension}`: strict NNEF has none"
         elif word == "tract_registry":
-            since = _REGISTRIES.get(rest.strip())
+            since = spec.registry_since(rest.strip())
             if spec.registries is not None and rest.strip() not in spec.registries:
                 found = f"the registry `{rest}` is one that the target's feature_flags leave out"
-            elif since is None or spec.version not in Releases.of(since):
+            elif since is None or spec.version not in Releases(since):
                 found = f"{spec} has no registry `{rest}`" + (f"; available since {since}" if since else "")
         elif word == "tract_assert":
             trait = "checks_scenarios" if ":" in rest else "reads_equalities" if "==" in rest else "reads_size_bounds"

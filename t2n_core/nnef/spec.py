@@ -105,6 +105,11 @@ class Spec:
         """Return the same version, built with these registries and the standard library only."""
         return Spec(self.target, self.version, self._table, frozenset(registries))
 
+    def registry_since(self, registry: str) -> Version | None:
+        """Return the first release with operators of a registry; None if no release has any."""
+        rows = (row for of_name in self._table.rows.values() for row in of_name if row.signature.registry == registry)
+        return min((since for row in rows if not row.absent and (since := row.releases.since)), default=None)
+
     def _is_switched_off(self, row: _Row) -> bool:
         allowed = self.registries
         return allowed is not None and row.signature.registry not in (*allowed, "tract_nnef", "")

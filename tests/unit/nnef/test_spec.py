@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from t2n_core.errors import SpecError
 from t2n_core.nnef.signatures import REQUIRED, Parameter, fragment_signature, parse_parameters
@@ -190,6 +191,14 @@ def test_fragment_signature() -> None:
     for name, body in (("other", text), ("mine", "fragment mine( x: tensor<?> )"), ("mine", "fragment mine(x) -> (y)")):
         with pytest.raises(SpecError, match="fragment"):
             fragment_signature(name, body)
+
+
+@pytest.mark.parametrize(
+    ("registry", "since"), [("tract_core", "0.19.0"), ("tract_extra", "0.20.19"), ("tract_transformers", "0.21.13")]
+)
+def test_registries_begin_with_their_first_operator(registry: str, since: str) -> None:
+    assert spec_for("tract", "0.19.15").registry_since(registry) == Version(since)
+    assert spec_for("tract", "0.23.9").registry_since("mine") is None
 
 
 def test_tables_are_built_from_their_sources() -> None:

@@ -54,7 +54,7 @@ class MadeWeight:
 
 
 def constant_values(value: Value) -> NDArray[Any] | None:
-    """Return the numbers of a weight or constant; None for a value that the graph computes."""
+    """Return the elements of a weight or constant; None for a value that the graph computes."""
     weight = value.weight
     return array_of(weight) if isinstance(weight, ArrayWeight | MadeWeight | TensorWeight) else None
 
@@ -65,7 +65,7 @@ def array_of(weight: ArrayWeight | MadeWeight | TensorWeight) -> NDArray[Any]:
 
 
 def with_values(value: Value, numbers: Callable[[], NDArray[Any]]) -> Value:
-    """Return what statements make of weights, with its numbers, so that it is a weight for rules.
+    """Return a value that is computed from weights, with its elements, so that rules take it for a weight.
 
     The archive holds the weights themselves, under the keys of the state_dict; the engine runs such statements once.
     """

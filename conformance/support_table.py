@@ -49,7 +49,7 @@ only registered counts for nothing here.
 | (empty) | the operator does not have this dtype, or no sample of it is usable |
 
 What is only rounding, by float64, counts as a pass at the level that it reaches. Why some are **wrong** all the same is
-in `conformance/expectations_aten.toml`: equal elements in another order, sums of halves, memory that nobody wrote.
+in `conformance/expectations_aten.toml`: equal elements in another order, sums of float16, memory that nobody wrote.
 """
 _SECTIONS = {
     "operator": "Operators",

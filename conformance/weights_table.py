@@ -1,7 +1,7 @@
 """python -m conformance.weights_table: forms of stored weights, by layer and release: what is read, its size and time.
 
     python -m conformance.weights_table measure --tract 0.19,0.20,0.21,0.22,0.23 -o weights.jsonl
-    python -m conformance.weights_table write weights.jsonl --page docs/how-to/halves.md
+    python -m conformance.weights_table write weights.jsonl --page docs/how-to/float16.md
 
 The nets are those of the suite `weights`. A cell is the bytes of the weights and the time of a run, both as a share of
 float32's in the same release, where the engine computes what PyTorch does with the rounded weights, at `approximate`. A
@@ -32,7 +32,7 @@ def measure(name: str, versions: str, folder: Path) -> Iterator[dict[str, Any]]:
     import torch
 
     from conformance.cases.weights import FORMS, NETS
-    from conformance.halves.timing import time_archives
+    from conformance.float16.timing import time_archives
     from t2n_core import ModelExport, TractNNEF
     from t2n_core.engine import resolve_engines
     from t2n_core.nnef.dat import stored_size

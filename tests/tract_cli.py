@@ -1,7 +1,7 @@
 """A tract command line over the library of a wheel, for tests of `specific_tract_binary_path`.
 
 No wheel holds the command line. This program takes the flags that the source of tract's own (`cli/src/main.rs`) takes
-in its version and refuses all others with status 2, logs the same lines, writes the same npz (halves as float32, names
+in its version and refuses all others with status 2, logs the same lines, writes the same npz (float16 as float32, names
 of nodes), and ends with the same statuses: 0, 1 for an error, that of a signal for a panic of the library.
 """
 
@@ -64,8 +64,8 @@ def main(library: str, version: str, spoil: str) -> None:
         sys.exit(1)
     names = [name for name, _ in facts["output"]]
     exec(spoil)
-    halves = [array.astype(np.float32) if array.dtype == np.float16 else array for array in outputs]
-    np.savez(options.output, **dict(zip(names, halves, strict=False)))
+    float16 = [array.astype(np.float32) if array.dtype == np.float16 else array for array in outputs]
+    np.savez(options.output, **dict(zip(names, float16, strict=False)))
     if not options.output.endswith(".npz"):
         os.replace(f"{options.output}.npz", options.output)
 

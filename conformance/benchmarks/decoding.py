@@ -37,7 +37,7 @@ TARGETS: Mapping[str, tuple[str, str, str, float]] = {
     "a token, against PyTorch": ("token_ms", "float32", "torch", 0.5),
     "a token by an archive of one token, against PyTorch": ("token_ms", "float32, one token", "torch", 0.5),
     "the products with the weights alone, against PyTorch's token": ("token_ms", PRODUCTS, "torch", 0.5),
-    "a token of halves, against float32": ("token_ms", "float16", "float32", 1.1),
+    "a token of float16, against float32": ("token_ms", "float16", "float32", 1.1),
     "a token of 4 bits, against float32": ("token_ms", "4 bits", "float32", 0.6),
     "a token with the cache in the engine, against outside": ("token_ms", "float32, own cache", "float32", 1.0),
     "the prompt, against PyTorch": ("prompt_ms", "float32", "torch", 1.1),
@@ -45,7 +45,7 @@ TARGETS: Mapping[str, tuple[str, str, str, float]] = {
 """What is compared -> figure, form, the form that it is compared with, and the largest ratio that is wanted."""
 HOW = (
     f"Greedy steps after a prompt of {PROMPT} tokens, 124.7 million parameters, batch 1, CPU time on one pinned core. "
-    "All forms run in turns in one process; a ratio is the median over the turns. The tokens of halves and of 4 bits "
+    "All forms run in turns in one process; a ratio is the median over the turns. The tokens of float16 and of 4 bits "
     "may be others than PyTorch's in float32. The products alone are a net of the same weights without attention and "
     "caches: no archive of the model can be faster in that engine."
 )

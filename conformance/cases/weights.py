@@ -153,7 +153,7 @@ NETS: dict[str, WeightNet] = {
 
 
 def by_layer(name: str, weight: Tensor) -> StoredAs | str | None:
-    """A user's function: halves for what is small, bytes with scales of the least error for the rest."""
+    """A user's function: float16 for what is small, bytes with scales of the least error for the rest."""
     if name.endswith("head.weight"):
         return None
     return "float16" if weight.numel() < 5000 else StoredAs("int8", scales=least_error)

@@ -1,4 +1,4 @@
-"""Suite `dtypes`: every dtype through export and check; halves with sums in float32; bfloat16 weights."""
+"""Suite `dtypes`: every dtype through export and check; float16 with sums in float32; bfloat16 weights."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_dtype(name: str, dtype: str, nnef_export: Any) -> None:
     reify_sdpa_operator=True,
 )
 @pytest.mark.parametrize("name", ACCUMULATED)
-def test_halves_summed_in_float32(name: str, nnef_export: Any) -> None:
+def test_float16_summed_in_float32(name: str, nnef_export: Any) -> None:
     nnef_export(export_of(name, "float16")).assert_parity("approximate")
 
 

@@ -40,9 +40,9 @@ STREAMING: dict[str, StreamingCase] = cases_of("streaming")
 SMALL_WEIGHTS = (
     "llama", "qwen3", "phi3", "gemma3-window", "mistral-window", "stablelm", "olmo2", "gpt2", "opt", "bloom-alibi",
 )  # fmt: skip
-"""Decoders that also run in halves, and with weights of 4 bits."""
+"""Decoders that also run in float16, and with weights of 4 bits."""
 
-SPREAD_OF_HALVES = {"bloom-alibi": 2.0}
+SPREAD_OF_FLOAT16 = {"bloom-alibi": 2.0}
 """Factors of matrices where weights as they are would hide the state in the rounding of float16."""
 
 
@@ -54,8 +54,8 @@ def test_generation(name: str) -> Any:
 
 @pytest.mark.nnef_generate(target="tract", steps=32)
 @pytest.mark.parametrize("name", SMALL_WEIGHTS)
-def test_generation_in_halves(name: str) -> Any:
-    model, example = CASES[name].build(zlib.crc32(name.encode()), spread=SPREAD_OF_HALVES.get(name, 1.0))
+def test_generation_in_float16(name: str) -> Any:
+    model, example = CASES[name].build(zlib.crc32(name.encode()), spread=SPREAD_OF_FLOAT16.get(name, 1.0))
     return model.half(), example
 
 

@@ -1,4 +1,4 @@
-"""Suite `weights`: weights that the archive stores as halves, bytes or blocks of 4 bits, by themselves and mixed.
+"""Suite `weights`: weights that the archive stores as float16, bytes or blocks of 4 bits, by themselves and mixed.
 
 The reference is PyTorch with the rounded weights. What a release cannot read stays as it is, which the export has to
 tell: such a cell proves that, and the numbers of float32.

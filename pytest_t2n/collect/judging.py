@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from t2n_core.check.level import TractCheckTolerance
 
 JUDGING = {
-    "tolerance": "a level of parity, or levels by the names of outputs; `halves` compares with the model in float64",
+    "tolerance": "a level of parity, or levels by the names of outputs; `float16` compares with the model in float64",
     "atol": "a number, or numbers by the names of outputs: right is what is within atol + rtol * |actual|, whatever "
     "its level",
     "rtol": "see atol; the one of both that is not given is 0",

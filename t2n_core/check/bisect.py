@@ -5,7 +5,7 @@
 
 Every tensor of the torch graph becomes an output of the archive, and is compared with what PyTorch computes for it. If
 that changes what the engine does (it cannot fuse what it must show), or the engine dies of it, the graph is cut after
-one tensor at a time, by halves, until the first cut that fails is known.
+one tensor at a time, by bisection, until the first cut that fails is known.
 """
 
 from __future__ import annotations

@@ -60,8 +60,8 @@ class Reference:
         """Return samples with the outputs of the model computed in float64, with its own weights.
 
         What is expected of the engine is these, rounded once; with `keep` it stays what it is. A model of float32 that
-        cannot run in float64 runs as it is: its errors are far below those of halves. Raises InputError if a model of
-        halves cannot run in float64.
+        cannot run in float64 runs as it is: its errors are far below those of float16. Raises InputError if a float16
+        model cannot run in float64.
         """
         found = []
         for sample in samples:

@@ -56,7 +56,7 @@ def check_streaming(
     if pulse < 1:
         raise InputError(f"pulse={pulse}: a pulse has one step or more")
     if criteria.in_float64:
-        raise InputError("a stream is compared with PyTorch's own numbers: ask for another level than `halves`")
+        raise InputError("a stream is compared with PyTorch's own numbers: ask for another level than `float16`")
     name = symbol or (next(iter(symbols)) if len(symbols) == 1 else None)
     if name not in symbols:
         known = ", ".join(symbols) or "none"

@@ -82,18 +82,18 @@ def _lack(choice: str, spec: Spec) -> str:
 
 
 def _slow(target: InferenceTarget, graph: Graph) -> Iterator[str]:
-    """Yield a line if the halves that a plan asks for take longer than float32 on this machine."""
+    """Yield a line if the float16 operators of a plan take longer than in float32 on this machine."""
     if target.writing.precision is None or not lacks_kernels():
         return
     without = f"tract has no kernels of float16 on {platform.machine()}"
-    if target.writing.sums_halves_in_f32:
+    if target.writing.accumulates_in_f32:
         if "linear_accumulation_in_f32" in graph.effects:
             yield f"{without}: products are computed in float32, and with the casts a run takes 1.1 to 5 times as long"
         return
-    of_halves = Counter(op.name for op in graph.operations if op.name in PRODUCTS and op.outputs[0].dtype == FLOAT16)
-    if of_halves:
-        convolutions = sum(count for name, count in of_halves.items() if "conv" in name)
-        others = of_halves.total() - convolutions
+    of_float16 = Counter(op.name for op in graph.operations if op.name in PRODUCTS and op.outputs[0].dtype == FLOAT16)
+    if of_float16:
+        convolutions = sum(count for name, count in of_float16.items() if "conv" in name)
+        others = of_float16.total() - convolutions
         slower = [f"{convolutions} convolutions 10 to 400 times"] if convolutions else []
         slower += [f"{others} other products about twice"] if others else []
         yield f"{without}: {' and '.join(slower)} as slow as in float32"

@@ -1,4 +1,4 @@
-"""Search a plan of precision: as many operators in halves as the engine confirms, and those that disturb least.
+"""Search a plan of precision: as many operators in float16 as the engine confirms, and those that disturb least.
 
 How much an operator disturbs is estimated by gradients. The engine judges each try against the model in float64, at
 half the level that the archive has to hold, and once more with inputs that the search has not seen.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import torch
 
-from t2n_core.check.judging.halves import LARGEST, peak
+from t2n_core.check.judging.float16_level import LARGEST, peak
 from t2n_core.check.samples import Sample
 from t2n_core.errors import InputError, LowerError, Origin, SpecError, T2NError, UnsupportedOpsError
 from t2n_core.inference_target.tract import TractNNEF
@@ -90,7 +90,7 @@ class _Search:
         self._graph = export.simplified(target)
         in_f32 = lacks_kernels() or target.writing.linear_accumulation_in_f32
         accumulation: Precision = "float32" if in_f32 else "float16"
-        self._all_halves = PrecisionPlan("float16", accumulation=accumulation)
+        self._all_float16 = PrecisionPlan("float16", accumulation=accumulation)
         found = (unit_of(op) for op in self._graph.op_nodes)
         self._units = list(dict.fromkeys(unit for unit in found if unit is not None))
         self._reasons: dict[Unit, str] = {}
@@ -107,10 +107,10 @@ class _Search:
         for sample in self._samples:
             self._reasons |= {**ruled_out(self._graph, _tensors(sample), sample.sizes), **self._reasons}
         share = held = failed = 1.0
-        halves, best = set(self._units), None
+        float16, best = set(self._units), None
         for turn in range(_TRIES):
             samples = len(self._samples)
-            error, found = self._tried(halves, turn)
+            error, found = self._tried(float16, turn)
             if found is not None:
                 best, held = found, share
             else:
@@ -122,12 +122,12 @@ class _Search:
                 return best
             else:
                 share = math.sqrt(held * failed)
-            before, halves = halves - self._reasons.keys(), self._within(share)
-            while halves == before and halves:
+            before, float16 = float16 - self._reasons.keys(), self._within(share)
+            while float16 == before and float16:
                 if best is not None:
                     return best
                 share *= _STEP[1]
-                halves = self._within(share)
+                float16 = self._within(share)
         if best is not None:
             return best
         error, found = self._tried(set(), _TRIES)
@@ -139,19 +139,19 @@ class _Search:
         )
 
     def _within(self, share: float) -> set[Unit]:
-        """Return as many units as can be halves with this share, below 1, of the squared error of all in halves."""
+        """Return the units that may be in float16 with this share, below 1, of the squared error of all in float16."""
         free = [unit for unit in self._units if unit not in self._reasons]
         order = order_of(free, [one for mine in self._roundings.values() for one in mine])
         whole = max((error for _, error in order), default=0.0)
         return {unit for unit, error in order if error <= share * whole and error < whole}
 
-    def _tried(self, halves: set[Unit], turn: int) -> tuple[float, FoundPlan | None]:
-        """Return the largest error with units in halves, and the plan if it holds.
+    def _tried(self, float16: set[Unit], turn: int) -> tuple[float, FoundPlan | None]:
+        """Return the largest error with units in float16, and the plan if it holds.
 
         It has to hold for the samples, and for others, which become samples of the search if it does not. The worst one
         then says which units disturb.
         """
-        self._write(halves)
+        self._write(float16)
         errors, unseen = self._errors(self._samples), []
         if max(errors) <= GOAL:
             unseen = self._reference.in_float64([*self._given, *self._reference.others(UNSEEN, 1 + turn)])
@@ -165,7 +165,7 @@ class _Search:
         if turn == 0:
             self._whole = max(errors)
         if max(errors) <= GOAL:
-            return max(errors), self._found(halves, max(errors[-len(unseen) :]), len(unseen))
+            return max(errors), self._found(float16, max(errors[-len(unseen) :]), len(unseen))
         if unseen:
             self._samples, self._given = [*self._samples, *unseen], []
         worst = errors.index(max(errors))
@@ -174,14 +174,14 @@ class _Search:
             self._roundings[worst] = roundings_of(self._graph, _tensors(sample), sample.sizes)
         return max(errors), None
 
-    def _write(self, halves: set[Unit]) -> None:
-        """Write the archive with units in halves; those that cannot be written so are ruled out."""
+    def _write(self, float16: set[Unit]) -> None:
+        """Write the archive with units in float16; those that cannot be written so are ruled out."""
         while True:
-            wanted = halves - self._reasons.keys()
+            wanted = float16 - self._reasons.keys()
             graph = in_precision(self._graph, wanted.__contains__)
             names = [f"output_{place}_of_try" for place in range(len(graph.outputs))]
             try:
-                written = self._export.write_graph(graph, names, self._target.with_precision(self._all_halves))
+                written = self._export.write_graph(graph, names, self._target.with_precision(self._all_float16))
                 break
             except (LowerError, SpecError, UnsupportedOpsError) as refusal:
                 if not self._rule_out(refusal, wanted):
@@ -196,22 +196,22 @@ class _Search:
             return [math.inf] * len(samples)
         return [peak(sample.reference, found) for sample, found in zip(samples, reply.outputs, strict=True)]
 
-    def _rule_out(self, refusal: T2NError, halves: set[Unit]) -> bool:
+    def _rule_out(self, refusal: T2NError, float16: set[Unit]) -> bool:
         """Rule out the units that a refusal names; return whether there are any."""
         problems = refusal.problems if isinstance(refusal, UnsupportedOpsError) else [refusal]
         origins = [problem.origin for problem in problems if isinstance(problem.origin, Origin)]
         named = {(origin.module_path, name_of(origin.op)) for origin in origins}
-        new = named & halves
+        new = named & float16
         self._reasons.update(dict.fromkeys(new, "cannot be written in float16"))
         return bool(new)
 
-    def _found(self, halves: set[Unit], error: float, unseen: int) -> FoundPlan:
-        wide = {unit for unit in self._units if unit not in halves or unit in self._reasons}
-        plan = replace(self._all_halves, entries=tuple(self._entries(wide)))
+    def _found(self, float16: set[Unit], error: float, unseen: int) -> FoundPlan:
+        wide = {unit for unit in self._units if unit not in float16 or unit in self._reasons}
+        plan = replace(self._all_float16, entries=tuple(self._entries(wide)))
         return FoundPlan(plan, len(self._units), len(wide), self._runs, error, self._whole, unseen, str(self._target))
 
     def _entries(self, wide: set[Unit]) -> Iterable[PlanEntry]:
-        """Yield an entry for each operator and reason; all modules where none computes it in halves."""
+        """Yield an entry for each operator and reason; all modules where none computes it in float16."""
         groups: dict[tuple[str, str], list[str]] = {}
         for module, operator in (unit for unit in self._units if unit in wide):
             reason = self._reasons.get((module, operator), "too large an error in float16")

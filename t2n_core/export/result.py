@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from t2n_core.check.judging.judgement import HALVES, Judgement
+from t2n_core.check.judging.judgement import FLOAT16_LEVEL, Judgement
 from t2n_core.check.mismatch.causes import with_causes
 from t2n_core.check.mismatch.float64_recheck import recheck_in_float64
 from t2n_core.check.mismatch.rounding import note_rounding
@@ -86,8 +86,8 @@ class ExportResult:
 
     @property
     def planned_level(self) -> str:
-        """Return the level that the way of writing calls for: `halves` if a plan is followed, else ''."""
-        return "" if self.target.writing.precision is None else HALVES
+        """Return the level that the way of writing calls for: `float16` if a plan is followed, else ''."""
+        return "" if self.target.writing.precision is None else FLOAT16_LEVEL
 
     @property
     def own_level(self) -> str:

@@ -19,7 +19,7 @@ from t2n_core.nnef.graph import WeightSource
 from t2n_core.nnef.reading.headers import DAT, TensorHeader, files_of, headers_of
 from t2n_core.op.dtypes import numpy_dtype
 from t2n_core.op.stored.blocks import BlockWeight, as_blocks
-from t2n_core.op.stored.halves import HalfWeight, loss
+from t2n_core.op.stored.float16 import Float16Weight, loss
 from t2n_core.op.stored.whole_numbers import ByteWeight, as_bytes
 from t2n_core.op.weights import TensorWeight
 from t2n_core.torch_graph.graph.ir import StoredWeight
@@ -193,7 +193,7 @@ def _in_form(
         reason = loss(number()) if tensor.dim() > 1 else ""
         if reason:
             raise InputError(f"`{name}` cannot be float16 as it is in the archive: {reason}")
-        return {name: _Later(dtype, shape, lambda: HalfWeight(number()))}
+        return {name: _Later(dtype, shape, lambda: Float16Weight(number()))}
     if dtype is None or numpy_dtype(number().dtype) != dtype:
         raise InputError(f"`{name}` is {tensor.dtype}, and {dtype or 'of an unknown form'} in the archive")
     return {name: _Later(dtype, shape, lambda: TensorWeight(number()))}

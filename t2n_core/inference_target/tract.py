@@ -81,7 +81,7 @@ class TractNNEF(InferenceTarget):
             computes what the archive holds, not that so few bits are enough for your model.
         precision: a plan, or the path of one as TOML, of operators that are computed in float16 where the model is in
             float32; inputs and outputs stay float32. With `auto` a plan is searched in the engine, and written beside
-            the archive. The check is then at the level `halves`, unless another one is asked for.
+            the archive. The check is then at the level `float16`, unless another one is asked for.
         pulse: the check also runs the archive as a stream (tract's `pulse`), this many steps of its one dynamic axis at
             a time, and compares with PyTorch on the whole sequence, without the engine's delay. A node that the engine
             cannot stream fails at stage `optimise` and is named.

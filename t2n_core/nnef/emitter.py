@@ -46,7 +46,7 @@ from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 Scalar: TypeAlias = bool | int | float
 Operand: TypeAlias = Value | Scalar
 PRODUCTS = frozenset(["matmul", "linear", "conv", "separable_conv", "deconv", "separable_deconv"])
-"""Operators that sum products; where halves are accumulated in float32 they never see halves."""
+"""Operators that sum products; where float16 is accumulated in float32 they get float32 alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +143,8 @@ class Emitter(ABC):
         `operator` is one of the target, or a fragment that is in the graph already, which needs `outs`.
         """
         if operator in PRODUCTS and self.accumulator(FLOAT16) == FLOAT32:
-            halves = [v for v in values_in([*args, *attributes.values()]) if v.dtype == FLOAT16]
-            if halves:
+            float16 = [v for v in values_in([*args, *attributes.values()]) if v.dtype == FLOAT16]
+            if float16:
                 self.graph.effects.add("linear_accumulation_in_f32")
                 return self._call_in_f32(operator, args, outs, attributes)
         try:
@@ -172,7 +172,7 @@ class Emitter(ABC):
     def _call_in_f32(
         self, operator: str, args: Sequence[Any], outs: Sequence[Expected] | None, attributes: dict[str, Any]
     ) -> tuple[Value, ...]:
-        """Write a statement on halves in float32, and round its results back once."""
+        """Write an operation on float16 values in float32, and round its results back once."""
 
         def wide(argument: Any) -> Any:
             is_half = isinstance(argument, Value) and argument.dtype == FLOAT16
@@ -303,7 +303,7 @@ class Emitter(ABC):
 
     def accumulator(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """Return the dtype in which products of `dtype` are computed."""
-        return FLOAT32 if dtype == FLOAT16 and self.options.sums_halves_in_f32 else dtype
+        return FLOAT32 if dtype == FLOAT16 and self.options.accumulates_in_f32 else dtype
 
     # ---------------------------------------------------------------------------------------------------- constants
     def variable(self, label: str, weight: WeightSource, *, form: str = "") -> Value:

@@ -30,7 +30,7 @@ class WritingOptions:
     """Leave out forms that the engine cannot run as a stream."""
 
     @property
-    def sums_halves_in_f32(self) -> bool:
+    def accumulates_in_f32(self) -> bool:
         """Return whether products of float16 are computed and summed in float32, by option or by plan."""
         by_plan = self.precision is not None and self.precision.accumulation == "float32"
         return by_plan or self.linear_accumulation_in_f32

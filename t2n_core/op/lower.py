@@ -23,7 +23,7 @@ from t2n_core.op.dtypes import numpy_dtype
 from t2n_core.op.folded_norms import normed
 from t2n_core.op.registry import Registry, Rule
 from t2n_core.op.size_numbers import float_of_sizes
-from t2n_core.op.stored.halves import is_exact
+from t2n_core.op.stored.float16 import is_exact
 from t2n_core.op.stored.written import cast_in_bodies, half_value, is_computed_matrix, stored_value
 from t2n_core.op.weights import TensorWeight, with_values
 from t2n_core.torch_graph.choices import NamingScheme
@@ -74,7 +74,7 @@ class _Lowering:
         self._stored = {v.label: v.stored for v in graph.weights if v.stored is not None}
         self._computed: set[str] = set()
         self._exact = exact_ops(graph)
-        self._has_halves = any(stored.form == "float16" for stored in self._stored.values())
+        self._has_float16 = any(stored.form == "float16" for stored in self._stored.values())
 
     def run(self, output_names: list[str], sizes: SizeRange | None) -> Graph:
         symbols = self.graph.table.names
@@ -214,7 +214,7 @@ class _Lowering:
             return constant
         if not is_exact(variable.data):
             self._computed.add(constant.name)
-        elif self._has_halves:
+        elif self._has_float16:
             return half_value(self.g, f"{constant.name}.float16", variable.data)
         return constant
 

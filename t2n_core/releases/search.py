@@ -1,4 +1,4 @@
-"""The search for boundaries: releases on this machine are all tried, others by halves."""
+"""The search for boundaries: releases on this machine are all tried, others by bisection."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def search_releases(
 
 
 def _next(releases: Sequence[Version], outcomes: Mapping[Version, Outcome], failed: set[Version]) -> Version | None:
-    """Return the release to fetch next; None if nothing is left to learn by halves."""
+    """Return the release to fetch next; None if bisection has nothing left to learn."""
     endings = {release: ending_of(outcome) for release, outcome in outcomes.items()}
     for middle in _middles(endings, releases, failed):
         return middle

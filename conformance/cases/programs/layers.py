@@ -98,7 +98,7 @@ def _net(make: Callable[[], nn.Module], *shape: int, **options: Any) -> Program:
     return Program(make, numbers(*shape), **options)
 
 
-def _halves(make: Callable[[], nn.Module], *shape: int, **target: Any) -> Program:
+def _float16(make: Callable[[], nn.Module], *shape: int, **target: Any) -> Program:
     return Program(lambda: make().half(), lambda: (torch.randn(shape).half(),), in_standard=False, target=target)
 
 
@@ -169,15 +169,15 @@ PROGRAMS: dict[str, Program] = {
         lambda x: torch.fft.irfft(torch.fft.rfft(x) * 0.5, 12), numbers(2, 12), in_standard=False
     ),
     "spectrum": program(_spectrum, numbers(2, 60), in_standard=False),
-    "linear_in_halves": _halves(lambda: nn.Linear(12, 5), 3, 12),
-    "linear_in_halves_summed_in_floats": _halves(
+    "linear_in_float16": _float16(lambda: nn.Linear(12, 5), 3, 12),
+    "linear_in_float16_summed_in_floats": _float16(
         lambda: nn.Linear(12, 5), 3, 12, force_linear_accumulation_in_f32=True
     ),
-    "conv_in_halves_summed_in_floats": _halves(
+    "conv_in_float16_summed_in_floats": _float16(
         lambda: nn.Conv1d(4, 3, 3), 2, 4, 9, force_linear_accumulation_in_f32=True
     ),
-    "layer_norm_in_halves_by_floats": _halves(lambda: nn.LayerNorm(8), 3, 8, force_norm_in_f32=True),
-    "group_norm_in_halves_by_floats": _halves(lambda: nn.GroupNorm(2, 6), 2, 6, 5, force_norm_in_f32=True),
+    "layer_norm_in_float16_by_floats": _float16(lambda: nn.LayerNorm(8), 3, 8, force_norm_in_f32=True),
+    "group_norm_in_float16_by_floats": _float16(lambda: nn.GroupNorm(2, 6), 2, 6, 5, force_norm_in_f32=True),
 }
 
 __all__ = ["PROGRAMS"]

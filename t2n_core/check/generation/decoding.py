@@ -145,7 +145,7 @@ def is_within(logits: Array, one: int, other: int, level: TractCheckTolerance) -
 
 
 def as_type_of(expected: Array, got: Array) -> Array:
-    """Return the expected logits in the engine's type, if they are numbers of that type: `generate` widens halves."""
+    """Return the expected logits in the engine's type, if it can represent them: `generate` widens float16."""
     with np.errstate(over="ignore"):
         narrow = expected.astype(got.dtype)
     return narrow if np.array_equal(narrow.astype(expected.dtype), expected, equal_nan=True) else expected

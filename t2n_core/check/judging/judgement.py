@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from t2n_core.check.judging.halves import LARGEST, peak, rms
+from t2n_core.check.judging.float16_level import LARGEST, peak, rms
 from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
 
 MetricFunction: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], float]
 """Takes the expected and the actual outputs of one sample, as lists of arrays, and returns a number."""
-HALVES: Final = "halves"
+FLOAT16_LEVEL: Final = "float16"
 """The level that compares with the model in float64."""
 _ANY = ""
 """The name that stands for all outputs without a number of their own."""
@@ -89,7 +89,7 @@ class Judgement:
 
         Args:
             tolerance: a level, or a mapping of names of outputs to levels; or a judgement, which the others add to.
-                `halves` compares with the model in float64: no error above 0.5 % of the largest number of its output.
+                `float16` compares with the model in float64: no error above 0.5 % of the largest number of its output.
             atol, rtol: a number for all outputs, or a mapping of names of outputs to numbers; the other one is 0.
             metric: a function of the expected and the actual outputs, or a mapping of names to such functions.
             bound: the largest value that passes, or a text such as `">= 0.99"`; by name for several metrics.
@@ -112,9 +112,9 @@ class Judgement:
         if isinstance(tolerance, Mapping):
             levels = {str(name): TractCheckTolerance.parse(level) for name, level in tolerance.items()}
             return cls(levels.pop(_ANY, default), levels)
-        if isinstance(tolerance, str) and tolerance.strip().lower() == HALVES:
-            of_halves = (Metric("peak", peak, LARGEST), Metric("rms", rms, math.inf))
-            return cls(default, metrics=of_halves, elementwise=False, in_float64=True)
+        if isinstance(tolerance, str) and tolerance.strip().lower() == FLOAT16_LEVEL:
+            of_float16 = (Metric("peak", peak, LARGEST), Metric("rms", rms, math.inf))
+            return cls(default, metrics=of_float16, elementwise=False, in_float64=True)
         return cls(default if tolerance is None else TractCheckTolerance.parse(tolerance))
 
     @property
@@ -203,4 +203,4 @@ def _input_error(message: str) -> Exception:
     return InputError(message)
 
 
-__all__ = ["DEFAULT_CRITERIA", "HALVES", "Judgement", "Metric", "MetricFunction"]
+__all__ = ["DEFAULT_CRITERIA", "FLOAT16_LEVEL", "Judgement", "Metric", "MetricFunction"]

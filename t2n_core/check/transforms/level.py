@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from t2n_core.check.judging.halves import LARGEST, peak, rms
+from t2n_core.check.judging.float16_level import LARGEST, peak, rms
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.engine.tract.transforms.table import Loss
 from t2n_core.engine.tract.transforms.transform import Transform

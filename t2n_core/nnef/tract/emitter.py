@@ -161,5 +161,5 @@ class TractEmitter(Emitter):
         return super().mean_of_squares(value, axes)
 
     def accumulator(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """Return float32 for halves also where the engine itself would sum them up in halves."""
+        """Return float32 for float16 also where the engine itself would accumulate in float16."""
         return FLOAT32 if dtype == FLOAT16 and self.traits.sums_float16_in_float16 else super().accumulator(dtype)

@@ -30,7 +30,7 @@ BLOCKS: Final[dict[Reader, str]] = {
 }
 """The trait of the releases in which this kind of operator takes blocks of 4 bits.
 
-For all other kinds none does; depthwise convolutions of blocks end the process. Halves and bytes are cast by
+For all other kinds none does; depthwise convolutions of blocks end the process. Float16 and bytes are cast by
 statements, which every release has, so that every reader takes them.
 """
 

@@ -72,7 +72,7 @@ def div(g: Emitter, self: Tensorlike, other: Tensorlike, rounding_mode: str | No
     if rounding_mode == "floor":
         return floor_divide(g, self, other)
     if rounding_mode == "trunc" and g.output.dtype.kind == "f":
-        # the quotient is rounded to its own dtype first: 194.625 / 1.041, which is 186.96, is 187 in halves
+        # the quotient is rounded to its own dtype first: 194.625 / 1.041, which is 186.96, is 187 in float16
         quotient = g.cast(g.quotient(wide_input(g, self), wide_input(g, other)), g.output.dtype)
         return g.cast(formulas.truncate(g, wide_input(g, quotient)), g.output.dtype)
     return g.div(*_numbers(g, self, other))

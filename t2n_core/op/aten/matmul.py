@@ -13,7 +13,7 @@ from t2n_core.op.registry import op
 def linear(g: Emitter, input: Value, weight: Value, bias: Value | None = None) -> Value:
     """x @ weight.T + bias; x of any rank, weight [out, in] or [in].
 
-    Where halves are summed in float32, the bias is a part of the sum, and the result is rounded once.
+    Where float16 is accumulated in float32, the bias is a part of the sum, and the result is rounded once.
     """
     if bias is not None and input.dtype == FLOAT16 and g.accumulator(FLOAT16) == FLOAT32:
         g.graph.effects.add("linear_accumulation_in_f32")

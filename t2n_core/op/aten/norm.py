@@ -98,7 +98,7 @@ def native_batch_norm(
 def _standardised(g: Emitter, value: Value, axes: Sequence[int], eps: float) -> tuple[Value, Value, Value]:
     """(x - mean) / sqrt(var + eps) over `axes`, mean, and 1 / sqrt(var + eps); var is the biased one.
 
-    Halves are computed in float32, as PyTorch does; the first result stays float32 until `_affine` rounds it.
+    Float16 is computed in float32, as PyTorch does; the first result stays float32 until `_affine` rounds it.
     """
     if value.dtype == FLOAT16:
         out, mean, inverse = _standardised(g, g.cast(value, FLOAT32), axes, eps)

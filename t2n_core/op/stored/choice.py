@@ -15,7 +15,7 @@ from t2n_core.nnef.tract.stored_forms import Reader, refusal
 from t2n_core.nnef.tract.traits import TractTraits
 from t2n_core.nnef.tract.weight_choice import StoredAs, WeightChoice, chosen_form
 from t2n_core.op.stored.blocks import as_blocks
-from t2n_core.op.stored.halves import as_halves, loss
+from t2n_core.op.stored.float16 import as_float16, loss
 from t2n_core.op.stored.parts import LEAST, pieces
 from t2n_core.op.stored.whole_numbers import as_bytes
 from t2n_core.torch_graph.graph.ir import StoredWeight, TensorVariable, TorchModuleIRGraph, TorchOp, tensors_in
@@ -80,7 +80,7 @@ def _is_matrix(data: torch.Tensor) -> bool:
 
 def _rounded(data: torch.Tensor, form: StoredAs, channels: tuple[int, ...]) -> StoredWeight:
     if form.form == "float16":
-        return as_halves(data)
+        return as_float16(data)
     return as_blocks(data, form.scales) if form.form == "q4_0" else as_bytes(data, channels, form.scales)
 
 

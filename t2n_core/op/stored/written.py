@@ -11,7 +11,7 @@ from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT32, ArrayWeight, Fragment, Operation, Value
 from t2n_core.nnef.tract.constants import SCANS_REPACK
 from t2n_core.op.stored.blocks import BlockWeight
-from t2n_core.op.stored.halves import HalfWeight
+from t2n_core.op.stored.float16 import Float16Weight
 from t2n_core.op.stored.parts import LEAST
 from t2n_core.op.stored.whole_numbers import ByteWeight
 from t2n_core.op.weights import TensorWeight, with_values
@@ -37,7 +37,7 @@ def stored_value(g: Emitter, label: str, stored: StoredWeight) -> Value:
 
 def half_value(g: Emitter, label: str, tensor: torch.Tensor) -> Value:
     """Return float32 numbers that are stored as float16."""
-    held = g.variable(label, HalfWeight(tensor), form="float16")
+    held = g.variable(label, Float16Weight(tensor), form="float16")
     return with_values(g.cast(held, FLOAT32), TensorWeight(tensor).array)
 
 
@@ -80,7 +80,7 @@ def _held(value: Value) -> tuple[Value, Value | None] | None:
     if operation is None or operation.name != "tract_core_cast":
         return None
     (source,) = operation.inputs()
-    is_stored = isinstance(source.weight, HalfWeight if scales is None else ByteWeight)
+    is_stored = isinstance(source.weight, Float16Weight if scales is None else ByteWeight)
     return (source, scales) if is_stored else None
 
 

@@ -41,7 +41,7 @@ def first_wrong_value(state: Reduction) -> None:
 
 
 def earliest_failing_output(state: Reduction) -> None:
-    """Make the earliest result the output that still fails: by halves, else one by one from the front."""
+    """Make the earliest result the output that still fails: by bisection, else one by one from the front."""
     names = [one.results[0] for one in state.program.assignments]
     low, high = 0, len(names) - 1
     best: Program | None = None

@@ -140,7 +140,7 @@ def _rows(weight: Tensor, owner: torch.nn.Module, stem: str) -> Opened:
     """Return an embedding's rows, each with a scale and the value of the number 0."""
     scales = weight.q_per_channel_scales().float()
     rows = {"scales": scales, "lowest": -weight.q_per_channel_zero_points().float() * scales}
-    if weight.dtype is torch.quint4x2:  # PyTorch keeps these as halves beside 4 bits
+    if weight.dtype is torch.quint4x2:  # PyTorch stores these as float16 beside 4 bits
         rows = {name: numbers.half().float() for name, numbers in rows.items()}
     tensors = {"weight": _numbers_of(weight), **{name: numbers[:, None] for name, numbers in rows.items()}}
     return _registered(PackedWeight(Buffers(owner, stem)), tensors, stem)

@@ -1,1 +1,1 @@
-"""Operators of a captured graph in halves, by plan."""
+"""Operators of a captured graph in float16, by plan."""

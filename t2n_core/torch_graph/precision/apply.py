@@ -1,4 +1,7 @@
-"""Apply a plan: cast what operators in halves get, and back where others read it. Inputs and outputs stay float32."""
+"""Apply a plan: cast the inputs of operators in float16, and cast back where others read their results.
+
+Inputs and outputs of the graph stay float32.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order in which units are taken into halves: the one that adds least to the error is the next."""
+"""The order in which units are moved to float16: the one that adds least to the error is the next."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How much the rounding of each tensor to float16 moves the outputs: estimates of first order, by gradients.
 
-A tensor is rounded where the unit that computes it, or the one that reads it, computes in halves.
+A tensor is rounded where the unit that computes it, or the one that reads it, computes in float16.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Rounding:
     """One tensor as one operator reads it, or as an output."""
 
     units: frozenset[Unit]
-    """Any of these in halves rounds it."""
+    """Any of these in float16 rounds it."""
     error: float
     """The squared error of the outputs, each in units of its largest number, that the rounding leads to."""
 

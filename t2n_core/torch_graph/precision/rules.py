@@ -1,4 +1,4 @@
-"""Units that halves cannot compute, by what one run of the model in float32 shows."""
+"""Units that cannot be computed in float16, by what one run of the model in float32 shows."""
 
 from __future__ import annotations
 

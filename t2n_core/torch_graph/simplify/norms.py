@@ -14,7 +14,7 @@ from t2n_core.torch_graph.simplify.passes import swapped
 NORMS = frozenset({"aten::batch_norm", "aten::_native_batch_norm_legit_no_training"})
 CONVOLUTIONS = frozenset({"aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::convolution"})
 FOLDED = frozenset({torch.float32, torch.float64})
-"""Halves would be rounded elsewhere than PyTorch rounds them."""
+"""Float16 would be rounded elsewhere than PyTorch rounds it."""
 
 
 def fold_norms(

@@ -90,7 +90,7 @@ CASES = [
         "batch_norm of conv1d of float16",
         normed(nn.Conv1d(3, 4, 3), nn.BatchNorm1d(4), torch.float16),
         randn(2, 3, 7, dtype=torch.float16),
-    ).at("very"),  # we leave it, but the engine itself rounds the scaled filter to halves
+    ).at("very"),  # we leave it, but the engine itself rounds the scaled filter to float16
     case("batch_norm of a shared conv1d", trained(Shared), randn(2, 3, 7)),
     case("batch_norm of its batch", trained(nn.BatchNorm2d, 4, track_running_stats=False), randn(3, 4, 5, 6)).dynamic(
         SPACE

@@ -31,9 +31,9 @@ CASES = [
         case(f"places of maxima among infinities, {name}", f, INFINITE)
         for name, f in {
             **PADDED,
-            "of halves": lambda x: F.max_pool2d(x.half(), 3, 2, 1, return_indices=True)[1],
+            "of float16": lambda x: F.max_pool2d(x.half(), 3, 2, 1, return_indices=True)[1],
             "adaptive": lambda x: F.adaptive_max_pool2d(x, (4, 2), return_indices=True),
-            "adaptive, of halves": lambda x: F.adaptive_max_pool2d(x.half(), (4, 2), return_indices=True),
+            "adaptive, of float16": lambda x: F.adaptive_max_pool2d(x.half(), (4, 2), return_indices=True),
         }.items()
     ),
     *(

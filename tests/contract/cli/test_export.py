@@ -93,7 +93,7 @@ def test_what_is_written_is_what_check_accepts(folder: Path, capsys: pytest.Capt
 def test_halves_are_proven_as_such(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert export("user_nets:make", "-o", "net.nnef.tgz", "--option", "precision=auto") == 0
     said = capsys.readouterr()
-    assert f"proven in tract {VERSION} at `halves`" in said.out
+    assert f"proven in tract {VERSION} at `float16`" in said.out
     assert "precision='auto': " in said.err
     assert (folder / "net.nnef.tgz.precision.toml").is_file()
 

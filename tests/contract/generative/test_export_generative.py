@@ -200,9 +200,9 @@ def test_an_encoders_model_loses_nothing_either(tmp_path: Path) -> None:
     whole, target = with_encoder(), TractNNEF("0.23.9", check_io=False)
     found = export_generative(whole, example, target, tmp_path / "whole").measure_loss()
     assert (found.tokens, found.agreement) == (128, 1)
-    halves = export_generative(with_encoder().half(), example, target, tmp_path / "half").measure_loss(whole)
-    assert halves.reference == found.reference
-    assert found.divergence < 1e-6 < halves.divergence < 1e-2
+    float16 = export_generative(with_encoder().half(), example, target, tmp_path / "half").measure_loss(whole)
+    assert float16.reference == found.reference
+    assert found.divergence < 1e-6 < float16.divergence < 1e-2
 
 
 def test_the_model_stays_as_it_is(tmp_path: Path) -> None:

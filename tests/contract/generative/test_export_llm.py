@@ -40,7 +40,7 @@ def test_a_folder_becomes_a_folder(folder: Path, tmp_path: Path, capsys: pytest.
 @pytest.mark.parametrize(
     "more",
     [("--dtype=f16",), ("--weights=float16",), ("--weights=q4_0",), ("--weights=lm_head=float16,*=int8",)],
-    ids=["halves", "stored", "q4_0", "int8"],
+    ids=["float16", "stored", "q4_0", "int8"],
 )
 def test_small_weights_are_proven_with_themselves(
     more: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -87,5 +87,5 @@ def test_an_export_holds_a_tensor_and_not_the_model(way: str, peaks: dict[str, l
     code, peak = peaks[way]
     bound = 1.2 * max(sizes) + BEYOND
     assert code == 0
-    assert bound < 0.5 * sum(sizes), "a copy of the weights in halves would keep this bound"
+    assert bound < 0.5 * sum(sizes), "a copy of the weights in float16 would keep this bound"
     assert peak < bound, f"{peak / 1e6:.0f} MB, with weights of {sum(sizes) / 1e6:.0f} MB"

@@ -62,9 +62,9 @@ def test_specific_tract_binary_path(
     args = (torch.randn(2, 5, 3), torch.randn(2, 5, 3))
     outcome = exported(Two(), args, target, tmp_path).assert_parity()
     assert len(outcome.sizes) >= 4
-    halves = nn.Linear(4, 3).half()
+    float16 = nn.Linear(4, 3).half()
     target = TractNNEF(specific_tract_binary_path=program, check_io_tolerance="approximate")
-    exported(halves, torch.randn(2, 4).half(), target, tmp_path).assert_parity()
+    exported(float16, torch.randn(2, 4).half(), target, tmp_path).assert_parity()
 
 
 @pytest.mark.parametrize(

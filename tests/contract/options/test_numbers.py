@@ -16,7 +16,7 @@ from tests.contract.options.exports import Attention, every_line, exported, oper
 @every_line
 @pytest.mark.parametrize("kind", ["conv", "linear", "lstm"])
 def test_force_linear_accumulation_in_f32(kind: str, version: str, tmp_path: Path) -> None:
-    """A long sum whose terms nearly cancel: halves lose it, float32 keeps it."""
+    """A long sum whose terms nearly cancel: float16 loses it, float32 keeps it."""
     if kind == "lstm":
         model, x = nn.LSTM(64, 5, bidirectional=True), torch.randn(7, 2, 64)
     elif kind == "conv":
@@ -29,8 +29,8 @@ def test_force_linear_accumulation_in_f32(kind: str, version: str, tmp_path: Pat
 
 @every_line
 @pytest.mark.parametrize("rows", [1, 3])
-def test_long_sums_of_halves(rows: int, version: str, tmp_path: Path) -> None:
-    """Are in float32 without being asked, of one row too; engines before 0.21.13 would take halves."""
+def test_long_sums_of_float16(rows: int, version: str, tmp_path: Path) -> None:
+    """Are in float32 without being asked, of one row too; engines before 0.21.13 would take float16."""
     model, x = nn.Linear(1000, 5).half(), torch.randn(rows, 1000).half()
     exported(model, x, TractNNEF(version), tmp_path).assert_parity("approximate")
 
@@ -48,12 +48,12 @@ def test_a_linear_layer_that_is_summed_in_float32_is_rounded_once(version: str, 
         products = (x.double() @ model.weight.double().T)[0]
         model.bias.copy_(-products + 0.01 * torch.randn(64))
     target = TractNNEF(version, force_linear_accumulation_in_f32=True)
-    exported(model, x, target, tmp_path).assert_parity("halves")
+    exported(model, x, target, tmp_path).assert_parity("float16")
 
 
 @every_line
 def test_force_norm_in_f32(version: str, tmp_path: Path) -> None:
-    """A mean far from zero and a small variance: scale and shift cancel, which halves do not survive."""
+    """A mean far from zero and a small variance: scale and shift cancel, which float16 do not survive."""
     model = nn.BatchNorm1d(6)
     nn.init.uniform_(model.running_var, 0.01, 0.02)  # type: ignore[arg-type]
     nn.init.uniform_(model.running_mean, 9.0, 11.0)  # type: ignore[arg-type]
@@ -68,7 +68,7 @@ NORMS = {"layer": nn.LayerNorm(8), "group": nn.GroupNorm(2, 6), "instance": nn.I
 
 @every_line
 @pytest.mark.parametrize("name", list(NORMS))
-def test_norms_of_halves_are_rounded_once(name: str, version: str, tmp_path: Path) -> None:
+def test_norms_of_float16_are_rounded_once(name: str, version: str, tmp_path: Path) -> None:
     """Weight and bias cancel for some numbers: what was rounded before is many units off there."""
     model = copy.deepcopy(NORMS[name])
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Computed halves by plan, on real engines: the plan that is given, and the one that is searched."""
+"""Computed float16 by plan, on real engines: the plan that is given, and the one that is searched."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from t2n_core import ExportResult, ModelExport, TractNNEF
-from t2n_core.check.judging.halves import LARGEST, peak
+from t2n_core.check.judging.float16_level import LARGEST, peak
 from t2n_core.check.outcome import Status
 from t2n_core.errors import InputError
 from t2n_core.export.notes import OptionWarning
@@ -39,7 +39,7 @@ class Block(nn.Module):
 
 
 class Normed(nn.Module):
-    """A norm whose bound is zero in halves, of rows that are zeros."""
+    """A norm whose bound is zero in float16, of rows that are zeros."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ def exported(model: nn.Module, x: Tensor, version: str, precision: object, path:
 
 @every_line
 def test_precision(version: str, tmp_path: Path) -> None:
-    """All in halves but the recurrent net: within the level of halves, and not what float32 computes."""
+    """All in float16 but the recurrent net: within the level of float16, and not what float32 computes."""
     (tmp_path / "plan.toml").write_text('default = "float16"\n[[float32]]\nmodules = ["rnn"]\n', encoding="utf-8")
     result = exported(Block(), torch.randn(2, 8, 9), version, tmp_path / "plan.toml", tmp_path)
     dtypes = {op.arguments["label"]: value.dtype for op, value in result.graph.variables()}
@@ -109,10 +109,10 @@ def test_precision_at_other_sizes(tmp_path: Path) -> None:
     assert len(result.assert_parity().sizes) > 5
 
 
-def test_halves_without_a_plan_fail_where_a_search_passes(tmp_path: Path) -> None:
+def test_float16_without_a_plan_fail_where_a_search_passes(tmp_path: Path) -> None:
     model, x = Normed(), torch.randn(3, 16)
-    all_halves = exported(model, x, "0.23.9", PrecisionPlan(), tmp_path).check_parity()
-    assert all_halves.status is Status.MISMATCH
+    all_float16 = exported(model, x, "0.23.9", PrecisionPlan(), tmp_path).check_parity()
+    assert all_float16.status is Status.MISMATCH
     result = exported(model, x, "0.23.9", "auto", tmp_path)
     assert result.assert_parity().status is not Status.MISMATCH
     plan = PrecisionPlan.read(tmp_path / "m.nnef.tar.precision.toml")
@@ -136,7 +136,7 @@ def test_a_search_gives_back_what_it_can(version: str, tmp_path: Path) -> None:
     again.assert_parity()
 
 
-def test_a_search_leaves_float32_to_few_where_all_in_halves_are_a_little_off(tmp_path: Path) -> None:
+def test_a_search_leaves_float32_to_few_where_all_in_float16_are_a_little_off(tmp_path: Path) -> None:
     torch.manual_seed(2)
     model, x = Deep(), torch.randn(1, 16)
     result = exported(model, x, "0.23.9", "auto", tmp_path)
@@ -160,7 +160,7 @@ def test_a_model_that_is_too_sharp_for_float32_is_refused(tmp_path: Path) -> Non
     assert not list(tmp_path.iterdir())
 
 
-def test_slow_halves_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_float16_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, x = nn.Sequential(nn.Conv1d(4, 8, 3), nn.Linear(6, 5)), torch.randn(1, 4, 8)
     for machine, told in (("x86_64", True), ("aarch64", False)):
         monkeypatch.setattr(platform, "machine", lambda machine=machine: machine)

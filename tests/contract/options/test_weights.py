@@ -128,7 +128,7 @@ class Tied(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.words = nn.Embedding(11, 64)
-        nn.init.normal_(self.words.weight, std=0.1)  # long sums of halves that cancel would test rounding only
+        nn.init.normal_(self.words.weight, std=0.1)  # long sums of float16 that cancel would test rounding only
         self.out = nn.Linear(64, 11, bias=False)
         self.out.weight = self.words.weight
         self.mid = nn.Linear(64, 64)

@@ -60,7 +60,7 @@ def test_the_script_is_for_a_release(stretched: Path, release: str, package: str
     assert ("--approx" in script) is has_approx
 
 
-def test_large_weights_make_an_archive_and_halves_are_cast(build: Any, tmp_path: Path) -> None:
+def test_large_weights_make_an_archive_and_float16_are_cast(build: Any, tmp_path: Path) -> None:
     x = build.input("x", (1, 200), "f2")
     w = build.variable("w", np.ones((200, 200), np.float16))
     graph = build.outputs(build.op("matmul", "y", (1, 200), "f2", A=x, B=w))

@@ -1,4 +1,4 @@
-"""Boundaries along the branches of releases: by a sweep of all, or by halves with few fetches."""
+"""Boundaries along the branches of releases: by a sweep of all, or by bisection with few fetches."""
 
 from __future__ import annotations
 

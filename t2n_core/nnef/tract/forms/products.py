@@ -53,11 +53,11 @@ def _product(g: TractEmitter, rows: Value, once: Value, *, transposeB: bool = Fa
 
 
 def _written(g: TractEmitter, A: Value, B: Value, *, transposeA: bool = False, transposeB: bool = False) -> Value:  # noqa: N803
-    """Write a product as it is; halves that were cast to float32 for it are given as halves, where that is fast."""
+    """Write a product as it is; operands that were cast from float16 for it stay float16 where that is fast."""
     turned: dict[str, Any] = {
         name: True for name, is_on in (("transposeA", transposeA), ("transposeB", transposeB)) if is_on
     }
-    one, other = (_halves(g, value) for value in (A, B))
+    one, other = (_float16(g, value) for value in (A, B))
     is_stack = A.rank == B.rank and all(same(a, b) for a, b in zip(A.shape[:-2], B.shape[:-2], strict=True))
     if not is_stack or (one is A and other is B):
         return g.one("matmul", A, B, **turned)
@@ -68,8 +68,8 @@ def _written(g: TractEmitter, A: Value, B: Value, *, transposeA: bool = False, t
     return g.tract_core_einsum([one, other], expr=expression, acc="f32", out=Expected(shape, FLOAT32))
 
 
-def _halves(g: TractEmitter, value: Value) -> Value:
-    """Return the computed halves that a value was cast to float32 from; the value itself where there are none."""
+def _float16(g: TractEmitter, value: Value) -> Value:
+    """Return the computed float16 value that a value was cast to float32 from; the value itself where there is none."""
     made = value.producer
     if made is None or made.name != "tract_core_cast" or not g.traits.multiplies_float16_by_float32:
         return value

@@ -20,7 +20,7 @@ _HALVINGS = 16
 def matrix_exp(self: Tensor) -> Tensor:
     """exp(A) = exp(A / 2^s)^(2^s), with s for each matrix by its norm."""
     if self.dtype in (torch.float16, torch.bfloat16):
-        raise Refusal("the exponential of a matrix of halves overflows on the way and cannot be expressed in NNEF")
+        raise Refusal("the exponential of a matrix of float16 overflows on the way and cannot be expressed in NNEF")
     x = self
     norm = x.abs().sum(-2).amax(-1)[..., None, None]
     large = [norm > _NEAR * 2**step for step in range(_HALVINGS)]

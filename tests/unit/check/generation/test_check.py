@@ -182,7 +182,7 @@ def test_a_crash_is_an_outcome_with_the_steps_before_it(checked):
         found.raise_for_failure()
 
 
-def test_halves_are_compared_as_halves(checked):
+def test_halves_are_compared_as_float16(checked):
     """`generate` widens logits to float32, which is no difference of type."""
     given = [continuation(prompt, logits=lambda ids: logits_of(ids).astype("f2").astype("f4")) for prompt in PROMPTS]
     found = checked(ToyEngine(lambda past: logits_of(past).astype("f2")), given)

@@ -9,12 +9,12 @@ from torch import nn
 
 from t2n_core.errors import InputError
 from t2n_core.op.stored.blocks import as_blocks
-from t2n_core.op.stored.halves import as_halves
+from t2n_core.op.stored.float16 import as_float16
 from t2n_core.op.stored.source import StoredSource
 from t2n_core.op.stored.whole_numbers import as_bytes
 from t2n_core.torch_graph.ways_in.sources import source_of
 
-ROUNDED = {"q4_0": as_blocks, "float16": as_halves, "int8": lambda weight: as_bytes(weight, (0,))}
+ROUNDED = {"q4_0": as_blocks, "float16": as_float16, "int8": lambda weight: as_bytes(weight, (0,))}
 
 
 @pytest.mark.parametrize("form", list(ROUNDED))
@@ -32,7 +32,7 @@ def test_a_recurrent_net_is_called_with_other_weights() -> None:
     """It keeps a list of its weights besides the parameters."""
     model = nn.LSTM(32, 4)
     x = torch.randn(3, 1, 32)
-    found = StoredSource(source_of(model), frozenset({("weight_ih_l0", as_halves(model.weight_ih_l0))})).run((x,), {})[
+    found = StoredSource(source_of(model), frozenset({("weight_ih_l0", as_float16(model.weight_ih_l0))})).run((x,), {})[
         0
     ]
     rounded = nn.LSTM(32, 4)
@@ -44,4 +44,4 @@ def test_a_recurrent_net_is_called_with_other_weights() -> None:
 
 def test_a_label_that_is_no_weight_is_refused() -> None:
     with pytest.raises(InputError, match="not the model's own: nothing"):
-        StoredSource(source_of(nn.Linear(32, 4)), frozenset({("nothing", as_halves(torch.ones(2, 2)))}))
+        StoredSource(source_of(nn.Linear(32, 4)), frozenset({("nothing", as_float16(torch.ones(2, 2)))}))

@@ -1,4 +1,4 @@
-"""Graphs in halves by plan: what is cast, what stays, and which units a run in float32 rules out."""
+"""Graphs in float16 by plan: what is cast, what stays, and which units a run in float32 rules out."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def dtypes(graph: Graph) -> dict[str, set[str]]:
     return found
 
 
-def test_all_is_in_halves_but_inputs_outputs_and_comparisons() -> None:
+def test_all_is_in_float16_but_inputs_outputs_and_comparisons() -> None:
     graph = lowered(Net(), torch.randn(3, 8), PrecisionPlan())
     assert [value.dtype for value in graph.inputs] == [FLOAT32]
     assert [value.dtype.name for value in graph.outputs] == ["float32", "bool"]
@@ -60,7 +60,7 @@ def test_products_are_summed_in_float32_where_the_plan_says_so() -> None:
 
 
 @pytest.mark.parametrize(("number", "dtype"), [(-1e4, "float16"), (-3e38, "float32"), (-math.inf, "float16")])
-def test_constants_beyond_halves_stay_float32(number: float, dtype: str) -> None:
+def test_constants_beyond_float16_stay_float32(number: float, dtype: str) -> None:
     class Masked(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
             h = torch.tanh(x)
@@ -133,7 +133,7 @@ RULED = {
 
 
 @pytest.mark.parametrize("kind", list(RULED))
-def test_a_run_in_float32_rules_out_what_halves_cannot_hold(kind: str) -> None:
+def test_a_run_in_float32_rules_out_what_float16_cannot_hold(kind: str) -> None:
     x = torch.linspace(-2, 2, 24).reshape(3, 8)
     graph = ModelExport(Ruled(kind).eval(), x).simplified(TARGET)
     found = ruled_out(graph, [x], {})

@@ -52,7 +52,7 @@ def test_writing_in_place_elsewhere_in_the_model_changes_nothing() -> None:
         (lambda: nn.Sequential(nn.Conv1d(3, 4, 3), nn.BatchNorm1d(4)).half(), (2, 3, 7), torch.float16),
         (lambda: nn.Sequential(nn.Conv1d(3, 4, 3), nn.BatchNorm1d(4, track_running_stats=False)), (2, 3, 7), None),
     ],
-    ids=["another axis", "something between", "halves", "statistics of the batch"],
+    ids=["another axis", "something between", "float16", "statistics of the batch"],
 )
 def test_it_stays_where_it_is_no_scaling_of_filters(
     make: Callable[[], nn.Module], shape: tuple[int, ...], dtype: torch.dtype | None

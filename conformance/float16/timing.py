@@ -39,7 +39,7 @@ def time_archives(
     given = {name: str(path) for name, path in archives.items()}
     job = {"library": str(engine.library), "archives": given, "inputs": str(folder / "inputs.npz"), "rounds": rounds}
     child = subprocess.run(
-        [sys.executable, "-m", "conformance.halves.timing"],
+        [sys.executable, "-m", "conformance.float16.timing"],
         cwd=ROOT, input=json.dumps(job), text=True, capture_output=True, check=False, timeout=300,
     )  # fmt: skip
     if child.returncode:

@@ -1,8 +1,8 @@
-"""Measure halves on the architectures of the suite `models`, and write the page of the documentation.
+"""Measure float16 on the architectures of the suite `models`, and write the page of the documentation.
 
-python -m conformance.halves stored --tract 0.19,0.20,0.21,0.22,0.23 -o stored.jsonl
-python -m conformance.halves auto --tract 0.23 -o auto.jsonl
-python -m conformance.halves page stored.jsonl auto.jsonl -o docs/reference/halves.md
+python -m conformance.float16 stored --tract 0.19,0.20,0.21,0.22,0.23 -o stored.jsonl
+python -m conformance.float16 auto --tract 0.23 -o auto.jsonl
+python -m conformance.float16 page stored.jsonl auto.jsonl -o docs/reference/float16.md
 
 A file of results is continued: what it has is not measured again. Needs the libraries of the suite `models`.
 """
@@ -18,14 +18,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from conformance.halves.page import page
+from conformance.float16.page import page
 from t2n_core.engine import resolve_engines
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
     form = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog="python -m conformance.halves", description=__doc__, formatter_class=form)
+    parser = argparse.ArgumentParser(prog="python -m conformance.float16", description=__doc__, formatter_class=form)
     parser.add_argument("kind", choices=["stored", "auto", "page"])
     parser.add_argument("results", type=Path, nargs="*", help="of the page: files of results")
     parser.add_argument("--tract", default="0.19,0.20,0.21,0.22,0.23", metavar="SPEC", help="engines")
@@ -49,7 +49,7 @@ def _page(files: Sequence[Path]) -> str:
 
 
 def _measure(options: argparse.Namespace) -> None:
-    from conformance.halves import auto, stored
+    from conformance.float16 import auto, stored
     from conformance.suites.test_models import CASES
 
     measure = stored.measure if options.kind == "stored" else auto.measure

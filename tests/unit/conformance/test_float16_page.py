@@ -1,10 +1,10 @@
-"""The page with the tables of halves, of results as the measurements write them."""
+"""The page with the tables of float16, of results as the measurements write them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from conformance.halves.page import page
+from conformance.float16.page import page
 
 STORED: dict[str, Any] = {"weights": [4000, 2200], "status": "pass", "ratio": 1.0}
 AUTO: dict[str, Any] = {
@@ -17,7 +17,7 @@ AUTO: dict[str, Any] = {
 }
 
 
-def test_stored_halves_by_release_and_architecture() -> None:
+def test_stored_float16_by_release_and_architecture() -> None:
     rows = [
         {**STORED, "name": "timm-a", "version": "0.9.1"},
         {**STORED, "name": "timm-a", "version": "0.23.9", "ratio": 1.25},

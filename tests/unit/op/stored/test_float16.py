@@ -10,14 +10,14 @@ from torch import nn
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import InputError
 from t2n_core.nnef.graph import FLOAT16, Graph
-from t2n_core.op.stored.halves import as_halves, loss
+from t2n_core.op.stored.float16 import as_float16, loss
 
 
 def lowered(model: nn.Module, x: torch.Tensor, version: str = "0.23.9", **options: object) -> Graph:
     return ModelExport(model.eval(), x).lower(TractNNEF(version, check_io=False, **options))  # type: ignore[arg-type]
 
 
-def halves(graph: Graph) -> set[str]:
+def float16(graph: Graph) -> set[str]:
     return {op.arguments["label"] for op, value in graph.variables() if value.dtype == FLOAT16}
 
 
@@ -28,8 +28,8 @@ def operators(graph: Graph) -> list[str]:
 def test_numbers_are_rounded_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     weight = torch.randn(37, 11)
     monkeypatch.setattr("t2n_core.op.stored.parts.AT_A_TIME", 100)
-    assert torch.equal(as_halves(weight).numbers, weight.half().float())
-    assert torch.equal(as_halves(weight.t()).numbers, weight.t().half().float())
+    assert torch.equal(as_float16(weight).numbers, weight.half().float())
+    assert torch.equal(as_float16(weight.t()).numbers, weight.t().half().float())
 
 
 ROWS = {
@@ -50,11 +50,11 @@ def test_what_float16_cannot_stand_for(name: str) -> None:
     assert loss(weight) == reason
 
 
-def test_matrices_are_stored_as_halves_under_their_labels() -> None:
+def test_matrices_are_stored_as_float16_under_their_labels() -> None:
     model = nn.Sequential(nn.Linear(16, 16), nn.Conv1d(4, 8, 3), nn.BatchNorm1d(8))
     model[0].weight.data[0, 0] = 7e4
     graph = lowered(model, torch.randn(2, 4, 16), weights="float16")
-    assert halves(graph) == {"1.weight"}
+    assert float16(graph) == {"1.weight"}
     assert graph.stored.keys() == {"1.weight"}
     assert graph.declined["weights"] == ["`0.weight` stays float32: 1 numbers beyond 65504"]
     stored = next(value for op, value in graph.variables() if op.arguments["label"] == "1.weight")
@@ -70,7 +70,7 @@ def test_a_norm_is_folded_by_the_engine() -> None:
     rows = next(joined.inputs()).producer
     assert rows is not None
     assert next(rows.inputs()).producer.name == "tract_core_cast"  # type: ignore[union-attr]
-    assert halves(graph) == {"0.weight"}
+    assert float16(graph) == {"0.weight"}
     assert {op.arguments["label"] for op, _ in graph.variables()} <= {"0.weight", "0.bias"} | {
         f"1.{name}" for name in ("weight", "bias", "running_mean", "running_var")
     }
@@ -132,7 +132,7 @@ def test_layers_are_chosen_by_pattern(name: str) -> None:
     model = nn.Sequential()
     model.add_module("body", nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8)))
     model.add_module("head", nn.Linear(8, 9))
-    assert halves(lowered(model, torch.randn(2, 8), weights=patterns)) == wanted
+    assert float16(lowered(model, torch.randn(2, 8), weights=patterns)) == wanted
 
 
 def test_other_dtypes_are_refused() -> None:
@@ -145,12 +145,14 @@ def test_large_weights_are_cast_in_pieces(version: str, pieces: int) -> None:
     """Each of which the engine computes before the first run; the weight itself stays one variable."""
     graph = lowered(nn.Linear(1500, 1500), torch.randn(2, 1500), version, weights="float16")
     assert operators(graph).count("tract_core_cast") == pieces
-    assert halves(graph) == {"weight"}
-    of_halves = lowered(
+    assert float16(graph) == {"weight"}
+    of_float16 = lowered(
         nn.Conv1d(1500, 1500, 1).half(),
         torch.randn(1, 1500, 2).half(),
         version,
         force_linear_accumulation_in_f32=True,
     )
-    casts = [op for op in of_halves.operations if op.name == "tract_core_cast" and op.outputs[0].shape[1:] == (1500, 1)]
+    casts = [
+        op for op in of_float16.operations if op.name == "tract_core_cast" and op.outputs[0].shape[1:] == (1500, 1)
+    ]
     assert len(casts) == pieces

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from conformance.cases.models.case import ModelCase
-from conformance.halves.timing import time_archives
+from conformance.float16.timing import time_archives
 from t2n_core import ExportResult, ModelExport, TractNNEF
 from t2n_core.engine import ResolvedEngine
 from t2n_core.errors import T2NError

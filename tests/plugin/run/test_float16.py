@@ -1,4 +1,4 @@
-"""Stored and computed halves of marked tests, on a real engine."""
+"""Stored and computed float16 of marked tests, on a real engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.starter import FOR_EXPORTS
 CACHE = f"--t2n-cache-dir={default_cache_dir()}"
 """Looked up now: pytester gives each test a home without engines."""
 
-HALVES = """
+TESTS = """
     import pytest
     import torch
     from torch import nn
@@ -27,9 +27,9 @@ HALVES = """
 """
 
 
-def test_computed_halves_are_judged_as_such_unless_another_level_is_asked_for(suite):
+def test_computed_float16_are_judged_as_such_unless_another_level_is_asked_for(suite):
     suite.pytester.makeconftest("")
-    suite.pytester.makepyfile(HALVES)
+    suite.pytester.makepyfile(TESTS)
     result = suite.run("--t2n-report=site", CACHE, engines="0.23.9", alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(passed=2, failed=1)
     assert suite.statuses["test_close[tract-0.23.9]"] == "mismatch"

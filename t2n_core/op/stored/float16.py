@@ -19,7 +19,7 @@ _ERROR = 2.0**-11
 """The largest relative error of a number that float16 has in full precision."""
 
 
-def as_halves(tensor: torch.Tensor) -> StoredWeight:
+def as_float16(tensor: torch.Tensor) -> StoredWeight:
     """Return a weight with the numbers of float16, in its own dtype."""
     found = tensor_on_disk(tensor.shape, tensor.dtype)
     for place, part in pieces(tensor):
@@ -51,7 +51,7 @@ def is_exact(tensor: torch.Tensor) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HalfWeight:
+class Float16Weight:
     """Numbers of float32 as float16."""
 
     tensor: torch.Tensor
@@ -69,4 +69,4 @@ class HalfWeight:
             yield part.cpu().numpy().astype("<f2").reshape(-1).view(np.uint8).data
 
 
-__all__ = ["HalfWeight", "as_halves", "is_exact", "loss"]
+__all__ = ["Float16Weight", "as_float16", "is_exact", "loss"]

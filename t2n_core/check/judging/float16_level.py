@@ -1,4 +1,4 @@
-"""The level of halves: errors against float64, in units of an output's largest number and of its spread.
+"""The level `float16`: errors against float64, in units of an output's largest number and of its spread.
 
 Both are free of the scale of the net. An element-wise tolerance is not: it has an absolute part, within which outputs
 of 1e-9 may be zeros, and numbers near zero decide where it has none.

@@ -115,11 +115,11 @@ def test_weights_at_other_sizes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["0.22.4", "0.23.0", "0.23.3", "0.23.5", "0.23.9"])
-@pytest.mark.parametrize("halves", [False, True])
-def test_weights_are_cast_before_the_first_run(halves: bool, version: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("float16", [False, True])
+def test_weights_are_cast_before_the_first_run(float16: bool, version: str, tmp_path: Path) -> None:
     """The optimised graph has no casts but those of input and output, also of a weight of more than 4 MiB."""
     model, x = nn.Conv2d(400, 400, 3).eval(), torch.randn(1, 400, 4, 4)
-    if halves:
+    if float16:
         target = TractNNEF(version, force_linear_accumulation_in_f32=True)
         result = ModelExport(model.half(), x.half()).to(target, tmp_path / "m")
     else:
@@ -127,5 +127,5 @@ def test_weights_are_cast_before_the_first_run(halves: bool, version: str, tmp_p
     engine = engine_for(result.target.resolved)  # type: ignore[attr-defined]
     profile = profile_archive(engine, result.archive, result.samples[0].inputs, seconds=0.05)
     nodes = [node for line in profile.lines for node in line.nodes]
-    assert nodes.count("Cast") == (2 if halves else 0)
+    assert nodes.count("Cast") == (2 if float16 else 0)
     assert not {"Concat", "TypedConcat", "Slice"} & {*nodes}

@@ -1,4 +1,4 @@
-"""The page of the documentation with the tables of halves."""
+"""The page of the documentation with the tables of float16."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from packaging.version import Version
 
-from t2n_core.check.judging.halves import LARGEST
+from t2n_core.check.judging.float16_level import LARGEST
 
 Row = Mapping[str, Any]
 CLOSE = 1.05
@@ -18,19 +18,19 @@ CLOSE = 1.05
 
 
 def page(stored: Sequence[Row], auto: Sequence[Row], machine: str) -> str:
-    """Return the page for results of `python -m conformance.halves`; of what was not measured there is no table."""
+    """Return the page for results of `python -m conformance.float16`; of what was not measured there is no table."""
     parts = [
-        f"""# Halves on architectures
+        f"""# Float16 on architectures
 
-[How to](../how-to/halves.md) use them is a page of its own. The architectures are those of the suite `models`: small,
+[How to](../how-to/float16.md) use it is a page of its own. The architectures are those of the suite `models`: small,
 with random weights of real spread. Times are those of the processor, in turns with the archive in float32, as the
 median of the ratios of neighbours; on {machine}. Written by
-`python -m conformance.halves page`, from the results of its other commands."""
+`python -m conformance.float16 page`, from the results of its other commands."""
     ]
     if stored:
-        parts += ["## Stored halves", _stored_words(stored), _by_release(stored), _stored_table(stored)]
+        parts += ["## Stored float16", _stored_words(stored), _by_release(stored), _stored_table(stored)]
     if auto:
-        parts += ["## Computed halves that `auto` finds", _auto_words(auto), _auto_table(auto)]
+        parts += ["## Float16 plans that `auto` finds", _auto_words(auto), _auto_table(auto)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -71,34 +71,34 @@ def _stored_table(rows: Sequence[Row]) -> str:
         before, after = newest["weights"]
         ratios = [f"{mine[version]['ratio']:.2f}" if version in mine else "" for version in releases]
         lines.append([name, f"{before / 1e3:.0f}", f"{after / before:.2f}", *ratios])
-    head = ["architecture", "weights, kB", "as halves", *(f"time, {version}" for version in releases)]
+    head = ["architecture", "weights, kB", "as float16", *(f"time, {version}" for version in releases)]
     return _table(head, lines)
 
 
 def _auto_words(rows: Sequence[Row]) -> str:
     found = [_Search.of(row) for row in rows if "plan" in row]
     held = sum(bool(row.get("holds")) for row in rows)
-    shares = sorted(one.halves / one.units for one in found)
+    shares = sorted(one.float16 / one.units for one in found)
     times = sorted(row["ratio"] for row in rows if "ratio" in row)
-    few = [one for one in found if one.halves < one.units / 2]
+    few = [one for one in found if one.float16 < one.units / 2]
     off = min((one.whole for one in few), default=0.0)
     releases = ", ".join(_releases(rows))
     counts = f"{len(rows)} architectures, {len(found)} plans"
-    complete = sum(one.halves == one.units for one in found)
+    complete = sum(one.float16 == one.units for one in found)
     words = f"""`precision="auto"` on tract {releases}: {counts}, of which {held} hold the level with four inputs of
-no search as well. The share of operators in halves is {statistics.median(shares):.0%} in the median; in {complete}
+no search as well. The share of operators in float16 is {statistics.median(shares):.0%} in the median; in {complete}
 architectures it is all of them, in {len(few)} less than half. A run takes {times[0]:.1f} to {times[-1]:.1f} times as
 long as in float32, {statistics.median(times):.1f} times in the median.
 
 The error is the largest with those inputs, as a share of the largest number of its output; the level is {LARGEST:g}.
-Beside it is the error with all operators in halves that can be, with the inputs of the search, which allows half the
+Beside it is the error with all operators in float16 that can be, with the inputs of the search, which allows half the
 level. The time of a run is a multiple of the time in float32. Seconds are those of a busy machine."""
     if not few:
         return words
     names = ", ".join(sorted(one.name for one in few))
     return f"""{words}
 
-With all in halves the errors are at least {off:.4f} where less than half of the operators are, and errors add up by
+With all in float16 the errors are at least {off:.4f} where less than half of the operators are, and errors add up by
 squares: {names}."""
 
 
@@ -107,10 +107,10 @@ class _Search:
     """What a search reported."""
 
     name: str
-    halves: int
+    float16: int
     units: int
     whole: float
-    """Error with all operators in halves."""
+    """Error with all operators in float16."""
     runs: int
 
     @classmethod
@@ -131,8 +131,8 @@ def _auto_table(rows: Sequence[Row]) -> str:
         ratio = f"{row['ratio']:.1f}" if "ratio" in row else ""
         errors = [f"{max(row['peaks'], default=0):.4f}", f"{one.whole:.4f}"]
         shown = [*errors, ratio, str(one.runs), f"{row['seconds']:.0f}", ", ".join(wide)]
-        lines.append([one.name, f"{one.halves} of {one.units}", *shown])
-    head = ["architecture", "in halves", "error", "with all", "time", "runs", "seconds of search", "in float32"]
+        lines.append([one.name, f"{one.float16} of {one.units}", *shown])
+    head = ["architecture", "in float16", "error", "with all", "time", "runs", "seconds of search", "in float32"]
     return _table(head, lines)
 
 

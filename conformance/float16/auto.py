@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from conformance.cases.models.case import ModelCase
-from conformance.halves.timing import time_archives
+from conformance.float16.timing import time_archives
 from t2n_core import ExportResult, ModelExport, TractNNEF
-from t2n_core.check.judging.halves import LARGEST, peak
+from t2n_core.check.judging.float16_level import LARGEST, peak
 from t2n_core.engine import ResolvedEngine
 from t2n_core.errors import T2NError
 

@@ -1,4 +1,4 @@
-"""The level of halves: errors in units of the output, against float64."""
+"""The level `float16`: errors in units of the output, against float64."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from t2n_core.check.judging.halves import peak, rms
+from t2n_core.check.judging.float16_level import peak, rms
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.judging.metrics import indifferences, measure
 from t2n_core.check.samples import Sample
@@ -43,16 +43,16 @@ def test_the_mean_error_is_in_units_of_the_spread() -> None:
 
 
 def test_it_is_a_level_of_its_own() -> None:
-    judged = Judgement.of("Halves")
+    judged = Judgement.of("Float16")
     assert judged.in_float64
     assert not judged.elementwise
-    assert Judgement.parse("halves") == judged
+    assert Judgement.parse("float16") == judged
     assert [(metric.name, metric.required) for metric in judged.metrics] == [("peak", "<= 0.005"), ("rms", "")]
-    assert Judgement.of("halves", atol=0.1).in_float64
+    assert Judgement.of("float16", atol=0.1).in_float64
 
 
 def test_metrics_take_the_outputs_in_float64() -> None:
-    judged = Judgement.of("halves")
+    judged = Judgement.of("float16")
     half = [array.astype(np.float16) for array in (1e-9 * TRUE, 3e-9 * TRUE)]
     samples = [Sample((), (one,), double=(true,)) for one, true in zip(half, (1e-9 * TRUE, 3e-9 * TRUE), strict=True)]
     found = measure(judged.metrics, samples, [[one] for one in half], indifferences(judged.metrics, samples))
@@ -62,6 +62,6 @@ def test_metrics_take_the_outputs_in_float64() -> None:
 
 
 def test_what_accepts_other_outputs_is_weak() -> None:
-    judged = Judgement.of("halves")
+    judged = Judgement.of("float16")
     samples = [Sample((), (TRUE,), double=(TRUE * scale,)) for scale in (1, 1.001)]
     assert indifferences(judged.metrics, samples) == {"peak": "accepts the outputs of other inputs too"}

@@ -236,11 +236,12 @@ class CellRun:
         if hooked is not None:
             options = with_judgement(options, hooked, defaults=True)
         by_plan = {"tolerance": result.planned_level} if result.planned_level else {}
-        judged = judgement_of(options.judged_by or by_plan, self.settings.level)
+        criteria = judgement_of(options.judged_by or by_plan, self.settings.level)
         seconds = self.settings.timeout if options.timeout is None else options.timeout
-        properties = dict(self.item.user_properties)
-        place = len(self.outcomes)
-        outcome = check_result(self.cell, self.settings, result, judged, seconds, properties, place, options.transforms)
+        properties, place = dict(self.item.user_properties), len(self.outcomes)
+        outcome = check_result(
+            self.cell, self.settings, result, criteria, seconds, properties, place, options.transforms
+        )
         return outcome.with_times(result.times)
 
     def require_check(self) -> None:

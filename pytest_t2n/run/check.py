@@ -26,7 +26,7 @@ def check_result(
     cell: Cell,
     settings: Settings,
     result: ExportResult,
-    judged: Judgement,
+    criteria: Judgement,
     timeout: float,
     properties: Mapping[str, object],
     place: int,
@@ -42,30 +42,30 @@ def check_result(
     inputs = checked = None
     try:
         if settings.bundle or settings.bundle_failures or settings.reuse or settings.reduce:
-            inputs = _inputs(cell, result, judged, timeout, properties, place)
-        outcome = checked = _checked(settings, result, inputs, judged, timeout)
+            inputs = _inputs(cell, result, criteria, timeout, properties, place)
+        outcome = checked = _checked(settings, result, inputs, criteria, timeout)
         if outcome.passed and (transforms or settings.transforms):
             from pytest_t2n.run.transforms import with_transforms
 
-            outcome = with_transforms(outcome, cell, result, judged, timeout, transforms, settings.transforms)
+            outcome = with_transforms(outcome, cell, result, criteria, timeout, transforms, settings.transforms)
     except Exception as exc:
         outcome = Outcome.from_error(exc, "compare")
     if settings.profile is not None and outcome.passed:
         outcome = _profiled(settings.profile, cell, result, outcome, timeout)
     outcome = replace(outcome, engine=cell.engine.title)  # with its tier and runtime, of which a check knows nothing
-    return outcome if outcome.passed else _explained(settings, result, inputs, outcome, checked, judged, timeout)
+    return outcome if outcome.passed else _explained(settings, result, inputs, outcome, checked, criteria, timeout)
 
 
 def _checked(
-    settings: Settings, result: ExportResult, inputs: CheckInputs | None, judged: Judgement, timeout: float
+    settings: Settings, result: ExportResult, inputs: CheckInputs | None, criteria: Judgement, timeout: float
 ) -> Outcome:
     """Run the check, or reuse a result; add it to the bundle, and measure its times."""
-    check = partial(result.check_parity, judged, timeout=timeout)
+    check = partial(result.check_parity, criteria, timeout=timeout)
     if settings.bundle is not None and inputs is not None:
         from pytest_t2n.run.bundles import add_to_bundle
 
         add_to_bundle(settings.bundle, inputs)
-    if settings.reuse and inputs is not None and not judged.metrics:  # of a function nothing says that it is the same
+    if settings.reuse and inputs is not None and not criteria.metrics:  # of a function nothing says that it is the same
         from pytest_t2n.run.reuse import reuse_result
 
         outcome = reuse_result(cache_folder(settings), inputs, check, timeout)
@@ -96,7 +96,7 @@ def _explained(
     inputs: CheckInputs | None,
     outcome: Outcome,
     checked: Outcome | None,
-    judged: Judgement,
+    criteria: Judgement,
     timeout: float,
 ) -> Outcome:
     """Return a failure with the first wrong node and a bundle, where the user asked for them.
@@ -105,9 +105,9 @@ def _explained(
     """
     found = None
     if settings.bisect:
-        outcome, found = _with_first_wrong_node(outcome, result, checked, judged, timeout)
+        outcome, found = _with_first_wrong_node(outcome, result, checked, criteria, timeout)
     if settings.bisect_releases:
-        outcome = _with_releases(outcome, settings, result, judged, timeout)
+        outcome = _with_releases(outcome, settings, result, criteria, timeout)
     if settings.reduce is not None and inputs is not None:
         from pytest_t2n.run.failures.reduced import reduced_failure
         from t2n_core.nnef.reading.origins import origins_of
@@ -128,7 +128,7 @@ def _explained(
 def _inputs(
     cell: Cell,
     result: ExportResult,
-    judged: Judgement,
+    criteria: Judgement,
     timeout: float,
     properties: Mapping[str, object],
     place: int,
@@ -137,7 +137,7 @@ def _inputs(
     from pytest_t2n.run.bundles import CheckInputs, Subject
 
     try:
-        request = result.check_request(judged, timeout)
+        request = result.check_request(criteria, timeout)
     except Exception:
         return None
     summary = summarise(result)
@@ -151,7 +151,7 @@ def _inputs(
 
 
 def _with_first_wrong_node(
-    outcome: Outcome, result: ExportResult, checked: Outcome | None, judged: Judgement, timeout: float
+    outcome: Outcome, result: ExportResult, checked: Outcome | None, criteria: Judgement, timeout: float
 ) -> tuple[Outcome, FirstWrongNode | None]:
     """Return the outcome with the first wrong node among its details, and that node; unchanged if it did not reach the
     engine."""
@@ -161,14 +161,14 @@ def _with_first_wrong_node(
     if outcome.stage.value not in ("load", "optimise", "run", "compare"):
         return outcome, None
     try:
-        found = find_first_wrong_node(result, judged, timeout=timeout, outcome=checked)
+        found = find_first_wrong_node(result, criteria, timeout=timeout, outcome=checked)
     except T2NError as exc:
         return _with_details(outcome, f"no first wrong node: {exc}"), None
     return _with_details(outcome, found.describe()), found
 
 
 def _with_releases(
-    outcome: Outcome, settings: Settings, result: ExportResult, judged: Judgement, timeout: float
+    outcome: Outcome, settings: Settings, result: ExportResult, criteria: Judgement, timeout: float
 ) -> Outcome:
     """Return the outcome with the releases between which the model's export ends differently among its details."""
     from t2n_core.errors import T2NError
@@ -184,7 +184,7 @@ def _with_releases(
             Releases(offline=settings.offline, cache_dir=cache_folder(settings)) as releases,
             scratch_folder() as folder,
         ):
-            judge = export_judge(releases, result.export, result.target, folder, criteria=judged, timeout=timeout)
+            judge = export_judge(releases, result.export, result.target, folder, criteria=criteria, timeout=timeout)
             words = releases.search(judge).describe()
     except T2NError as exc:
         words = f"the other releases were not tried: {exc}"

@@ -127,12 +127,10 @@ def _read_result(path: Path, inputs: CheckInputs) -> Outcome | None:
         return None
 
 
-def _criteria_text(judged: Judgement) -> str:
+def _criteria_text(criteria: Judgement) -> str:
     """Return all criteria but metrics as text."""
-    single = (
-        f" {sorted(judged.levels.items())} {sorted(judged.limits.items())}" if judged.levels or judged.limits else ""
-    )
-    return f"{judged.level}{single}"
+    levels, limits = sorted(criteria.levels.items()), sorted(criteria.limits.items())
+    return f"{criteria.level} {levels} {limits}" if levels or limits else f"{criteria.level}"
 
 
 def _engine_words(engine: SelectedEngine) -> tuple[str, ...]:

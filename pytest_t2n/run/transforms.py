@@ -22,7 +22,7 @@ def with_transforms(
     outcome: Outcome,
     cell: Cell,
     result: ExportResult,
-    judged: Judgement,
+    criteria: Judgement,
     timeout: float,
     of_test: Sequence[str],
     of_session: Sequence[str],
@@ -40,7 +40,7 @@ def with_transforms(
         if (lacking := refusal(name, cell.engine.version)) is not None:
             ended[name] = f"not checked: {lacking.message}"
             continue
-        found = _checked(name, result, judged, timeout)
+        found = _checked(name, result, criteria, timeout)
         ended[name] = _words(found)
         meaningless = found.error is not None and found.error.error_class == "InputError"
         if meaningless and name not in of_test:
@@ -52,11 +52,11 @@ def with_transforms(
     return replace(outcome, facts={**outcome.facts, CHECKED: ended})
 
 
-def _checked(name: str, result: ExportResult, judged: Judgement, timeout: float) -> Outcome:
+def _checked(name: str, result: ExportResult, criteria: Judgement, timeout: float) -> Outcome:
     from t2n_core.check.outcome import Outcome
 
     try:
-        return result.check_transform(name, own=judged, timeout=timeout)
+        return result.check_transform(name, own=criteria, timeout=timeout)
     except Exception as exc:
         return Outcome.from_error(exc, "compare")
 

@@ -49,7 +49,7 @@ def assert_nnef_parity(
     """
     __tracebackhide__ = True
     try:
-        judged = Judgement.of(tolerance, **{name: options.pop(name, None) for name in _JUDGING})
+        criteria = Judgement.of(tolerance, **{name: options.pop(name, None) for name in _JUDGING})
     except InputError as wrong:
         raise wrong.with_traceback(None) from None  # the user's call is what is wrong
     of_target, of_export = split_options(TractNNEF, options)
@@ -74,7 +74,7 @@ def assert_nnef_parity(
             title = str(target)
             try:
                 result = export.to(target, Path(folder) / f"{place}.tar")
-                outcomes[title] = result.check_parity(judged, timeout=timeout)
+                outcomes[title] = result.check_parity(criteria, timeout=timeout)
             except Exception as error:
                 outcomes[title] = Outcome.from_error(error, "lower", engine=title)
     _raise_first(outcomes, strict=strict)

@@ -165,33 +165,32 @@ class ExportResult:
         __tracebackhide__ = True
         try:
             given = self.own_level if tolerance is None and not judged_by else tolerance
-            judged = Judgement.of(given, **judged_by, default=self.target.check_io_tolerance)
+            criteria = Judgement.of(given, **judged_by, default=self.target.check_io_tolerance)
         except InputError as wrong:
             raise wrong.with_traceback(None) from None  # the user's call is what is wrong
-        if unknown := judged.unmatched(self.output_names):
+        if unknown := criteria.unmatched(self.output_names):
             raise InputError(f"there is no output {', '.join(unknown)} to judge", hint=f"it has {self.output_names}")
         try:
-            request, engine = self.check_request(judged, timeout), self.target.engine()
-            if judged.in_float64:
+            request, engine = self.check_request(criteria, timeout), self.target.engine()
+            if criteria.in_float64:
                 request = replace(request, samples=self.reference.in_float64(request.samples))
         except Exception as cause:
             return Outcome.from_error(cause, Stage.SETUP)
         found = check_parity(engine, request)
         if found.passed and self.target.pulse is not None:
-            return self.check_streaming(self.target.pulse, judged, timeout=timeout)
+            return self.check_streaming(self.target.pulse, criteria, timeout=timeout)
         if found.status is Status.MISMATCH:
-            found = self._explained(found, judged, timeout)
+            found = self._explained(found, request)
         drawn = self.drawn
         return replace(found, facts={**found.facts, DRAWN: drawn} if drawn else found.facts).with_times(self.times)
 
-    def _explained(self, mismatch: Outcome, judged: Judgement, timeout: float) -> Outcome:
+    def _explained(self, mismatch: Outcome, request: CheckRequest) -> Outcome:
         """Return a mismatch with its known causes, judged again in float64."""
         if isinstance(self.target, KhronosNNEF):
             source, inputs = self.reference.source, self.reference.inputs
             mismatch = recheck_in_float64(mismatch, self.archive, self.samples, source, inputs)
-        elif not judged.in_float64:
-            engine = self.target.engine()
-            mismatch = note_rounding(mismatch, engine, self.archive, self.samples, judged, self.reference, timeout)
+        elif not request.criteria.in_float64:
+            mismatch = note_rounding(mismatch, self.target.engine(), request, self.reference)
         return with_causes(mismatch, self.reference, self.samples)
 
     def check_streaming(
@@ -234,8 +233,8 @@ class ExportResult:
         own = Judgement.of(self.own_level) if own is None else own
         given = tolerance is not None or judged_by
         default = self.target.check_io_tolerance
-        judged = Judgement.of(tolerance, **judged_by, default=default) if given else None
-        return check_transform(self, transforms, judged, own, timeout=timeout)
+        criteria = Judgement.of(tolerance, **judged_by, default=default) if given else None
+        return check_transform(self, transforms, criteria, own, timeout=timeout)
 
     def assert_transform(self, *transforms: Any, **options: Any) -> Outcome:
         """Run check_transform, and raise the T2NError of a failure (ParityError, EngineCrash, …)."""

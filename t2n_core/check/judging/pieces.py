@@ -193,8 +193,8 @@ def _compared(
             continue
         name = names[place] if place < len(names) else f"output_{place}"
         limits = {name: (_ROUNDINGS * max(difference, _rounding(whole[place])), 0.0)} if is_float else {}
-        judged = Judgement(TractCheckTolerance.EXACT, limits=limits)
-        found.append(compare(whole[place], joined, name=name, criteria=judged))
+        criteria = Judgement(TractCheckTolerance.EXACT, limits=limits)
+        found.append(compare(whole[place], joined, name=name, criteria=criteria))
     return tuple(found)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from t2n_core.check.comparison import compare_outputs
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.reference import Reference
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Array, Sample
 from t2n_core.engine.protocol import Engine
 
@@ -48,27 +48,19 @@ class _Errors:
         return few and self.largest <= _LARGEST * other.largest
 
 
-def note_rounding(
-    mismatch: Outcome,
-    engine: Engine,
-    archive: Path,
-    samples: Sequence[Sample],
-    judged: Judgement,
-    reference: Reference,
-    timeout: float,
-) -> Outcome:
+def note_rounding(mismatch: Outcome, engine: Engine, request: CheckRequest, reference: Reference) -> Outcome:
     """Return the outcome of a mismatch; if it is rounding, with that as its hint, and as the fact `rounding`.
 
     It is rounding if for every output that failed the engine is about as near to the model in float64 as PyTorch is in
-    float32. What the engine answers at the sizes that failed is asked for once more; `timeout` is in seconds.
+    float32. What the engine answers at the sizes that failed is asked for once more.
     """
-    failed = [sample for sample in samples if sample.sizes in mismatch.failed_sizes]
+    failed = [sample for sample in request.samples if sample.sizes in mismatch.failed_sizes]
     try:
-        reply = engine.run(archive, [sample.inputs for sample in failed], timeout=timeout)
+        reply = engine.run(request.archive, [sample.inputs for sample in failed], timeout=request.timeout)
         errors = [
             pair
             for sample, answer in zip(reference.in_float64(failed, keep=True), reply.outputs, strict=True)
-            for pair in _errors(sample, answer, judged)
+            for pair in _errors(sample, answer, request.criteria)
         ]
     except Exception:  # there is no model in float64, or no second answer: nothing is known of the cause
         return mismatch
@@ -87,13 +79,13 @@ def note_rounding(
     return replace(mismatch, error=replace(mismatch.error, hint=words), facts={**mismatch.facts, ROUNDING: words})
 
 
-def _errors(sample: Sample, answer: Sequence[Array], judged: Judgement) -> list[tuple[_Errors, _Errors]]:
+def _errors(sample: Sample, answer: Sequence[Array], criteria: Judgement) -> list[tuple[_Errors, _Errors]]:
     """Return the errors of the engine and of PyTorch in the outputs of a sample that fail.
 
     Raises ValueError if shapes differ, or what is no float.
     """
     errors = []
-    compared = compare_outputs(sample.expected, answer, criteria=judged)
+    compared = compare_outputs(sample.expected, answer, criteria=criteria)
     for result, single, right, found in zip(compared, sample.expected, sample.reference, answer, strict=True):
         if result.passed:
             continue

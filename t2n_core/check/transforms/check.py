@@ -39,11 +39,11 @@ _UNCHANGED_HINT = "take a model that has what the transform looks for, or leave 
 
 
 def check_transform(
-    result: ExportResult, given: Sequence[Any], judged: Judgement | None, own: Judgement, *, timeout: float = 60.0
+    result: ExportResult, given: Sequence[Any], criteria: Judgement | None, own: Judgement, *, timeout: float = 60.0
 ) -> Outcome:
     """Apply transforms to the archive in its engine, run all samples, and compare with PyTorch.
 
-    Without `judged` the level is that of the transforms: `own` for exact ones, see `level.py` for others. A transform
+    Without `criteria` the level is that of the transforms: `own` for exact ones, see `level.py` for others. A transform
     that leaves the model as it was makes a pass weak. What the engine does is never an exception.
 
     Raises InputError for a transform that the release does not have or no check can judge, and where PyTorch has no
@@ -51,14 +51,14 @@ def check_transform(
     """
     transforms = transforms_from(given)
     engine = _engine_for(result, transforms)
-    judged = default_judgement(transforms, own) if judged is None else judged
+    criteria = default_judgement(transforms, own) if criteria is None else criteria
     try:
         samples = result.samples
-        if judged.in_float64:
+        if criteria.in_float64:
             samples = result.reference.in_float64(samples)
     except Exception as cause:
         return Outcome.from_error(cause, Stage.SETUP)
-    common: dict[str, Any] = {"engine": f"{engine.name} {engine.version}", "required": judged.required}
+    common: dict[str, Any] = {"engine": f"{engine.name} {engine.version}", "required": criteria.required}
     facts: dict[str, Any] = {TRANSFORMS: [str(one) for one in transforms]}
     with scratch_folder() as scratch:
         reply = engine.transformed(result.archive, transforms, scratch, timeout=timeout)
@@ -79,7 +79,8 @@ def check_transform(
         answered, replies, _ = run_with_further(run, batches, comparisons, ())
         if facts[CHANGED] == [None] and not plan.one_state and _moves_bits(result, engine, plan, answered, timeout):
             facts[CHANGED] = [True]
-        found = _compared(result, engine, plan, judged, answered, list(zip(comparisons, replies, strict=True)), timeout)
+        judged = list(zip(comparisons, replies, strict=True))
+        found = _compared(result, engine, plan, criteria, answered, judged, timeout)
     found = replace(found, facts={**found.facts, **facts})
     if found.status is Status.MISMATCH:
         found = _with_archive(found, result, own, timeout)
@@ -116,7 +117,7 @@ def _compared(
     result: ExportResult,
     engine: TractEngine,
     plan: Plan,
-    judged: Judgement,
+    criteria: Judgement,
     reply: EngineReply,
     comparisons: Sequence[tuple[SelfComparison, EngineReply]],
     timeout: float,
@@ -124,8 +125,8 @@ def _compared(
     """Return the outcome of an engine that has run a plan, and further calls in its States."""
     samples = answered_dtypes(plan.samples, reply.outputs) if reply.status == "ok" else plan.samples
     names = [result.output_names[place] for place in plan.outputs]
-    moved = _moved(result, plan, judged)
-    request = CheckRequest(result.archive, samples, names, judged, timeout, result.range, moved=moved)
+    moved = _moved(result, plan, criteria)
+    request = CheckRequest(result.archive, samples, names, criteria, timeout, result.range, moved=moved)
     found = check_parity(Answered(engine.version, reply), request)
     for comparison, own in comparisons:
         if found.passed:
@@ -133,9 +134,9 @@ def _compared(
     return found
 
 
-def _moved(result: ExportResult, plan: Plan, judged: Judgement) -> list[Any]:
+def _moved(result: ExportResult, plan: Plan, criteria: Judgement) -> list[Any]:
     """Return how the outputs that are left move over all samples of the archive."""
-    found = movements(result.samples, result.output_names, judged, result.constant_outputs)
+    found = movements(result.samples, result.output_names, criteria, result.constant_outputs)
     return [found[place] for place in plan.outputs]
 
 

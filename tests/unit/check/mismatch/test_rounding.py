@@ -12,6 +12,7 @@ import pytest
 from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.mismatch.rounding import ROUNDING, note_rounding
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
+from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import InputError
@@ -37,7 +38,8 @@ def noted(found, expected=SINGLE, right=RIGHT, mismatch=MISMATCH, status="ok"):
     passing = Sample((np.ones(3),), (np.zeros(3, np.float32),), {"T": 1})
     engine = SimpleNamespace(run=lambda *_, **__: EngineReply(status, "run", outputs=((found,),)))
     reference = SimpleNamespace(in_float64=lambda samples, keep: [replace(one, double=(right,)) for one in samples])
-    return note_rounding(mismatch, engine, Path("m"), [passing, sample], Judgement.parse("exact"), reference, 9.0)
+    request = CheckRequest(Path("m"), [passing, sample], criteria=Judgement.parse("exact"), timeout=9.0)
+    return note_rounding(mismatch, engine, request, reference)
 
 
 @pytest.mark.parametrize("share", [0.0, -1.0, 1.9])
@@ -85,4 +87,4 @@ def test_nothing_is_known_without_a_second_answer_or_a_model_in_float64() -> Non
     sample = Sample((np.ones(3),), (SINGLE,), SIZES)
     engine = SimpleNamespace(run=lambda *_, **__: EngineReply("ok", "run", outputs=((SINGLE,),)))
     reference = SimpleNamespace(in_float64=refuse)
-    assert note_rounding(MISMATCH, engine, Path("m"), [sample], Judgement(), reference, 9.0) is MISMATCH
+    assert note_rounding(MISMATCH, engine, CheckRequest(Path("m"), [sample]), reference) is MISMATCH

@@ -14,7 +14,7 @@ import torch
 from conformance.cases.sizes.patterns import NETS
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
 from t2n_core.check.samples import Sample
-from t2n_core.check.sampling.draws import Draws, Manner
+from t2n_core.check.sampling.draws import Distribution, Draws
 from t2n_core.check.sizes import check_sizes
 from t2n_core.export.model import ModelExport
 from t2n_core.nnef.sizes.ranges import SizeRange
@@ -51,8 +51,8 @@ def _twin(name: str, place: int) -> Sample | None:
     """Return other inputs of the sizes of a sample; None if PyTorch cannot run them."""
     sample = samples_of(name)[place]
     draws = Draws(sample.inputs, lambda _: False)
-    for manner in (Manner.SIGNED, Manner.OWN):
-        drawn = draws.draw([x.shape for x in sample.inputs], np.random.default_rng(place), manner)
+    for distribution in (Distribution.SIGNED, Distribution.OWN):
+        drawn = draws.draw([x.shape for x in sample.inputs], np.random.default_rng(place), distribution)
         with suppress(Exception):
             return _run(name, [torch.from_numpy(np.array(x)) for x in drawn], sample.sizes)
     return None

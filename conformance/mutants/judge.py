@@ -21,7 +21,7 @@ from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.parity import check_parity
 from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
-from t2n_core.check.sampling.draws import Array, Draws, Manner
+from t2n_core.check.sampling.draws import Array, Distribution, Draws
 from t2n_core.check.stage import Status
 from t2n_core.engine.protocol import Engine
 from t2n_core.errors import T2NError
@@ -30,7 +30,7 @@ from t2n_core.nnef.reading.members import unpack_members
 
 SECONDS = 30.0
 """Time that one archive may take in the engine."""
-_DRAWS = (Manner.ALIKE, Manner.ALIKE, Manner.ALIKE, Manner.SIGNED)
+_DRAWS = (Distribution.ALIKE, Distribution.ALIKE, Distribution.ALIKE, Distribution.SIGNED)
 """Inputs on which a mutant is compared with the archive that it was made from."""
 REFUSED, CAUGHT, PASSED = "refused", "caught", "passed"
 
@@ -108,7 +108,7 @@ def _answers(
     """Return inputs that no sample holds and with which the archive runs, and its outputs, as `_run` does."""
     draws, rng = Draws(samples[0].inputs, lambda _: False), np.random.default_rng(seed)
     shapes = [[array.shape for array in sample.inputs] for sample in samples[-2:]]
-    wanted = [draws.draw(shapes[place % len(shapes)], rng, manner) for place, manner in enumerate(_DRAWS)]
+    wanted = [draws.draw(shapes[place % len(shapes)], rng, distribution) for place, distribution in enumerate(_DRAWS)]
     batches = [batch for batch in wanted if engine.run(archive, [batch], timeout=SECONDS).status == "ok"]
     return batches, list(_run(engine, archive, batches) or ())
 

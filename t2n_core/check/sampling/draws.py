@@ -28,8 +28,8 @@ _LARGEST_INTEGER = 1 << 15
 """Integers that stand for indices are not tried beyond it."""
 
 
-class Manner(Enum):
-    """The ways to draw inputs; a model may be unable to run with some of them."""
+class Distribution(Enum):
+    """The distributions that inputs are drawn from; a model may be unable to run on some of them."""
 
     ALIKE = "alike"
     """Draws like the example; constants become normal floats, indices that the model takes, masks of both values.
@@ -57,7 +57,7 @@ class Manner(Enum):
     """As COARSE, and most of them 0; masks have few values that are true."""
 
 
-_FREE = (Manner.ALIKE, Manner.NEAR)
+_FREE = (Distribution.ALIKE, Distribution.NEAR)
 
 
 class _Kind(Enum):
@@ -129,10 +129,12 @@ class Draws:
         floats = [one.finite for one in self._inputs if one.kind is _Kind.VALUES and one.example.dtype.kind == "f"]
         return any(known.size > 0 and not known[0] < 0 < known[-1] for known in floats)
 
-    def draw(self, shapes: Sequence[Extents], rng: np.random.Generator, manner: Manner = Manner.ALIKE) -> list[Array]:
+    def draw(
+        self, shapes: Sequence[Extents], rng: np.random.Generator, distribution: Distribution = Distribution.ALIKE
+    ) -> list[Array]:
         """Return new arrays of these shapes, with the example's dtypes; floats are finite unless they are masks."""
         self.has_drawn = True
-        found = [self._drawn(place, shapes, rng, manner) for place in range(len(self._inputs))]
+        found = [self._drawn(place, shapes, rng, distribution) for place in range(len(self._inputs))]
         for place, sorted_by in self._sorters.items():
             found[place] = np.argsort(found[sorted_by], axis=-1, kind="stable").astype(found[place].dtype)
         return found
@@ -149,14 +151,18 @@ class Draws:
             if (np.diff(np.take_along_axis(values, one.example.astype(np.int64), -1), axis=-1) >= 0).all()
         }
 
-    def _drawn(self, place: int, shapes: Sequence[Extents], rng: np.random.Generator, manner: Manner) -> Array:
+    def _drawn(
+        self, place: int, shapes: Sequence[Extents], rng: np.random.Generator, distribution: Distribution
+    ) -> Array:
         one, shape = self._inputs[place], tuple(shapes[place])
-        dtype, own = one.example.dtype, manner is Manner.OWN
+        dtype, own = one.example.dtype, distribution is Distribution.OWN
         if one.kind is _Kind.MASK and not (own and len(one.values) == 1):
-            return _mask(one, shape, rng, manner)
-        if manner in (Manner.COARSE, Manner.SPARSE) and one.kind in (_Kind.VALUES, _Kind.CONSTANT):
+            return _mask(one, shape, rng, distribution)
+        if distribution in (Distribution.COARSE, Distribution.SPARSE) and one.kind in (_Kind.VALUES, _Kind.CONSTANT):
             drawn = rng.integers(0 if dtype.kind == "u" else -2, 3, shape)
-            return (drawn if manner is Manner.COARSE else drawn * (rng.random(shape) < _FILLED)).astype(dtype)
+            return (drawn if distribution is Distribution.COARSE else drawn * (rng.random(shape) < _FILLED)).astype(
+                dtype
+            )
         if one.kind is _Kind.EMPTY:
             return np.asarray(rng.standard_normal(shape) if dtype.kind == "f" else np.zeros(shape), dtype)
         if one.kind is _Kind.LENGTHS and one.bound is not None and not own:
@@ -172,12 +178,12 @@ class Draws:
                 drawn = np.asarray(drawn)
                 drawn.flat[rng.integers(drawn.size)] = high
             return _sorted(np.asarray(drawn, dtype), self._order(place))
-        if one.kind is _Kind.INDICES and manner is not Manner.GENTLE and not own:
+        if one.kind is _Kind.INDICES and distribution is not Distribution.GENTLE and not own:
             ends = int(one.values[0]), self._highest_of(place)
             return rng.integers(min(0, *ends), max(0, *ends) + 1, shape).astype(dtype)
         if dtype.kind != "f":
-            return _integers(one, shape, rng, permuted=manner in (*_FREE, Manner.GENTLE))
-        return _floats(one, shape, rng, manner)
+            return _integers(one, shape, rng, permuted=distribution in (*_FREE, Distribution.GENTLE))
+        return _floats(one, shape, rng, distribution)
 
     def words(self, names: Sequence[str]) -> dict[str, str]:
         """Return how each input is drawn where the model takes all that is drawn; `names` are those of the inputs."""
@@ -287,16 +293,16 @@ def _bound_of(place: int, examples: Sequence[Array]) -> tuple[int, int] | None:
     return None
 
 
-def _mask(one: _Input, shape: Extents, rng: np.random.Generator, manner: Manner) -> Array:
+def _mask(one: _Input, shape: Extents, rng: np.random.Generator, distribution: Distribution) -> Array:
     """Return a mask whose rows hold both values, if they have room for two; a sparse one may have rows without."""
     example = one.example
     first = example.reshape(-1)[0]
     low, high = one.values if len(one.values) == 2 else (np.zeros_like(first), np.ones_like(first))
     columns = shape[-1] if shape else 0
-    if columns < 2 or manner is Manner.SPARSE:
-        share = _FILLED if manner is Manner.SPARSE else 0.5
+    if columns < 2 or distribution is Distribution.SPARSE:
+        share = _FILLED if distribution is Distribution.SPARSE else 0.5
         return np.asarray(np.where(rng.random(shape) < share, high, low), example.dtype)
-    if manner is Manner.GENTLE:
+    if distribution is Distribution.GENTLE:
         ends = rng.integers(1, columns, (*shape[:-1], 1))
         rest = high if first == low else low
         return np.asarray(np.where(np.arange(columns) < ends, first, rest), example.dtype)
@@ -317,27 +323,27 @@ def _integers(one: _Input, shape: Extents, rng: np.random.Generator, *, permuted
     return _sorted(rng.choice(one.example.reshape(-1), size=shape).astype(one.example.dtype), one.order)
 
 
-def _floats(one: _Input, shape: Extents, rng: np.random.Generator, manner: Manner) -> Array:
+def _floats(one: _Input, shape: Extents, rng: np.random.Generator, distribution: Distribution) -> Array:
     known, dtype = one.finite, one.example.dtype
     if not known.size:
         return np.zeros(shape, dtype)
-    if manner is Manner.SPECIAL:
+    if distribution is Distribution.SPECIAL:
         return rng.choice(np.array([-np.inf, np.inf, np.nan, 0.0, *known[:_FEW]]), shape).astype(dtype)
-    if manner is Manner.OWN and known[0] == known[-1]:
+    if distribution is Distribution.OWN and known[0] == known[-1]:
         drawn = np.full(shape, known[0])
-    elif manner in (Manner.SIGNED, Manner.WIDE):
-        scale = 10.0 if manner is Manner.WIDE else 1.0
+    elif distribution in (Distribution.SIGNED, Distribution.WIDE):
+        scale = 10.0 if distribution is Distribution.WIDE else 1.0
         mean, deviation = known.mean(), known.std()
         if not known[0] < 0 < known[-1]:
             mean, deviation = -mean / 2, np.hypot(mean, deviation)
         drawn = mean + scale * (deviation or 1.0) * rng.standard_normal(shape)
     elif known[0] == known[-1]:
-        drawn = _around(float(known[0]), shape, rng, signed=known.size > 1 and manner in _FREE)
+        drawn = _around(float(known[0]), shape, rng, signed=known.size > 1 and distribution in _FREE)
     elif known.size < _FEW and known[0] < 0 < known[-1]:
         drawn = known.mean() + known.std() * rng.standard_normal(shape)
     else:
         drawn = np.interp(rng.random(shape) * (known.size - 1), np.arange(known.size), known)
-    if manner is Manner.ALIKE and known[0] < 0 < known[-1]:
+    if distribution is Distribution.ALIKE and known[0] < 0 < known[-1]:
         drawn = np.where(rng.random(shape) < _FAR, _FURTHER * drawn, drawn)
     biggest = float(np.finfo(dtype).max)
     return _sorted(np.asarray(np.clip(drawn, -biggest, biggest), dtype), one.order)
@@ -357,4 +363,4 @@ def _sorted(drawn: Array, order: int) -> Array:
     return ascending if order > 0 else np.ascontiguousarray(ascending[..., ::-1])
 
 
-__all__ = ["Draws", "Manner"]
+__all__ = ["Distribution", "Draws"]

@@ -15,7 +15,7 @@ import torch
 from t2n_core.check.judging.judgement import DEFAULT_CRITERIA
 from t2n_core.check.samples import Array, Sample, size_assignments
 from t2n_core.check.sampling.code_sizes import CodeSizes, largest
-from t2n_core.check.sampling.draws import Draws, Manner
+from t2n_core.check.sampling.draws import Distribution, Draws
 from t2n_core.check.sampling.input_function import InputFunction
 from t2n_core.check.sampling.movement import has_grown, movements, overflows
 from t2n_core.errors import CaptureError, InputError
@@ -32,9 +32,9 @@ _HUGE = 1 << 22
 """Elements of inputs that are not worth a run which has to fail."""
 _GROWTH = 24
 """Number of larger sizes that are tried after one at which the model itself cannot run."""
-_MANNERS = (Manner.ALIKE, Manner.NEAR, Manner.GENTLE, Manner.OWN)
+_DISTRIBUTIONS = (Distribution.ALIKE, Distribution.NEAR, Distribution.GENTLE, Distribution.OWN)
 """Tried in turn until the model runs, and its outputs are about as large as the example's, and as finite."""
-_BOLDER = (Manner.SIGNED, Manner.COARSE, Manner.WIDE, Manner.SPARSE, Manner.SPECIAL)
+_BOLDER = (Distribution.SIGNED, Distribution.COARSE, Distribution.WIDE, Distribution.SPARSE, Distribution.SPECIAL)
 """Tried in turn while an output does not move; the first one also where floats of the example have one sign."""
 
 
@@ -103,13 +103,13 @@ class Sampler:
             seen = [sample.sizes for sample in resized]
             resized += [sample for sample in self._resized(held, dims) if sample.sizes not in seen]
         if resized and _unmoved([*known, *resized]):  # at the example's sizes too little is left to move
-            twin = self._drawn(dict(resized[-1].sizes), _MANNERS, turn=1)
+            twin = self._drawn(dict(resized[-1].sizes), _DISTRIBUTIONS, turn=1)
             resized += [] if isinstance(twin, InputError) else [twin]
         return [*known, *resized]
 
     def at(self, sizes: Mapping[str, int]) -> Sample:
         """Return random inputs of these sizes with their outputs. Raises InputError if the model cannot run on them."""
-        sample = self._drawn(dict(sizes), _MANNERS)
+        sample = self._drawn(dict(sizes), _DISTRIBUTIONS)
         if isinstance(sample, InputError):
             raise sample
         return sample
@@ -119,14 +119,14 @@ class Sampler:
 
         Another `turn` draws others.
         """
-        drawn = (self._drawn(self._symbols, _MANNERS, place) for place in range(turn, turn + count))
+        drawn = (self._drawn(self._symbols, _DISTRIBUTIONS, place) for place in range(turn, turn + count))
         return [one for one in drawn if not isinstance(one, InputError)]
 
     def inputs_at(self, sizes: Mapping[str, int]) -> tuple[Array, ...] | None:
         """Return random inputs without a run of the model; None for impossible or huge sizes."""
         if any(extent < 0 for shape in self._extents(sizes) for extent in shape) or self._elements(sizes) > _HUGE:
             return None
-        arrays = self._random(sizes, Manner.ALIKE, 0)
+        arrays = self._random(sizes, Distribution.ALIKE, 0)
         return tuple(np.ascontiguousarray(a).reshape(a.shape) for a in arrays)
 
     def _given(self, index: int, call: ModelInputs, held: SizeRange | None) -> Sample:
@@ -157,13 +157,13 @@ class Sampler:
         still = _unmoved(known)
         if len(still) < len(self.example.expected):
             return []
-        for turn, manners in enumerate((_MANNERS, *((manner,) for manner in _BOLDER))):
+        for turn, distributions in enumerate((_DISTRIBUTIONS, *((distribution,) for distribution in _BOLDER))):
             is_wanted = not found or (
-                manners == (Manner.SIGNED,) and self._function is None and self._draws.has_one_sign
+                distributions == (Distribution.SIGNED,) and self._function is None and self._draws.has_one_sign
             )
             if not is_wanted and not still:
                 continue
-            drawn = self._drawn(self._symbols, manners, turn)
+            drawn = self._drawn(self._symbols, distributions, turn)
             if isinstance(drawn, InputError) or _equal(drawn.inputs, self.example.inputs):
                 continue
             left = _unmoved([*known, *found, drawn])
@@ -183,7 +183,7 @@ class Sampler:
                     break
                 if held is not None and not held.holds(sizes):
                     continue
-                drawn = self._drawn(sizes, _MANNERS)
+                drawn = self._drawn(sizes, _DISTRIBUTIONS)
                 if isinstance(drawn, InputError):
                     continue
                 found.append(drawn)
@@ -198,7 +198,7 @@ class Sampler:
 
     def _tried(self, sizes: Mapping[str, int]) -> Sample | None:
         """Return a sample of these sizes; None if the model cannot run there."""
-        drawn = self._drawn(dict(sizes), _MANNERS)
+        drawn = self._drawn(dict(sizes), _DISTRIBUTIONS)
         return None if isinstance(drawn, InputError) else drawn
 
     def _run(self, tensors: Sequence[torch.Tensor]) -> Any:
@@ -217,41 +217,43 @@ class Sampler:
         """Return the number of elements of all inputs."""
         return sum(map(math.prod, self._extents(sizes)))
 
-    def _drawn(self, sizes: dict[str, int], manners: Iterable[Manner], turn: int = 0) -> Sample | InputError:
-        """Return the sample of the first manner with which the model runs as on its example, else the last that ran."""
+    def _drawn(
+        self, sizes: dict[str, int], distributions: Iterable[Distribution], turn: int = 0
+    ) -> Sample | InputError:
+        """Return the sample of the first distribution on which the model runs as on its example, else the last one."""
         found: Sample | None = None
         problem: InputError | None = None
         tried: list[list[Array]] = []
-        for manner in manners:
-            arrays = self._arrays(sizes, manner, turn)
+        for distribution in distributions:
+            arrays = self._arrays(sizes, distribution, turn)
             if arrays is None:
                 return InputError(f"the function of `inputs` has none at {ranges_text([sizes])}")
             if any(_equal(arrays, earlier) for earlier in tried):
                 continue
-            label = ", ".join([*(f"{name}={size}" for name, size in sizes.items()), f"drawn {manner.value}"])
+            label = ", ".join([*(f"{name}={size}" for name, size in sizes.items()), f"drawn {distribution.value}"])
             try:
                 found = self.of(arrays, sizes, label)
             except InputError as wrong:
                 tried.append(arrays)
                 problem = problem or wrong
                 continue
-            if manner is Manner.ALIKE and has_grown(found, self.example):
-                continue  # the next manner draws the same where no float is further out
+            if distribution is Distribution.ALIKE and has_grown(found, self.example):
+                continue  # the next distribution draws the same where no float is further out
             if not overflows(found, self.example):
                 break
             tried.append(arrays)
         return found if found is not None else problem or InputError("there is nothing to draw")
 
-    def _arrays(self, sizes: Mapping[str, int], manner: Manner, turn: int = 0) -> list[Array] | None:
+    def _arrays(self, sizes: Mapping[str, int], distribution: Distribution, turn: int = 0) -> list[Array] | None:
         """Return inputs of these sizes; None if the user's function has none."""
         if self._function is not None:
-            return self._function.arrays(sizes, (turn, manner.value), self._shapes, self._inputs)
-        return self._random(sizes, manner, turn)
+            return self._function.arrays(sizes, (turn, distribution.value), self._shapes, self._inputs)
+        return self._random(sizes, distribution, turn)
 
-    def _random(self, sizes: Mapping[str, int], manner: Manner, turn: int) -> list[Array]:
+    def _random(self, sizes: Mapping[str, int], distribution: Distribution, turn: int) -> list[Array]:
         digest = hashlib.sha256(repr((sorted(sizes.items()), turn)).encode()).digest()
         rng = np.random.default_rng(int.from_bytes(digest[:8], "little"))
-        return self._draws.draw(self._extents(sizes), rng, manner)
+        return self._draws.draw(self._extents(sizes), rng, distribution)
 
     def _runs(self, arrays: Sequence[Array]) -> bool:
         try:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2n_core.check.sampling.draws import Draws, Manner
+from t2n_core.check.sampling.draws import Distribution, Draws
 
 
 @pytest.fixture
@@ -16,8 +16,10 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(11)
 
 
-def drawn(example: Any, shape: Sequence[int], rng: np.random.Generator, manner: Manner = Manner.ALIKE) -> Any:
-    (found,) = Draws([example], lambda _: True).draw([tuple(shape)], rng, manner)
+def drawn(
+    example: Any, shape: Sequence[int], rng: np.random.Generator, distribution: Distribution = Distribution.ALIKE
+) -> Any:
+    (found,) = Draws([example], lambda _: True).draw([tuple(shape)], rng, distribution)
     return found
 
 
@@ -29,14 +31,14 @@ def test_floats_are_distributed_like_the_example(rng, dtype):
     assert abs(float(found.mean()) - float(example.mean())) < 0.2
     assert 3 < float(found.astype(np.float64).std()) < 5
     assert found.min() < example.min() < 0 < example.max() < found.max()
-    gentle = drawn(example, (31, 101), rng, Manner.GENTLE)
+    gentle = drawn(example, (31, 101), rng, Distribution.GENTLE)
     assert example.min() <= gentle.min() < 0 < gentle.max() <= example.max()
 
 
 def test_floats_of_one_sign_keep_it_unless_they_are_drawn_signed(rng):
     example = rng.random((4, 50)).astype(np.float32)
     assert (drawn(example, (4, 50), rng) >= 0).all()
-    signed = drawn(example, (4, 50), rng, Manner.SIGNED)
+    signed = drawn(example, (4, 50), rng, Distribution.SIGNED)
     assert signed.sum() < 0 < signed.max()
     assert Draws([example], lambda _: True).has_one_sign
     assert not Draws([example - 0.5], lambda _: True).has_one_sign
@@ -44,8 +46,8 @@ def test_floats_of_one_sign_keep_it_unless_they_are_drawn_signed(rng):
 
 def test_half_floats_never_overflow(rng):
     example = np.array([65504.0, -65504.0, 60000.0, 1.0], np.float16)
-    for manner in set(Manner) - {Manner.SPECIAL}:
-        assert np.isfinite(drawn(example, (1000,), rng, manner)).all()
+    for distribution in set(Distribution) - {Distribution.SPECIAL}:
+        assert np.isfinite(drawn(example, (1000,), rng, distribution)).all()
 
 
 def test_what_is_not_finite_in_the_example_does_not_spread(rng):
@@ -58,9 +60,9 @@ def test_constant_floats_become_signed_ones_of_scale_one(rng, constant):
     found = drawn(np.full(20, constant, np.float32), (500,), rng)
     assert 0.8 < found.std() < 1.2
     assert abs(found.mean()) < 0.2
-    gentle = drawn(np.full(20, constant, np.float32), (500,), rng, Manner.GENTLE)
+    gentle = drawn(np.full(20, constant, np.float32), (500,), rng, Distribution.GENTLE)
     assert not constant or (np.sign(gentle) == np.sign(constant)).all()
-    assert (drawn(np.full(20, constant, np.float32), (5,), rng, Manner.OWN) == constant).all()
+    assert (drawn(np.full(20, constant, np.float32), (5,), rng, Distribution.OWN) == constant).all()
 
 
 @pytest.mark.parametrize("fill", [True, False])
@@ -72,7 +74,7 @@ def test_a_mask_of_one_value_gets_both_in_each_row(rng, fill):
 
 
 def test_gentle_masks_are_lengths(rng):
-    found = drawn(np.ones((3, 7), np.int64), (40, 9), rng, Manner.GENTLE)
+    found = drawn(np.ones((3, 7), np.int64), (40, 9), rng, Distribution.GENTLE)
     assert set(np.unique(found)) == {0, 1}
     assert (found[:, 0] == 1).all()
     assert (np.diff(found, axis=-1) <= 0).all()
@@ -134,7 +136,7 @@ def test_lengths_stay_between_one_and_the_size_of_their_axis(rng):
 
 
 def test_scalars_and_empty_examples(rng):
-    assert drawn(np.array(3), (), rng, Manner.OWN) == 3
+    assert drawn(np.array(3), (), rng, Distribution.OWN) == 3
     assert 1 <= drawn(np.array(2.0), (), rng) <= 3
     found = drawn(np.zeros((0, 4), np.float32), (2, 4), rng)
     assert found.dtype == np.float32

@@ -14,8 +14,10 @@ from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF, errors
 from t2n_core.check.bisect import find_first_wrong_node
+from t2n_core.check.judging.judgement import Judgement
 from t2n_core.check.judging.kept_states import KEPT_CALLS
 from t2n_core.check.judging.pieces import COMPARED_PIECES, DIFFERENT, PIECES
+from t2n_core.check.parity import check_parity
 from t2n_core.errors import InputError
 from t2n_core.export.result import ExportResult
 from t2n_core.nnef.reading.members import unpack_members
@@ -158,3 +160,13 @@ def test_calls_in_kept_states_are_checked_beside_pieces(tmp_path: Path) -> None:
     facts = exported(Tagger("GRU"), tmp_path).assert_parity().facts
     assert facts[KEPT_CALLS]
     assert facts[COMPARED_PIECES] == 2
+
+
+def test_the_request_of_a_result_is_the_check_that_it_makes(tmp_path: Path) -> None:
+    result = exported(Tagger("GRU"), tmp_path)
+    request = result.check_request(Judgement(), 50.0)
+    found, own = check_parity(result.target.engine(), request), result.check_parity("approximate", timeout=50.0)
+    assert found.facts[COMPARED_PIECES] == 2
+    for name in ("status", "level", "required", "outputs", "sizes", "range", "refused_sizes", "archive_sha256"):
+        assert getattr(found, name) == getattr(own, name), name
+    assert request.timeout == 50.0

@@ -79,8 +79,8 @@ def check_transform(
         answered, replies, _ = run_with_further(run, batches, comparisons, ())
         if facts[CHANGED] == [None] and not plan.one_state and _moves_bits(result, engine, plan, answered, timeout):
             facts[CHANGED] = [True]
-        judged = list(zip(comparisons, replies, strict=True))
-        found = _compared(result, engine, plan, criteria, answered, judged, timeout)
+        pairs = list(zip(comparisons, replies, strict=True))
+        found = _compared(result, engine, plan, criteria, answered, pairs, timeout)
     found = replace(found, facts={**found.facts, **facts})
     if found.status is Status.MISMATCH:
         found = _with_archive(found, result, own, timeout)

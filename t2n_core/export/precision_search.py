@@ -107,10 +107,10 @@ class _Search:
         for sample in self._samples:
             self._reasons |= {**ruled_out(self._graph, _tensors(sample), sample.sizes), **self._reasons}
         share = held = failed = 1.0
-        float16, best = set(self._units), None
+        in_float16, best = set(self._units), None
         for turn in range(_TRIES):
             samples = len(self._samples)
-            error, found = self._tried(float16, turn)
+            error, found = self._tried(in_float16, turn)
             if found is not None:
                 best, held = found, share
             else:
@@ -122,12 +122,12 @@ class _Search:
                 return best
             else:
                 share = math.sqrt(held * failed)
-            before, float16 = float16 - self._reasons.keys(), self._within(share)
-            while float16 == before and float16:
+            before, in_float16 = in_float16 - self._reasons.keys(), self._within(share)
+            while in_float16 == before and in_float16:
                 if best is not None:
                     return best
                 share *= _STEP[1]
-                float16 = self._within(share)
+                in_float16 = self._within(share)
         if best is not None:
             return best
         error, found = self._tried(set(), _TRIES)
@@ -145,13 +145,13 @@ class _Search:
         whole = max((error for _, error in order), default=0.0)
         return {unit for unit, error in order if error <= share * whole and error < whole}
 
-    def _tried(self, float16: set[Unit], turn: int) -> tuple[float, FoundPlan | None]:
+    def _tried(self, in_float16: set[Unit], turn: int) -> tuple[float, FoundPlan | None]:
         """Return the largest error with units in float16, and the plan if it holds.
 
         It has to hold for the samples, and for others, which become samples of the search if it does not. The worst one
         then says which units disturb.
         """
-        self._write(float16)
+        self._write(in_float16)
         errors, unseen = self._errors(self._samples), []
         if max(errors) <= GOAL:
             unseen = self._reference.in_float64([*self._given, *self._reference.others(UNSEEN, 1 + turn)])
@@ -165,7 +165,7 @@ class _Search:
         if turn == 0:
             self._whole = max(errors)
         if max(errors) <= GOAL:
-            return max(errors), self._found(float16, max(errors[-len(unseen) :]), len(unseen))
+            return max(errors), self._found(in_float16, max(errors[-len(unseen) :]), len(unseen))
         if unseen:
             self._samples, self._given = [*self._samples, *unseen], []
         worst = errors.index(max(errors))
@@ -174,10 +174,10 @@ class _Search:
             self._roundings[worst] = roundings_of(self._graph, _tensors(sample), sample.sizes)
         return max(errors), None
 
-    def _write(self, float16: set[Unit]) -> None:
+    def _write(self, in_float16: set[Unit]) -> None:
         """Write the archive with units in float16; those that cannot be written so are ruled out."""
         while True:
-            wanted = float16 - self._reasons.keys()
+            wanted = in_float16 - self._reasons.keys()
             graph = in_precision(self._graph, wanted.__contains__)
             names = [f"output_{place}_of_try" for place in range(len(graph.outputs))]
             try:
@@ -196,17 +196,17 @@ class _Search:
             return [math.inf] * len(samples)
         return [peak(sample.reference, found) for sample, found in zip(samples, reply.outputs, strict=True)]
 
-    def _rule_out(self, refusal: T2NError, float16: set[Unit]) -> bool:
+    def _rule_out(self, refusal: T2NError, in_float16: set[Unit]) -> bool:
         """Rule out the units that a refusal names; return whether there are any."""
         problems = refusal.problems if isinstance(refusal, UnsupportedOpsError) else [refusal]
         origins = [problem.origin for problem in problems if isinstance(problem.origin, Origin)]
         named = {(origin.module_path, name_of(origin.op)) for origin in origins}
-        new = named & float16
+        new = named & in_float16
         self._reasons.update(dict.fromkeys(new, "cannot be written in float16"))
         return bool(new)
 
-    def _found(self, float16: set[Unit], error: float, unseen: int) -> FoundPlan:
-        wide = {unit for unit in self._units if unit not in float16 or unit in self._reasons}
+    def _found(self, in_float16: set[Unit], error: float, unseen: int) -> FoundPlan:
+        wide = {unit for unit in self._units if unit not in in_float16 or unit in self._reasons}
         plan = replace(self._all_float16, entries=tuple(self._entries(wide)))
         return FoundPlan(plan, len(self._units), len(wide), self._runs, error, self._whole, unseen, str(self._target))
 

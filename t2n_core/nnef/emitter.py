@@ -142,11 +142,10 @@ class Emitter(ABC):
 
         `operator` is one of the target, or a fragment that is in the graph already, which needs `outs`.
         """
-        if operator in PRODUCTS and self.accumulator(FLOAT16) == FLOAT32:
-            float16 = [v for v in values_in([*args, *attributes.values()]) if v.dtype == FLOAT16]
-            if float16:
-                self.graph.effects.add("linear_accumulation_in_f32")
-                return self._call_in_f32(operator, args, outs, attributes)
+        is_wide = operator in PRODUCTS and self.accumulator(FLOAT16) == FLOAT32
+        if is_wide and any(value.dtype == FLOAT16 for value in values_in([*args, *attributes.values()])):
+            self.graph.effects.add("linear_accumulation_in_f32")
+            return self._call_in_f32(operator, args, outs, attributes)
         try:
             signature = self._signature(operator)
             if signature.broken:

@@ -88,10 +88,10 @@ def write_tract_case(case: TractCase, folder: Path, release: str = _NEWEST) -> P
     folder.mkdir(parents=True)
     model = _write_model(case.archive, folder)
     arrays = {**case.inputs, **case.expected}
-    float16 = any(array.dtype == np.float16 for array in arrays.values())
+    has_float16 = any(array.dtype == np.float16 for array in arrays.values())
     (folder / IO_FILE).write_bytes(npz_bytes({name: _storable(array) for name, array in arrays.items()}))
     script = folder / SCRIPT
-    script.write_text(_script(case, model, Version(release), float16), encoding="utf-8", newline="\n")
+    script.write_text(_script(case, model, Version(release), has_float16), encoding="utf-8", newline="\n")
     script.chmod(0o755)
     return folder
 
@@ -126,7 +126,7 @@ def _storable(array: Array) -> Array:
     return array.astype(np.float32) if array.dtype == np.float16 else array  # the command line reads no float16
 
 
-def _script(case: TractCase, model: str, release: Version, float16: bool) -> str:
+def _script(case: TractCase, model: str, release: Version, has_float16: bool) -> str:
     document = read_archive(case.archive).document
     registries = [line.split()[1] for line in document.extensions if line.startswith("tract_registry ")]
     flags = ["--nnef-tract-core", *(f"--nnef-tract-{_FLAGS[one]}" for one in registries if one in _FLAGS)]
@@ -136,7 +136,7 @@ def _script(case: TractCase, model: str, release: Version, float16: bool) -> str
     words += ["run", f"--input-from-bundle {IO_FILE}", f"--assert-output-bundle {IO_FILE}"]
     if release in _WITH_APPROX:
         words.append(f"--approx {case.level.value}")
-    if float16:
+    if has_float16:
         words.append("--allow-float-casts")
     lines = [f"# {line}".rstrip() for line in case.comment.splitlines()]
     package = "tract-cli" if release in _WITH_TRACT_CLI else "tract"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,8 +63,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _failing(given: Given, engine: ResolvedEngine) -> CheckRequest:
     """Return the check of the first sample that fails. Raises InputError if none does."""
-    from dataclasses import replace
-
     from t2n_core.check.parity import check_parity
     from t2n_core.engine import engine_for
 

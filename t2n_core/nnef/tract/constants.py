@@ -47,7 +47,7 @@ def folds_norm(version: Version, channels: int, elements: int) -> bool:
 # ------------------------------------------------------------------------------------------------ properties of values
 def is_constant() -> Propagated:
     """Return the property of being a weight or computed from weights alone, which the engine folds into a weight."""
-    return Propagated(_sources, lambda value, found: value.weight is not None or (bool(found) and all(found)))
+    return Propagated(_sources, _is_from_weights)
 
 
 def is_folded() -> Propagated:
@@ -55,9 +55,13 @@ def is_folded() -> Propagated:
 
     def rule(value: Value, found: Sequence[bool]) -> bool:
         is_barrier = value.producer is not None and value.producer.name == BARRIER
-        return not is_barrier and (value.weight is not None or (bool(found) and all(found)))
+        return not is_barrier and _is_from_weights(value, found)
 
     return Propagated(_sources, rule)
+
+
+def _is_from_weights(value: Value, found: Sequence[bool]) -> bool:
+    return value.weight is not None or (bool(found) and all(found))
 
 
 def _sources(value: Value) -> list[Value]:

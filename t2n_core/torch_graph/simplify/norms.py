@@ -23,8 +23,8 @@ def fold_norms(
     """Return a graph in which (W x + b) * s + t is (W s) x + (b s + t), up to the rounding that every product has.
 
     Only where nobody else reads the product, all numbers are known, and both operators are written as `is_plain` says:
-    by our own rules. Into filters for whose numbers of channels and elements `folds` is True. The given graph stays as
-    it is.
+    by our own rules. `folds` takes the number of output channels and of elements of a filter, and returns whether a
+    norm is folded into it. The graph that is passed in does not change.
     """
     readers = Counter(id(v) for v in graph.outputs)
     for op in graph.op_nodes:

@@ -7,6 +7,7 @@ so is what is computed from it.
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from t2n_core.check.samples import Sample
-from t2n_core.torch_graph.capture.containers import preserve_containers
+from t2n_core.torch_graph.capture.containers import replace_stored
 from t2n_core.torch_graph.capture.quiet import quiet
 from t2n_core.torch_graph.capture.reachable import is_foreign
 
@@ -56,12 +57,6 @@ class Run:
     sizes: list[int] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
 
-    def read(self, size: int) -> int:
-        """Return a size as an integer that notes."""
-        self.sizes.append(size)
-        recorded: int = _recorded(size, self, frozenset({len(self.sizes) - 1}))
-        return recorded
-
     def note(
         self, name: str, operand: float, other: float | None, place: str, answer: bool, sizes: frozenset[int] | None
     ) -> None:
@@ -75,14 +70,20 @@ class RecordingSizes(TorchFunctionMode):
         super().__init__()
         self.run = Run()
 
+    def read(self, size: int) -> int:
+        """Return a size as an integer that notes."""
+        self.run.sizes.append(size)
+        recorded: int = _recorded(size, self, frozenset({len(self.run.sizes) - 1}))
+        return recorded
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if isinstance(result, torch.Size):
-            return torch.Size([self.run.read(size) for size in result])
+            return torch.Size([self.read(size) for size in result])
         if func in _LAYOUT_QUESTIONS and not is_foreign(sys._getframe(1).f_globals.get("__name__")):
             self.run.note(func.__name__, 0, None, "", bool(result), None)
         if type(result) is int:
-            size = self.run.read(result)
+            size = self.read(result)
             if getattr(func, "__name__", "") == "__len__":  # `len` makes a plain number of whatever comes from here
                 self.run.note("len", result, None, "", True, frozenset({len(self.run.sizes) - 1}))
             return size
@@ -90,25 +91,32 @@ class RecordingSizes(TorchFunctionMode):
 
 
 class _Int(int):
-    run: Run
+    recording: RecordingSizes
     sizes: frozenset[int]
     __hash__ = int.__hash__
 
 
 class _Float(float):
-    run: Run
+    recording: RecordingSizes
     sizes: frozenset[int]
     __hash__ = float.__hash__
 
 
-def _recorded(result: Any, run: Run, sizes: frozenset[int]) -> Any:
+def _recorded(result: Any, recording: RecordingSizes, sizes: frozenset[int]) -> Any:
     """Return a number as one that notes; anything else as it is."""
     kind: type[_Int] | type[_Float] | None = _Int if type(result) is int else _Float if type(result) is float else None
     if kind is None:
         return result
     number = kind(result)
-    number.run, number.sizes = run, sizes
+    number.recording, number.sizes = recording, sizes
     return number
+
+
+def _plain(value: Any) -> Any:
+    """Return the plain number of one that notes; anything else as it is."""
+    if isinstance(value, _Int):
+        return int.__int__(value)
+    return float.__float__(value) if isinstance(value, _Float) else value
 
 
 def _sizes_of(number: Any, others: Sequence[Any]) -> frozenset[int]:
@@ -122,7 +130,7 @@ def _computing(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
         result = plain(self, *others)
         if result is NotImplemented and others and isinstance(others[0], float):  # `T * 0.5` is a float's own product
             result = getattr(float, name)(int.__float__(self), *others)
-        return _recorded(result, self.run, _sizes_of(self, others))
+        return _recorded(result, self.recording, _sizes_of(self, others))
 
     return method
 
@@ -133,9 +141,9 @@ def _comparing(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
         module = frame.f_globals.get("__name__")
         answer = plain(self, *others)
         if module is None or not is_foreign(module):
-            other = others[0] if others and isinstance(others[0], int | float) else None
+            other = _plain(others[0]) if others and isinstance(others[0], int | float) else None
             place = f"{frame.f_code.co_filename}:{frame.f_lineno}:{frame.f_lasti}"
-            self.run.note(name, self, other, place, bool(answer), _sizes_of(self, others))
+            self.recording.run.note(name, _plain(self), other, place, bool(answer), _sizes_of(self, others))
         return answer
 
     return method
@@ -144,12 +152,17 @@ def _comparing(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
 def run_of(model: Any, run: Callable[[Sequence[torch.Tensor]], Any], sample: Sample) -> Run:
     """Return what a model's own code asks about sizes in one run, up to its end if the model fails.
 
-    A model that asks nothing does the same at all sizes.
+    A model that asks nothing does the same at all sizes. What the run stores in a model is as any call leaves it: sizes
+    that it stores become plain numbers.
     """
     recording = RecordingSizes()
-    with preserve_containers(model), quiet(), torch.no_grad(), suppress(Exception), recording:
+    found, alive = recording.run, weakref.ref(recording)
+    with quiet(), torch.no_grad(), suppress(Exception), recording:
         run([torch.from_numpy(np.array(array)) for array in sample.inputs])
-    return recording.run
+    del recording
+    if alive() is not None:  # only numbers that note refer to it
+        replace_stored(model, _plain)
+    return found
 
 
 def varying(runs: Sequence[Run]) -> list[list[Note]]:

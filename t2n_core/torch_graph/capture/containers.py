@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CellType, FunctionType
 from typing import Any
@@ -49,6 +49,46 @@ def preserve_containers(model: torch.nn.Module) -> Iterator[list[FunctionType]]:
                 cache.cache_clear()
 
 
+def replace_stored(model: torch.nn.Module, replacement: Callable[[Any], Any]) -> None:
+    """Replace values that are stored in the objects of a model and in what its code reaches, at any depth of a tuple.
+
+    An `lru_cache` that holds such a value is cleared.
+
+    Args:
+        model: the module; its parameters are not looked at.
+        replacement: returns what takes the place of a value; the value itself where it may stay.
+    """
+    found = Reachable()
+    found.follow(model)
+    found.follow_code()
+    for container in found.contents:
+        if isinstance(container, dict):
+            items = [(_replaced(key, replacement), _replaced(value, replacement)) for key, value in container.items()]
+        else:
+            items = [_replaced(value, replacement) for value in container]
+        _refill(container, items)
+    for cell in found.cells:
+        value = _held(cell)
+        if (new := _replaced(value, replacement)) is not value:
+            cell.cell_contents = new
+    for owner, name in found.names:
+        value = _named(owner, name)
+        if (new := _replaced(value, replacement)) is not value:
+            _name(owner, name, new)
+    for cache in found.caches:
+        if any(_replaced(value, replacement) is not value for value in _stored(gc.get_referents(cache))):
+            cache.cache_clear()
+
+
+def _replaced(value: Any, replacement: Callable[[Any], Any]) -> Any:
+    if not isinstance(value, tuple):
+        return replacement(value)
+    parts = [_replaced(part, replacement) for part in value]
+    if all(new is old for new, old in zip(parts, value, strict=True)):
+        return value
+    return value._make(parts) if hasattr(value, "_make") else type(value)(parts)
+
+
 class _Snapshot:
     """The values that containers, cells and names hold at one moment."""
 
@@ -71,12 +111,7 @@ class _Snapshot:
 
     def restore(self) -> None:
         for container, before in self._contents:
-            if not _is_same(container, before):
-                container.clear()
-                if isinstance(container, dict | set):
-                    container.update(before)
-                else:
-                    container.extend(before)
+            _refill(container, before)
         for cell, held in self._cells:
             if _held(cell) is not held:
                 if held is _NOTHING:
@@ -86,6 +121,16 @@ class _Snapshot:
         for owner, name, value in self._names:
             if _named(owner, name) is not value:
                 _name(owner, name, value)
+
+
+def _refill(container: Any, contents: list[Any]) -> None:
+    """Put these contents in the place of those of a container, unless they are the same objects."""
+    if not _is_same(container, contents):
+        container.clear()
+        if isinstance(container, dict | set):
+            container.update(contents)
+        else:
+            container.extend(contents)
 
 
 def _is_same(container: Any, before: list[Any]) -> bool:
@@ -121,21 +166,24 @@ def _name(owner: Any, name: str, value: Any) -> None:
 
 def _is_fake(value: Any) -> bool:
     """Return whether a value is a fake tensor or holds one."""
+    return any(isinstance(part, FakeTensor) for part in _stored(value))
+
+
+def _stored(value: Any) -> Iterator[Any]:
+    """Yield a value and what its containers and objects hold, at any depth."""
     ahead, seen = [value], set[int]()
     while ahead:
         value = ahead.pop()
-        if isinstance(value, FakeTensor):
-            return True
+        yield value
         if id(value) in seen or isinstance(value, torch.Tensor | type | str):
             continue
         seen.add(id(value))
         if isinstance(value, dict):
-            ahead += value.values()
+            ahead += [*value, *value.values()]
         elif isinstance(value, list | tuple | set | frozenset | deque):
             ahead += value
         elif isinstance(getattr(value, "__dict__", None), dict):
             ahead += vars(value).values()
-    return False
 
 
-__all__ = ["preserve_containers"]
+__all__ = ["preserve_containers", "replace_stored"]

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import Any, TypeAlias, TypeGuard
 
+import torch
+
 from t2n_core.torch_graph.capture.reachable import Reachable, is_foreign
 
 Numbers: TypeAlias = tuple[int, ...]
@@ -57,12 +59,23 @@ def reads_sizes(model: Any) -> bool:
 
     A class that `exec` makes in no module of Python, which then counts as a built-in one, may read anything.
     """
+    if isinstance(model, torch.nn.Module) and any(map(_class_reads_sizes, set(map(type, model.modules())))):
+        return True  # most models: without a search of all that their code reaches
     reached = Reachable()
     reached.follow(model)
     reached.follow_code()
-    return any(type(module).__module__ == "builtins" for module in reached.modules()) or any(
-        not is_foreign(function.__module__) and _READS & _names(function.__code__) for function in reached.functions()
+    return any(_class_reads_sizes(type(module)) for module in reached.modules()) or any(
+        map(_reads_sizes, reached.functions())
     )
+
+
+def _class_reads_sizes(kind: type[torch.nn.Module]) -> bool:
+    return kind.__module__ == "builtins" or _reads_sizes(kind.forward)
+
+
+def _reads_sizes(function: Any) -> bool:
+    code = getattr(function, "__code__", None)
+    return code is not None and not is_foreign(function.__module__) and bool(_READS & _names(code))
 
 
 def sizes_near(decisions: Sequence[Numbers], symbols: Mapping[str, int]) -> Iterator[dict[str, int]]:

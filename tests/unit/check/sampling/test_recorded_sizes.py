@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -163,16 +163,52 @@ def test_any_comparison_counts_where_the_model_runs_at_one_size_only() -> None:
     assert leaves_open(net, run, [run_of(net, run, call(5))], [])
 
 
-def test_no_recorded_size_stays_in_a_model() -> None:
+class Sizes(NamedTuple):
+    longest: int
+    mean: float
+
+
+def test_sizes_that_a_recorded_run_stores_become_plain_numbers() -> None:
     net = Net(lambda x, y: x)
+    lengths: dict[int, list[int]] = {}
+    last = 0
+
+    @functools.lru_cache
+    def table(size: int) -> Tensor:
+        return torch.ones(size, 3)
 
     def function(x: Tensor, y: Tensor) -> Tensor:
-        net.longest = x.shape[0]
-        return x * 2 if net.longest > 3 else x
+        nonlocal last
+        last = x.shape[0]
+        net.longest, net.sizes, net.shape = last, Sizes(last, last * 0.5), x.shape
+        lengths[last] = [y.shape[0] + 1]
+        KEPT[y.shape[0]] = y
+        return table(last) + x if last > 3 else x
 
     net.function = function
     assert run_of(net, lambda given: net(*given), call(5, 7)).notes
-    assert "longest" not in vars(net)
+    assert (last, net.longest, net.sizes, net.shape) == (5, 5, Sizes(5, 2.5), torch.Size([5, 3]))
+    assert (lengths, list(KEPT)) == ({5: [8]}, [7])
+    assert isinstance(net.sizes, Sizes)
+    assert isinstance(net.shape, torch.Size)
+    stored = [last, net.longest, *net.sizes, *net.shape, *lengths, *lengths[5], *KEPT]
+    assert {type(number) for number in stored} == {int, float}
+    assert table.cache_info().currsize == 0
+    KEPT.clear()
+
+
+def test_a_run_that_stores_no_size_leaves_what_it_stores() -> None:
+    net = Net(lambda x, y: x)
+    table = functools.lru_cache(lambda: torch.ones(3))
+
+    def function(x: Tensor, y: Tensor) -> Tensor:
+        net.scale = table() * 2
+        return x * net.scale if x.shape[0] > 3 else x
+
+    net.function = function
+    assert run_of(net, lambda given: net(*given), call(5, 7)).notes
+    assert torch.equal(net.scale, torch.full((3,), 2.0))
+    assert table.cache_info().currsize == 1
 
 
 def test_code_without_a_module_of_python_is_the_models() -> None:

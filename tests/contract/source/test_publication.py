@@ -38,6 +38,16 @@ def test_the_changelog_has_the_version() -> None:
     assert first[1] == t2n_core.__version__
 
 
+def test_entries_of_the_changelog_have_a_type() -> None:
+    folder = ROOT / PROJECT["tool"]["towncrier"]["directory"]
+    types = {one["directory"] for one in PROJECT["tool"]["towncrier"]["type"]}
+    table = set(re.findall(r"^\| `(\w+)` \|", (folder / "README.md").read_text("utf-8"), re.MULTILINE))
+    assert table == types
+    for path in folder.glob("*.md"):
+        if path.name != "README.md":
+            assert path.name.split(".")[1:-1] in [[one] for one in types], f"{path}: not NAME.TYPE.md"
+
+
 def headings(page: Path) -> set[str]:
     """Return the anchors of a page's headings, as the site makes them."""
     titles = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)

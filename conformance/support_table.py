@@ -29,6 +29,7 @@ from conformance.checks.aten_outcomes import (
     count_verdicts,
     read_lines,
 )
+from conformance.long_tables import write_page
 from conformance.refusal_kinds import KINDS, kind_of
 from t2n_core.check.level import LEVELS
 
@@ -203,8 +204,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("docs/reference/support.md"))
     arguments = parser.parse_args()
     page = support_page(line for path in arguments.files for line in read_lines(path))
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(page, encoding="utf-8")
+    write_page(arguments.output, page, arguments.output.parent / "tables")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.float16.page import page
+from conformance.long_tables import write_page
 from t2n_core.engine import resolve_engines
 
 
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-o", "--output", type=Path, required=True, help="results, a line for each, or the page")
     options = parser.parse_args(arguments)
     if options.kind == "page":
-        options.output.write_text(_page(options.results), encoding="utf-8")
+        write_page(options.output, _page(options.results), options.output.parent / "tables")
         return 0
     _measure(options)
     return 0

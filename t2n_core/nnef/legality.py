@@ -19,8 +19,9 @@ from t2n_core.nnef.releases import Releases
 from t2n_core.nnef.signatures import Signature, fragment_signature
 from t2n_core.nnef.sizes.dims import same, shape_text
 from t2n_core.nnef.spec import Spec
+from t2n_core.nnef.tract.graph_facts import GraphFacts
 from t2n_core.nnef.tract.hazards import Call, hazards_for
-from t2n_core.nnef.tract.quirks.quirk import GraphFacts, Quirk, Statement
+from t2n_core.nnef.tract.quirks.quirk import Quirk, Statement
 from t2n_core.nnef.tract.quirks.table import quirks_of
 from t2n_core.nnef.tract.traits import first_release, traits_of
 

@@ -8,25 +8,17 @@ from typing import Any
 import numpy as np
 
 from t2n_core.errors import LowerError
-from t2n_core.nnef.emitter import Emitter, Expected
+from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import FLOAT32, Operation, Value
+from t2n_core.nnef.khronos.builder import KhronosBuilder
 from t2n_core.nnef.khronos.forms import FORMS
-from t2n_core.nnef.khronos.integers import REAL, Magnitudes, in_floats
+from t2n_core.nnef.khronos.integers import REAL, in_floats
 from t2n_core.nnef.sizes.dims import Dim, Shape, is_static
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.nnef.spec import Spec
-from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 
-class KhronosEmitter(Emitter):
+class KhronosEmitter(KhronosBuilder):
     """Flat NNEF 1.0: standard operators, fixed sizes, scalar (float32), integer and logical tensors."""
-
-    truth_dtype = FLOAT32  # there is no arithmetic of integers
-    widest = FLOAT32
-
-    def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
-        super().__init__(spec, name=name, options=options)
-        self.magnitudes = Magnitudes()
 
     def call(
         self, operator: str, *args: Any, outs: Sequence[Expected] | None = None, **attributes: Any

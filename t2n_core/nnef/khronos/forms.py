@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from t2n_core.nnef.graph import FLOAT32, INT64, Value
+from t2n_core.nnef.khronos.builder import KhronosBuilder
 from t2n_core.nnef.khronos.integers import EXACT
 
-if TYPE_CHECKING:
-    from t2n_core.nnef.khronos.emitter import KhronosEmitter
 
-
-def gather_elements(g: KhronosEmitter, input: Value, indices: Value, axis: int) -> Value:
+def gather_elements(g: KhronosBuilder, input: Value, indices: Value, axis: int) -> Value:
     """Return out[i][j] = input[indices[i][j]][j] for axis 0, read from the flattened tensor at computed places."""
     shape, extents = ([int(size) for size in v.shape] for v in (indices, input))
     count = int(np.prod(extents))
@@ -31,7 +28,7 @@ def gather_elements(g: KhronosEmitter, input: Value, indices: Value, axis: int) 
     return g.reshape_to(g.gather(g.reshape_to(input, [count]), flat, axis=0), shape)
 
 
-def scatter_elements(g: KhronosEmitter, input: Value, indices: Value, updates: Value, axis: int) -> Value:
+def scatter_elements(g: KhronosBuilder, input: Value, indices: Value, updates: Value, axis: int) -> Value:
     """Return `input` with out[indices[i][j]][j] = updates[i][j] for axis 0; the last one that names a place is there.
 
     Every place is compared with every index.
@@ -53,13 +50,13 @@ def scatter_elements(g: KhronosEmitter, input: Value, indices: Value, updates: V
     return written
 
 
-def _cut(g: KhronosEmitter, value: Value, shape: Sequence[int]) -> Value:
+def _cut(g: KhronosBuilder, value: Value, shape: Sequence[int]) -> Value:
     for axis, size in enumerate(shape):
         value = g.take(value, axis, 0, size)
     return value
 
 
-def product_reduce(g: KhronosEmitter, input: Value, axes: Sequence[int]) -> Value:
+def product_reduce(g: KhronosBuilder, input: Value, axes: Sequence[int]) -> Value:
     """Return the product along axes, which stay with one element: one half times the other, again and again."""
     for axis in axes:
         while (size := int(input.shape[axis])) != 1:

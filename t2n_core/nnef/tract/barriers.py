@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from t2n_core.nnef.emitter import Expected
+from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
-
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
 
 BARRIER = "tract_core_trilu"
 """The operator that no rewriting of the engine passes."""
 
 
-def fence(g: TractEmitter, value: Value) -> Value:
+def fence(g: Emitter, value: Value) -> Value:
     """Return the same numbers, passed through a `trilu` that keeps all: no reshape or tile moves through it.
 
     It takes 30 ns per element, so that it is written only where nothing else helps.
@@ -27,15 +22,4 @@ def fence(g: TractEmitter, value: Value) -> Value:
     return found if wide is value else g.squeeze(found, axes=list(range(wide.rank - value.rank)))
 
 
-def hide_formula(g: TractEmitter, value: Value, *, never_negative: bool) -> Value:
-    """Return the same numbers in a form in which the engine cannot see the sizes that they are computed from.
-
-    Releases from 0.23.0 on follow such numbers as integer formulas: half of 5 is 2, and a mask of positions
-    ends in an undetermined symbol.
-    """
-    if not g.traits.follows_sizes:
-        return value
-    return g.abs(value) if never_negative else fence(g, value)
-
-
-__all__ = ["BARRIER", "fence", "hide_formula"]
+__all__ = ["BARRIER", "fence"]

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from packaging.version import Version
 
-from t2n_core.nnef.emitter import Expected
+from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import FLOAT32, Value
 from t2n_core.nnef.releases import Releases
 from t2n_core.nnef.sizes.dims import product
 from t2n_core.nnef.tract.barriers import BARRIER
 from t2n_core.nnef.tract.propagated import Propagated
-
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
 
 # --------------------------------------------------------------------------------------------------- limits by release
 LARGEST_FOLDED: Final = {Releases.of("0.23.0", "0.23.5"): 1 << 18, Releases.of("0.23.5"): 1 << 20}
@@ -70,7 +67,7 @@ def _sources(value: Value) -> list[Value]:
 
 
 # ---------------------------------------------------------------------------------------------------- what to write
-def widen(g: TractEmitter, weight: Value) -> Value:
+def widen(g: Emitter, weight: Value) -> Value:
     """Return a weight of float16 or int8 as float32, in pieces that the engine computes before the first run."""
     elements = int(product(weight.shape))
     limit = next((most for releases, most in LARGEST_FOLDED.items() if g.spec.version in releases), elements)
@@ -86,7 +83,7 @@ def widen(g: TractEmitter, weight: Value) -> Value:
     return g.concat(pieces, axis=axis)
 
 
-def as_computed(g: TractEmitter, constant: Value, source: Value) -> Value:
+def as_computed(g: Emitter, constant: Value, source: Value) -> Value:
     """Return a constant plus a zero that is computed from `source`, for a scan over the rows of the constant.
 
     Old releases take all of a constant for each row.

@@ -14,29 +14,24 @@ from typing import Any
 import numpy as np
 
 from t2n_core.errors import LowerError
-from t2n_core.nnef.emitter import Emitter, Expected, Operand
+from t2n_core.nnef.emitter import Expected, Operand
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, INT64, Operation, Value
 from t2n_core.nnef.sizes.dims import Dim, Shape, is_static
 from t2n_core.nnef.sizes.range_names import PROPERTY
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
+from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.constants import widen
 from t2n_core.nnef.tract.forms import elementwise, products, quotients, reshapes, slices, sums, windows
-from t2n_core.nnef.tract.quirks.quirk import GraphFacts, Statement
+from t2n_core.nnef.tract.quirks.quirk import Statement
 from t2n_core.nnef.tract.quirks.table import repaired
 from t2n_core.nnef.tract.sizes.arithmetic import argument_for
 from t2n_core.nnef.tract.sizes.guard_statement import guard
 from t2n_core.nnef.tract.sizes.guards import assertions
 from t2n_core.nnef.tract.sizes.unsolved import name_unsolved
 from t2n_core.nnef.tract.sizes.values import SizeValues
-from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
-TRACT_TYPES = {
-    "bool": "bool",
-    **{f"{kind}{bits}": f"{kind[0]}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
-    **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
-}
 WHOLE = (np.dtype(np.int32), INT64)
 """Integer dtypes that floats are cast to directly; out of their range PyTorch's own results depend on the processor."""
 FORMS: dict[str, Callable[..., Value]] = {
@@ -50,14 +45,11 @@ FORMS: dict[str, Callable[..., Value]] = {
 """Operator -> the function that writes it, with the emitter as its first argument."""
 
 
-class TractEmitter(Emitter):
+class TractEmitter(TractBuilder):
     """NNEF with tract's registries; sizes of dynamic axes are expressions."""
 
     def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
         super().__init__(spec, name=name, options=options)
-        self.traits = traits_of(spec.version)
-        self.facts = GraphFacts()
-        self.in_loop = False  # whether this is the body of a loop
         self._size_values = SizeValues(self)
 
     def __getattr__(self, name: str) -> Callable[..., Value]:
@@ -103,12 +95,6 @@ class TractEmitter(Emitter):
         self.graph.operations.append(value.producer)
         self.graph.inputs.append(value)
         return value
-
-    def type_name(self, dtype: np.dtype[Any]) -> str:
-        """Return tract's name of a dtype, such as `f32` or `i64`."""
-        if dtype.name not in TRACT_TYPES:
-            raise self.fail(f"tract has no dtype {dtype}")
-        return TRACT_TYPES[dtype.name]
 
     def need_sizes(self, names: set[str]) -> None:
         self._size_values.need(names)

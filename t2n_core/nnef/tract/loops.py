@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from t2n_core.nnef.emitter import Emitter, Expected, Scalar
 from t2n_core.nnef.graph import Fragment, Value
 from t2n_core.nnef.sizes.dims import Dim, Shape
+from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.constants import as_computed
+from t2n_core.nnef.writer import statement
 
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
-
-Step: TypeAlias = "Callable[[TractEmitter, list[Value], list[Value], list[Value]], tuple[list[Value], list[Value]]]"
+Step: TypeAlias = Callable[[TractBuilder, list[Value], list[Value], list[Value]], tuple[list[Value], list[Value]]]
 """One step, written with the emitter of the body: (rows, states, given) -> (next states, rows of the results)."""
 
 
@@ -41,7 +40,7 @@ class _Parameters:
 
 
 def write_loop(
-    g: TractEmitter,
+    g: TractBuilder,
     step: Step,
     scanned: Sequence[Value],
     states: Sequence[Value],
@@ -96,14 +95,14 @@ def write_scan(g: Emitter, count: Dim, *, outs: Sequence[Expected], **arguments:
     return g.call("tract_core_scan", outs=outs, **arguments)
 
 
-def _body(g: TractEmitter, parameters: _Parameters) -> TractEmitter:
+def _body(g: TractBuilder, parameters: _Parameters) -> TractBuilder:
     """Return the emitter of a body. Its constants are given to it from outside: a fragment holds no weights."""
 
     class Body(type(g)):  # type: ignore[misc]
         def constant(self, array: NDArray[Any] | Scalar, dtype: np.dtype[Any] | None = None) -> Value:
             return parameters.take("full", g.constant(array, dtype))
 
-    body: TractEmitter = Body(g.spec, options=g.options)
+    body: TractBuilder = Body(g.spec, options=g.options)
     body.node, body.in_loop = g.node, True
     body.graph.inputs = parameters.inner
     body.reserve(f"{kind}_{n}" for kind in parameters.outer for n in range(100))
@@ -117,7 +116,7 @@ def _hidden_sizes(values: Sequence[Value]) -> tuple[Dim, ...]:
     return tuple(sorted(symbols - {extent for extent in extents if extent.is_Symbol}, key=str))
 
 
-def _with_sizes(body: TractEmitter, chunk: Value, zeros: Value) -> Value:
+def _with_sizes(body: TractBuilder, chunk: Value, zeros: Value) -> Value:
     """Return `chunk` plus one of the zeros, whose axes say sizes: what no statement reads, the engine does not see."""
     axes = list(range(zeros.rank))
     zero = body.slice(zeros, axes=axes, begin=[0 for _ in axes], end=[1 for _ in axes])
@@ -126,10 +125,8 @@ def _with_sizes(body: TractEmitter, chunk: Value, zeros: Value) -> Value:
     return body.add(chunk, body.lift(zero, chunk.rank))
 
 
-def _fragment(g: TractEmitter, body: TractEmitter, inputs: Sequence[Value], results: Sequence[Value]) -> Fragment:
+def _fragment(g: TractBuilder, body: TractBuilder, inputs: Sequence[Value], results: Sequence[Value]) -> Fragment:
     """Return the body as a fragment, under the first free name."""
-    from t2n_core.nnef.writer import statement  # which reads the quirks, as the emitter does
-
     lines = [f"  {statement(o, g.spec.operator(o.name))};" for o in body.graph.operations]
     given, made = (", ".join(f"{v.name}: tensor<scalar>" for v in values) for values in (inputs, results))
     uses = frozenset(operation.name for operation in body.graph.operations)

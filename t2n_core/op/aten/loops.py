@@ -14,7 +14,7 @@ import numpy as np
 
 from t2n_core.nnef.graph import FLOAT32, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, as_dim, floor_div, minimum
-from t2n_core.nnef.tract.emitter import TractEmitter
+from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.loops import write_loop
 from t2n_core.op import formulas
 from t2n_core.op.registry import op
@@ -29,45 +29,45 @@ _ORTHOGONAL = 1e-37
 """Sums of products up to which columns stay as they are: engines divide by a reciprocal, which must be finite."""
 
 
-def _numbers(g: TractEmitter, count: Dim, rank: int, axis: int) -> Value:
+def _numbers(g: TractBuilder, count: Dim, rank: int, axis: int) -> Value:
     """Return 0, 1, … as floats along one axis of `rank`."""
     shape: list[Dim] = [1] * rank
     shape[axis] = count
     return g.reshape_to(g.cast(g.positions(count), FLOAT32), shape)
 
 
-def _places(g: TractEmitter, a: Value) -> Values:
+def _places(g: TractBuilder, a: Value) -> Values:
     """Return the numbers of the rows and those of the columns, in the rank of the matrix."""
     return [_numbers(g, a.shape[axis], a.rank, axis) for axis in (-2, -1)]
 
 
-def _steps(g: TractEmitter, count: Dim, a: Value) -> Value:
+def _steps(g: TractBuilder, count: Dim, a: Value) -> Value:
     return _numbers(g, count, a.rank, 0)
 
 
-def _picked(b: TractEmitter, a: Value, here: Value, axis: int) -> Value:
+def _picked(b: TractBuilder, a: Value, here: Value, axis: int) -> Value:
     """Return the row or column of `a` where `here` is true, as an axis of one element."""
     return b.sum_reduce(b.select(here, a, 0.0), axes=[a.rank + axis])
 
 
-def _row(b: TractEmitter, value: Value) -> Value:
+def _row(b: TractBuilder, value: Value) -> Value:
     return b.unsqueeze(value, axes=[0])
 
 
-def _gathered(g: TractEmitter, rows: Value) -> Value:
+def _gathered(g: TractBuilder, rows: Value) -> Value:
     """Return the columns that the steps gave, [count, …, 1], side by side: […, count]."""
     return g.permute(g.squeeze(rows, axes=[rows.rank - 1]), [*range(1, rows.rank - 1), 0])
 
 
-def _transposed(g: TractEmitter, a: Value) -> Value:
+def _transposed(g: TractBuilder, a: Value) -> Value:
     return g.permute(a, [*range(a.rank - 2), a.rank - 1, a.rank - 2])
 
 
 @op("t2n_loops::cholesky", target="tract")
-def cholesky(g: TractEmitter, a: Value) -> tuple[Value, Value]:
+def cholesky(g: TractBuilder, a: Value) -> tuple[Value, Value]:
     """Take the products of the columns before off each column, and stop at a pivot that is not positive."""
 
-    def step(b: TractEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
+    def step(b: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (k,), (a, goes_on), (rows, columns) = scanned, states, given
         here, mine = b.eq(rows, k), b.eq(columns, k)
         before = b.select(b.lt(columns, k), a, 0.0)
@@ -91,10 +91,10 @@ def cholesky(g: TractEmitter, a: Value) -> tuple[Value, Value]:
 
 
 @op("t2n_loops::lu", target="tract")
-def lu(g: TractEmitter, a: Value) -> tuple[Value, Value]:
+def lu(g: TractBuilder, a: Value) -> tuple[Value, Value]:
     """Exchange rows so that the greatest number of a column, the first of equal ones, is its head; then eliminate."""
 
-    def step(b: TractEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
+    def step(b: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (k,), (a,), (rows, columns) = scanned, states, given
         here, mine, below = b.eq(rows, k), b.eq(columns, k), b.gt(rows, k)
         sizes = b.select(b.lt(rows, k), -1.0, formulas.absolute(b, _picked(b, a, mine, -1)))
@@ -120,10 +120,10 @@ _NOWHERE = 1e9
 
 
 @op("t2n_loops::order", target="tract")
-def order(g: TractEmitter, pivots: Value, rows: Dim) -> Value:
+def order(g: TractBuilder, pivots: Value, rows: Dim) -> Value:
     """Exchange the numbers of the rows."""
 
-    def step(b: TractEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
+    def step(b: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (k, row), (order,), (numbers,) = scanned, states, given
         chosen = b.squeeze(row, axes=[0])
         here, there = b.eq(numbers, k), b.eq(numbers, chosen)
@@ -140,10 +140,10 @@ def order(g: TractEmitter, pivots: Value, rows: Dim) -> Value:
 
 
 @op("t2n_loops::solve", target="tract")
-def solve(g: TractEmitter, a: Value, b: Value, upper: bool, unit: bool) -> Value:
+def solve(g: TractBuilder, a: Value, b: Value, upper: bool, unit: bool) -> Value:
     """Take the multiples of each solved row off those that are left."""
 
-    def step(body: TractEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
+    def step(body: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (k,), (x,), (a, rows, columns) = scanned, states, given
         here = body.eq(rows, k)
         column = _picked(body, a, body.eq(columns, k), -1)
@@ -159,10 +159,10 @@ def solve(g: TractEmitter, a: Value, b: Value, upper: bool, unit: bool) -> Value
 
 
 @op("t2n_loops::reflections", target="tract")
-def reflections(g: TractEmitter, a: Value) -> tuple[Value, Value]:
+def reflections(g: TractBuilder, a: Value) -> tuple[Value, Value]:
     """Reflect each column to its diagonal, and all columns right of it."""
 
-    def step(b: TractEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
+    def step(b: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (k,), (a,), (rows, columns) = scanned, states, given
         here, below, mine = b.eq(rows, k), b.gt(rows, k), b.eq(columns, k)
         column = _picked(b, a, mine, -1)
@@ -186,10 +186,10 @@ def reflections(g: TractEmitter, a: Value) -> tuple[Value, Value]:
 
 
 @op("t2n_loops::reflect", target="tract")
-def reflect(g: TractEmitter, packed: Value, scales: Value, other: Value, transpose: bool) -> Value:
+def reflect(g: TractBuilder, packed: Value, scales: Value, other: Value, transpose: bool) -> Value:
     """Apply one reflection after the other: the last one first, unless Q is transposed."""
 
-    def step(b: TractEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
+    def step(b: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (k,), (x,), (packed, rows, columns, scales, places) = scanned, states, given
         column = _picked(b, packed, b.eq(columns, k), -1)
         vector = b.select(b.gt(rows, k), column, b.select(b.eq(rows, k), b.constant(one), 0.0))
@@ -204,24 +204,24 @@ def reflect(g: TractEmitter, packed: Value, scales: Value, other: Value, transpo
     return found
 
 
-_Exchange: TypeAlias = Callable[[TractEmitter, Value, Value, Value], Value]
+_Exchange: TypeAlias = Callable[[TractBuilder, Value, Value, Value], Value]
 """(emitter of the body, numbers, numbers of the columns as a row, as a column) -> the numbers in that order."""
 
 
-def _by_places(b: TractEmitter, x: Value, row: Value, column: Value) -> Value:
+def _by_places(b: TractBuilder, x: Value, row: Value, column: Value) -> Value:
     places = b.cast(b.squeeze(row, axes=list(range(row.rank - 1))), INT64)
     return b.pick(x, places, x.rank - 1)
 
 
-def _by_product(b: TractEmitter, x: Value, row: Value, column: Value) -> Value:
+def _by_product(b: TractBuilder, x: Value, row: Value, column: Value) -> Value:
     one = b.constant(np.ones([1] * x.rank, x.dtype))
     return b.matmul(x, b.select(b.eq(column, row), one, 0.0))
 
 
-def _orthogonal(g: TractEmitter, a: Value, rows: Dim, exchanged: _Exchange) -> Value:
+def _orthogonal(g: TractBuilder, a: Value, rows: Dim, exchanged: _Exchange) -> Value:
     """Rotate pairs of columns: each meets each other one once in a sweep, and a step has pairs for all of them."""
 
-    def step(b: TractEmitter, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
+    def step(b: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (partners, side), (a,), (counted, numbers) = scanned, states, given
         other = exchanged(b, a, partners, numbers)
         x, y = b.select(counted, a, 0.0), b.select(counted, other, 0.0)
@@ -244,17 +244,17 @@ def _orthogonal(g: TractEmitter, a: Value, rows: Dim, exchanged: _Exchange) -> V
 
 
 @op("t2n_loops::orthogonal", target="tract")
-def orthogonal(g: TractEmitter, a: Value, rows: Dim) -> Value:
+def orthogonal(g: TractBuilder, a: Value, rows: Dim) -> Value:
     return _orthogonal(g, a, rows, _by_product)
 
 
 @op("t2n_loops::orthogonal", target="tract", since="0.20.0")
-def orthogonal_by_places(g: TractEmitter, a: Value, rows: Dim) -> Value:
+def orthogonal_by_places(g: TractBuilder, a: Value, rows: Dim) -> Value:
     """Pick the columns, which a body of older releases has no operator for."""
     return _orthogonal(g, a, rows, _by_places)
 
 
-def _pairs(g: TractEmitter, size: Dim) -> tuple[Value, Value]:
+def _pairs(g: TractBuilder, size: Dim) -> tuple[Value, Value]:
     """Return the other column of each one in each step, and 1 where that is on its right, -1 on its left, 0 for none.
 
     In step r of a sweep of m steps, columns i and j meet where i + j = r (mod m), with m odd. A column that would meet

@@ -3,53 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from t2n_core.nnef.emitter import Expected, Operand
 from t2n_core.nnef.graph import FLOAT32, Value
+from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.forms.quotients import exact_quotient, is_float
 from t2n_core.nnef.tract.optimiser import is_smaller
 
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
 
-
-def add(g: TractEmitter, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+def add(g: TractBuilder, x: Operand, y: Operand, out: Expected | None = None) -> Value:
     """Write `x + y`."""
     return g.one("add", *_small_first(g, x, y), out=out)
 
 
-def maximum(g: TractEmitter, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+def maximum(g: TractBuilder, x: Operand, y: Operand, out: Expected | None = None) -> Value:
     """Write the larger one of `x` and `y`."""
     return g.one("max", *_small_first(g, x, y), out=out)
 
 
-def minimum(g: TractEmitter, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+def minimum(g: TractBuilder, x: Operand, y: Operand, out: Expected | None = None) -> Value:
     """Write the smaller one of `x` and `y`."""
     return g.one("min", *_small_first(g, x, y), out=out)
 
 
-def relu(g: TractEmitter, x: Value) -> Value:
+def relu(g: TractBuilder, x: Value) -> Value:
     """Write `relu`, or the maximum that the engine makes of it with its operands in the order that is fast."""
     fast = g.traits.wants_small_first and x.dtype == FLOAT32
     return maximum(g, x, 0.0) if fast else g.one("relu", x)
 
 
-def sub(g: TractEmitter, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+def sub(g: TractBuilder, x: Operand, y: Operand, out: Expected | None = None) -> Value:
     """Write `x - y`, or `-y + x` where that is fast."""
     if g.traits.wants_small_first and is_smaller(y, x):
         return g.one("add", g.one("neg", y) if isinstance(y, Value) else -y, x, out=out)
     return g.one("sub", x, y, out=out)
 
 
-def mul(g: TractEmitter, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+def mul(g: TractBuilder, x: Operand, y: Operand, out: Expected | None = None) -> Value:
     """Write `x * y`."""
     return g.one("mul", *_small_first(g, x, y), out=out)
 
 
-def div(g: TractEmitter, x: Operand, y: Operand, out: Expected | None = None) -> Value:
+def div(g: TractBuilder, x: Operand, y: Operand, out: Expected | None = None) -> Value:
     """Write `x / y`; of integers it is rounded towards zero, of floats exactly where something is decided by it."""
     if g.node.exact and out is None and is_float(x, y):
         return exact_quotient(g, x, y)
@@ -59,7 +57,7 @@ def div(g: TractEmitter, x: Operand, y: Operand, out: Expected | None = None) ->
     return quotient
 
 
-def scatter_elements(g: TractEmitter, input: Value, indices: Value, updates: Value, **attributes: Any) -> Value:
+def scatter_elements(g: TractBuilder, input: Value, indices: Value, updates: Value, **attributes: Any) -> Value:
     """Write `tract_core_scatter_elements`; booleans as numbers, which all releases scatter."""
     if input.dtype.kind != "b":
         return g.one("tract_core_scatter_elements", input, indices, updates, **attributes)
@@ -68,12 +66,12 @@ def scatter_elements(g: TractEmitter, input: Value, indices: Value, updates: Val
     return g.cast(out, input.dtype)
 
 
-def _small_first(g: TractEmitter, x: Operand, y: Operand) -> tuple[Operand, Operand]:
+def _small_first(g: TractBuilder, x: Operand, y: Operand) -> tuple[Operand, Operand]:
     """Return the operands of a commutative operator in the order that is fast."""
     return (y, x) if g.traits.wants_small_first and is_smaller(y, x) else (x, y)
 
 
-def _may_be_shifted(g: TractEmitter, y: Operand) -> bool:
+def _may_be_shifted(g: TractBuilder, y: Operand) -> bool:
     """Return whether the engine may make this divisor a shift, which rounds down."""
     if not g.traits.shifts_for_powers:
         return False
@@ -86,7 +84,7 @@ def _may_be_shifted(g: TractEmitter, y: Operand) -> bool:
     return len(numbers) == 1 and numbers != {1} and int(numbers.pop()).bit_count() == 1
 
 
-def _towards_zero(g: TractEmitter, quotient: Value, x: Value, y: Operand) -> Value:
+def _towards_zero(g: TractBuilder, quotient: Value, x: Value, y: Operand) -> Value:
     """Return a quotient rounded towards zero: one is added where it was rounded down."""
     rest = g.sub(x, g.mul(quotient, y))
     rounded_down = g.and_(g.lt(x, 0), g.gt(rest, 0))

@@ -22,15 +22,12 @@ in each of its steps would cost more than the sum.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import FLOAT32, Value
 from t2n_core.nnef.sizes.dims import Dim, Shape, at_most, is_static, product, symbols_of
+from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.forms.quotients import in_float64
-
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
 
 LONGEST = 8192
 """The most elements that one statement sums in float32: 8192 * 2^-24 is 4.9e-4."""
@@ -43,7 +40,7 @@ def may_be_long(extents: Sequence[Dim]) -> bool:
     return not at_most(product(extents), LONGEST)
 
 
-def reduced(g: TractEmitter, operator: str, value: Value, axes: Sequence[int], out: Expected | None = None) -> Value:
+def reduced(g: TractBuilder, operator: str, value: Value, axes: Sequence[int], out: Expected | None = None) -> Value:
     """Write the sum or the mean over axes, which become 1; the mean of the means of equal parts is that of all."""
     if value.dtype != FLOAT32 or g.in_loop or not _may_be_long(value, axes):
         return g.one(operator, value, axes=list(axes), out=out)
@@ -58,7 +55,7 @@ def reduced(g: TractEmitter, operator: str, value: Value, axes: Sequence[int], o
     return g.squeeze(result, axes=[last])
 
 
-def _in_two_steps(g: TractEmitter, operator: str, value: Value, axes: Sequence[int], first: Sequence[int]) -> Value:
+def _in_two_steps(g: TractBuilder, operator: str, value: Value, axes: Sequence[int], first: Sequence[int]) -> Value:
     """Reduce the first axes in float32, and the others in float64."""
     if first:
         value = g.one(operator, value, axes=list(first))

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, Value
 from t2n_core.nnef.shapes import infer
 from t2n_core.nnef.sizes.dims import Dim, as_dim, is_static, product, same
-
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
+from t2n_core.nnef.tract.builder import TractBuilder
 
 
 class _Repeats(NamedTuple):
@@ -22,7 +20,7 @@ class _Repeats(NamedTuple):
     times: Dim
 
 
-def matmul(g: TractEmitter, A: Value, B: Value, **turned: Any) -> Value:  # noqa: N803
+def matmul(g: TractBuilder, A: Value, B: Value, **turned: Any) -> Value:  # noqa: N803
     """Write a product, of matrices that are not repeated.
 
     Where each matrix of `B` stands several times in a row, the rows that meet it are put into one matrix of `A`:
@@ -38,7 +36,7 @@ def matmul(g: TractEmitter, A: Value, B: Value, **turned: Any) -> Value:  # noqa
     return g.reshape_to(found, (*found.shape[:-3], heads, length, found.shape[-1]))
 
 
-def _product(g: TractEmitter, rows: Value, once: Value, *, transposeB: bool = False) -> Value:  # noqa: N803
+def _product(g: TractBuilder, rows: Value, once: Value, *, transposeB: bool = False) -> Value:  # noqa: N803
     """Return the product of a few rows and long matrices, of which the engine must know that they are the long ones.
 
     It takes the rows of the first operand by the dozen, and swaps the operands only where it can show which is longer.
@@ -52,7 +50,7 @@ def _product(g: TractEmitter, rows: Value, once: Value, *, transposeB: bool = Fa
     return g.permute(_written(g, keys, rows, transposeB=True), [*range(last - 1), last, last - 1])
 
 
-def _written(g: TractEmitter, A: Value, B: Value, *, transposeA: bool = False, transposeB: bool = False) -> Value:  # noqa: N803
+def _written(g: TractBuilder, A: Value, B: Value, *, transposeA: bool = False, transposeB: bool = False) -> Value:  # noqa: N803
     """Write a product as it is; operands that were cast from float16 for it stay float16 where that is fast."""
     turned: dict[str, Any] = {
         name: True for name, is_on in (("transposeA", transposeA), ("transposeB", transposeB)) if is_on
@@ -68,7 +66,7 @@ def _written(g: TractEmitter, A: Value, B: Value, *, transposeA: bool = False, t
     return g.tract_core_einsum([one, other], expr=expression, acc="f32", out=Expected(shape, FLOAT32))
 
 
-def _float16(g: TractEmitter, value: Value) -> Value:
+def _float16(g: TractBuilder, value: Value) -> Value:
     """Return the computed float16 value that a value was cast to float32 from; the value itself where there is none."""
     made = value.producer
     if made is None or made.name != "tract_core_cast" or not g.traits.multiplies_float16_by_float32:
@@ -77,7 +75,7 @@ def _float16(g: TractEmitter, value: Value) -> Value:
     return source if source.dtype == FLOAT16 and not g.facts.is_constant(source) else value
 
 
-def attention(g: TractEmitter, q: Value, k: Value, v: Value, **given: Any) -> Value:
+def attention(g: TractBuilder, q: Value, k: Value, v: Value, **given: Any) -> Value:
     """Write the engine's attention, in which heads of queries share keys and values that are not repeated."""
     both = _repeats(k), _repeats(v)
     if q.rank == 4 and both[0] is not None and both[0] == both[1]:
@@ -121,7 +119,7 @@ def _turns_matrices(axes: list[int]) -> bool:
     return axes == [*range(last - 1), last, last - 1]
 
 
-def _without_repeats(g: TractEmitter, value: Value) -> Value:
+def _without_repeats(g: TractBuilder, value: Value) -> Value:
     """Return a stack with each of its matrices once."""
     made, repeats = value.producer, _repeats(value)
     assert made is not None

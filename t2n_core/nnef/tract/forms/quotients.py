@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from t2n_core.nnef.emitter import Operand
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, FLOAT64, Value
-
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
+from t2n_core.nnef.tract.builder import TractBuilder
 
 _SPLITTER = float(2**27 + 1)
 """A float64 times this, minus the difference of that and itself, has the upper 26 bits."""
@@ -29,12 +26,12 @@ def is_float(*operands: Operand) -> bool:
     return any(isinstance(operand, Value) and operand.dtype.kind == "f" for operand in operands)
 
 
-def in_float64(g: TractEmitter, value: Value, formula: Callable[[Value], Value]) -> Value:
+def in_float64(g: TractBuilder, value: Value, formula: Callable[[Value], Value]) -> Value:
     """Return a formula of a float computed in float64, and rounded to the float's own dtype once."""
     return _narrow(g, formula(_widened(g, value)), value)
 
 
-def exact_quotient(g: TractEmitter, x: Operand, y: Operand) -> Value:
+def exact_quotient(g: TractBuilder, x: Operand, y: Operand) -> Value:
     """Return `x / y` of floats of one dtype, rounded once; float16 is rounded from float32, as PyTorch does."""
     like = x if isinstance(x, Value) else y
     assert isinstance(like, Value)
@@ -43,7 +40,7 @@ def exact_quotient(g: TractEmitter, x: Operand, y: Operand) -> Value:
     return _narrow(g, g.one("div", _wide(g, x), _wide(g, y)), like)
 
 
-def _wide(g: TractEmitter, operand: Operand) -> Operand:
+def _wide(g: TractBuilder, operand: Operand) -> Operand:
     """Return an operand in float64; a number is rounded to float32 before, in which PyTorch takes it."""
     if isinstance(operand, Value):
         return _widened(g, operand)
@@ -51,15 +48,15 @@ def _wide(g: TractEmitter, operand: Operand) -> Operand:
         return float(np.float32(operand))
 
 
-def _widened(g: TractEmitter, value: Value) -> Value:
+def _widened(g: TractBuilder, value: Value) -> Value:
     return g.cast(g.cast(value, FLOAT32) if value.dtype == FLOAT16 else value, FLOAT64)
 
 
-def _narrow(g: TractEmitter, value: Value, like: Value) -> Value:
+def _narrow(g: TractBuilder, value: Value, like: Value) -> Value:
     return g.cast(g.cast(value, FLOAT32) if like.dtype == FLOAT16 else value, like.dtype)
 
 
-def _of_float64(g: TractEmitter, x: Operand, y: Operand) -> Value:
+def _of_float64(g: TractBuilder, x: Operand, y: Operand) -> Value:
     """Return a quotient of float64: the engine's, and what is left of `x` beside its product with `y`, divided again.
 
     That rest is exact, by Dekker's product; it is no number where an operand or the quotient is zero or infinite.
@@ -77,7 +74,7 @@ def _of_float64(g: TractEmitter, x: Operand, y: Operand) -> Value:
     return g.select(is_finite, corrected, quotient)
 
 
-def _split(g: TractEmitter, value: Value) -> tuple[Value, Value]:
+def _split(g: TractBuilder, value: Value) -> tuple[Value, Value]:
     """Return two float64 of half as many bits each, whose sum is `value`."""
     scaled = g.mul(value, _SPLITTER)
     upper = g.sub(scaled, g.sub(scaled, value))

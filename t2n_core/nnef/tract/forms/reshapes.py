@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy
 
@@ -12,13 +12,11 @@ from t2n_core.nnef.graph import Value
 from t2n_core.nnef.shapes import infer
 from t2n_core.nnef.sizes.dims import Dim, as_dim, at_most, is_static
 from t2n_core.nnef.sizes.reshapes import ReshapePart, factors, joined, reshape_parts
+from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.sizes.empty import without_empty
 
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
 
-
-def reshape(g: TractEmitter, input: Value, *, shape: Sequence[Dim]) -> Value:
+def reshape(g: TractBuilder, input: Value, *, shape: Sequence[Dim]) -> Value:
     """Write a reshape.
 
     With dynamic sizes only the axes that change are reshaped, and each group of them alone if there are many: the

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import sympy
@@ -11,14 +10,12 @@ import sympy
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, FloorDiv, as_dim, floor_div, has_extremes, is_static, product
+from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.sizes.arithmetic import is_quotient, is_seen_within, without_differences
-
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
 
 
 def slice_(
-    g: TractEmitter,
+    g: TractBuilder,
     value: Value,
     *,
     axes: Sequence[int],
@@ -51,7 +48,7 @@ def slice_(
     return g.one("slice", value, axes=axes, begin=begin, end=end, out=out, **more)
 
 
-def concat(g: TractEmitter, values: Sequence[Value], *, axis: int) -> Value:
+def concat(g: TractBuilder, values: Sequence[Value], *, axis: int) -> Value:
     """Write a concatenation, whose result has the size that later statements are written with.
 
     The engine adds up the extents of the parts, and does not see that the sum of a minimum and of what is beyond it,
@@ -68,7 +65,7 @@ def concat(g: TractEmitter, values: Sequence[Value], *, axis: int) -> Value:
     return cut(g, whole, axis, 0, size, 1)
 
 
-def respelled(g: TractEmitter, value: Value) -> Value:
+def respelled(g: TractBuilder, value: Value) -> Value:
     """Return a value whose axes have the sizes that are written here, where the engine spells them otherwise: a
     quotient of a minimum is a minimum of quotients."""
     for axis, size in enumerate(value.shape):
@@ -77,7 +74,7 @@ def respelled(g: TractEmitter, value: Value) -> Value:
     return value
 
 
-def pick(g: TractEmitter, value: Value, indices: Value, axis: int) -> Value:
+def pick(g: TractBuilder, value: Value, indices: Value, axis: int) -> Value:
     """Return `value` at indices along one axis.
 
     0.19 reads a matrix of indices wrongly on all axes but the first, and fails on a list of one known index.
@@ -92,7 +89,7 @@ def pick(g: TractEmitter, value: Value, indices: Value, axis: int) -> Value:
     return g.tract_core_gather(value, indices, axis=axis)
 
 
-def _must_be_picked(g: TractEmitter, size: Dim, begin: Dim, end: Dim) -> bool:
+def _must_be_picked(g: TractBuilder, size: Dim, begin: Dim, end: Dim) -> bool:
     """Return whether `slice` takes no such bounds, or the engine would not find out the extent that it has."""
     if is_static((size, begin, end)):
         return False
@@ -105,7 +102,7 @@ def _must_be_picked(g: TractEmitter, size: Dim, begin: Dim, end: Dim) -> bool:
     return bool(g.traits.merges_quotients and without_differences(length) != length)
 
 
-def _is_clamped(g: TractEmitter, size: Dim, begin: Dim, end: Dim) -> bool:
+def _is_clamped(g: TractBuilder, size: Dim, begin: Dim, end: Dim) -> bool:
     """Return whether `slice` would compare these bounds with the axis, and infer another extent than it has."""
     if is_static((size, begin, end)) or not g.traits.clamps_slice_ends:
         return False
@@ -116,7 +113,7 @@ def _is_clamped(g: TractEmitter, size: Dim, begin: Dim, end: Dim) -> bool:
     return not (is_seen_within(begin, size) and is_seen_within(end, size))
 
 
-def cut(g: TractEmitter, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
+def cut(g: TractBuilder, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
     """Return `value[begin:end:step]` by the operator that takes the length of its result, where there is one."""
     length = as_dim(end - begin)
     out = Expected((*value.shape[:axis], length, *value.shape[axis + 1 :]), value.dtype)
@@ -130,7 +127,7 @@ def cut(g: TractEmitter, value: Value, axis: int, begin: Dim, end: Dim, step: in
     return _pick_range(g, piece, axis, 0, length, step)
 
 
-def _every_nth(g: TractEmitter, value: Value, axis: int, begin: int, end: int, step: int) -> Value:
+def _every_nth(g: TractBuilder, value: Value, axis: int, begin: int, end: int, step: int) -> Value:
     """Return `value[begin:end:step]` as the first elements of rows of `step` elements.
 
     The engine moves a `slice` with a stride through the `reshape` that made its axis, and fails.
@@ -145,7 +142,7 @@ def _every_nth(g: TractEmitter, value: Value, axis: int, begin: int, end: int, s
     return g.reshape_to(g.take(rows, axis + 1, 0, 1), [*before, count, *after])
 
 
-def _pick_range(g: TractEmitter, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
+def _pick_range(g: TractBuilder, value: Value, axis: int, begin: Dim, end: Dim, step: int) -> Value:
     """Return `value[begin:end:step]` by a gather at computed indices: the engine infers no extent itself."""
     count = as_dim(floor_div(as_dim(end - begin - 1), step) + 1)
     indices = g.positions(count)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import FLOAT64, INT64, Value
 from t2n_core.nnef.sizes.dims import Shape, product, same
+from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.forms import long_sums
 from t2n_core.nnef.tract.forms.quotients import in_float64
 
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
 
-
-def sum_reduce(g: TractEmitter, input: Value, *, axes: Sequence[int], out: Expected | None = None) -> Value:
+def sum_reduce(g: TractBuilder, input: Value, *, axes: Sequence[int], out: Expected | None = None) -> Value:
     """Write a sum; one of int64, which no release keeps beyond 32 bits, as two sums of 32 bits each in float64.
 
     Each of the two is exact up to 2^21 elements, and so is their sum modulo 2^64.
@@ -30,7 +27,7 @@ def sum_reduce(g: TractEmitter, input: Value, *, axes: Sequence[int], out: Expec
     return g.add(g.mul(upper, 1 << 32), lower)
 
 
-def mean_reduce(g: TractEmitter, input: Value, *, axes: Sequence[int]) -> Value:
+def mean_reduce(g: TractBuilder, input: Value, *, axes: Sequence[int]) -> Value:
     """Write a mean, which the engine computes as a product with a reciprocal."""
     if g.node.exact:
         return in_float64(g, input, lambda wide: g.one("mean_reduce", wide, axes=axes))
@@ -49,7 +46,7 @@ def _fits(value: Value, axes: Sequence[int]) -> bool:
     return isinstance(count, int) and count * max(-int(limits.min), int(limits.max)) < 1 << 31
 
 
-def sums_rows(g: TractEmitter, lead: Shape, row: Shape) -> bool:
+def sums_rows(g: TractBuilder, lead: Shape, row: Shape) -> bool:
     """Return whether a sum over one merged axis is faster than one over several axes.
 
     It is in releases that recognise the norm over one axis. In releases that sum one axis after the other, it is
@@ -60,7 +57,7 @@ def sums_rows(g: TractEmitter, lead: Shape, row: Shape) -> bool:
     return g.traits.fuses_norms and not long_sums.may_be_long(row)
 
 
-def mean_of_last(g: TractEmitter, value: Value) -> Value:
+def mean_of_last(g: TractBuilder, value: Value) -> Value:
     """Return the mean over the last axis beside one of size 1: over the last axis alone it is half as fast."""
     last = value.rank - 1
     row = g.unsqueeze(value, axes=[last])

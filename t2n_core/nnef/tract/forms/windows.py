@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.sizes.dims import product
+from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.forms.quotients import in_float64
 from t2n_core.nnef.tract.forms.slices import respelled
 
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
-
 
 def conv(
-    g: TractEmitter, input: Value, filter: Value, *args: Any, out: Expected | None = None, **attributes: Any
+    g: TractBuilder, input: Value, filter: Value, *args: Any, out: Expected | None = None, **attributes: Any
 ) -> Value:
     """Write a convolution; a number of channels that is spelled otherwise is cut to that of the filter."""
     channels = filter.shape[1] * attributes.get("groups", 1)
@@ -26,7 +24,7 @@ def conv(
 
 
 def _pool(operator: str) -> Callable[..., Value]:
-    def pool(g: TractEmitter, input: Value, **attributes: Any) -> Value:
+    def pool(g: TractBuilder, input: Value, **attributes: Any) -> Value:
         """Write a pool, whose result has the sizes that are written; a mean is a product with a reciprocal."""
         if g.node.exact and attributes.get("normalize"):
             return in_float64(g, input, lambda wide: respelled(g, g.one(operator, wide, **attributes)))
@@ -35,7 +33,7 @@ def _pool(operator: str) -> Callable[..., Value]:
     return pool
 
 
-def product_of_merged(g: TractEmitter, x: Value, w: Value) -> Value:
+def product_of_merged(g: TractBuilder, x: Value, w: Value) -> Value:
     """Return `x` [..., I] times `w` [O, I] as one product, with all leading axes merged."""
     lead = x.shape[:-1]
     flat = g.reshape_to(x, (product(lead), x.shape[-1]))

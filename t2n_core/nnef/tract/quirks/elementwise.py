@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from t2n_core.nnef.emitter import Expected, Operand
 from t2n_core.nnef.graph import FLOAT64, Value, is_full
 from t2n_core.nnef.shapes import broadcast, broadcasts_mixed_axes, is_broadcast
 from t2n_core.nnef.sizes.dims import is_static
+from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.optimiser import IN_PLACE, may_be_misread
 from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, Statement, fenced, quirk
-
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
 
 _COMMUTATIVE = frozenset("add mul max min".split())
 _TENSORS = {
@@ -36,7 +33,7 @@ def _is_broadcast_minuend(statement: Statement) -> bool:
     reason="fewer elements minus more are computed as the more minus the fewer",
     safe="`add` of the negated second operand",
 )
-def swapped_sub(g: TractEmitter, statement: Statement) -> Statement:
+def swapped_sub(g: TractBuilder, statement: Statement) -> Statement:
     """Write `-y + x`."""
     x, y = statement.get("x"), statement.get("y")
     if y.dtype.kind not in "fi":
@@ -59,7 +56,7 @@ def _broadcasts_mixed_axes(statement: Statement) -> bool:
     reason="a second operand that is repeated along axes neither all leading nor all trailing is misread",
     safe="`tile` of that operand before",
 )
-def mixed_second_operand(g: TractEmitter, statement: Statement) -> Statement:
+def mixed_second_operand(g: TractBuilder, statement: Statement) -> Statement:
     """Repeat the second operand to the shape of the result."""
     return statement.with_arguments(y=g.expand(statement.get("y"), statement.results[0].shape))
 
@@ -93,7 +90,7 @@ def _uniform(statement: Statement) -> list[str]:
     reason="a tensor of symbolic size that is all 0 or all 1 becomes one element, although the result takes its shape",
     safe=BARRIER_BEFORE,
 )
-def uniform_tensor(g: TractEmitter, statement: Statement) -> Statement:
+def uniform_tensor(g: TractBuilder, statement: Statement) -> Statement:
     """Put a barrier after the tensor, since the engine would undo a `tile` of the other operands."""
     return fenced(g, statement, [statement.get(name) for name in _uniform(statement)])
 
@@ -111,12 +108,12 @@ def _is_full_second(statement: Statement) -> bool:
     reason="a second operand that is full of one number becomes one element, although the result takes its shape",
     safe="`tile` of the first operand to the shape of the result before",
 )
-def full_second_operand(g: TractEmitter, statement: Statement) -> Statement:
+def full_second_operand(g: TractBuilder, statement: Statement) -> Statement:
     """Repeat the first operand to the shape of the result."""
     return statement.with_arguments(x=_repeated(g, statement.get("x"), statement.results[0]))
 
 
-def _repeated(g: TractEmitter, operand: Operand, result: Expected) -> Value:
+def _repeated(g: TractBuilder, operand: Operand, result: Expected) -> Value:
     value = operand if isinstance(operand, Value) else g.constant(operand, result.dtype)
     return g.expand(g.lift(value, len(result.shape)), result.shape)
 
@@ -142,7 +139,7 @@ def _in_place(statement: Statement) -> tuple[str, str] | None:
     "is that of the next axis, is taken for the number of elements after it",
     safe="that operand cast to float64 and back, or as the second operand",
 )
-def misread_unit_axis(g: TractEmitter, statement: Statement) -> Statement:
+def misread_unit_axis(g: TractBuilder, statement: Statement) -> Statement:
     """Swap the operands, or give the first one new memory by two casts."""
     place = _in_place(statement)
     assert place is not None

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from t2n_core.nnef.graph import Value, in_blocks, values_in
 from t2n_core.nnef.shapes import broadcast, is_broadcast
 from t2n_core.nnef.sizes.dims import Dim, same
+from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.optimiser import folds_batch, is_tiled
 from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, Statement, fenced, quirk
-
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
 
 _PIECES = frozenset({"slice", "tract_core_dyn_slice", "tract_core_gather"})
 """Operators whose bounds give the engine the size of an axis."""
@@ -36,7 +34,7 @@ def _overread(statement: Statement) -> list[str]:
     reason="an operand whose batch is repeated to that of a constant is read beyond its end",
     safe="`tile` of that operand before",
 )
-def batched_constant(g: TractEmitter, statement: Statement) -> Statement:
+def batched_constant(g: TractBuilder, statement: Statement) -> Statement:
     """Repeat the batch of the operand to that of both."""
     for name in _overread(statement):
         value, other = statement.get(name), statement.get("B" if name == "A" else "A")
@@ -75,7 +73,7 @@ def _has_explicit_size(value: Value) -> bool:
     "none at all",
     safe="`slice` of both operands to the same size before",
 )
-def inner_size(g: TractEmitter, statement: Statement) -> Statement:
+def inner_size(g: TractBuilder, statement: Statement) -> Statement:
     """Spell the inner size alike in both operands.
 
     A size that is more than a symbol is cut to in both: the engine may have worked it out itself, as of a convolution.
@@ -107,7 +105,7 @@ def _is_scalar(statement: Statement) -> bool:
     reason="a product of one element over axes that a `reshape` has merged does not load once its axes are squeezed",
     safe="`sum_reduce` of the `mul` of both operands",
 )
-def scalar_product(g: TractEmitter, statement: Statement) -> Statement:
+def scalar_product(g: TractBuilder, statement: Statement) -> Statement:
     """Add up the products of the elements."""
     a, b = statement.get("A"), statement.get("B")
     swapped = [*range(a.rank - 2), a.rank - 1, a.rank - 2]
@@ -134,7 +132,7 @@ def _tiled(statement: Statement) -> list[Value]:
     reason="a `tile` is taken off an operand, although the result then lacks the size",
     safe=BARRIER_BEFORE,
 )
-def tiled_operand(g: TractEmitter, statement: Statement) -> Statement:
+def tiled_operand(g: TractBuilder, statement: Statement) -> Statement:
     """Put a barrier after the operand."""
     return fenced(g, statement, _tiled(statement))
 
@@ -151,7 +149,7 @@ def _folding(statement: Statement) -> list[Value]:
     reason="a `reshape` of one operand's batch is folded into the other operand, although that has one element there",
     safe=BARRIER_BEFORE,
 )
-def folded_batch(g: TractEmitter, statement: Statement) -> Statement:
+def folded_batch(g: TractBuilder, statement: Statement) -> Statement:
     """Put a barrier after the operand."""
     return fenced(g, statement, _folding(statement))
 
@@ -188,7 +186,7 @@ def _is_of_blocks(value: Any, other: Any, statement: Statement) -> bool:
     reason="the scale of what a convolution gives is multiplied with its kernel, which blocks of 4 bits do not allow",
     safe="`neg` of both operands before",
 )
-def scaled_blocks(g: TractEmitter, statement: Statement) -> Statement:
+def scaled_blocks(g: TractBuilder, statement: Statement) -> Statement:
     """Scale the negated results by the negated weight."""
     pair = {name: statement.get(name) for name in ("x", "y")}
     return statement.with_arguments(**{n: g.neg(v) if isinstance(v, Value) else -v for n, v in pair.items()})
@@ -201,7 +199,7 @@ def scaled_blocks(g: TractEmitter, statement: Statement) -> Statement:
     reason="what a convolution with a kernel in blocks of 4 bits gives is added, not subtracted",
     safe="`add` of the `neg` of the second operand",
 )
-def subtracted_blocks(g: TractEmitter, statement: Statement) -> Statement:
+def subtracted_blocks(g: TractBuilder, statement: Statement) -> Statement:
     """Add the negated results."""
     arguments = {"x": statement.get("x"), "y": g.neg(statement.get("y"))}
     return Statement("add", arguments, statement.results, statement.facts)

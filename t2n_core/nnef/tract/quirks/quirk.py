@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 from packaging.version import Version
 
@@ -13,21 +13,8 @@ from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import Operation, Value
 from t2n_core.nnef.releases import ALL_RELEASES, Releases
 from t2n_core.nnef.tract.barriers import fence
-from t2n_core.nnef.tract.constants import is_constant, is_folded
-from t2n_core.nnef.tract.optimiser import unit_axis
-from t2n_core.nnef.tract.propagated import Propagated
-
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
-
-
-@dataclass(frozen=True, slots=True)
-class GraphFacts:
-    """Properties of the values of one graph; each value is looked at once."""
-
-    is_constant: Propagated = field(default_factory=is_constant)
-    is_folded: Propagated = field(default_factory=is_folded)
-    has_unit_axis: Propagated = field(default_factory=unit_axis)
+from t2n_core.nnef.tract.builder import TractBuilder
+from t2n_core.nnef.tract.graph_facts import GraphFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +42,7 @@ class Statement:
 
 
 Predicate: TypeAlias = Callable[[Statement], bool]
-Repair: TypeAlias = "Callable[[TractEmitter, Statement], Statement]"
+Repair: TypeAlias = Callable[[TractBuilder, Statement], Statement]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +72,7 @@ BARRIER_BEFORE = "`tract_core_trilu` of that operand before, with a diagonal tha
 """The `safe` of all quirks whose repair is a barrier."""
 
 
-def fenced(g: TractEmitter, statement: Statement, operands: Sequence[Value]) -> Statement:
+def fenced(g: TractBuilder, statement: Statement, operands: Sequence[Value]) -> Statement:
     """Return the statement with some of its operands, also those in lists, followed by a barrier."""
     behind = {operand: fence(g, operand) for operand in operands}
     arguments = {name: replace_values(a, lambda v: behind.get(v, v)) for name, a in statement.arguments.items()}
@@ -112,4 +99,4 @@ def quirk(
     return decorate
 
 
-__all__ = ["BARRIER_BEFORE", "GraphFacts", "Quirk", "Statement", "fenced", "quirk"]
+__all__ = ["BARRIER_BEFORE", "Quirk", "Statement", "fenced", "quirk"]

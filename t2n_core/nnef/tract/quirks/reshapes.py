@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.optimiser import is_sequence, is_sum_of_product
 from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, Statement, fenced, quirk
-
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
 
 
 @quirk(
@@ -18,7 +14,7 @@ if TYPE_CHECKING:
     reason="a `reshape` of a scan's result is moved into the scan, which then fails",
     safe=BARRIER_BEFORE,
 )
-def reshape_of_scan(g: TractEmitter, statement: Statement) -> Statement:
+def reshape_of_scan(g: TractBuilder, statement: Statement) -> Statement:
     """Put a barrier after the input."""
     return fenced(g, statement, [statement.get("input")])
 
@@ -31,7 +27,7 @@ def reshape_of_scan(g: TractEmitter, statement: Statement) -> Statement:
     "elsewhere: wrong numbers, or the process dies",
     safe=BARRIER_BEFORE,
 )
-def reshape_of_sum(g: TractEmitter, statement: Statement) -> Statement:
+def reshape_of_sum(g: TractBuilder, statement: Statement) -> Statement:
     """Put a barrier after the input."""
     return fenced(g, statement, [statement.get("input")])
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from t2n_core.nnef.graph import INT64
 from t2n_core.nnef.sizes.dims import at_most
+from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.quirks.quirk import Statement, quirk
-
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
 
 
 def _empty_axes(statement: Statement) -> list[int]:
@@ -28,7 +24,7 @@ def _empty_axes(statement: Statement) -> list[int]:
     reason="a sum of floats along an axis without elements ends the process, from 0.23.5 on along the last axis only",
     safe="`concat` of a zero along that axis before",
 )
-def empty_sum(g: TractEmitter, statement: Statement) -> Statement:
+def empty_sum(g: TractBuilder, statement: Statement) -> Statement:
     """Append a zero along each axis that may be empty."""
     value = statement.get("input")
     for axis in _empty_axes(statement):

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
+from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.quirks import elementwise, products, reshapes, sums, windows
 from t2n_core.nnef.tract.quirks.quirk import Quirk, Statement
-
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
 
 QUIRKS: tuple[Quirk, ...] = (
     elementwise.swapped_sub,
@@ -48,7 +45,7 @@ def quirks_of(version: Version) -> Mapping[str, tuple[Quirk, ...]]:
     return {operator: tuple(quirks) for operator, quirks in found.items()}
 
 
-def repaired(g: TractEmitter, statement: Statement) -> Statement:
+def repaired(g: TractBuilder, statement: Statement) -> Statement:
     """Return a statement that this release computes right, made of this one by the quirks that apply to it."""
     quirks = quirks_of(g.spec.version)
     asked: set[str] = set()

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import sympy
 
 from t2n_core.nnef.shapes import overruns_row
 from t2n_core.nnef.sizes.dims import as_dim, floor_div
+from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.optimiser import passes_strides_wrongly
 from t2n_core.nnef.tract.quirks.quirk import BARRIER_BEFORE, Statement, fenced, quirk
-
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
 
 
 def _per_axis(statement: Statement, name: str) -> list[int]:
@@ -27,7 +24,7 @@ def _fields(statement: Statement) -> list[int]:
     return [spread * (int(k) - 1) + 1 for spread, k in zip(_per_axis(statement, "dilation"), sizes, strict=True)]
 
 
-def _with_padded(g: TractEmitter, statement: Statement, axes: Sequence[int]) -> Statement:
+def _with_padded(g: TractBuilder, statement: Statement, axes: Sequence[int]) -> Statement:
     """Return a convolution whose padding along some spatial axes is a statement of its own."""
     borders = list(statement.get("padding"))
     amounts = [(0, 0), (0, 0), *(pair if axis in axes else (0, 0) for axis, pair in enumerate(borders))]
@@ -54,7 +51,7 @@ def _overruns(statement: Statement) -> bool:
     reason="a window begins after the end of a row, and the engine writes beyond its memory",
     safe="`pad` the last axis first",
 )
-def overrun_row(g: TractEmitter, statement: Statement) -> Statement:
+def overrun_row(g: TractBuilder, statement: Statement) -> Statement:
     """Pad the rows before."""
     return _with_padded(g, statement, [1])
 
@@ -82,7 +79,7 @@ def _with_rest(statement: Statement) -> list[int]:
     reason="the number of windows along an axis of dynamic size is rounded up, not down",
     safe="`pad`, then `slice` to the part that windows reach, then `conv` without padding",
 )
-def rounded_up_windows(g: TractEmitter, statement: Statement) -> Statement:
+def rounded_up_windows(g: TractBuilder, statement: Statement) -> Statement:
     """Cut the input to whole windows; its padding is cut with it."""
     axes = _with_rest(statement)
     if not statement.get("padding"):
@@ -114,7 +111,7 @@ def _has_moved_stride(statement: Statement) -> bool:
     "`softmax`, a graph that does not load after the others",
     safe=BARRIER_BEFORE,
 )
-def moved_stride(g: TractEmitter, statement: Statement) -> Statement:
+def moved_stride(g: TractBuilder, statement: Statement) -> Statement:
     """Put a barrier after the input."""
     return fenced(g, statement, [statement.get("input")])
 
@@ -140,7 +137,7 @@ def _has_inserted_axis(statement: Statement) -> bool:
     "axis was inserted into a tensor",
     safe="`concat` of two slices of the filter",
 )
-def inserted_axis(g: TractEmitter, statement: Statement) -> Statement:
+def inserted_axis(g: TractBuilder, statement: Statement) -> Statement:
     """Put the filter together anew: the engine joins constants before the first run."""
     filters = statement.get("filter")
     parts = [g.take(filters, 2, 0, 1), g.take(filters, 2, 1, filters.shape[2])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,20 +12,18 @@ from t2n_core.nnef.arguments import replace_values
 from t2n_core.nnef.graph import FLOAT32, ArrayWeight, Graph, Operation, Value
 from t2n_core.nnef.sizes.dims import as_dim, evaluate, product, symbols_of
 from t2n_core.nnef.sizes.range_names import NODE
+from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.sizes.arithmetic import without_extremes
 from t2n_core.nnef.tract.sizes.guards import excess
 from t2n_core.nnef.tract.sizes.printer import size_text
 from t2n_core.nnef.tract.traits import first_release
-
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
 
 _TYPICAL = 64
 """The size of a dynamic axis for which the smallest tensor is looked for."""
 _REDUCED = frozenset({"sum_reduce", "mean_reduce", "max_reduce", "min_reduce"})
 
 
-def guard(g: TractEmitter) -> None:
+def guard(g: TractBuilder) -> None:
     """Make the finished graph fail for sizes out of its range, where the release has no other way.
 
     The statement stands on one way to an output: what fails there fails the whole run. Raises LowerError for a range
@@ -68,7 +66,7 @@ def _is_empty_at_zero(graph: Graph) -> bool:
         return False
 
 
-def _need_solved(g: TractEmitter) -> None:
+def _need_solved(g: TractBuilder) -> None:
     """Raise LowerError where the engine does not find out what a symbol is."""
     if g.traits.solves_sums:
         return
@@ -98,7 +96,7 @@ def _place(graph: Graph) -> Value:
     return min([*graph.outputs, *sums], key=cost)
 
 
-def _write(g: TractEmitter, operator: str, arguments: dict[str, Any], dtype: Any, rank: int) -> Value:
+def _write(g: TractBuilder, operator: str, arguments: dict[str, Any], dtype: Any, rank: int) -> Value:
     """Append a statement as it is: nothing may be simplified in it, nor written in another form."""
     value = Value(g.unique(f"{NODE}_{operator}"), np.dtype(dtype), (1,) * rank)
     value.producer = Operation(operator, arguments, (value,))
@@ -106,7 +104,7 @@ def _write(g: TractEmitter, operator: str, arguments: dict[str, Any], dtype: Any
     return value
 
 
-def _nothing(g: TractEmitter, rank: int) -> Value:
+def _nothing(g: TractBuilder, rank: int) -> Value:
     """Return a tensor of one -0.0, which the engine cannot compute for sizes out of the range.
 
     Adding it keeps every number as it is; +0.0 would turn -0.0 into 0.0.
@@ -128,7 +126,7 @@ def _nothing(g: TractEmitter, rank: int) -> Value:
     return _write(g, "slice", {"input": number, "axes": [0], "begin": [begin], "end": [end]}, np.float32, rank)
 
 
-def _added(g: TractEmitter, place: Value, nothing: Value) -> Value:
+def _added(g: TractBuilder, place: Value, nothing: Value) -> Value:
     """Return `place` with the guard's number added, which is cast to the dtype of `place`.
 
     It is a sum because the engine drops the other factor of a product with a constant 0, and the guard with it.
@@ -146,7 +144,7 @@ def _added(g: TractEmitter, place: Value, nothing: Value) -> Value:
     return guarded
 
 
-def _stand_in(g: TractEmitter, place: Value, guarded: Value) -> None:
+def _stand_in(g: TractBuilder, place: Value, guarded: Value) -> None:
     """Replace `place` by `guarded` in all statements and outputs."""
     for operation in g.graph.operations:
         operation.arguments = {

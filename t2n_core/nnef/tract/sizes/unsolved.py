@@ -8,19 +8,17 @@ slice to `2 * T` gives the rest of the graph the extent that it was written for.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy
 
 from t2n_core.nnef.arguments import replace_values
 from t2n_core.nnef.graph import Operation, Value
 from t2n_core.nnef.sizes.dims import symbol, symbols_of
-
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
+from t2n_core.nnef.tract.builder import TractBuilder
 
 
-def name_unsolved(g: TractEmitter) -> list[Any]:
+def name_unsolved(g: TractBuilder) -> list[Any]:
     """Give axes of inputs that the engine would not compare symbols of their own; return what these are equal to."""
     found: list[Any] = []
     if not g.traits.leaves_sizes_unsolved:
@@ -48,7 +46,7 @@ def _unsolved(inputs: list[Value]) -> Iterator[tuple[Value, int]]:
             yield value, axis
 
 
-def _slice(g: TractEmitter, value: Value, axis: int, own: Any, extent: Any) -> None:
+def _slice(g: TractBuilder, value: Value, axis: int, own: Any, extent: Any) -> None:
     """Make an axis of an input have a symbol, and everything that reads the input read a slice of it."""
     external = value.producer
     assert external is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import sympy
@@ -12,17 +12,15 @@ from t2n_core.nnef.emitter import Expected
 from t2n_core.nnef.graph import INT64, Value
 from t2n_core.nnef.sizes import dims
 from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Modulo, at_most, solved, symbols_of
-from t2n_core.nnef.tract.barriers import hide_formula
+from t2n_core.nnef.tract.barriers import fence
+from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.sizes.arithmetic import negated, signed_parts
-
-if TYPE_CHECKING:
-    from t2n_core.nnef.tract.emitter import TractEmitter
 
 
 class SizeValues:
     """Writes sizes of dynamic axes for one graph."""
 
-    def __init__(self, g: TractEmitter) -> None:
+    def __init__(self, g: TractBuilder) -> None:
         self._g = g
         self._readable: set[str] = set()
 
@@ -79,7 +77,7 @@ class SizeValues:
             return self._g.cast(difference, dtype)
         arguments = {"input": size, "to": self._g.type_name(dtype)}
         (size,) = self._g.write("tract_core_cast", arguments, [Expected((), dtype)])
-        return hide_formula(self._g, size, never_negative=at_most(0, dim))
+        return _hide_formula(self._g, size, never_negative=at_most(0, dim))
 
     def positions(self, count: Dim) -> Value:
         """Return 0, 1, …, count - 1 as int64."""
@@ -87,7 +85,18 @@ class SizeValues:
             return self._g.constant(np.arange(count, dtype=np.int64))
         counted = Expected((count,), INT64)
         sizes = self._g.tract_core_range(0, count, 1, out=counted)  # of the engine's own type for sizes
-        return hide_formula(self._g, self._g.tract_core_cast(sizes, to="i64", out=counted), never_negative=True)
+        return _hide_formula(self._g, self._g.tract_core_cast(sizes, to="i64", out=counted), never_negative=True)
+
+
+def _hide_formula(g: TractBuilder, value: Value, *, never_negative: bool) -> Value:
+    """Return the same numbers in a form in which the engine cannot see the sizes that they are computed from.
+
+    Releases from 0.23.0 on follow such numbers as integer formulas: half of 5 is 2, and a mask of positions
+    ends in an undetermined symbol.
+    """
+    if not g.traits.follows_sizes:
+        return value
+    return g.abs(value) if never_negative else fence(g, value)
 
 
 __all__ = ["SizeValues"]

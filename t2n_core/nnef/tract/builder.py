@@ -1,0 +1,38 @@
+"""tract's emitter as its forms, quirks, sizes and loops see it: they build operations with it, and it asks them how."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.spec import Spec
+from t2n_core.nnef.tract.graph_facts import GraphFacts
+from t2n_core.nnef.tract.traits import traits_of
+from t2n_core.nnef.writing_options import PLAIN, WritingOptions
+
+TRACT_TYPES = {
+    "bool": "bool",
+    **{f"{kind}{bits}": f"{kind[0]}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
+    **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
+}
+
+
+class TractBuilder(Emitter):
+    """Builds a graph for one release of tract; `TractEmitter` adds how each operation is written."""
+
+    def __init__(self, spec: Spec, *, name: str = "network", options: WritingOptions = PLAIN) -> None:
+        super().__init__(spec, name=name, options=options)
+        self.traits = traits_of(spec.version)
+        self.facts = GraphFacts()
+        self.in_loop = False  # whether this is the body of a loop
+
+    def type_name(self, dtype: np.dtype[Any]) -> str:
+        """Return tract's name of a dtype, such as `f32` or `i64`."""
+        if dtype.name not in TRACT_TYPES:
+            raise self.fail(f"tract has no dtype {dtype}")
+        return TRACT_TYPES[dtype.name]
+
+
+__all__ = ["TractBuilder"]

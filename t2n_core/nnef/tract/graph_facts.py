@@ -1,0 +1,21 @@
+"""Properties of the values of one graph, which its operations are written by and its quirks are found by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from t2n_core.nnef.tract.constants import is_constant, is_folded
+from t2n_core.nnef.tract.optimiser import unit_axis
+from t2n_core.nnef.tract.propagated import Propagated
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFacts:
+    """Properties of the values of one graph; each value is looked at once."""
+
+    is_constant: Propagated = field(default_factory=is_constant)
+    is_folded: Propagated = field(default_factory=is_folded)
+    has_unit_axis: Propagated = field(default_factory=unit_axis)
+
+
+__all__ = ["GraphFacts"]

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT32, Value
 from t2n_core.op import formulas
+from t2n_core.op.aten.resize_axis import Axis
 from t2n_core.torch_graph.compat.operators import operator
-
-if TYPE_CHECKING:
-    from t2n_core.op.aten.resize import Axis
 
 FUNCTIONS = {"bilinear": operator("aten::_upsample_bilinear2d_aa"), "bicubic": operator("aten::_upsample_bicubic2d_aa")}
 SHARPNESS = -0.5

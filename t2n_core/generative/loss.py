@@ -14,15 +14,15 @@ from t2n_core.check.generation.loss import WeightLoss, archive_logits, weight_lo
 from t2n_core.engine.pool import TractRunner
 from t2n_core.engine.protocol import Array
 from t2n_core.errors import InputError
+from t2n_core.generative.archives import GenerativeArchives
 from t2n_core.generative.parts import most_tokens
-from t2n_core.generative.result import GenerativeResult
 
 LENGTH: Final = 128
 """Tokens of a text that is drawn, if the model takes so many."""
 
 
 def measure_loss(
-    result: GenerativeResult, original: nn.Module | None = None, text: Any = None, *, timeout: float = 60.0
+    result: GenerativeArchives, original: nn.Module | None = None, text: Any = None, *, timeout: float = 60.0
 ) -> WeightLoss:
     """Return what the weights of an archive lose, on a text.
 
@@ -70,7 +70,9 @@ def _widened(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in inputs.items()}
 
 
-def _drawn(model: Any, result: GenerativeResult, inputs: Mapping[str, torch.Tensor], count: int) -> tuple[Array, Array]:
+def _drawn(
+    model: Any, result: GenerativeArchives, inputs: Mapping[str, torch.Tensor], count: int
+) -> tuple[Array, Array]:
     """Return a text that a model draws, and the logits after each of its tokens."""
     call, random = result.plan.call, torch.Generator().manual_seed(0)
     ids = torch.full((1, 1), _first_token(result))
@@ -84,7 +86,7 @@ def _drawn(model: Any, result: GenerativeResult, inputs: Mapping[str, torch.Tens
     return np.array(tokens), torch.stack(logits).numpy()
 
 
-def _first_token(result: GenerativeResult) -> int:
+def _first_token(result: GenerativeArchives) -> int:
     """Return the token that a text of this model begins with."""
     names: Sequence[str] = ("decoder_start_token_id", "bos_token_id")
     known = [getattr(getattr(result.model, "generation_config", None), name, None) for name in names]

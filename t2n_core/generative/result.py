@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,40 +15,20 @@ from t2n_core.check.generation.outcome import GenerationOutcome
 from t2n_core.check.generation.reference import Prompts
 from t2n_core.check.generation.result_check import check_result
 from t2n_core.check.outcome import Outcome
-from t2n_core.check.state_pairs import StatePair
 from t2n_core.check.tolerance import TractCheckTolerance
-from t2n_core.engine.protocol import Array
-from t2n_core.errors import EngineError, engine_error
-from t2n_core.export.result import ExportResult
-from t2n_core.generative.parts import Plan
+from t2n_core.errors import EngineError
+from t2n_core.generative.archives import GenerativeArchives
+from t2n_core.generative.loss import measure_loss
 
 
 @dataclass(frozen=True, slots=True)
-class GenerativeResult:
+class GenerativeResult(GenerativeArchives):
     """The archives of a generating model in one folder."""
 
-    directory: Path
-    model: nn.Module
-    plan: Plan
-    decoder: ExportResult
-    encoder: ExportResult | None = None
-    step: ExportResult | None = None
-    """The decoder for a single token; its inputs and outputs have the names of the decoder's."""
     proof: GenerationOutcome | None = None
     """The outcome of the check that came with the export."""
     loss: WeightLoss | None = None
     """The loss by small weights against float32, if the check measured it."""
-
-    @property
-    def parts(self) -> dict[str, ExportResult]:
-        """Return the archives by name, in the order in which they run."""
-        known = {"encoder": self.encoder, "decoder": self.decoder, "step": self.step}
-        return {name: part for name, part in known.items() if part is not None}
-
-    @property
-    def state(self) -> tuple[StatePair, ...]:
-        """Return the decoder's state."""
-        return self.decoder.state
 
     def check_generation(
         self,
@@ -80,20 +59,6 @@ class GenerativeResult:
         of_step = check_result(self.step, prompts, steps, tolerance, state=self.step.state, **known)
         return found if of_step.passed else of_step
 
-    def encoded(self, timeout: float = 60.0) -> dict[str, Array]:
-        """Return what the encoder's archive gives for the example, by the names of the decoder's inputs.
-
-        Nothing for a model without an encoder. Raises EngineError.
-        """
-        if self.encoder is None:
-            return {}
-        engine = self.encoder.target.engine()
-        reply = engine.run(self.encoder.archive, [self.encoder.samples[0].inputs], timeout=timeout)
-        if reply.status != "ok":
-            raise engine_error(reply.status, reply.stage)(f"the encoder: {reply.message}")
-        outputs = dict(zip(self.encoder.output_names, reply.outputs[0], strict=True))
-        return {name: outputs[name] for name in self.decoder.input_names if name in outputs}
-
     def assert_generation(
         self,
         prompts: Prompts = None,
@@ -108,8 +73,6 @@ class GenerativeResult:
 
     def measure_loss(self, original: nn.Module | None = None, text: Any = None, *, timeout: float = 60.0) -> WeightLoss:
         """Return what small weights lose against float32, on a text; see `t2n_core.generative.loss.measure_loss`."""
-        from t2n_core.generative.loss import measure_loss
-
         return measure_loss(self, original, text, timeout=timeout)
 
 

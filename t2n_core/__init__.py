@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from t2n_core.export.result import ExportResult
     from t2n_core.export.tensors import export_tensors, replace_tensors
     from t2n_core.inference_target import InferenceTarget, KhronosNNEF, TractFeatureFlag, TractNNEF
-    from t2n_core.nnef.tract.weight_choice import StoredAs
+    from t2n_core.nnef.options.weight_choice import StoredAs
 
 __version__ = "0.1.0"
 """The version of the distribution: the build, `t2n --version` and `pytest_t2n` take it from here."""
@@ -24,7 +24,7 @@ _HOMES = {
     "InferenceTarget": "t2n_core.inference_target",
     "KhronosNNEF": "t2n_core.inference_target",
     "ModelExport": "t2n_core.export.model",
-    "StoredAs": "t2n_core.nnef.tract.weight_choice",
+    "StoredAs": "t2n_core.nnef.options.weight_choice",
     "T2NError": "t2n_core.errors",
     "TractCheckTolerance": "t2n_core.check.tolerance",
     "TractFeatureFlag": "t2n_core.inference_target",

@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -25,6 +25,7 @@ from t2n_core.inference_target import InferenceTarget, TractNNEF, require_target
 from t2n_core.nnef.archive import remove_archive, write_archive
 from t2n_core.nnef.graph import Graph
 from t2n_core.nnef.legality import check_graph
+from t2n_core.nnef.tract import stored_forms
 from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.op.custom_extractors import ModuleInfoExtractor
 from t2n_core.op.lower import has_rule, lower
@@ -238,8 +239,8 @@ class ModelExport:
         target.post_capture(traced)
         choice = target.writing.weights
         if choice:
-            traits = traits_of(target.spec.version)
-            traced = with_stored(traced, choice, traits, self.source.weights, self._rounded)
+            refuses = partial(stored_forms.refusal, traits_of(target.spec.version))
+            traced = with_stored(traced, choice, refuses, self.source.weights, self._rounded)
         rules, ours = self._rules(selection, session), load_default()
         has_form = has_rule(rules, target.spec, target.writing)
         with CAPTURE_LOCK:  # decompositions are traced like models

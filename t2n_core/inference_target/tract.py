@@ -20,15 +20,15 @@ from t2n_core.engine.pool import TractRunner
 from t2n_core.errors import InputError, SpecError
 from t2n_core.inference_target.base import InferenceTarget
 from t2n_core.nnef.graph import Fragment, Graph
+from t2n_core.nnef.options.precision import PrecisionPlan
+from t2n_core.nnef.options.weight_choice import WeightOption, weight_choice
+from t2n_core.nnef.options.writing_options import WritingOptions
 from t2n_core.nnef.signatures import fragment_of
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec, spec_for
 from t2n_core.nnef.tract.constants import folds_norm
-from t2n_core.nnef.tract.precision import PrecisionPlan
 from t2n_core.nnef.tract.traits import traits_of
 from t2n_core.nnef.tract.user_extensions import to_write, with_assertions
-from t2n_core.nnef.tract.weight_choice import WeightOption, weight_choice
-from t2n_core.nnef.writing_options import WritingOptions
 
 _EXACT = re.compile(r"\d+\.\d+\.\d+([.a-z]+\d+)*")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.khronos.emitter import KhronosEmitter
+from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.tract.emitter import TractEmitter
-from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 
 def emitter_for(spec: Spec, name: str = "network", options: WritingOptions = PLAIN) -> Emitter:

@@ -37,11 +37,11 @@ from t2n_core.nnef.graph import (
     values_in,
 )
 from t2n_core.nnef.identifiers import identifier_problem
+from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
 from t2n_core.nnef.signatures import fragment_signature
 from t2n_core.nnef.sizes.dims import Dim, Shape, as_dim, same, shape_text, symbols_of
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Signature, Spec, is_operator, known_operators
-from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 Scalar: TypeAlias = bool | int | float
 Operand: TypeAlias = Value | Scalar

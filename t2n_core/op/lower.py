@@ -14,11 +14,11 @@ from t2n_core.nnef.arguments import expressions_in
 from t2n_core.nnef.dialects import emitter_for
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Fragment, Graph, Operation, Value
+from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
 from t2n_core.nnef.shapes import check_shape
 from t2n_core.nnef.sizes.dims import shape_text, symbols_of
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
-from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 from t2n_core.op.dtypes import numpy_dtype
 from t2n_core.op.folded_norms import normed
 from t2n_core.op.registry import Registry, Rule

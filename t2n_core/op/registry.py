@@ -24,9 +24,9 @@ from typing import Any, TypeVar
 
 from t2n_core.entry_points import load_entry_points
 from t2n_core.errors import RegistryError
+from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
 from t2n_core.nnef.releases import ALL_RELEASES, Releases
 from t2n_core.nnef.spec import Spec
-from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 from t2n_core.torch_graph.compat.operators import find_overloads, may_be_absent
 from t2n_core.torch_graph.graph.ir import TorchOp
 

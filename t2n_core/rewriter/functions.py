@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from t2n_core.errors import LowerError, T2NError
+from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
 from t2n_core.nnef.spec import Spec
-from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 from t2n_core.op.registry import Registry, Rule, op
 from t2n_core.rewriter.context import Session
 from t2n_core.rewriter.selection import Selection

@@ -15,8 +15,8 @@ from unittest import mock
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.errors import T2NError
+from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
 from t2n_core.nnef.spec import Spec
-from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 from t2n_core.op.registry import Registry, Rule, load_default
 from t2n_core.torch_graph.simplify import complex_pairs, decompositions
 from t2n_core.torch_graph.simplify.complex_pairs import expansion

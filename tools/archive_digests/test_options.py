@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from t2n_core import ModelExport
-from t2n_core.nnef.tract.precision import PlanEntry, PrecisionPlan
+from t2n_core.nnef.options.precision import PlanEntry, PrecisionPlan
 
 
 class Net(nn.Module):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import FLOAT32
 from t2n_core.nnef.khronos.magnitudes import Magnitudes
+from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
 from t2n_core.nnef.spec import Spec
-from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 
 class KhronosBuilder(Emitter):

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from t2n_core.nnef.emitter import Emitter
+from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
 from t2n_core.nnef.spec import Spec
 from t2n_core.nnef.tract.graph_facts import GraphFacts
 from t2n_core.nnef.tract.traits import traits_of
-from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 TRACT_TYPES = {
     "bool": "bool",

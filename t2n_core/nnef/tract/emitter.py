@@ -16,6 +16,7 @@ import numpy as np
 from t2n_core.errors import LowerError
 from t2n_core.nnef.emitter import Expected, Operand
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, INT64, Operation, Value
+from t2n_core.nnef.options.writing_options import PLAIN, WritingOptions
 from t2n_core.nnef.sizes.dims import Dim, Shape, is_static
 from t2n_core.nnef.sizes.range_names import PROPERTY
 from t2n_core.nnef.sizes.ranges import SizeRange
@@ -30,7 +31,6 @@ from t2n_core.nnef.tract.sizes.guard_statement import guard
 from t2n_core.nnef.tract.sizes.guards import assertions
 from t2n_core.nnef.tract.sizes.unsolved import name_unsolved
 from t2n_core.nnef.tract.sizes.values import SizeValues
-from t2n_core.nnef.writing_options import PLAIN, WritingOptions
 
 WHOLE = (np.dtype(np.int32), INT64)
 """Integer dtypes that floats are cast to directly; out of their range PyTorch's own results depend on the processor."""

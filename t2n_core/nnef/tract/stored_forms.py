@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Final
 
+from t2n_core.nnef.options.weight_choice import Reader, WeightForm
 from t2n_core.nnef.tract.traits import TractTraits, first_release
-from t2n_core.nnef.tract.weight_choice import WeightForm
-
-
-class Reader(StrEnum):
-    """A kind of operator that reads a weight."""
-
-    LINEAR = "linear layers"
-    EMBEDDING = "embeddings"
-    CONVOLUTION = "convolutions"
-    DEPTHWISE = "depthwise convolutions"
-    TRANSPOSED = "transposed convolutions"
-    EXPERTS = "experts picked by index"
-    MATRIX = "plain products"
-    OTHER = "other operators"
-
 
 BLOCKS: Final[dict[Reader, str]] = {
     Reader.LINEAR: "reads_q40",
@@ -47,4 +32,4 @@ def refusal(traits: TractTraits, form: WeightForm, reader: Reader) -> str:
     return ""
 
 
-__all__ = ["BLOCKS", "Reader", "refusal"]
+__all__ = ["BLOCKS", "refusal"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -11,9 +11,7 @@ import torch
 
 from t2n_core.errors import InputError
 from t2n_core.nnef.graph import BLOCK_ELEMENTS
-from t2n_core.nnef.tract.stored_forms import Reader, refusal
-from t2n_core.nnef.tract.traits import TractTraits
-from t2n_core.nnef.tract.weight_choice import StoredAs, WeightChoice, chosen_form
+from t2n_core.nnef.options.weight_choice import Reader, StoredAs, WeightChoice, WeightForm, chosen_form
 from t2n_core.op.stored.blocks import as_blocks
 from t2n_core.op.stored.float16 import as_float16, loss
 from t2n_core.op.stored.parts import LEAST, pieces
@@ -23,6 +21,8 @@ from t2n_core.torch_graph.simplify.passes import swapped
 
 Rounded: TypeAlias = dict[tuple[str, StoredAs, tuple[int, ...]], StoredWeight]
 """The weights that were rounded, by label, form and axes of channels."""
+Refusal: TypeAlias = Callable[[WeightForm, Reader], str]
+"""(form, kind of operator that reads the weight) -> why the target cannot store it so; empty if it can."""
 _SHOWN = 3
 """Weights that a note names."""
 _CONVOLUTIONS = frozenset({f"aten::conv{n}d" for n in (1, 2, 3)} | {"aten::convolution", "aten::_convolution"})
@@ -33,14 +33,15 @@ _SECOND_OPERANDS = {"aten::mm": "mat2", "aten::addmm": "mat2", "aten::bmm": "mat
 def with_stored(
     graph: TorchModuleIRGraph,
     choice: WeightChoice,
-    traits: TractTraits,
+    target_refusal: Refusal,
     own: Mapping[str, torch.Tensor],
     known: Rounded,
 ) -> TorchModuleIRGraph:
     """Return a graph of tensors of its own, with the chosen weights rounded to the forms that they are stored in.
 
-    `own` are the weights of the model, to which the reference gives the same numbers; `known` keeps what is rounded,
-    for other releases. Vectors stay as they are: biases and norms are small, and matter most.
+    `target_refusal` is asked for each kind of operator that reads a weight. `own` are the weights of the model, to
+    which the reference gives the same numbers; `known` keeps what is rounded, for other releases. Vectors stay as they
+    are: biases and norms are small, and matter most.
     """
     readers = _readers(graph)
     twins: dict[int, TensorVariable] = {}
@@ -55,7 +56,7 @@ def with_stored(
             continue
         kinds = readers[id(variable)]
         dtype = str(data.dtype).removeprefix("torch.")
-        reason = _refusal(form, data, kinds, traits) if label in own else "no weight of the model itself"
+        reason = _refusal(form, data, kinds, target_refusal) if label in own else "no weight of the model itself"
         if not reason:
             key = (label, form, _channels(kinds, data.dim()))
             if key not in known:
@@ -84,9 +85,9 @@ def _rounded(data: torch.Tensor, form: StoredAs, channels: tuple[int, ...]) -> S
     return as_blocks(data, form.scales) if form.form == "q4_0" else as_bytes(data, channels, form.scales)
 
 
-def _refusal(form: StoredAs, data: torch.Tensor, kinds: set[Reader], traits: TractTraits) -> str:
+def _refusal(form: StoredAs, data: torch.Tensor, kinds: set[Reader], target_refusal: Refusal) -> str:
     """Return why a weight cannot be stored in a form; empty if it can."""
-    refused = next((reason for kind in sorted(kinds) if (reason := refusal(traits, form.form, kind))), "")
+    refused = next((reason for kind in sorted(kinds) if (reason := target_refusal(form.form, kind))), "")
     if refused:
         return refused
     if form.form == "float16":
@@ -165,4 +166,4 @@ def _with_twins(graph: TorchModuleIRGraph, twins: dict[int, TensorVariable]) -> 
     return replace(graph, outputs=outputs, op_nodes=ops, weights=[twins[id(v)] for v in graph.weights])
 
 
-__all__ = ["Rounded", "with_stored"]
+__all__ = ["Refusal", "Rounded", "with_stored"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from t2n_core.errors import InputError
-from t2n_core.nnef.tract.weight_choice import Scales
+from t2n_core.nnef.options.weight_choice import Scales
 
 if TYPE_CHECKING:
     from torch import Tensor

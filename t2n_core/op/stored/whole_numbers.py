@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from t2n_core.errors import InputError
-from t2n_core.nnef.tract.weight_choice import Scales
+from t2n_core.nnef.options.weight_choice import Scales
 from t2n_core.op.stored.parts import pieces
 from t2n_core.op.stored.scales import largest
 from t2n_core.torch_graph.graph.ir import StoredWeight

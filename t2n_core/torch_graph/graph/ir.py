@@ -15,8 +15,8 @@ import sympy
 import torch
 
 from t2n_core.errors import Origin
+from t2n_core.nnef.options.weight_choice import WeightForm
 from t2n_core.nnef.sizes.dims import Shape, is_static, shape_text
-from t2n_core.nnef.tract.weight_choice import WeightForm
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 
 

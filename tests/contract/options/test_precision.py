@@ -19,7 +19,7 @@ from t2n_core.check.outcome import Status
 from t2n_core.errors import InputError
 from t2n_core.export.notes import OptionWarning
 from t2n_core.nnef.graph import FLOAT16, FLOAT32
-from t2n_core.nnef.tract.precision import PrecisionPlan
+from t2n_core.nnef.options.precision import PrecisionPlan
 from t2n_core.torch_graph.precision.kernels import lacks_kernels
 from tests.contract.options.exports import every_line
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.nnef.graph import FLOAT16, FLOAT32, Graph
-from t2n_core.nnef.tract.precision import PlanEntry, PrecisionPlan
+from t2n_core.nnef.options.precision import PlanEntry, PrecisionPlan
 from t2n_core.torch_graph.precision.apply import in_precision
 from t2n_core.torch_graph.precision.rules import ruled_out
 from t2n_core.torch_graph.precision.units import unit_of

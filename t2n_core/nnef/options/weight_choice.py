@@ -1,9 +1,10 @@
-"""How the weights of an archive are stored: the forms, and a user's choice among them."""
+"""How the weights of an archive are stored: the forms, what reads them, and a user's choice among the forms."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -44,6 +45,19 @@ class StoredAs:
             raise InputError("weights: float16 has no scales")
 
 
+class Reader(StrEnum):
+    """A kind of operator that reads a weight."""
+
+    LINEAR = "linear layers"
+    EMBEDDING = "embeddings"
+    CONVOLUTION = "convolutions"
+    DEPTHWISE = "depthwise convolutions"
+    TRANSPOSED = "transposed convolutions"
+    EXPERTS = "experts picked by index"
+    MATRIX = "plain products"
+    OTHER = "other operators"
+
+
 ChosenForm: TypeAlias = StoredAs | str | None
 ChoiceFunction: TypeAlias = Callable[[str, Any], ChosenForm]
 WeightOption: TypeAlias = ChosenForm | Mapping[str, StoredAs | str] | ChoiceFunction
@@ -81,6 +95,7 @@ def _form(given: ChosenForm) -> StoredAs | None:
 __all__ = [
     "FORMS",
     "PLAIN_FORM",
+    "Reader",
     "Scales",
     "StoredAs",
     "WeightChoice",

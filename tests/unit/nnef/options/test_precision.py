@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from t2n_core.errors import InputError
-from t2n_core.nnef.tract.precision import PlanEntry, PrecisionPlan
+from t2n_core.nnef.options.precision import PlanEntry, PrecisionPlan
 
 TEXT = """
 [[float16]]

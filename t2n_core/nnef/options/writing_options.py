@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2n_core.nnef.tract.precision import PrecisionPlan
-from t2n_core.nnef.tract.weight_choice import WeightChoice
+from t2n_core.nnef.options.precision import PrecisionPlan
+from t2n_core.nnef.options.weight_choice import WeightChoice
 
 
 @dataclass(frozen=True, slots=True)

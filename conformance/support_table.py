@@ -31,7 +31,7 @@ from conformance.checks.aten_outcomes import (
 )
 from conformance.long_tables import write_page
 from conformance.refusal_kinds import KINDS, kind_of
-from t2n_core.check.level import LEVELS
+from t2n_core.level import LEVELS
 
 _HEAD = """# Support
 

@@ -13,9 +13,9 @@ from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.platform import this_platform
 from pytest_t2n.run.bundles import CheckInputs, write_check, write_manifest
 from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
+from t2n_core.level import TractCheckTolerance
 
 _GRAPH = """version 1.0;
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.upstream.__main__ import HERE
-from t2n_core.check.level import TractCheckTolerance
 from t2n_core.engine import close_all, engine_for, resolve_engines
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.engine.tract.out_of_range import graph_text
 from t2n_core.engine.tract.transforms.table import transforms_of
 from t2n_core.engine.tract.transforms.transform import Transform
+from t2n_core.level import TractCheckTolerance
 from t2n_core.npz import read_npz
 from t2n_core.reduce.case import IO_FILE
 from t2n_core.reduce.issue import machine_text

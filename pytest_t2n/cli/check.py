@@ -16,9 +16,9 @@ from pytest_t2n.cli.arrays import in_order, signature_of
 from pytest_t2n.cli.engine_choice import add_engine_options, engines_closed, engines_of, runner_of
 from pytest_t2n.cli.output import show_table
 from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.check.stage import Status
 from t2n_core.errors import InputError
+from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 
 if TYPE_CHECKING:
     from t2n_core.check.outcome import Outcome

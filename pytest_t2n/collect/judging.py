@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from t2n_core.check.judging.judgement import Judgement
-    from t2n_core.check.level import TractCheckTolerance
+    from t2n_core.level import TractCheckTolerance
 
 JUDGING = {
     "tolerance": "a level of parity, or levels by the names of outputs; `float16` compares with the model in float64",

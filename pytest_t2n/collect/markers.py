@@ -269,8 +269,8 @@ def _judged_by(given: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: given[name] for name in JUDGING if name != "timeout" and given.get(name) is not None}
     if not found:
         return found
-    from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
     from t2n_core.errors import InputError
+    from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 
     try:
         judgement_of(found, DEFAULT_LEVEL)

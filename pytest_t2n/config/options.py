@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from t2n_core.check.level import DEFAULT_LEVEL, LEVELS
+from t2n_core.level import DEFAULT_LEVEL, LEVELS
 
 DEFAULT_TIMEOUT = 60.0
 """Seconds."""

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_t2n.config.options import DEFAULT_TIMEOUT
 from pytest_t2n.config.shard import Shard
-from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
+from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 
 _WITHOUT_RUN = ("collectonly", "showfixtures", "show_fixtures_per_test", "cacheshow")
 """Options of pytest whose sessions end before the first test."""

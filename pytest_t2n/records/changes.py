@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import IO
 
 from pytest_t2n.records.schema import CellLine
-from t2n_core.check.level import TractCheckTolerance
+from t2n_core.level import TractCheckTolerance
 
 Case = tuple[str, Sequence[CellLine]]
 """A case with its cells."""

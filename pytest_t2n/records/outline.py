@@ -7,7 +7,7 @@ from functools import lru_cache
 import msgspec
 
 from pytest_t2n.records.schema import CellLine, OutputLine
-from t2n_core.check.level import TractCheckTolerance
+from t2n_core.level import TractCheckTolerance
 
 _MESSAGE = 4_000
 """Characters of an error's message in an outline."""

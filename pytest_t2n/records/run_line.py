@@ -10,10 +10,10 @@ import msgspec
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.platform import this_platform
 from pytest_t2n.records.schema import SCHEMA, EngineLine, PlatformLine, RunLine
-from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.engine.processes.environment import ENGINE_THREADS
 from t2n_core.engine.provision.resolved import CPU
 from t2n_core.engine.tract.tiers import NATIVE, tier_environment, usable_features
+from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 
 
 def run_line(

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from pytest_t2n.records.nodeids import engine_id
-from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.check.stage import Stage, Status
+from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 
 SCHEMA = 2
 """Raised when a field changes its meaning or goes; a new field with a default does not raise it."""

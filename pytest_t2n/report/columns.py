@@ -11,8 +11,8 @@ from statistics import median
 
 from pytest_t2n.records.schema import CellLine, EngineLine
 from pytest_t2n.report.matrix import Matrix, Row, is_surprise
-from t2n_core.check.level import LEVELS
 from t2n_core.engine.tract.tiers import NATIVE
+from t2n_core.level import LEVELS
 
 
 @dataclass(frozen=True, slots=True)

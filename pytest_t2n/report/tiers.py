@@ -10,7 +10,7 @@ from pytest_t2n.records.changes import describe_cell
 from pytest_t2n.records.outline import outline_of
 from pytest_t2n.records.schema import CellLine, EngineLine
 from pytest_t2n.report.matrix import Matrix, Row
-from t2n_core.check.level import LEVELS
+from t2n_core.level import LEVELS
 
 _GRAVITY = ("mismatch", "crash", "timeout", "oom", "error", "unsupported", "not_run", "weak", "skip", "pass")
 _LOOSENESS = {level.value: index for index, level in enumerate(LEVELS)}

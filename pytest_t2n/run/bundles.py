@@ -23,8 +23,8 @@ import pytest
 from pytest_t2n.records.cell import Cell
 from pytest_t2n.records.platform import this_platform
 from pytest_t2n.records.schema import PlatformLine, RunLine
-from t2n_core.check.level import TractCheckTolerance
 from t2n_core.files import put_in_place, write_whole
+from t2n_core.level import TractCheckTolerance
 
 if TYPE_CHECKING:
     from t2n_core.check.judging.judgement import Judgement

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike
 
-from t2n_core.check.level import DEFAULT_LEVEL, LEVELS, TractCheckTolerance
+from t2n_core.level import DEFAULT_LEVEL, LEVELS, TractCheckTolerance
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2n_core.check.level import TractCheckTolerance
 from t2n_core.errors import WriteError
+from t2n_core.level import TractCheckTolerance
 from t2n_core.nnef.reading.origins import origins_of, write_origins
 from t2n_core.reduce.tract_case import SCRIPT, TractCase, write_tract_case
 

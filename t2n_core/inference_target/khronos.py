@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from t2n_core.check.tolerance import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.engine.khronos import why_no_khronos
 from t2n_core.engine.protocol import Engine
 from t2n_core.errors import EngineProvisionError
 from t2n_core.inference_target.base import InferenceTarget
+from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.nnef.spec import Spec, spec_for
 
 

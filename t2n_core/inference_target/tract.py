@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 
 from packaging.version import InvalidVersion, Version
 
-from t2n_core.check.tolerance import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.engine import ResolvedEngine, engine_for, resolve_engines
 from t2n_core.engine.pool import TractRunner
 from t2n_core.errors import InputError, SpecError
 from t2n_core.inference_target.base import InferenceTarget
+from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 from t2n_core.nnef.graph import Fragment, Graph
 from t2n_core.nnef.options.precision import PrecisionPlan
 from t2n_core.nnef.options.weight_choice import WeightOption, weight_choice

@@ -15,13 +15,13 @@ import numpy as np
 from packaging.version import Version
 
 from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.outcome import ErrorInfo, Outcome, Stage, Status
 from t2n_core.check.parity import check_parity
 from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
 from t2n_core.engine.protocol import Array, Engine
 from t2n_core.errors import InputError
+from t2n_core.level import TractCheckTolerance
 from t2n_core.nnef.archive import GRAPH
 from t2n_core.nnef.reading.archive import read_archive
 from t2n_core.nnef.reading.members import read_members

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from t2n_core.errors import T2NError
+from t2n_core.inference_target.base import InferenceTarget
 from t2n_core.rewriter.context import Session
 from t2n_core.rewriter.selection import Selection
 from t2n_core.rewriter.specs import Rewriter
 from t2n_core.torch_graph.capture.tracer import CapturedModel
-
-if TYPE_CHECKING:
-    from t2n_core.inference_target import InferenceTarget
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from t2n_core.inference_target.base import InferenceTarget
 from t2n_core.rewriter.specs import Rewriter
-
-if TYPE_CHECKING:
-    from t2n_core.inference_target import InferenceTarget
 
 CAPTURE_LOCK = threading.RLock()
 """Held while a model is captured or run for reference: PyTorch's tracers change process-wide state themselves."""

@@ -11,8 +11,8 @@ from packaging.version import InvalidVersion, Version
 
 from pytest_t2n.cli.output import say
 from pytest_t2n.config.options import DEFAULT_TIMEOUT
-from t2n_core.check.level import LEVELS
 from t2n_core.errors import InputError
+from t2n_core.level import LEVELS
 
 if TYPE_CHECKING:
     from pytest_t2n.cli.upstream.given import Given

@@ -10,12 +10,12 @@ from t2n_core.check.comparison import compare
 from t2n_core.check.generation.continuation import Continuation
 from t2n_core.check.generation.outcome import GeneratedStep, Verdict
 from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.state_pairs import StatePair
 from t2n_core.check.tolerance import bounds_of
 from t2n_core.engine.protocol import Array
 from t2n_core.engine.tract.session import EngineSession
 from t2n_core.errors import InputError
+from t2n_core.level import TractCheckTolerance
 
 
 class Decoder:

@@ -9,8 +9,8 @@ from itertools import groupby
 from t2n_core.check.generation.continuation import Continuation
 from t2n_core.check.generation.decoding import Decoder
 from t2n_core.check.generation.outcome import FurtherCheck, FurtherStatus, GeneratedStep, badness
-from t2n_core.check.level import TractCheckTolerance
 from t2n_core.errors import EngineError, EngineRunError
+from t2n_core.level import TractCheckTolerance
 
 STEPS = 4
 """Tokens that are generated after a prompt that went in another way: enough to read what it left."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from t2n_core.check.comparison import OutputComparison
-from t2n_core.check.level import LEVELS, TractCheckTolerance
 from t2n_core.check.outcome import Outcome
+from t2n_core.level import LEVELS, TractCheckTolerance
 
 TOKENS = "tokens"
 """Fact of an outcome: the tokens that are right, and those that were compared, as `64/64`."""

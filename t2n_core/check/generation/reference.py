@@ -15,12 +15,12 @@ from torch import nn
 from t2n_core.check.comparison import compare
 from t2n_core.check.generation.continuation import Continuation
 from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.samples import Sample
 from t2n_core.check.sampling.sampler import sizes_of
 from t2n_core.check.state_pairs import StatePair
 from t2n_core.engine.protocol import Array
 from t2n_core.errors import InputError
+from t2n_core.level import TractCheckTolerance
 from t2n_core.nnef.sizes.dims import Shape, is_static
 from t2n_core.op.stored.source import numbers_of
 from t2n_core.rewriter.context import without_rewrites

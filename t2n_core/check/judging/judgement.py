@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from t2n_core.check.judging.float16_level import LARGEST, peak, rms
-from t2n_core.check.level import DEFAULT_LEVEL, TractCheckTolerance
+from t2n_core.level import DEFAULT_LEVEL, TractCheckTolerance
 
 MetricFunction: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], float]
 """Takes the expected and the actual outputs of one sample, as lists of arrays, and returns a number."""

@@ -17,7 +17,6 @@ import numpy as np
 from t2n_core.check.comparison import OutputComparison, compare_outputs
 from t2n_core.check.judging.further import Call, SelfComparison
 from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
@@ -25,6 +24,7 @@ from t2n_core.check.table import sizes_text
 from t2n_core.engine.protocol import EngineReply, KeptStates
 from t2n_core.engine.tract.out_of_range import graph_text
 from t2n_core.errors import SecondCallError
+from t2n_core.level import TractCheckTolerance
 
 KEPT_CALLS = "kept_calls"
 """Fact of the outcome: the number of calls in States that had run before."""

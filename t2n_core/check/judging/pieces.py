@@ -17,13 +17,13 @@ import numpy as np
 from t2n_core.check.comparison import OutputComparison, compare
 from t2n_core.check.judging.further import SelfComparison
 from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.request import Answer, CheckRequest, Pairs
 from t2n_core.check.samples import Array, Sample
 from t2n_core.check.table import sizes_text
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import PiecesError
+from t2n_core.level import TractCheckTolerance
 
 COMPARED_PIECES = "compared_pieces"
 """Fact of the outcome: the number of pieces that were compared with the whole."""

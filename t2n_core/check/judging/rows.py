@@ -16,13 +16,13 @@ import numpy as np
 from t2n_core.check.comparison import OutputComparison, compare_outputs
 from t2n_core.check.judging.further import SelfComparison
 from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.request import Answer, CheckRequest
 from t2n_core.check.samples import Array, Sample
 from t2n_core.check.table import sizes_text
 from t2n_core.engine.protocol import EngineReply
 from t2n_core.errors import RowsError
+from t2n_core.level import TractCheckTolerance
 
 KEPT_ROWS = "kept_rows"
 """Fact of the outcome: the number of rows that were compared while others were replaced."""

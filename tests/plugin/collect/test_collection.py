@@ -182,7 +182,7 @@ def test_a_session_without_engines_loads_what_it_needs_and_no_more(suite, argume
     script = suite.pytester.makepyfile(script=code)
     result = suite.pytester.run(sys.executable, script, "-p", "no:benchmark", "-p", "no:hypothesispytest", *arguments)
     ours = ["", *f"collect collect.names config config.hookspec config.options plugin {plugin}".split()]
-    theirs = ["", *f"check check.level {core}".split()]
+    theirs = ["", *f"level {core}".split()]
     names = [f"pytest_t2n.{name}".rstrip(".") for name in ours] + [f"t2n_core.{name}".rstrip(".") for name in theirs]
     assert f"LOADED {sorted(names)}" in result.outlines
 

@@ -13,7 +13,6 @@ from pytest_t2n.records.platform import REFERENCE_VARIABLES, platform_of
 from pytest_t2n.run.bundles import CheckInputs
 from pytest_t2n.run.reuse import key_of, reuse_result
 from t2n_core.check.judging.judgement import Judgement
-from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.outcome import Outcome
 from t2n_core.check.request import CheckRequest
 from t2n_core.check.samples import Sample
@@ -21,6 +20,7 @@ from t2n_core.check.stage import Stage, Status
 from t2n_core.engine.processor import Processor
 from t2n_core.engine.provision.resolved import ResolvedEngine
 from t2n_core.engine.tract.tiers import kind_of_processor
+from t2n_core.level import TractCheckTolerance
 from tests.plugin.conftest import FAKE_CONFTEST
 
 COUNTING = """

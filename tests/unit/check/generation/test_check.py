@@ -12,9 +12,9 @@ import pytest
 from t2n_core.check.generation.check import check_generation
 from t2n_core.check.generation.continuation import Continuation
 from t2n_core.check.generation.outcome import FurtherStatus, GenerationOutcome, Verdict
-from t2n_core.check.level import TractCheckTolerance
 from t2n_core.check.outcome import Status
 from t2n_core.errors import EngineCrash, InputError, ParityError
+from t2n_core.level import TractCheckTolerance
 from tests.unit.check.generation.toy import STATE, ToyEngine, continuation, logits_of
 
 PROMPTS = ([1, 5, 2, 7], [3, 3, 9, 4], [8, 6])

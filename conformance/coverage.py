@@ -11,7 +11,6 @@ python -m conformance.coverage --tract 0.23.9 --dtypes float64,int8 --part 1/8
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import tempfile
@@ -35,8 +34,10 @@ from conformance.checks.aten_outcomes import (
     count_verdicts,
     read_lines,
 )
+from conformance.lab.command import command_parser
+from conformance.lab.machine import ROOT
+from conformance.lab.rows import write_results
 
-ROOT = Path(__file__).resolve().parents[1]
 SUITE = "conformance/suites/test_aten.py"
 DYNAMIC_SUITE = "conformance/suites/test_aten_dynamic.py"
 _TITLES = {
@@ -96,6 +97,15 @@ def print_summary(entry: Mapping[str, Any]) -> None:
         print(f"    {sample}: {found['message']}")
 
 
+def report(lines: Sequence[CaseLine], path: Path | None) -> None:
+    """Print the numbers, and write them to a file if one is given."""
+    summaries = summarise(lines)
+    for entry in summaries:
+        print_summary(entry)
+    if path is not None:
+        write_results(path, summaries)
+
+
 def run_suite(engines: str, outcomes: Path, arguments: argparse.Namespace) -> None:
     """Run the suite in a pytest of its own; failing cells are measured, so its exit status says nothing."""
     chosen = ["-k", "float32 and not inplace"]
@@ -115,7 +125,7 @@ def run_suite(engines: str, outcomes: Path, arguments: argparse.Namespace) -> No
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser("conformance.coverage", __doc__)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--tract", metavar="VERSIONS", help="as --t2n-tract of the plugin")
     source.add_argument("--khronos", action="store_true", help="the Khronos tools")
@@ -135,11 +145,7 @@ def main() -> None:
             files = [(arguments.outcomes or Path(folder) / "outcomes.jsonl").absolute()]
             run_suite("khronos" if arguments.khronos else arguments.tract, files[0], arguments)
         lines = [line for path in files for line in read_lines(path)]
-    summaries = summarise(lines)
-    for entry in summaries:
-        print_summary(entry)
-    if arguments.json is not None:
-        arguments.json.write_text(json.dumps(summaries, indent=1) + "\n", encoding="utf-8")
+    report(lines, arguments.json)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ outputs' deviation, with the largest one between PyTorch's own engines after it.
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -19,7 +17,9 @@ from typing import Any
 
 from packaging.version import Version
 
-from conformance.marked_tables import show
+from conformance.lab.command import command_parser
+from conformance.lab.rows import read_rows
+from conformance.lab.tables import show, table
 
 BEGIN = "<!-- table of suite int8 -->"
 _NET = re.compile(r"test_int8\[(?P<net>.+)-tract-(?P<version>[\d.]+)\]")
@@ -53,22 +53,16 @@ def table_of(records: Iterable[Mapping[str, Any]]) -> str:
     if not rows:
         raise ValueError("no record is of the suite `int8`")
     versions = sorted({version for row in rows.values() for version in row}, key=Version)
-    head = [f"| net | {' | '.join(versions)} |", f"|---|{'---|' * len(versions)}"]
-    return "\n".join([*head, *(f"| {net} | {_cells(row, versions)} |" for net, row in rows.items())])
-
-
-def _cells(row: Mapping[str, str], versions: Iterable[str]) -> str:
-    return " | ".join(row.get(version, "") for version in versions)
+    cells = ([net, *(row.get(version, "") for version in versions)] for net, row in rows.items())
+    return table(["net", *versions], cells)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m conformance.int8_table", description=__doc__)
+    parser = command_parser("conformance.int8_table", __doc__)
     parser.add_argument("records", nargs="+", type=Path, help="matrix.jsonl of a report, or several of them")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table between the marks of this page")
     given = parser.parse_args(arguments)
-    lines = (line for path in given.records for line in path.read_text("utf-8").splitlines())
-    table = table_of(json.loads(line) for line in lines)
-    show(table, BEGIN, given.write)
+    show(table_of(read_rows(*given.records)), BEGIN, given.write)
 
 
 if __name__ == "__main__":

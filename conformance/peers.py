@@ -9,8 +9,6 @@ The environment is made under `.tox/peers` with pip, once. Samples, comparison a
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import subprocess
 import sys
@@ -19,7 +17,10 @@ import venv
 from pathlib import Path
 
 from conformance.checks.aten_outcomes import read_lines
-from conformance.coverage import ROOT, print_summary, summarise
+from conformance.coverage import report
+from conformance.lab.command import command_parser
+from conformance.lab.machine import ROOT
+from conformance.lab.processes import ENVIRONMENT
 
 ENGINE = "0.23.9"
 PEERS = {
@@ -51,19 +52,18 @@ def make_environment(peer: str, folder: Path) -> Path:
 
 def measure(peer: str, python: Path, outcomes: list[Path], most: int) -> None:
     """Measure in one process per file of outcomes, each with its share of the operators."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     running = []
     for index, path in enumerate(outcomes):
         share = f"{index}/{len(outcomes)}"
         command = [str(python), "-W", "ignore", "-m", "conformance.peer_worker"]
         command += [peer, ENGINE, share, str(most), str(path)]
-        running.append(subprocess.Popen(command, cwd=ROOT, env=environment))
+        running.append(subprocess.Popen(command, cwd=ROOT, env={**os.environ, **ENVIRONMENT}))
     if any(process.wait() for process in running):
         raise SystemExit("a worker ended early: the numbers would not be complete")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser("conformance.peers", __doc__)
     parser.add_argument("peer", choices=list(PEERS))
     parser.add_argument("--complete", action="store_true", help="every usable float32 sample")
     parser.add_argument("--samples", type=int, default=2, help="per operator, unless --complete")
@@ -75,11 +75,7 @@ def main() -> None:
     python = make_environment(arguments.peer, folder)
     outcomes = [folder / f"{arguments.peer}-{i}.jsonl" for i in range(arguments.workers)]
     measure(arguments.peer, python, outcomes, 0 if arguments.complete else arguments.samples)
-    summaries = summarise([line for path in outcomes for line in read_lines(path)])
-    for entry in summaries:
-        print_summary(entry)
-    if arguments.json is not None:
-        arguments.json.write_text(json.dumps(summaries, indent=1) + "\n", encoding="utf-8")
+    report([line for path in outcomes for line in read_lines(path)], arguments.json)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ suite found. A row is a pattern at one traced size; `=` is right at every size.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 import time
@@ -19,6 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
+
+from conformance.lab.command import command_parser
 
 ENGINES = "0.19.15,0.20.22,0.21.8,0.21.19,0.22.4,0.23.9"
 RIGHT, NARROWED, REFUSED, WRONG, CRASH, ERROR, BUG = "=", "part", "refused", "WRONG", "CRASH", "error", "BUG"
@@ -131,7 +132,7 @@ def read(path: Path) -> Iterator[tuple[str, str, tuple[str, str]]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m conformance.sizes_table", description=__doc__)
+    parser = command_parser("conformance.sizes_table", __doc__)
     parser.add_argument("words", nargs="*", help="of the patterns that are run; all if there is none")
     parser.add_argument("--tract", default=ENGINES, help=f"versions, default {ENGINES}")
     parser.add_argument("--records", type=Path, help="matrix.jsonl or its folder, in place of running anything")

@@ -10,7 +10,6 @@ python -m conformance.support_table tract.jsonl dynamic.jsonl khronos.jsonl dtyp
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +28,8 @@ from conformance.checks.aten_outcomes import (
     count_verdicts,
     read_lines,
 )
+from conformance.lab.command import command_parser
+from conformance.lab.tables import table
 from conformance.long_tables import write_page
 from conformance.refusal_kinds import KINDS, kind_of
 from t2n_core.level import LEVELS
@@ -122,19 +123,15 @@ def entry_of(line: CaseLine) -> str:
 
 
 def _table(rows: Rows, engines: Sequence[str]) -> str:
-    lines = [f"| operator | dtype | {' | '.join(engines)} |", f"|---|---|{'---|' * len(engines)}"]
-    for (operator, dtype), cells in rows.items():
-        entries = " | ".join(release_entry(cells.get(engine, ())) for engine in engines)
-        lines.append(f"| `{operator}` | {dtype} | {entries} |")
-    return "\n".join(lines) + "\n"
+    entries = (
+        [f"`{operator}`", dtype, *(release_entry(cells.get(engine, ())) for engine in engines)]
+        for (operator, dtype), cells in rows.items()
+    )
+    return table(["operator", "dtype", *engines], entries) + "\n"
 
 
 def _totals(lines: Sequence[CaseLine], engines: Sequence[str]) -> str:
-    found = [
-        "## Totals\n",
-        "| engine | kind | dtype | usable | complete | samples | refused | fails | silently wrong |",
-    ]
-    found.append("|---|---|---|---|---|---|---|---|---|")
+    rows = []
     for engine in engines:
         groups: dict[tuple[str, str], list[CaseLine]] = defaultdict(list)
         for line in lines:
@@ -146,9 +143,10 @@ def _totals(lines: Sequence[CaseLine], engines: Sequence[str]) -> str:
             usable = len(group) - verdicts[NO_SAMPLE]
             refused, wrong = samples.count(REFUSED), samples.count(WRONG)
             failed = len(samples) - samples.count(PASS) - refused - wrong
-            numbers = f"{usable} | {verdicts[COMPLETE]} | {len(samples)} | {refused} | {failed} | {wrong}"
-            found.append(f"| {engine} | {kind} | {dtype} | {numbers} |")
-    return "\n".join(found) + "\n"
+            numbers = (usable, verdicts[COMPLETE], len(samples), refused, failed, wrong)
+            rows.append([engine, kind, dtype, *map(str, numbers)])
+    head = ["engine", "kind", "dtype", "usable", "complete", "samples", "refused", "fails", "silently wrong"]
+    return f"## Totals\n\n{table(head, rows)}\n"
 
 
 def _refusals(lines: Sequence[CaseLine], releases: Sequence[str]) -> str:
@@ -172,11 +170,8 @@ def _refusals(lines: Sequence[CaseLine], releases: Sequence[str]) -> str:
                 rows[dtype, _these(engines, releases)].append(f"`{operator}`")
         parts.append(f"### {kind.name.capitalize()}\n\n{kind.reason}\n")
         if rows:
-            parts.append("| dtype | engines | operators |\n|---|---|---|")
-            parts += [
-                f"| {dtype} | {engines} | {', '.join(found)} |" for (dtype, engines), found in sorted(rows.items())
-            ]
-            parts.append("")
+            lines_of_kind = ([*key, ", ".join(found)] for key, found in sorted(rows.items()))
+            parts += [table(["dtype", "engines", "operators"], lines_of_kind), ""]
     return "\n".join(parts)
 
 
@@ -199,7 +194,7 @@ def _engine_order(title: str) -> tuple[bool, Version, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser("conformance.support_table", __doc__)
     parser.add_argument("files", nargs="+", type=Path, help="as `conformance.coverage --outcomes` writes them")
     parser.add_argument("--output", type=Path, default=Path("docs/reference/support.md"))
     arguments = parser.parse_args()

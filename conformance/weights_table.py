@@ -11,7 +11,6 @@ dash is a net of which no weight can be stored so: it stays float32.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 import zlib
@@ -21,7 +20,9 @@ from typing import Any
 
 from packaging.version import Version
 
-from conformance.marked_tables import show
+from conformance.lab.command import add_tract, command_parser
+from conformance.lab.rows import RowFile, read_rows
+from conformance.lab.tables import show, table
 
 BEGIN = "<!-- table of stored weights -->"
 STAYS = "-"
@@ -82,14 +83,11 @@ def table_of(rows: Iterable[Mapping[str, Any]]) -> str:
     if not cells:
         raise ValueError("there are no rows")
     versions = sorted({version for one in cells.values() for version in one}, key=Version)
-    head = [f"| form | net | {' | '.join(versions)} |", f"|---|---|{'---|' * len(versions)}"]
     order = sorted(cells, key=lambda key: list(dict.fromkeys(form for form, _ in cells)).index(key[0]))
-    lines = [
-        f"| {form} | {net} | {' | '.join(cells[form, net].get(version, '') for version in versions)} |"
-        for form, net in order
-    ]
-    told = [f"- {reason}: {', '.join(nets)}" for reason, nets in reasons.items()]
-    return "\n".join([*head, *lines, *(["", "What stays float32, wholly or in part:", "", *told] if told else [])])
+    lines = ([*key, *(cells[key].get(version, "") for version in versions)] for key in order)
+    found = table(["form", "net", *versions], lines)
+    stays = [f"- {reason}: {', '.join(nets)}" for reason, nets in reasons.items()]
+    return "\n".join([found, "", "What stays float32, wholly or in part:", "", *stays]) if stays else found
 
 
 def _reasons(notes: Sequence[str]) -> Iterator[str]:
@@ -102,13 +100,10 @@ def _reasons(notes: Sequence[str]) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
-    form = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
-        prog="python -m conformance.weights_table", description=__doc__, formatter_class=form
-    )
+    parser = command_parser("conformance.weights_table", __doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     measuring = commands.add_parser("measure", help="measure, a line of JSON for each net, form and engine")
-    measuring.add_argument("--tract", default="0.19,0.20,0.21,0.22,0.23", metavar="SPEC", help="engines")
+    add_tract(measuring)
     measuring.add_argument("--nets", metavar="A,B", help="only these")
     measuring.add_argument(
         "-o", "--output", type=Path, required=True, help="continued: what it has is not measured again"
@@ -120,25 +115,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.command == "measure":
         _measure(given)
         return 0
-    rows = [json.loads(line) for path in given.rows for line in path.read_text("utf-8").splitlines()]
-    table = table_of(rows)
-    show(table, BEGIN, given.page)
+    show(table_of(read_rows(*given.rows)), BEGIN, given.page)
     return 0
 
 
 def _measure(given: argparse.Namespace) -> None:
     from conformance.cases.weights import NETS
 
-    known = given.output.read_text("utf-8").splitlines() if given.output.exists() else []
-    done = {json.loads(line)["net"] for line in known}
+    rows = RowFile(given.output)
+    done = {row["net"] for row in read_rows(given.output)}
     names = list(NETS) if given.nets is None else given.nets.split(",")
     for name in names:
         if name in done:
             continue
-        with tempfile.TemporaryDirectory() as folder, given.output.open("a", encoding="utf-8") as out:
+        with tempfile.TemporaryDirectory() as folder:
             for row in measure(name, given.tract, Path(folder)):
-                out.write(json.dumps(row) + "\n")
-                out.flush()
+                rows.add(row)
                 print(row["net"], row["form"], row["version"], cell_of(row), flush=True)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from packaging.version import Version
 
-from conformance.marked_tables import with_table
+from conformance.lab.tables import table, with_table
 from t2n_core.nnef.releases import Releases
 from t2n_core.nnef.tract import traits
 from t2n_core.nnef.tract.hazards import TESTS, Condition, all_hazards
@@ -69,12 +69,12 @@ def hazard_table() -> str:
         conditions = " and ".join(CONDITIONS[names[one.test]](one) for one in hazard.conditions)
         subject = _operators(hazard.operators) + (f" if {conditions}" if conditions else "")
         rows.append((releases_text(hazard.releases), subject, hazard.reason, hazard.safe))
-    return _table(HEAD, rows)
+    return table(HEAD, rows)
 
 
 def quirk_table() -> str:
     """Return a line for each kind of statement that is repaired."""
-    return _table(HEAD, ((releases_text(*q.releases), _operators(q.operators), q.reason, q.safe) for q in QUIRKS))
+    return table(HEAD, ((releases_text(*q.releases), _operators(q.operators), q.reason, q.safe) for q in QUIRKS))
 
 
 def _operators(names: Iterable[str]) -> str:
@@ -90,19 +90,13 @@ def behaviour_table() -> str:
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
         if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
     }
-    return _table(
+    return table(
         ("releases", "behaviour", "name"),
         [
             (releases_text(*one.metadata["releases"]), described[one.name], f"`{one.name}`")
             for one in fields(traits.TractTraits)
         ],
     )
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
-    return "\n".join(lines)
 
 
 TABLES: Mapping[str, Callable[[], str]] = {
@@ -116,8 +110,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
 def page() -> str:
     """Return the page with its tables, as it has to be."""
     text = PAGE.read_text("utf-8")
-    for begin, table in TABLES.items():
-        text = with_table(text, begin, table())
+    for begin, written in TABLES.items():
+        text = with_table(text, begin, written())
     return text
 
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 
 from _pytest.config.argparsing import Parser
 
 import pytest_t2n.plugin
+from conformance.lab.tables import table
 from t2n_core.export.options import ExportOptions, help_of, marker_options
 from t2n_core.inference_target import InferenceTarget, KhronosNNEF, TractNNEF
 
@@ -44,7 +45,7 @@ def session_table() -> str:
         twin = f"`{attributes['dest']}`" if attributes["dest"] in parser._inidict else ""
         value = f"={attributes['metavar']}" if attributes.get("metavar") else ""
         rows.append((f"`{name}{value}`", twin, attributes["help"]))
-    return _table(("option", "ini", "meaning"), rows)
+    return table(("option", "ini", "meaning"), rows)
 
 
 def export_table() -> str:
@@ -55,7 +56,7 @@ def export_table() -> str:
         assert option.default is not MISSING
         marker = in_marker.get(option.name)
         rows.append((f"`{option.name}`", f"`{marker}`" if marker else "", f"`{option.default!r}`", help_of(option)))
-    return _table(("option", "in the marker", "default", "meaning"), rows)
+    return table(("option", "in the marker", "default", "meaning"), rows)
 
 
 def target_table(target: type[InferenceTarget]) -> str:
@@ -78,7 +79,7 @@ def target_table(target: type[InferenceTarget]) -> str:
         if test not in places:
             raise LookupError(f"no {test} in {TESTS.relative_to(ROOT)} proves the option `{name}` of {target.__name__}")
         rows.append((f"`{name}`", described[name], f"`{places[test]}::{test}`"))
-    return _table(("option", "meaning", "proved by"), rows)
+    return table(("option", "meaning", "proved by"), rows)
 
 
 def _arguments(target: type[InferenceTarget]) -> dict[str, str]:
@@ -87,12 +88,6 @@ def _arguments(target: type[InferenceTarget]) -> dict[str, str]:
     section = re.split(r"\n\n(?=\w+:\n)", text.partition("Args:\n")[2])[0]
     found = re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", section, re.MULTILINE)
     return {name: " ".join(words.split()) for name, words in found}
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
-    return "\n".join(lines) + "\n"
 
 
 def pages() -> dict[Path, str]:
@@ -110,12 +105,12 @@ def pages() -> dict[Path, str]:
 
 def _filled(text: str, tables: Mapping[str, str]) -> str:
     """Return a page with each table between its two comments."""
-    for name, table in tables.items():
+    for name, written in tables.items():
         begin, end = f"<!-- {name} -->\n\n", f"<!-- end of {name} -->"
         before, found, rest = text.partition(begin)
         if not found:
             raise ValueError(f"there is no comment <!-- {name} -->")
-        text = before + begin + table + "\n" + end + rest.partition(end)[2]
+        text = f"{before}{begin}{written}\n\n{end}" + rest.partition(end)[2]
     return text
 
 

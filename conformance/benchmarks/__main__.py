@@ -6,7 +6,6 @@ here passes or fails by time.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -16,18 +15,16 @@ from typing import Any
 
 from conformance.benchmarks import checks, decoding, growth, memory, session, startup
 from conformance.benchmarks.engine import speed
-from conformance.benchmarks.machine import ROOT, describe_machine
 from conformance.benchmarks.nets.exported import CHAIN_LENGTHS, EXPORTED
 from conformance.benchmarks.peers.process import NAME, Peer
 from conformance.benchmarks.tables import markdown
+from conformance.lab.command import command_parser, say
+from conformance.lab.machine import ROOT, describe_machine
+from conformance.lab.rows import write_results
 
 PARTS = ("export", "growth", "memory", "engine", "layers", "decoding", "checks", "session", "startup")
 BUDGET = 120.0
 """Seconds for the peer at one length; at 400 it takes about four minutes, with --peer-400 it gets ten."""
-
-
-def say(text: str) -> None:
-    print(f"… {text}", file=sys.stderr, flush=True)
 
 
 def export_times(folder: Path, peer: Peer | None, longest: int) -> dict[str, Any]:
@@ -68,14 +65,14 @@ def _seconds(peer: Peer, job: dict[str, Any], budget: float = BUDGET) -> float |
 
 def save(results: dict[str, Any], output: Path) -> str:
     """Writes what is there; after each part, so that what fails later does not take it along. Returns the tables."""
-    (output / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    write_results(output / "results.json", results)
     text = markdown(results)
     (output / "results.md").write_text(text, encoding="utf-8")
     return text
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser("conformance.benchmarks", __doc__)
     parser.add_argument("--output", type=Path, default=ROOT / "benchmark-results", help="folder of the results")
     parser.add_argument("--only", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
     parser.add_argument("--tract", default="all-minors", metavar="SPEC", help="engines of the parts engine and layers")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import resource
 import statistics
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from conformance.benchmarks.machine import VERSIONS
+from conformance.lab.machine import VERSIONS, cpu_of_children
+from conformance.lab.timing import Stopwatch
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine.pool import close_all
 
@@ -55,10 +54,10 @@ def _rate(name: str, folder: Path) -> dict[str, float]:
     """Return the checks per second: load, optimise and run in a process of its own, and compare."""
     result = _export(name).to(TractNNEF(VERSIONS[-1], check_io=False), folder / "checked.tar")
     result.assert_parity("approximate")  # starts the worker, computes the reference
-    started, cpu = time.perf_counter(), time.process_time()
+    watch = Stopwatch()
     for _ in range(CHECKS):
         result.assert_parity("approximate")
-    seconds, ours = time.perf_counter() - started, time.process_time() - cpu
+    seconds, ours = watch.wall, watch.cpu
     inside = _cpu_of_engines(result)
     return {
         "wall_per_s": CHECKS / seconds,
@@ -73,17 +72,12 @@ def _cpu_of_engines(result: Any) -> float:
     spent = []
     for more in (0, CHECKS):
         close_all()
-        before = _children()
+        before = cpu_of_children()
         for _ in range(1 + more):
             result.assert_parity("approximate")
         close_all()
-        spent.append(_children() - before)
+        spent.append(cpu_of_children() - before)
     return spent[1] - spent[0]
-
-
-def _children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _versions(name: str, folder: Path) -> dict[str, float]:
@@ -97,7 +91,7 @@ def _versions(name: str, folder: Path) -> dict[str, float]:
 
 def _case(name: str, versions: tuple[str, ...], folder: Path) -> float:
     export = _export(name)
-    started = time.perf_counter()
+    watch = Stopwatch()
     for version in versions:
         export.to(TractNNEF(version, check_io=False), folder / f"{version}.tar").assert_parity("approximate")
-    return 1e3 * (time.perf_counter() - started)
+    return 1e3 * watch.wall

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import statistics
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -21,10 +18,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from conformance.benchmarks.cost_tables import table
-from conformance.benchmarks.engine.steps import Step, load, with_cache, with_state
-from conformance.benchmarks.machine import ROOT
+from conformance.benchmarks.engine.steps import Step, followed, load, with_cache, with_state
 from conformance.benchmarks.nets.decoder import Products, Size, build, example
+from conformance.lab.machine import pin_to_one_core
+from conformance.lab.processes import ask_module
+from conformance.lab.tables import figures_table as table
+from conformance.lab.timing import Stopwatch, in_turns, ratio
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine import ResolvedEngine, resolve_engines
 from t2n_core.engine.tract.driver import TractDriver
@@ -77,18 +76,19 @@ def export_times(folder: Path, size: Size) -> dict[str, float]:
     for turn in range(3):
         model = build(size)
         inputs, options = example(model)
-        started = time.process_time()
+        watch = Stopwatch()
         written = ModelExport(model, inputs, **options).to(
             TractNNEF("0.23.9", check_io=False), folder / "timed.nnef.tar"
         )
-        between = time.process_time()
+        ours = watch.cpu
         written.archive.unlink()
         free = torch.export.Dim.DYNAMIC
         shapes = ({1: free}, tuple({2: free} for _ in inputs[1:]))
+        watch = Stopwatch()
         torch.export.export(model, inputs, dynamic_shapes=shapes, strict=False)
         if turn:
-            times["ours"].append(between - started)
-            times["torch.export"].append(time.process_time() - between)
+            times["ours"].append(ours)
+            times["torch.export"].append(watch.cpu)
     return {who: min(seconds) for who, seconds in times.items()}
 
 
@@ -129,12 +129,7 @@ def run_turns(
     """Return the figures of each form, from a process of their own. Raises CalledProcessError if that fails."""
     job = {"library": str(engine.library), "archives": dict(archives), "size": asdict(size), "prompt": prompt}
     job |= {"own_cache": engine.version.startswith("0.23"), "steps": steps, "rounds": rounds}
-    command = [sys.executable, "-m", "conformance.benchmarks.decoding"]
-    environment = {**os.environ, "RUST_BACKTRACE": "0", "OMP_NUM_THREADS": "1"}
-    child = subprocess.run(
-        command, cwd=ROOT, input=json.dumps(job), text=True, stdout=subprocess.PIPE, check=True, env=environment
-    )
-    found: dict[str, Any] = json.loads(child.stdout)
+    found: dict[str, Any] = ask_module("conformance.benchmarks.decoding", job=job)
     return found
 
 
@@ -142,8 +137,7 @@ def ratios(figures: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
     """Yield what is compared, the measured ratio (the median over turns) and the target, of what was measured."""
     for name, (figure, form, other, target) in TARGETS.items():
         if form in figures and other in figures:
-            pairs = zip(figures[form][figure], figures[other][figure], strict=True)
-            yield name, statistics.median(a / b for a, b in pairs), target
+            yield name, ratio(figures[form][figure], figures[other][figure]), target
 
 
 def tables(found: Mapping[str, Any]) -> list[str]:
@@ -152,8 +146,8 @@ def tables(found: Mapping[str, Any]) -> list[str]:
     rows = [["all", "export, against torch.export alone", *_judged(export, EXPORT_TARGET)]]
     times = []
     for version, figures in found["engines"].items():
-        for name, ratio, target in ratios(figures):
-            judged = _judged(ratio, target) if version.startswith(JUDGED) else [f"{ratio:.2f} x", "", ""]
+        for name, share, target in ratios(figures):
+            judged = _judged(share, target) if version.startswith(JUDGED) else [f"{share:.2f} x", "", ""]
             rows.append([version, name, *judged])
         for form, of_form in figures.items():
             shown = [f"{min(of_form[figure]):.1f}" for figure in ("token_ms", "prompt_ms")]
@@ -162,8 +156,8 @@ def tables(found: Mapping[str, Any]) -> list[str]:
     return [table(["tract", "what", "ratio", "target", ""], rows), table(head, times)]
 
 
-def _judged(ratio: float, target: float) -> list[str]:
-    return [f"{ratio:.2f} x", f"at most {target:g} x", "met" if ratio <= target else "missed"]
+def _judged(share: float, target: float) -> list[str]:
+    return [f"{share:.2f} x", f"at most {target:g} x", "met" if share <= target else "missed"]
 
 
 def _in_torch(model: Any) -> Step:
@@ -201,24 +195,16 @@ def _sequences(job: Mapping[str, Any]) -> dict[str, Callable[[], Step]]:
 def main() -> None:
     job = json.load(sys.stdin)
     torch.set_num_threads(1)
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    pin_to_one_core()
     sequences = _sequences(job)
     prompt = np.random.default_rng(3).integers(0, job["size"]["words"], (1, job["prompt"]))
     found: dict[str, dict[str, Any]] = {form: {"prompt_ms": [], "token_ms": []} for form in sequences}
     with torch.inference_mode():
-        for turn in range(job["rounds"]):
-            for form, begin in list(sequences.items())[:: 1 if turn % 2 == 0 else -1]:
-                step, tokens, times, chosen = begin(), prompt, [], []
-                for _ in range(1 + job["steps"]):
-                    started = time.process_time()
-                    logits = step(tokens)
-                    times.append(1e3 * (time.process_time() - started))
-                    tokens = logits[:, -1:].astype(np.float32).argmax(-1).astype(np.int64)
-                    chosen.append(int(tokens[0, 0]))
-                found[form]["prompt_ms"].append(times[0])
-                found[form]["token_ms"].append(statistics.median(times[1:]))
-                found[form]["tokens"] = chosen
+        for form, begin in in_turns(sequences.items(), job["rounds"]):
+            times, chosen, _ = followed(begin(), prompt, 1 + job["steps"])
+            found[form]["prompt_ms"].append(times[0])
+            found[form]["token_ms"].append(statistics.median(times[1:]))
+            found[form]["tokens"] = chosen
     print(json.dumps(found))
 
 

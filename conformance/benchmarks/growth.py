@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import statistics
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from conformance.benchmarks.machine import VERSIONS
+from conformance.lab.machine import VERSIONS
+from conformance.lab.timing import Stopwatch
 from t2n_core import ModelExport, TractNNEF
 
 ROUNDS = 3
@@ -110,6 +110,6 @@ def _turn(growth: Growth, count: int, folder: Path) -> dict[str, float]:
 
 def _cpu_seconds(work: Callable[[], None]) -> float:
     gc.collect()
-    start = time.process_time()
+    watch = Stopwatch()
     work()
-    return time.process_time() - start
+    return watch.cpu

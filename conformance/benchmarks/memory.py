@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from conformance.benchmarks.machine import ROOT, VERSIONS
+from conformance.lab.machine import VERSIONS, memory_of_process
+from conformance.lab.processes import ask_module
+from conformance.lab.timing import Stopwatch
 
 FORMS = ("tar", "directory")
 ROUNDS = 8
@@ -33,9 +33,7 @@ def measure(gigabytes: float, folder: Path, say: Callable[[str], None]) -> dict[
     found = {}
     for form in FORMS:
         say(f"weights of {gigabytes:g} GB as {form}")
-        command = [sys.executable, "-m", __spec__.name, form, str(gigabytes), str(folder)]
-        answer = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
-        found[form] = json.loads(answer.stdout)
+        found[form] = ask_module(__spec__.name, form, gigabytes, folder)
     return found
 
 
@@ -55,13 +53,13 @@ def run(form: str, gigabytes: float, folder: Path) -> dict[str, Any]:
     held = _reset_peak()
     export = ModelExport(model, (x,))
     times = export.to(TractNNEF(VERSIONS[-1], check_io=False), path).times
-    peak = _status("VmHWM") - held
+    peak = memory_of_process("VmHWM") - held
     writes, raws = [], []
     for _ in range(ROUNDS):
         _clear(path)
-        start = time.perf_counter()
+        watch = Stopwatch()
         _write_plain(path, layers)
-        raws.append(time.perf_counter() - start)
+        raws.append(watch.wall)
         _clear(path)
         writes.append(export.to(TractNNEF(VERSIONS[-1], check_io=False), path).times["write"])
     _clear(path)
@@ -94,13 +92,7 @@ def _clear(path: Path) -> None:
 def _reset_peak() -> int:
     """Bytes held now, from which the peak is counted on."""
     Path("/proc/self/clear_refs").write_text("5")
-    return _status("VmRSS")
-
-
-def _status(name: str) -> int:
-    """Bytes of an entry of /proc/self/status."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{name}:"))
+    return memory_of_process("VmRSS")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from conformance.benchmarks.machine import ROOT, VERSIONS
+from conformance.lab.machine import VERSIONS
+from conformance.lab.processes import ENVIRONMENT
 
 CASES = (100, 500, 2000)
 
@@ -128,7 +129,7 @@ def _session(folder: Path, suite: str, options: Sequence[str], *, with_plugin: b
     peak = folder / "peak"
     arguments = ["-q", "-p", "no:cacheprovider", "test_generated.py", *options]
     arguments += [f"--t2n-tract={','.join(VERSIONS)}", "--t2n-report=report"] if with_plugin else ["-p", "no:t2n"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "T2N_BENCH_FOLDER": str(folder), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, **ENVIRONMENT, "T2N_BENCH_FOLDER": str(folder)}
     command = [sys.executable, "-c", _PEAK, str(peak), *arguments]
     subprocess.run(command, cwd=work, env=environment, check=True, stdout=subprocess.DEVNULL)
     kilobytes, seconds = peak.read_text().split()

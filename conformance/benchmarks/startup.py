@@ -6,14 +6,15 @@ Wall time is the median, CPU time the least: what another process on the same co
 from __future__ import annotations
 
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
+
+from conformance.lab.machine import cpu_of_children
+from conformance.lab.timing import Stopwatch
 
 ROUNDS = 9
 PLAIN = ["-m", "pytest", "-p", "no:cacheprovider"]
@@ -60,17 +61,11 @@ def measure(rounds: int = ROUNDS) -> dict[str, dict[str, float]]:
         environment["PYTHONPYCACHEPREFIX"] = str(Path(folder, "compiled"))
         for turn in range(rounds + 1):
             for name, arguments in COMMANDS.items():
-                before, started = _children(), time.perf_counter()
+                before, watch = cpu_of_children(), Stopwatch()
                 command = [sys.executable, *arguments]
                 subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)
-                seconds, used = time.perf_counter() - started, _children() - before
+                seconds, used = watch.wall, cpu_of_children() - before
                 if turn:  # the first one compiles
                     wall[name].append(seconds)
                     cpu[name].append(used)
     return {n: {"wall_s": statistics.median(wall[n]), "cpu_s": min(cpu[n])} for n in COMMANDS}
-
-
-def _children() -> float:
-    """CPU seconds of the processes that have ended; `os.times` counts in hundredths."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime

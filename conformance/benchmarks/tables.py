@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from conformance.benchmarks import cost_tables, decoding
-from conformance.benchmarks.cost_tables import table
 from conformance.benchmarks.startup import ADDED
+from conformance.lab.tables import figures_table as table
+from conformance.lab.timing import ratio
 
 Results = dict[str, Any]
 
@@ -85,8 +86,7 @@ def _times(slow: dict[str, Any] | None, fast: dict[str, Any]) -> str:
     if not slow or "cpu_ms" not in slow or "cpu_ms" not in fast:
         return ""
     if "turns_ms" in slow and "turns_ms" in fast:  # neighbours in time: what else the machine did then hit both
-        pairs = zip(slow["turns_ms"], fast["turns_ms"], strict=True)
-        return f"{statistics.median(a / b for a, b in pairs):.2f} x"
+        return f"{ratio(slow['turns_ms'], fast['turns_ms']):.2f} x"
     return f"{slow['cpu_ms'] / fast['cpu_ms']:.2f} x"
 
 

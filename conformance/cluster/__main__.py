@@ -11,7 +11,6 @@ session does not remove. After it comes the most memory and the most open files 
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import sys
@@ -26,6 +25,7 @@ from conformance.cluster.bundle import write_bundle
 from conformance.cluster.hosts import CLIENT, SCHEDULER, Hosts, why_not
 from conformance.cluster.run import Run
 from conformance.cluster.watch import Watch, left_behind
+from conformance.lab.command import add_tract, command_parser
 from pytest_t2n.cli import main as t2n
 from t2n_core.engine.provision.store import default_cache_dir
 
@@ -154,10 +154,10 @@ def judged(near: list[str], far: list[str]) -> tuple[str, bool]:
 
 def main() -> int:
     """Try each fault, and return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m conformance.cluster", description=__doc__)
+    parser = command_parser("conformance.cluster", __doc__)
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--cases", type=int, default=200)
-    parser.add_argument("--tract", default="0.21.19,0.23.9")
+    add_tract(parser, "0.21.19,0.23.9")
     parser.add_argument("--fault", action="append", choices=list(FAULTS))
     parser.add_argument("--kill-every", type=float, metavar="SECONDS", help="instead of the faults")
     options = parser.parse_args()

@@ -8,7 +8,6 @@ slowly, which both times contain. Needs root, on Linux.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -18,6 +17,7 @@ from tempfile import TemporaryDirectory
 from conformance.cluster.bundle import write_bundle
 from conformance.cluster.hosts import Hosts, why_not
 from conformance.cluster.run import Run
+from conformance.lab.command import add_tract, command_parser
 from pytest_t2n.cli import main as t2n
 from t2n_core.engine.provision.store import default_cache_dir
 
@@ -55,10 +55,10 @@ def products_for(seconds: float, engines: list[str], folder: Path) -> int:
 
 def main() -> int:
     """Print a line for each number of hosts; return 1 if a cell is lost or wrong, or the efficiency is below 0.9."""
-    parser = argparse.ArgumentParser(prog="python -m conformance.cluster.efficiency", description=__doc__)
+    parser = command_parser("conformance.cluster.efficiency", __doc__)
     parser.add_argument("--hosts", default="2,4")
     parser.add_argument("--cases", type=int, default=500)
-    parser.add_argument("--tract", default="0.20.22,0.21.19,0.22.4,0.23.9")
+    add_tract(parser, "0.20.22,0.21.19,0.22.4,0.23.9")
     options = parser.parse_args()
     if reason := why_not():
         print(f"skipped: {reason}")

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from conformance.lab.processes import ENVIRONMENT
 from t2n_core.engine.provision.store import default_cache_dir
 
-ROOT = Path(__file__).parents[2]
 _BRIDGE, _NET = "t2nbr", "10.77.0"
 CLIENT, SCHEDULER = "t2nclient", "t2nsched"
 _PORT = 8786
@@ -138,11 +138,10 @@ class Hosts:
         running = self._running.get(name)
         if running is not None and running.poll() is None:
             return running
-        everywhere = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         with (self._folder / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(
                 ["ip", "netns", "exec", name, *command],
-                env={**os.environ, **everywhere, **environment},
+                env={**os.environ, **ENVIRONMENT, **environment},
                 cwd=self._folder,
                 stdout=log,
                 stderr=log,

@@ -7,9 +7,7 @@ Architectures need the libraries of the suite `models`.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import resource
 import sys
 import tempfile
 import time
@@ -21,6 +19,8 @@ from conformance.faults.architectures import planted_architectures
 from conformance.faults.graphs import planted
 from conformance.faults.page import Result, page
 from conformance.faults.plants import FLOAT64, PLANTS, Plant
+from conformance.lab.command import command_parser
+from conformance.lab.machine import cpu_of_children
 from t2n_core.engine import resolve_engines
 from t2n_core.engine.khronos.engine import KhronosEngine
 from t2n_core.errors import InputError
@@ -55,8 +55,7 @@ def reduce_one(plant: Plant, program: Program, folder: Path) -> Result | None:
 
 
 def _processor_time() -> float:
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + children.ru_utime + children.ru_stime
+    return time.process_time() + cpu_of_children()
 
 
 def _engine(release: str, stack: ExitStack) -> AdaptiveEngine:
@@ -101,7 +100,7 @@ def run(source: Source, count: int, seed: int) -> list[Result]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 1 if fewer than 95 in 100 graphs of a kind get small, or one fails otherwise."""
-    parser = argparse.ArgumentParser(prog="python -m conformance.faults", description=__doc__)
+    parser = command_parser("conformance.faults", __doc__)
     parser.add_argument("--count", type=int, default=200, help="graphs that fail; default 200")
     parser.add_argument("--architectures", type=int, default=0, help="architectures that fail; default none")
     parser.add_argument("--seed", type=int, default=1)

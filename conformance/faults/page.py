@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from conformance.faults.plants import PLANTS, Plant
+from conformance.lab.tables import table
 
 MOST_OPERATORS = 3
 SECONDS = {"crash": 60.0, "timeout": 60.0, "oom": 60.0}
@@ -81,19 +82,17 @@ def _spread(values: Sequence[int]) -> str:
 
 
 def _table(results: Sequence[Result]) -> str:
-    measured = " | ".join(f"{one}, median (most)" for one in _COLUMNS)
-    head = f"| fault | tract | failure | graphs | small | {measured} |"
-    rows = [_row(plant, mine) for plant in PLANTS if (mine := [one for one in results if one.plant is plant])]
-    return "\n".join([head, f"|{'---|' * (5 + len(_COLUMNS))}", *rows])
+    head = ["fault", "tract", "failure", "graphs", "small", *(f"{one}, median (most)" for one in _COLUMNS)]
+    return table(head, [_row(one, mine) for one in PLANTS if (mine := [r for r in results if r.plant is one])])
 
 
-def _row(plant: Plant, mine: Sequence[Result]) -> str:
+def _row(plant: Plant, mine: Sequence[Result]) -> list[str]:
     def both(values: Iterable[float], form: str = ".0f") -> str:
         known = list(values)
         return f"{statistics.median(known):{form}} ({max(known):{form}})"
 
     statuses = ", ".join(sorted({one.status for one in mine}))
-    cells = [
+    return [
         plant.name,
         plant.release,
         statuses,
@@ -104,7 +103,6 @@ def _row(plant: Plant, mine: Sequence[Result]) -> str:
         both(one.runs for one in mine),
         both((one.seconds for one in mine), ".1f"),
     ]
-    return f"| {' | '.join(cells)} |"
 
 
 __all__ = ["Result", "page"]

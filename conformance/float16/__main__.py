@@ -10,26 +10,26 @@ A file of results is continued: what it has is not measured again. Needs the lib
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from conformance.float16.page import page
+from conformance.lab.command import add_tract, command_parser
+from conformance.lab.machine import describe_machine
+from conformance.lab.rows import RowFile, read_rows
 from conformance.long_tables import write_page
 from t2n_core.engine import resolve_engines
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
-    form = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog="python -m conformance.float16", description=__doc__, formatter_class=form)
+    parser = command_parser("conformance.float16", __doc__)
     parser.add_argument("kind", choices=["stored", "auto", "page"])
     parser.add_argument("results", type=Path, nargs="*", help="of the page: files of results")
-    parser.add_argument("--tract", default="0.19,0.20,0.21,0.22,0.23", metavar="SPEC", help="engines")
+    add_tract(parser)
     parser.add_argument("--models", default="", metavar="TEXT", help="only architectures with one of these, by commas")
     parser.add_argument("--until", default="99:99", metavar="HH:MM", help="begin no architecture after this time")
     parser.add_argument("-o", "--output", type=Path, required=True, help="results, a line for each, or the page")
@@ -42,9 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _page(files: Sequence[Path]) -> str:
-    from conformance.benchmarks.machine import describe_machine
-
-    rows = [row for file in files for row in _rows(file)]
+    rows = read_rows(*files)
     searched = [row for row in rows if "plan" in row or "searched" in row]
     return page([row for row in rows if row not in searched], searched, str(describe_machine()["cpu"]))
 
@@ -55,23 +53,18 @@ def _measure(options: argparse.Namespace) -> None:
 
     measure = stored.measure if options.kind == "stored" else auto.measure
     engines = resolve_engines(options.tract, offline=True)
-    done = {(row["name"], row["version"]) for row in _rows(options.output)}
+    done = {(row["name"], row["version"]) for row in read_rows(options.output)}
+    rows = RowFile(options.output)
     words = options.models.split(",")
     wanted = [name for name in CASES if any(word in name for word in words)]
     for name in [name for start in range(8) for name in wanted[start::8]]:
         left = [engine for engine in engines if (name, engine.version) not in done]
         if not left or time.strftime("%H:%M") >= options.until:
             continue
-        with tempfile.TemporaryDirectory() as folder, options.output.open("a", encoding="utf-8") as out:
+        with tempfile.TemporaryDirectory() as folder:
             for row in measure(name, CASES[name], left, Path(folder)):
-                out.write(json.dumps(row) + "\n")
-                out.flush()
+                rows.add(row)
                 print(row["name"], row["version"], row.get("ratio"), row.get("failed", row.get("level")), flush=True)
-
-
-def _rows(path: Path) -> list[dict[str, Any]]:
-    """Return the results of a file; none if there is no such file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 if __name__ == "__main__":

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from packaging.version import Version
 
+from conformance.lab.rows import Row
+from conformance.lab.tables import table
 from t2n_core.check.judging.float16_level import LARGEST
 
-Row = Mapping[str, Any]
 CLOSE = 1.05
 """Ratio of times up to which two archives are as fast."""
 
@@ -57,7 +57,7 @@ def _by_release(rows: Sequence[Row]) -> str:
         figures = [f"{statistics.median(ratios):.3f}", f"{ratios[0]:.2f}", f"{ratios[-1]:.2f}"]
         lines.append([version, str(len(mine)), f"{shares:.3f}", *figures, slow or "none"])
     head = ["tract", "architectures", "weights, median", "time, median", "least", "most", "more than 5 % slower"]
-    return _table(head, lines)
+    return table(head, lines, spaced=True)
 
 
 def _stored_table(rows: Sequence[Row]) -> str:
@@ -72,7 +72,7 @@ def _stored_table(rows: Sequence[Row]) -> str:
         ratios = [f"{mine[version]['ratio']:.2f}" if version in mine else "" for version in releases]
         lines.append([name, f"{before / 1e3:.0f}", f"{after / before:.2f}", *ratios])
     head = ["architecture", "weights, kB", "as float16", *(f"time, {version}" for version in releases)]
-    return _table(head, lines)
+    return table(head, lines, spaced=True)
 
 
 def _auto_words(rows: Sequence[Row]) -> str:
@@ -133,12 +133,7 @@ def _auto_table(rows: Sequence[Row]) -> str:
         shown = [*errors, ratio, str(one.runs), f"{row['seconds']:.0f}", ", ".join(wide)]
         lines.append([one.name, f"{one.float16} of {one.units}", *shown])
     head = ["architecture", "in float16", "error", "with all", "time", "runs", "seconds of search", "in float32"]
-    return _table(head, lines)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return table(head, lines, spaced=True)
 
 
 __all__ = ["page"]

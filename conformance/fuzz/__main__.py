@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import time
 from collections import Counter, defaultdict
@@ -16,6 +14,8 @@ from rich.table import Column, Table
 from conformance.fuzz.generator import CHAINS, DECISIONS, generate
 from conformance.fuzz.session import Judged, judge_all, shrunk
 from conformance.fuzz.verdict import FAILURES, REFUSED, STATUSES, UNGUARDED, WRONG
+from conformance.lab.command import add_tract, command_parser
+from conformance.lab.rows import RowFile
 from t2n_core.engine import ResolvedEngine, resolve_engines
 
 _COLUMNS = 160
@@ -47,11 +47,11 @@ def print_summary(found: Sequence[Judged], seconds: float) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command_parser("conformance.fuzz", __doc__)
     parser.add_argument("--decisions", action="store_true", help="small models that decide on sizes")
     parser.add_argument("--seed", type=int, default=1, help="of the first model; the others follow")
     parser.add_argument("--count", type=int, default=20, help="how many models")
-    parser.add_argument("--tract", default="0.19,0.20,0.21,0.22,0.23", metavar="VERSIONS", help="as --t2n-tract")
+    add_tract(parser)
     parser.add_argument("--mend", type=int, default=3, metavar="ROUNDS", help="take out what is refused, so often")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--shrink", action="store_true", help="print a small model for every failure")
@@ -70,17 +70,13 @@ def main() -> int:
         return 0
     engines = resolve_engines(arguments.tract, offline=arguments.offline)
     start, found = time.monotonic(), []
-    file = arguments.json.open("w", encoding="utf-8") if arguments.json else None
+    rows = RowFile(arguments.json, anew=True)
     for one in judge_all(seeds, engines, arguments.jobs, arguments.mend, plan):
         found.append(one)
-        if file:
-            file.write(json.dumps(one.as_json()) + "\n")
-            file.flush()
+        rows.add(one.as_json())
         for verdict in one.verdicts:
             if verdict.failed:
                 print(f"seed {one.seed}: {verdict.status} on {verdict.engine}: {verdict.message.splitlines()[0][:160]}")
-    if file:
-        file.close()
     print_summary(found, time.monotonic() - start)
     if arguments.shrink or arguments.shrink_refused:
         wanted = FAILURES if arguments.shrink else ()

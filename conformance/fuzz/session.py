@@ -6,14 +6,11 @@ The functions are not in `__main__`, since multiprocessing does not import that 
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass
 from typing import Any
-
-import torch
 
 from conformance.fuzz.generator import CHAINS, Plan, generate
 from conformance.fuzz.judge import judge
@@ -22,10 +19,9 @@ from conformance.fuzz.program import Program
 from conformance.fuzz.shrink import shrink
 from conformance.fuzz.snippet import snippet
 from conformance.fuzz.verdict import UNGUARDED, WRONG, Verdict
+from conformance.lab.processes import process_pool
 from t2n_core.engine import ResolvedEngine
 from t2n_core.inference_target import TractNNEF
-
-_START_METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +87,6 @@ def judge_all(
         for seed in seeds:
             yield from judge_seed(seed, engines, rounds, plan)
         return
-    context = multiprocessing.get_context(_START_METHOD)
-    if _START_METHOD == "forkserver":
-        multiprocessing.set_forkserver_preload([__name__])  # loads PyTorch once
-    with ProcessPoolExecutor(jobs, context, torch.set_num_threads, (1,)) as pool:
+    with process_pool(jobs, __name__) as pool:
         for done in as_completed([pool.submit(judge_seed, seed, engines, rounds, plan) for seed in seeds]):
             yield from done.result()

@@ -5,13 +5,14 @@ Exports a sample of each suite's cases, tampers with the archives, and prints wh
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from conformance.lab.command import command_parser
+from conformance.lab.rows import RowFile
+from conformance.lab.tables import figures_table
 from conformance.mutants.judge import CAUGHT, PASSED, REFUSED, Verdict
 from conformance.mutants.session import SIZES, verdicts_of
 from conformance.mutants.tamper import KINDS
@@ -37,7 +38,7 @@ _VISIBLE = 0.01
 def table_of(groups: Iterable[tuple[str, Sequence[Verdict]]]) -> str:
     """Return a table with a line for each group."""
     head = ("", "mutants", "refused by the engine", "change an output", "caught", "share", "weak archives")
-    rows = [head, ("---", *["---:"] * (len(head) - 1))]
+    rows = []
     for name, found in groups:
         proven = [one for one in found if not one.weak]
         runs = [one for one in proven if one.found != REFUSED and one.change > _VISIBLE]
@@ -45,11 +46,11 @@ def table_of(groups: Iterable[tuple[str, Sequence[Verdict]]]) -> str:
         share = f"{caught / len(runs):.1%}" if runs else ""
         refused = sum(one.found == REFUSED for one in proven)
         rows.append((name, *map(str, (len(proven), refused, len(runs), caught)), share, str(len(found) - len(proven))))
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return figures_table(head, rows)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser("conformance.mutants", __doc__)
     parser.add_argument("suites", nargs="*", default=SUITES, help=f"of {', '.join(SUITES)}; all without one")
     parser.add_argument("--cases", type=int, default=40, help="of each suite")
     parser.add_argument("--seed", type=int, default=1, help="which cases, and which changes")
@@ -58,8 +59,9 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write each mutant, one a line")
     options = parser.parse_args()
     found = list(verdicts_of(options.suites, options.cases, options.seed, options.tract, options.jobs))
-    if options.json is not None:
-        options.json.write_text("".join(f"{json.dumps(asdict(one))}\n" for one in found), encoding="utf-8")
+    rows = RowFile(options.json, anew=True)
+    for one in found:
+        rows.add(asdict(one))
     suites = [(suite, [one for one in found if one.suite == suite]) for suite in options.suites]
     kinds = [(kind, [one for one in found if one.kind == kind]) for kind in KINDS]
     print(table_of([*suites, ("all", found)]), table_of(kinds), sep="\n\n")

@@ -7,11 +7,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from conformance.lab.processes import process_pool
 from conformance.mutants.judge import Verdict, judge_entry, judge_sizes
 from conformance.suites.test_sizes import CELLS
 from pytest_t2n.run.bundle_reader import read_bundle
@@ -44,7 +43,7 @@ def verdicts_of(suites: Sequence[str], cases: int, seed: int, version: str, jobs
     """Yield the verdicts of all mutants of some archives of each suite, chosen by the seed."""
     (engine,) = resolve_engines(version)
     bundled = [suite for suite in suites if suite != SIZES]
-    with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with tempfile.TemporaryDirectory() as folder, process_pool(jobs, __name__) as pool:
         futures = []
         if bundled:
             bundle = _bundle_of(bundled, cases, seed, version, jobs, Path(folder))

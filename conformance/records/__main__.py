@@ -8,10 +8,8 @@ Prints Markdown. Times are CPU seconds; peaks are those of one process.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,7 +17,9 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from conformance.benchmarks.machine import ROOT, describe_machine
+from conformance.lab.command import command_parser
+from conformance.lab.machine import cpu_of_children, describe_machine
+from conformance.lab.processes import ENVIRONMENT, ask_module
 from conformance.records.enlarge import enlarged
 from pytest_t2n.records.file import each_record, write_records
 from pytest_t2n.records.folder import MATRIX_FILE
@@ -36,13 +36,12 @@ open(sys.argv[1], "w").write(peak)
 
 def run(folder: Path, *words: object) -> tuple[float, float]:
     """Return CPU seconds of a command with its children, and the MB that it took at most itself."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = cpu_of_children()
     command = [sys.executable, "-c", _MEASURED, str(folder / "peak"), *map(str, words)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return seconds, int((folder / "peak").read_text()) / 1024
+    subprocess.run(
+        command, env={**os.environ, **ENVIRONMENT}, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    return cpu_of_children() - before, int((folder / "peak").read_text()) / 1024
 
 
 def size_of(path: Path) -> int:
@@ -92,8 +91,7 @@ def on_bundle(bundle: Path, parts: int) -> Iterator[str]:
     yield "| engines | cells | own ms a cell | engines' ms a cell | statuses |"
     yield "| ---: | ---: | ---: | ---: | --- |"
     for engines in ("0.23.9", "all-minors", "all"):
-        command = [sys.executable, "-m", "conformance.records.judging", str(bundle), engines, str(parts)]
-        found = json.loads(subprocess.run(command, check=True, capture_output=True, cwd=ROOT).stdout)
+        found = ask_module("conformance.records.judging", bundle, engines, parts)
         count, cells = found.pop("engines"), found.pop("cells")
         times = [f"{found.pop(name) / cells * 1e3:.1f}" for name in ("own_s", "engines_s")]
         found.pop("cases")
@@ -106,9 +104,7 @@ def on_bundle(bundle: Path, parts: int) -> Iterator[str]:
 
 def main() -> None:
     """Print what the options ask for."""
-    parser = argparse.ArgumentParser(
-        prog="python -m conformance.records", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser("conformance.records", __doc__)
     parser.add_argument("records", type=Path, help="matrix.jsonl of a real run, or a directory with one")
     parser.add_argument("--cells", type=int, default=60_000)
     parser.add_argument("--engines", type=int, default=54)

@@ -6,7 +6,6 @@ in each cell, and each case has graphs of its own: copies would compress as no r
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from conformance.lab.command import command_parser
 from pytest_t2n.records.cell import Cell, SelectedEngine
 from pytest_t2n.records.completeness import plan_for
 from pytest_t2n.records.file import each_record, write_records
@@ -118,7 +118,7 @@ def _shaken(rng: random.Random, value: Any) -> Any:
 
 def main() -> None:
     """Write the file that the options name."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser("conformance.records.enlarge", __doc__)
     parser.add_argument("template", type=Path, help="matrix.jsonl of a real run, or a directory with one")
     parser.add_argument("output", type=Path, help="file to write")
     parser.add_argument("--cells", type=int, default=1_000_000)

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import json
-import resource
 import sys
+import time
 from pathlib import Path
 
 import msgspec
 
+from conformance.lab.machine import cpu_of_children
 from pytest_t2n.cli.engine_choice import engines_closed
 from pytest_t2n.cli.judging.plan import plan_run
 from pytest_t2n.cli.judging.unit import JudgedUnit, Unit, UnitCell, judge, packed
@@ -24,8 +25,7 @@ from t2n_core.engine.processes.memory import memory_limit
 
 def spent() -> tuple[float, float]:
     """Return CPU seconds of this process, and of the children that have ended."""
-    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return own.ru_utime + own.ru_stime, children.ru_utime + children.ru_stime
+    return time.process_time(), cpu_of_children()
 
 
 def measure(bundle: Path, engines: str, parts: int) -> dict[str, float]:

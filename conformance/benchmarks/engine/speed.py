@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,9 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from conformance.benchmarks.machine import ROOT
 from conformance.benchmarks.nets.groups import GROUPS, Net
 from conformance.benchmarks.peers.process import Peer
+from conformance.lab.archives import time_in_process
+from conformance.lab.processes import ask_module
 from t2n_core import ModelExport, TractNNEF
 from t2n_core.engine import ResolvedEngine, resolve_engines
 from t2n_core.torch_graph.ways_in.results import tensors_of
@@ -71,28 +69,12 @@ def export_all(
     return found
 
 
-def time_engine(engine: ResolvedEngine, cases: list[dict[str, Any]], rounds: int) -> list[dict[str, Any]]:
-    job = {"library": str(engine.library), "cases": cases, "rounds": rounds}
-    child = subprocess.run(
-        [sys.executable, "-m", "conformance.benchmarks.engine.timing"],
-        cwd=ROOT, input=json.dumps(job), text=True, capture_output=True, check=False,
-    )  # fmt: skip
-    answers = [json.loads(line) for line in child.stdout.splitlines()]
-    if child.returncode:
-        answers.append({"name": cases[len(answers)]["name"], "archives": {}, "died": child.stderr[-300:]})
-    return answers
-
-
 def measure(
     group: str, spec: str, folder: Path, peers: Mapping[str, Peer], rounds: int, say: Callable[[str], None]
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield for one engine after the other an entry per net: figures of ours, the peers' and torch's, and sizes."""
     nets = GROUPS[group]
-    child = subprocess.run(
-        [sys.executable, "-m", "conformance.benchmarks.engine.torch_timing", group],
-        cwd=ROOT, text=True, capture_output=True, check=True,
-    )  # fmt: skip
-    of_torch = json.loads(child.stdout)
+    of_torch = ask_module("conformance.benchmarks.engine.torch_timing", group)
     arrays = {net.name: save_arrays(net, folder) for net in nets}
     for engine in resolve_engines(spec):
         entries = []
@@ -108,7 +90,7 @@ def measure(
             }
             for name, both in archives.items()
         ]
-        for answer in time_engine(engine, cases, rounds):
+        for answer in time_in_process(engine, cases, rounds):
             name, figures = answer["name"], answer["archives"]
             for exporter, archive in archives[name].items():
                 if isinstance(archive, Path):

@@ -8,9 +8,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from conformance.lab.timing import Stopwatch
+from t2n_core.engine.protocol import Array
 from t2n_core.engine.tract.driver import TractDriver, TractModel, TractRunnable
 
-Step: TypeAlias = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
+Step: TypeAlias = Callable[[Array], Array]
 """A function from tokens `[1, S]` to the logits of one step or more."""
 _DTYPES = {"F16": np.float16, "F32": np.float32, "I64": np.int64}
 
@@ -36,7 +38,7 @@ def input_shapes(model: TractModel) -> list[tuple[tuple[int | str, ...], Any]]:
 def with_cache(
     driver: TractDriver,
     runnable: TractRunnable,
-    empty: Sequence[np.ndarray[Any, Any]],
+    empty: Sequence[Array],
     of_one_token: TractRunnable | None = None,
 ) -> Step:
     """Return a step of a new sequence whose caches are given again at each step, as tensors of the engine.
@@ -45,7 +47,7 @@ def with_cache(
     """
     caches = [driver.make_tensor(cache) for cache in empty]
 
-    def step(tokens: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def step(tokens: Array) -> Array:
         given = [driver.make_tensor(tokens), *caches]
         chosen = runnable if of_one_token is None or tokens.shape[1] > 1 else of_one_token
         logits, *caches[:] = chosen.run_tensors(given)
@@ -62,4 +64,17 @@ def with_state(runnable: TractRunnable) -> Step:
     return lambda tokens: state.run([tokens])[0]
 
 
-__all__ = ["Step", "input_shapes", "load", "with_cache", "with_state"]
+def followed(step: Step, prompt: Array, steps: int) -> tuple[list[float], list[int], list[Array]]:
+    """Return CPU milliseconds, greedy token and logits of each step; the first one takes the prompt."""
+    given, times, chosen, rows = prompt, list[float](), list[int](), list[Array]()
+    for _ in range(steps):
+        watch = Stopwatch()
+        logits = step(given)
+        times.append(1e3 * watch.cpu)
+        rows.append(logits[0, -1].astype(np.float32))
+        chosen.append(int(rows[-1].argmax()))
+        given = np.array([[chosen[-1]]])
+    return times, chosen, rows
+
+
+__all__ = ["Step", "followed", "input_shapes", "load", "with_cache", "with_state"]

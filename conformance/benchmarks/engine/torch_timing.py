@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import time
 
 import numpy as np
 import torch
 
 from conformance.benchmarks.nets.groups import GROUPS
+from conformance.lab.machine import pin_to_one_core
+from conformance.lab.timing import Stopwatch
 
 SECONDS = 0.4
 
 
 def main() -> None:
     torch.set_num_threads(1)
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    pin_to_one_core()
     found = {}
     with torch.inference_mode():
         for net in GROUPS[sys.argv[1]]:
             model, x = net.build()
             for _ in range(3):
                 model(x)
-            times, end = [], time.perf_counter() + SECONDS
-            while time.perf_counter() < end or len(times) < 20:
-                started = time.process_time()
+            times, whole = [], Stopwatch()
+            while whole.wall < SECONDS or len(times) < 20:
+                watch = Stopwatch()
                 model(x)
-                times.append(time.process_time() - started)
+                times.append(watch.cpu)
             found[net.name] = {"cpu_ms": 1e3 * float(np.median(times)), "runs": len(times)}
     print(json.dumps(found))
 

@@ -6,10 +6,7 @@ PyTorch. Prints the tables and writes results.json and results.md. The other exp
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -19,7 +16,10 @@ import conformance.cases.models.libraries  # noqa: F401
 from conformance.benchmarks.language_models.cases import CASES, Case
 from conformance.benchmarks.language_models.exporting import VERSION
 from conformance.benchmarks.language_models.tables import markdown
-from conformance.benchmarks.machine import ROOT, describe_machine
+from conformance.lab.command import command_parser, say
+from conformance.lab.machine import ROOT, describe_machine
+from conformance.lab.processes import run_module
+from conformance.lab.rows import write_results
 from conformance.peers import make_environment
 from t2n_core.engine import ResolvedEngine, resolve_engines
 
@@ -28,15 +28,9 @@ _ORDER = (("ours", "peer"), ("peer", "ours"))
 """Exports go in turns, so that what else the machine does hits both alike."""
 
 
-def say(text: str) -> None:
-    print(f"… {text}", file=sys.stderr, flush=True)
-
-
-def run(python: Path | str, module: str, *words: str, given: str = "") -> dict[str, Any]:
+def run(python: Path | str, module: str, *words: str, job: object = None) -> dict[str, Any]:
     """Return the answer of a process of this package, or {"error": …} where it dies."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "RUST_BACKTRACE": "0"}
-    command = [str(python), "-W", "ignore", "-m", f"conformance.benchmarks.language_models.{module}", *words]
-    child = subprocess.run(command, cwd=ROOT, env=environment, input=given, text=True, capture_output=True, check=False)
+    child = run_module(f"conformance.benchmarks.language_models.{module}", *words, job=job, python=python)
     if child.returncode:
         return {"error": (child.stderr.strip().splitlines() or [f"exit code {child.returncode}"])[-1][-300:]}
     found: dict[str, Any] = json.loads(child.stdout)
@@ -62,7 +56,7 @@ def decoded(engine: ResolvedEngine, folder: Path, case: Case, archives: dict[str
     job = {"library": str(engine.library), "folder": str(folder), "prompt": case.prompt, "steps": case.steps}
 
     def ask(some: dict[str, str], turns: int) -> dict[str, Any]:
-        return run(sys.executable, "decoding", given=json.dumps({**job, "archives": some, "rounds": turns}))
+        return run(sys.executable, "decoding", job={**job, "archives": some, "rounds": turns})
 
     alone = {who: ask({who: archive}, 1) for who, archive in archives.items()}
     failed = {who: answer for who, answer in alone.items() if "error" in answer}
@@ -70,7 +64,7 @@ def decoded(engine: ResolvedEngine, folder: Path, case: Case, archives: dict[str
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser("conformance.benchmarks.language_models", __doc__)
     parser.add_argument("--output", type=Path, default=ROOT / "benchmark-results" / "language-models")
     parser.add_argument("--only", help=f"names of models, with `;` between them, of: {'; '.join(CASES)}")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each archive")
@@ -97,7 +91,7 @@ def main() -> None:
             archives = {who: one["archive"] for who, one in written.items() if "archive" in one}
             found = {"prompt": case.prompt, "weights_bytes": weights, "exports": written}
             results["models"][name] = {**found, "tokens": decoded(engine, folder, case, archives, arguments.rounds)}
-        (output / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        write_results(output / "results.json", results)
         (output / "results.md").write_text(markdown(results), encoding="utf-8")
     print(markdown(results))
 

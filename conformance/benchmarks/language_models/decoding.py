@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import statistics
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,10 @@ import numpy as np
 import torch
 
 import conformance.cases.models.libraries  # noqa: F401
-from conformance.benchmarks.engine.steps import Step, input_shapes, load, with_cache
+from conformance.benchmarks.engine.steps import Step, followed, input_shapes, load, with_cache
+from conformance.lab.machine import pin_to_one_core
+from conformance.lab.processes import open_answers
+from conformance.lab.timing import in_turns
 from t2n_core.engine.tract.driver import TractDriver
 from t2n_core.generative.calls import cache_argument
 from t2n_core.generative.export import STEP
@@ -102,12 +103,11 @@ def run(job: Mapping[str, Any]) -> dict[str, Any]:
     sequences = {who: in_tract(driver, archive) for who, archive in job["archives"].items()}
     sequences["torch"] = functools.partial(in_torch, model)
     found: dict[str, dict[str, Any]] = {who: {"prompt_ms": [], "token_ms": []} for who in sequences}
-    for turn in range(job["rounds"]):
-        for who, begin in list(sequences.items())[:: 1 if turn % 2 == 0 else -1]:
-            times, chosen, rows = followed(begin(), prompt, job["steps"])
-            found[who]["prompt_ms"].append(times[0])
-            found[who]["token_ms"].append(statistics.median(times[1:]))
-            found[who] |= compared(chosen, rows, tokens, wanted)
+    for who, begin in in_turns(sequences.items(), job["rounds"]):
+        times, chosen, rows = followed(begin(), prompt, job["steps"])
+        found[who]["prompt_ms"].append(times[0])
+        found[who]["token_ms"].append(statistics.median(times[1:]))
+        found[who] |= compared(chosen, rows, tokens, wanted)
     for who, begin in sequences.items():
         if not found[who]["right"]:  # is it the prompt at once that is wrong?
             _, chosen, rows = followed(one_by_one(begin()), prompt, job["steps"])
@@ -115,26 +115,11 @@ def run(job: Mapping[str, Any]) -> dict[str, Any]:
     return {**found, "different_tokens": len(set(tokens))}
 
 
-def followed(step: Step, prompt: Tokens, steps: int) -> tuple[list[float], list[int], list[Tokens]]:
-    """Return milliseconds, token and logits of each step."""
-    given, times, chosen, rows = prompt, list[float](), list[int](), list[Tokens]()
-    for _ in range(steps):
-        started = time.process_time()
-        logits = step(given)
-        times.append(1e3 * (time.process_time() - started))
-        rows.append(logits[0, -1].astype(np.float32))
-        chosen.append(int(rows[-1].argmax()))
-        given = np.array([[chosen[-1]]])
-    return times, chosen, rows
-
-
 def main() -> None:
     job = json.load(sys.stdin)
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what libraries print does not get between
+    answers = open_answers()
     torch.set_num_threads(1)
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    pin_to_one_core()
     with torch.inference_mode():
         print(json.dumps(run(job)), file=answers, flush=True)
 

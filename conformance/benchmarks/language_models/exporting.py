@@ -9,13 +9,16 @@ loading of the folder in all figures. Neither exporter checks what it writes: th
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from conformance.lab.machine import memory_of_process
+from conformance.lab.processes import open_answers
+from conformance.lab.timing import Stopwatch
 
 VERSION = "0.23.9"
 
@@ -56,16 +59,9 @@ def peer() -> Callable[[Path, Path], Path]:
     return export
 
 
-def memory(entry: str) -> int:
-    """Return bytes of an entry of /proc/self/status: VmHWM is the peak, VmRSS what is held."""
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{entry}:"))
-
-
 def main(who: str, folder: str, out: str) -> None:
     warnings.simplefilter("ignore")
-    answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what else is printed does not get between
+    answer = open_answers()
     if who != "peer":
         import conformance.cases.models.libraries  # noqa: F401
     import torch
@@ -73,16 +69,16 @@ def main(who: str, folder: str, out: str) -> None:
 
     torch.set_num_threads(1)
     export = peer() if who == "peer" else ours(who == "steps")
-    held, wall, cpu = memory("VmRSS"), time.perf_counter(), time.process_time()
+    held, watch = memory_of_process("VmRSS"), Stopwatch()
     found: dict[str, Any]
     try:
         archive = export(Path(folder), Path(out))
         found = {"archive": str(archive), "bytes": archive.stat().st_size}
     except BaseException as cause:
         found = {"error": f"{type(cause).__name__}: {cause}"[:400]}
-    found |= {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu}
+    found |= {"seconds": watch.wall, "cpu_seconds": watch.cpu}
     found["process_seconds"] = time.process_time()
-    print(json.dumps({**found, "peak_bytes": memory("VmHWM") - held}), file=answer, flush=True)
+    print(json.dumps({**found, "peak_bytes": memory_of_process("VmHWM") - held}), file=answer, flush=True)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.benchmarks.cost_tables import table
 from conformance.benchmarks.tables import machine_line
+from conformance.lab.tables import figures_table as table
+from conformance.lab.timing import ratio
 
 WHO = ("ours", "peer")
 
@@ -80,8 +80,7 @@ def _shown(figures: Mapping[str, Any], name: str, text: Any) -> str:
 def _ratio(slow: Mapping[str, Any], fast: Mapping[str, Any], name: str) -> str:
     if "error" in slow or "error" in fast:
         return "-"
-    pairs = zip(fast[name], slow[name], strict=True)
-    return f"{statistics.median(ours / peer for ours, peer in pairs):.2f} x"
+    return f"{ratio(fast[name], slow[name]):.2f} x"
 
 
 def export_table(models: Mapping[str, Any]) -> str:

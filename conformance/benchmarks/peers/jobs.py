@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
+
+from conformance.lab.processes import open_answers
 
 
 def answer_jobs(work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Until the input ends; what a job raises is its answer."""
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what else is printed does not get between the answers
+    answers = open_answers()
     for line in sys.stdin:
         try:
             answer = work(json.loads(line))

@@ -9,7 +9,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from conformance.benchmarks.machine import ROOT
+from conformance.lab.machine import ROOT
+from conformance.lab.processes import ENVIRONMENT
 from conformance.peers import make_environment
 
 NAME = "torch-to-nnef 0.24.12"
@@ -31,10 +32,9 @@ class Peer:
     def ask(self, job: dict[str, Any], budget: float) -> dict[str, Any]:
         """Return the answer, or {"error": …} when it takes longer than `budget` seconds."""
         if self.process is None or self.process.poll() is not None:
-            environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
             self.process = subprocess.Popen(
                 [str(self.python), "-m", self.module],
-                cwd=ROOT, env=environment, text=True,
+                cwd=ROOT, env={**os.environ, **ENVIRONMENT}, text=True,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             )  # fmt: skip
         assert self.process.stdin is not None

@@ -1,4 +1,4 @@
-"""Times archives in one tract library, in a process that holds nothing else: `python -m … < job.json > answer.json`.
+"""Time archives in a tract library, in a process that holds nothing else: `python -m … < job.json > answers.json`.
 
 Archives of one net are loaded once, checked on the same input against the same expected outputs, and then run in turns
 (AB BA AB …), so that what else the machine does hits all of them alike; each turn's figure is its fastest run, and
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes as c
 import json
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -18,11 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from conformance.benchmarks.engine import inventory
+from conformance.lab import inventory
+from conformance.lab.machine import pin_to_one_core
+from conformance.lab.processes import run_module
+from conformance.lab.timing import Stopwatch, in_turns
+from t2n_core.engine import ResolvedEngine
 from t2n_core.engine.tract.driver import TractDriver, TractRunnable
 from t2n_core.errors import EngineError, EngineRunError
 
-ROUNDS = 15
 TURN = 0.02
 """Seconds that one archive runs before it is the next one's turn."""
 LEAST_RUNS = 2
@@ -35,9 +37,9 @@ class TimedArchive:
     """A loaded archive with its inputs inside the engine."""
 
     def __init__(self, driver: TractDriver, archive: Path, inputs: Sequence[np.ndarray[Any, Any]]) -> None:
-        started = time.perf_counter()
+        watch = Stopwatch()
         self.runnable: TractRunnable = inventory.load(driver, archive).into_runnable(optimise=True)
-        self.load_seconds = time.perf_counter() - started
+        self.load_seconds = watch.wall
         self.operators = inventory.operators(driver, archive)
         self.driver = driver
         self.outputs = self.runnable.run(inputs)
@@ -53,10 +55,10 @@ class TimedArchive:
         end = time.perf_counter() + seconds
         first = len(self.cpu)
         while len(self.cpu) < first + LEAST_RUNS or time.perf_counter() < end:
-            wall, cpu = time.perf_counter(), time.process_time()  # of all threads: some operators start their own
+            watch = Stopwatch()  # CPU time is that of all threads: some operators start their own
             failed = self.call(self.runnable._pointer, self.given, self.got)
-            self.cpu.append(time.process_time() - cpu)
-            self.wall.append(time.perf_counter() - wall)
+            self.cpu.append(watch.cpu)
+            self.wall.append(watch.wall)
             self.driver.check(failed, EngineRunError)
             self.driver.drop_tensors([c.c_void_p(value) for value in self.got])
         self.turns.append(min(self.cpu[first:]))
@@ -67,7 +69,7 @@ class TimedArchive:
             "cpu_ms": 1e3 * float(np.median(self.cpu)),
             "wall_ms": 1e3 * float(np.median(self.wall)),
             "least_cpu_ms": 1e3 * self.cpu[0],
-            "turns_ms": [round(1e3 * seconds, 4) for seconds in self.turns],
+            "turns_ms": [round(1e3 * seconds, 6) for seconds in self.turns],
             "runs": len(self.cpu),
             "load_ms": 1e3 * self.load_seconds,
             "operators": self.operators,
@@ -87,10 +89,10 @@ def largest_excess(got: Sequence[np.ndarray[Any, Any]], wanted: Sequence[np.ndar
 
 
 def time_case(driver: TractDriver, case: dict[str, Any], rounds: int) -> dict[str, Any]:
-    """Figures or an error for each archive of one net."""
+    """Return figures or an error for each archive of one net; without expected outputs none is compared."""
     arrays = np.load(case["arrays"])
-    inputs = [arrays[key] for key in sorted(arrays.files) if key.startswith("input")]
-    wanted = [arrays[key] for key in sorted(arrays.files) if key.startswith("output")]
+    inputs = [arrays[key] for key in arrays.files if key.startswith("input")]
+    wanted = [arrays[key] for key in arrays.files if key.startswith("output")]
     found: dict[str, Any] = {}
     ready: dict[str, TimedArchive] = {}
     for name, archive in case["archives"].items():
@@ -99,25 +101,35 @@ def time_case(driver: TractDriver, case: dict[str, Any], rounds: int) -> dict[st
         except EngineError as cause:
             found[name] = {"error": str(cause)[-400:]}
             continue
-        excess = largest_excess(timed.outputs, wanted)
+        excess = largest_excess(timed.outputs, wanted) if wanted else 0.0
         if excess > 1:
             found[name] = {"error": f"wrong numbers: {excess:.3g} times the tolerance"}
         else:
             ready[name] = timed
-    for turn in range(rounds):
-        for timed in list(ready.values())[:: 1 if turn % 2 == 0 else -1]:
-            timed.run_for(TURN)
+    for timed in in_turns(ready.values(), rounds):
+        timed.run_for(TURN)
     return {**found, **{name: timed.figures() for name, timed in ready.items()}}
+
+
+def time_in_process(engine: ResolvedEngine, cases: Sequence[dict[str, Any]], rounds: int) -> list[dict[str, Any]]:
+    """Return the answers of a process of its own, for each case until it dies; an answer more then says how.
+
+    A case is `{"name": …, "arrays": file of input0, … and output0, …, "archives": {name: path}}`.
+    """
+    job = {"library": str(engine.library), "cases": cases, "rounds": rounds}
+    child = run_module(__name__, job=job)
+    answers = [json.loads(line) for line in child.stdout.splitlines()]
+    if child.returncode:
+        answers.append({"name": cases[len(answers)]["name"], "archives": {}, "died": child.stderr[-300:]})
+    return answers
 
 
 def main() -> None:
     job = json.load(sys.stdin)
-    os.environ["RUST_BACKTRACE"] = "0"
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    pin_to_one_core()
     driver = TractDriver(Path(job["library"]))
     for case in job["cases"]:
-        answer = {"name": case["name"], "archives": time_case(driver, case, job.get("rounds", ROUNDS))}
+        answer = {"name": case["name"], "archives": time_case(driver, case, job["rounds"])}
         print(json.dumps(answer), flush=True)
 
 

@@ -1,9 +1,10 @@
-"""What the figures come from."""
+"""What figures come from: the machine, its versions, and what a process used of it."""
 
 from __future__ import annotations
 
 import os
 import platform
+import resource
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -30,3 +31,24 @@ def describe_machine() -> dict[str, Any]:
         "python": platform.python_version(),
         **{name: version(name) for name in ("torch", "numpy", "pytest-t2n")},
     }
+
+
+def pin_to_one_core() -> None:
+    """Keep this process on one core, where the system can."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def cpu_of_children() -> float:
+    """Return CPU seconds of the child processes that have ended; `os.times` counts in hundredths."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def memory_of_process(entry: str) -> int:
+    """Return bytes of an entry of /proc/self/status: VmHWM is the peak, VmRSS what is held."""
+    lines = Path("/proc/self/status").read_text("utf-8").splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{entry}:"))
+
+
+__all__ = ["ROOT", "VERSIONS", "cpu_of_children", "describe_machine", "memory_of_process", "pin_to_one_core"]

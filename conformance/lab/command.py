@@ -1,0 +1,28 @@
+"""Command lines of this package, and the lines of progress beside their output."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+MINORS = "0.19,0.20,0.21,0.22,0.23"
+"""The newest release of each minor line of tract."""
+
+
+def command_parser(module: str, text: str | None) -> argparse.ArgumentParser:
+    """Return the parser of `python -m MODULE`, whose help is the module's docstring as it is written."""
+    form = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(prog=f"python -m {module}", description=text, formatter_class=form)
+
+
+def add_tract(parser: argparse.ArgumentParser, default: str = MINORS) -> None:
+    """Add the option that names the engines, as --t2n-tract does for the plugin."""
+    parser.add_argument("--tract", default=default, metavar="SPEC", help="engines, as --t2n-tract")
+
+
+def say(text: str) -> None:
+    """Print a line of progress, which is no part of the results."""
+    print(f"… {text}", file=sys.stderr, flush=True)
+
+
+__all__ = ["MINORS", "add_tract", "command_parser", "say"]

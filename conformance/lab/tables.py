@@ -1,0 +1,47 @@
+"""Tables of Markdown, and those that commands write into pages of the documentation between two marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+END = "<!-- end of the table -->"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, spaced: bool = False) -> str:
+    """Return a table of Markdown without a newline at its end; `spaced` puts spaces in the line after the head too.
+
+    A bar inside a cell is escaped.
+    """
+    rule = ["---"] * len(head)
+    return _joined(head, f"| {' | '.join(rule)} |" if spaced else f"|{'|'.join(rule)}|", rows)
+
+
+def figures_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table whose columns after the first hold figures, aligned to the right."""
+    return _joined(head, f"| --- |{' ---: |' * (len(head) - 1)}", rows)
+
+
+def _joined(head: Sequence[str], rule: str, rows: Iterable[Sequence[str]]) -> str:
+    first, *others = (f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in (head, *rows))
+    return "\n".join([first, rule, *others])
+
+
+def with_table(page: str, begin: str, table: str) -> str:
+    """Return a page with the table between the mark `begin` and the next end. Raises ValueError if it has none."""
+    before, found, rest = page.partition(begin)
+    _, end, after = rest.partition(END)
+    if not found or not end:
+        raise ValueError(f"the page has no {begin} … {END}")
+    return f"{before}{begin}\n\n{table}\n\n{end}{after}"
+
+
+def show(table: str, begin: str, page: Path | None) -> None:
+    """Put a table between its marks in a page, or print it if there is no page."""
+    if page is None:
+        print(table)
+    else:
+        page.write_text(with_table(page.read_text("utf-8"), begin, table), "utf-8")
+
+
+__all__ = ["END", "figures_table", "show", "table", "with_table"]

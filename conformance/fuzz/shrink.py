@@ -5,13 +5,41 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from conformance.fuzz.edits import bypassed, operands, renumbered
 from conformance.fuzz.program import Program, Step
 from conformance.fuzz.verdict import Verdict
+from t2n_core.reduce.minimise import Minimiser, run_passes
 
 Fails = Callable[[Program], Verdict | None]
 """The verdict of a program that fails in the same way, else None."""
+
+
+class _Shrinking(Minimiser[Program]):
+    """A program that fails, and a deadline. What was tried is not tried again."""
+
+    def __init__(self, program: Program, fails: Fails, seconds: float) -> None:
+        super().__init__(program)
+        self._fails, self._deadline = fails, time.monotonic() + seconds
+        self._tried = {self._key(program)}
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() > self._deadline
+
+    def tidied(self, candidate: Program) -> Program:
+        return candidate.trimmed()
+
+    def fails_alike(self, candidate: Program) -> bool:
+        key = self._key(candidate)
+        is_new = key not in self._tried
+        self._tried.add(key)
+        return is_new and self._fails(candidate) is not None
+
+    @staticmethod
+    def _key(program: Program) -> tuple[str, str, str]:
+        return program.source, repr(program.inputs), repr(program.example)
 
 
 def shrink(program: Program, fails: Fails, seconds: float = 60.0) -> Program:
@@ -19,34 +47,11 @@ def shrink(program: Program, fails: Fails, seconds: float = 60.0) -> Program:
 
     A dropped step's readers read one of its own operands instead. What does not run any more does not fail either.
     """
-    deadline = time.monotonic() + seconds
+    state = _Shrinking(program, fails, seconds)
     for candidates in (_one_output, _prefixes):
-        program = _first_that_fails(program, candidates(program), fails, deadline) or program
-    again = True
-    while again and time.monotonic() < deadline:
-        again = False
-        for candidates in (_without_runs_of_steps, _without_steps, _fewer_axes, _smaller_examples):
-            while smaller := _first_that_fails(program, candidates(program), fails, deadline):
-                program, again = smaller, True
-    return renumbered(program)
-
-
-def _first_that_fails(program: Program, candidates: Iterator[Program], fails: Fails, deadline: float) -> Program | None:
-    seen = {_key(program)}
-    for candidate in candidates:
-        if time.monotonic() > deadline:
-            return None
-        candidate = candidate.trimmed()
-        if _key(candidate) in seen:
-            continue
-        seen.add(_key(candidate))
-        if fails(candidate) is not None:
-            return candidate
-    return None
-
-
-def _key(program: Program) -> tuple[str, str, str]:
-    return program.source, repr(program.inputs), repr(program.example)
+        state.take_one(candidates)
+    run_passes(state, [partial(_Shrinking.take_all, candidates=candidates) for candidates in _REPEATED])
+    return renumbered(state.program)
 
 
 def _one_output(program: Program) -> Iterator[Program]:
@@ -102,3 +107,6 @@ def _smaller_examples(program: Program) -> Iterator[Program]:
             # traced at 1 is the harder case: a model that fails traced at 2 or more stays there if it can
             if smaller < traced and not (smaller == 1 < traced):
                 yield replace(program, example={**program.example, symbol: smaller})
+
+
+_REPEATED = (_without_runs_of_steps, _without_steps, _fewer_axes, _smaller_examples)

@@ -9,6 +9,7 @@ from typing import Final
 from t2n_core.errors import InputError
 from t2n_core.reduce.failure import Failure
 from t2n_core.reduce.judge import Judge
+from t2n_core.reduce.minimise import run_passes
 from t2n_core.reduce.passes.cuts import (
     bypassed,
     earliest_failing_output,
@@ -74,21 +75,11 @@ def reduce_program(
         raise _no_failure(judge)
     state = Reduction(program, judge, failure)
 
-    def run(one: Pass) -> None:
-        before = state.taken
-        one(state)
-        if state.taken > before:
-            progress(one.__name__.replace("_", " "), state.program)
+    def after(one: Pass) -> None:
+        progress(one.__name__.replace("_", " "), state.program)
 
-    for one in FIRST:
-        run(one)
-    for _ in range(_ROUNDS):
-        before = state.taken
-        for one in REPEATED:
-            run(one)
-        if state.taken == before or judge.is_over:
-            break
-    run(rounder_numbers)
+    for passes, rounds in ((FIRST, 1), (REPEATED, _ROUNDS), ([rounder_numbers], 1)):
+        run_passes(state, passes, rounds, after)
     return Reduced(state.program, failure, state.blamed, judge.runs, not judge.is_over)
 
 

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from t2n_core.reduce.failure import Failure
 from t2n_core.reduce.judge import Judge
+from t2n_core.reduce.minimise import Minimiser
 from t2n_core.reduce.program import Array, Program
 
 
-class Reduction:
+class Reduction(Minimiser[Program]):
     """A program that fails, made smaller by passes."""
 
     def __init__(self, program: Program, judge: Judge, failure: Failure) -> None:
-        self.program, self.judge, self.failure = program, judge, failure
+        super().__init__(program)
+        self.judge, self.failure = judge, failure
         self.blamed = ""
         """The operator that fails, once it is known: candidates without it fail of something else."""
-        self.taken = 0
-        """Candidates that became the program."""
         self._values: tuple[str, dict[str, Array]] = ("", {})
 
-    def fails(self, candidate: Program) -> bool:
-        """Return whether a candidate fails as the first program does."""
-        candidate = candidate.pruned()
-        if not candidate.outputs or not candidate.assignments or self.judge.is_over:
+    @property
+    def is_over(self) -> bool:
+        return self.judge.is_over
+
+    def tidied(self, candidate: Program) -> Program:
+        return candidate.pruned()
+
+    def fails_alike(self, candidate: Program) -> bool:
+        if not candidate.outputs or not candidate.assignments:
             return False
         if self.blamed and all(one.operator != self.blamed for one in candidate.assignments):
             return False
@@ -32,14 +37,6 @@ class Reduction:
         if not defined.issuperset(candidate.outputs) or not set(candidate.outputs).isdisjoint(candidate.inputs):
             return False
         return self.judge.failure(candidate) == self.failure
-
-    def take(self, candidate: Program | None) -> bool:
-        """Make a candidate the program, if it fails alike."""
-        if candidate is None or not self.fails(candidate):
-            return False
-        self.program = candidate.pruned()
-        self.taken += 1
-        return True
 
     def values(self, names: Collection[str]) -> Mapping[str, Array]:
         """Return the right values of these results, as far as they can be had: from one run that shows all results,
@@ -57,23 +54,4 @@ class Reduction:
         return replace(self.program, outputs=names)
 
 
-def minimised(names: list[str], attempt: Callable[[list[str]], bool]) -> list[str]:
-    """Return names that cannot be done without, by delta debugging: `attempt` tries fewer of them, and keeps those
-    that do."""
-    parts = 2
-    while len(names) > 1:
-        size = max(1, -(-len(names) // parts))
-        for start in range(0, len(names), size):
-            fewer = names[:start] + names[start + size :]
-            if fewer and attempt(fewer):
-                names = fewer
-                parts = max(parts - 1, 2)
-                break
-        else:
-            if size == 1:
-                break
-            parts = min(len(names), 2 * parts)
-    return names
-
-
-__all__ = ["Reduction", "minimised"]
+__all__ = ["Reduction"]

@@ -13,8 +13,9 @@ from t2n_core.nnef.reading.archive import StoredTensor
 from t2n_core.nnef.reading.document import Argument, Assignment, Expression, Name, names_in
 from t2n_core.reduce.failure import difference
 from t2n_core.reduce.judge import WRONG_NUMBERS
+from t2n_core.reduce.minimise import minimised
 from t2n_core.reduce.program import Program
-from t2n_core.reduce.reduction import Reduction, minimised
+from t2n_core.reduce.reduction import Reduction
 
 
 def fewer_outputs(state: Reduction) -> None:

@@ -23,9 +23,7 @@ _WINDOWS: Final = ("first", "largest", "smallest")
 
 def shorter_axes(state: Reduction) -> None:
     """Shrink extents: all multiples of one, everywhere, on one axis, of one tensor; each time the longest first."""
-    again = True
-    while again and not state.judge.is_over:
-        again = any(state.take(one) for one in _shorter(state.program))
+    state.take_all(_shorter)
 
 
 def _shorter(program: Program) -> Iterator[Program]:
@@ -159,9 +157,7 @@ def _window(array: Array, shape: tuple[int, ...], window: str) -> Array:
 
 def fewer_axes(state: Reduction) -> None:
     """Leave out axes of extent 1: at one place from the front, or from the back, of all tensors of a rank or more."""
-    again = True
-    while again and not state.judge.is_over:
-        again = any(state.take(one) for one in _lower(state.program))
+    state.take_all(_lower)
 
 
 def _lower(program: Program) -> Iterator[Program]:

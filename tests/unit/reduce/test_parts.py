@@ -10,8 +10,8 @@ from t2n_core.nnef.reading.document import Argument, Assignment, Expression, Nam
 from t2n_core.nnef.reading.parser import read_text
 from t2n_core.reduce.binding import Signatures
 from t2n_core.reduce.failure import Failure, difference, failure_of
+from t2n_core.reduce.minimise import Minimiser, minimised, run_passes
 from t2n_core.reduce.passes.cuts import with_sizes
-from t2n_core.reduce.reduction import minimised
 
 PANIC = "thread '<unnamed>' panicked at /root/.cargo/tract/core/src/ops/{file}.rs:{line}:9: index {n} out of bounds"
 
@@ -80,3 +80,41 @@ def test_numbers_take_the_place_of_sizes() -> None:
     other = Expression("S * T", (Name("S"), Name("T")))
     assert with_sizes([other], {"T": 8}) == [other]
     assert with_sizes(Argument("a", 1).value, {}) == 1
+
+
+class _Digits(Minimiser[str]):
+    """Fails as long as it holds a 7; time is over after some tries."""
+
+    def __init__(self, program: str, tries: int) -> None:
+        super().__init__(program)
+        self.left = tries
+
+    @property
+    def is_over(self) -> bool:
+        return self.left <= 0
+
+    def tidied(self, candidate: str) -> str:
+        return candidate.strip("0")
+
+    def fails_alike(self, candidate: str) -> bool:
+        self.left -= 1
+        return "7" in candidate
+
+
+def test_passes_are_repeated_until_none_takes_anything_or_time_is_over() -> None:
+    def without_first(state: _Digits) -> None:
+        state.take_all(lambda program: [program[1:]])
+
+    def without_last(state: _Digits) -> None:
+        state.take_one(lambda program: [program[:-1]])
+
+    found: list[str] = []
+    state = _Digits("1207305", 100)
+    run_passes(state, [without_first, without_last], after=lambda one: found.append(f"{one.__name__} {state.program}"))
+    assert found == ["without_first 7305", "without_last 73", "without_last 7"]
+    late = _Digits("1207305", 2)
+    run_passes(late, [without_first, without_last])
+    assert late.program == "7305"
+    once = _Digits("1207305", 100)
+    run_passes(once, [without_last], rounds=1)
+    assert once.program == "12073"

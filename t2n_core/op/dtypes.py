@@ -1,4 +1,4 @@
-"""PyTorch's dtypes as numpy's, which are those of the archive."""
+"""Mapping of PyTorch's dtypes to numpy's, which the archive uses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
     if dtype not in _NUMPY:
         hint = "convert the model with model.float() first" if dtype is torch.bfloat16 else None
         if dtype.is_complex:
-            hint = "take real numbers as inputs, and make them complex in the model: torch.view_as_complex(x)"
+            hint = "take real tensors as inputs, and make them complex in the model: torch.view_as_complex(x)"
         raise LowerError(f"{dtype} cannot be expressed in NNEF", hint=hint)
     return np.dtype(_NUMPY[dtype])
 

@@ -1,4 +1,4 @@
-"""Batch norms that are folded into weights: statements over the weights of both, which the engine runs once."""
+"""Batch norms folded into weights: operations over the weights of both, which the engine runs once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from t2n_core.op.weights import in_shape
 from t2n_core.torch_graph.graph.ir import Normed, TensorVariable
 
 
-def normed(g: Emitter, recipe: Normed, value_of: Callable[[TensorVariable], Value]) -> Value:
+def fold_norm(g: Emitter, recipe: Normed, value_of: Callable[[TensorVariable], Value]) -> Value:
     """Return filter * s, or (bias - mean) * s + beta, with s = gamma / sqrt(var + eps).
 
-    Both are slices of one product with s: some releases of tract (SHARED_ARE_KEPT in `nnef/tract/constants.py`) compute
-    what is made of a large constant at every run if several operations read it and are not slices.
+    Both are slices of one product with s: some releases of tract (SHARED_ARE_KEPT in `nnef/tract/constants.py`)
+    recompute what depends on a large constant at every run if several operations that are not slices read it.
     """
     gamma = None if recipe.weight is None else value_of(recipe.weight)
     factor = scale_of_norm(g, gamma, value_of(recipe.var), recipe.eps)
@@ -31,9 +31,9 @@ def normed(g: Emitter, recipe: Normed, value_of: Callable[[TensorVariable], Valu
 
 
 def scale_of_norm(g: Emitter, weight: Value | None, running_var: Value, eps: float) -> Value:
-    """Return weight / sqrt(var + eps), a number for each channel."""
+    """Return weight / sqrt(var + eps), one scale per channel."""
     inverse = g.rsqrt(g.add(running_var, eps))
     return inverse if weight is None else g.mul(inverse, weight)
 
 
-__all__ = ["normed", "scale_of_norm"]
+__all__ = ["fold_norm", "scale_of_norm"]

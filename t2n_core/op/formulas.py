@@ -1,7 +1,8 @@
-"""Small formulas that every tract version computes rightly for every dtype; rules of all families use them.
+"""Small formulas that every tract version computes correctly for every dtype; rules of all families use them.
 
 Some versions lack `abs` of float64 (before 0.23), `sign` of integers (before 0.23.9), `sigmoid`, `erf` and `round` of
-float64, comparisons of bool and float16; `max` and `min` return the number beside a NaN, where PyTorch returns the NaN.
+float64, comparisons of bool and float16. `max` and `min` return the other operand if one is NaN, where PyTorch returns
+the NaN.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def sign(g: Emitter, x: Value) -> Value:
 
 
 def sign_bit(g: Emitter, x: Value) -> Value:
-    """Return whether numbers are negative; -0.0 is, since its reciprocal is -inf."""
+    """Return which elements are negative; -0.0 is, since its reciprocal is -inf."""
     if x.dtype.kind in "bu":
         return g.cast(g.mul(g.cast(x, np.dtype(np.uint8)), 0), BOOL)
     negative = g.lt(x, 0)
@@ -61,7 +62,7 @@ def round_even(g: Emitter, x: Value) -> Value:
 
 
 def product_of(g: Emitter, x: Value, axes: list[int]) -> Value:
-    """Return the product along axes, which stay with one element."""
+    """Return the product along axes, which are kept with size 1."""
     return g.tract_core_product_reduce(x, axes=axes) if axes else x
 
 
@@ -93,7 +94,7 @@ def _erf_of_primitives(g: Emitter, x: Value) -> Value:
 
 
 def product(g: Emitter, a: Value, b: Operand) -> Value:
-    """a * b. tract makes `x * x` its own square, which it lacks for int64 and saturates for uint8: hence -(x * -x)."""
+    """a * b. tract rewrites `x * x` to its square, which int64 lacks and which saturates for uint8: hence -(x * -x)."""
     if a is b and a.dtype.kind in "iu":
         return negative(g, g.mul(a, negative(g, a)))
     return g.mul(a, b)
@@ -104,12 +105,12 @@ def is_nan(g: Emitter, x: Value) -> Value:
 
 
 def maximum(g: Emitter, a: Value, b: Operand) -> Value:
-    """Return the larger one; NaN if either is NaN. `b` as a number must not be NaN."""
+    """Return the larger one; NaN if either is NaN. `b` as a Python number must not be NaN."""
     return _extreme(g, "max", "gt", "or", a, b)
 
 
 def minimum(g: Emitter, a: Value, b: Operand) -> Value:
-    """Return the smaller one; NaN if either is NaN. `b` as a number must not be NaN."""
+    """Return the smaller one; NaN if either is NaN. `b` as a Python number must not be NaN."""
     return _extreme(g, "min", "lt", "and", a, b)
 
 
@@ -118,13 +119,13 @@ def _extreme(g: Emitter, plain: str, better: str, logical: str, a: Value, b: Ope
         return g.call(logical, a, b)[0]
     if a.dtype.kind != "f":
         return g.call(plain, a, b)[0]
-    if not isinstance(b, Value):  # a NaN compares false, and stays
+    if not isinstance(b, Value):  # a NaN compares false, and is kept
         return g.select(g.call({"gt": "lt", "lt": "gt"}[better], a, b)[0], _like(g, b, a), a)
     return g.select(g.or_(g.call(better, a, b)[0], is_nan(g, a)), a, b)
 
 
 def log1p(g: Emitter, x: Value) -> Value:
-    """log(1 + x), also where 1 + x rounds: with u = 1 + x, log(u) * x / (u - 1) takes the rounding out again."""
+    """log(1 + x), also where 1 + x rounds: with u = 1 + x, log(u) * x / (u - 1) cancels the rounding."""
     u = g.add(x, 1.0)
     plain = g.log(u)
     exact = g.select(g.eq(u, 1.0), x, g.div(g.mul(plain, x), g.sub(u, 1.0)))
@@ -154,7 +155,7 @@ def floor_divide(g: Emitter, a: Value, b: Value) -> Value:
     if a.dtype.kind == "u":
         return g.div(a, b)
     if a.dtype.kind == "i":
-        quotient = g.one("div", a, b)  # rounded either way
+        quotient = g.one("div", a, b)  # rounded in either direction
         rest = g.sub(a, g.mul(quotient, b))
         lower = g.and_(g.ne(rest, 0), g.ne(_flag(g, g.lt(rest, 0)), _flag(g, g.lt(b, 0))))
         return g.sub(quotient, g.cast(lower, a.dtype))

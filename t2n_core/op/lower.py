@@ -1,4 +1,4 @@
-"""Lowering of the torch graph to the NNEF graph: every operator by its rule, with all problems collected."""
+"""Lowering of the torch graph to the NNEF graph: each operator by its rule, with all problems collected."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from t2n_core.nnef.sizes.dims import shape_text, symbols_of
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.nnef.spec import Spec
 from t2n_core.op.dtypes import numpy_dtype
-from t2n_core.op.folded_norms import normed
+from t2n_core.op.folded_norms import fold_norm
 from t2n_core.op.registry import Registry, Rule
 from t2n_core.op.size_numbers import float_of_sizes
 from t2n_core.op.stored.float16 import is_exact
@@ -48,7 +48,7 @@ def lower(
     """Return the NNEF graph of a simplified torch graph. Raises UnsupportedOpsError with all problems at once.
 
     `fragments` are in the graph from the beginning, so that rules can call them by name. `scheme` names the tensors.
-    `sizes` are those that the graph holds for: all from 1 on, if not given.
+    `sizes` are the sizes that the graph is valid for: all from 1 on by default.
     """
     return _Lowering(graph, spec, registry, options, fragments, scheme).run(output_names, sizes)
 
@@ -70,7 +70,7 @@ class _Lowering:
             self.g.fragment(fragment)
         self.values: dict[int, Value] = {}
         self.problems: list[T2NError] = []
-        self.lost: set[int] = set()
+        self.poisoned: set[int] = set()
         self._stored = {v.label: v.stored for v in graph.weights if v.stored is not None}
         self._computed: set[str] = set()
         self._exact = exact_ops(graph)
@@ -96,8 +96,8 @@ class _Lowering:
         return self.g.graph
 
     def _op(self, op: TorchOp) -> None:
-        if any(id(v) in self.lost for v in op.inputs):
-            self._lose(op)  # what follows from a failed operator says nothing new
+        if any(id(v) in self.poisoned for v in op.inputs):
+            self._poison(op)  # an operator that depends on a failed one has no problem of its own
             return
         rule = self.registry.find(op.kind, self.spec, self.g.options)
         try:
@@ -106,54 +106,54 @@ class _Lowering:
             expected = [None if o is None else Expected(o.shape, numpy_dtype(o.dtype)) for o in op.outputs]
             stem = op.scope if self.scheme == "raw" else naming.scope_name(op.kind, op.module_path)
             self.g.begin(stem, op.origin, [e for e in expected if e is not None], exact=id(op) in self._exact)
-            written = len(self.g.graph.operations)
-            refused = rule.takes(op)
-            if refused:
-                raise LowerError(refused, origin=op.origin)
+            first = len(self.g.graph.operations)
+            refusal = rule.takes(op)
+            if refusal:
+                raise LowerError(refusal, origin=op.origin)
             self._accept(op, self._results(rule, op), expected)
             if self.scheme == "raw":
-                self._name_as_torch(op, self.g.graph.operations[written:])
+                self._name_as_torch(op, self.g.graph.operations[first:])
         except (LowerError, SpecError) as problem:
             if problem.origin is None:
                 problem.origin, problem.op = op.origin, op.kind
             self.problems.append(problem)
-            self._lose(op)
+            self._poison(op)
         except T2NError:
             raise
         except Exception as cause:
-            self.problems.append(_failed(op, cause))
-            self._lose(op)
+            self.problems.append(_error_of(op, cause))
+            self._poison(op)
 
     def _results(self, rule: Rule, op: TorchOp) -> list[Any]:
-        """Return what a rule gives for an operator, as a list."""
+        """Return the results of a rule for an operator, as a list."""
         arguments = {n: self._argument(v) for n, v in op.arguments.items() if n in rule.parameters}
-        found = rule.function(self.g, **arguments)
-        return list(found) if isinstance(found, list | tuple) else [found]
+        results = rule.function(self.g, **arguments)
+        return list(results) if isinstance(results, list | tuple) else [results]
 
     def _no_rule(self, op: TorchOp) -> LowerError:
-        asked = op.origin.op if op.origin else op.kind
+        kind = op.origin.op if op.origin else op.kind
         if op.refusal:
             return LowerError(op.refusal, origin=op.origin)
-        reason = f"no rule for {asked}"
-        if op.kind != asked:
+        reason = f"no rule for {kind}"
+        if op.kind != kind:
             reason += f", and PyTorch's decomposition of it ends in {op.kind}, which has none either"
         if torch.Tag.nondeterministic_seeded in getattr(op.op_ref, "tags", ()):
-            return LowerError(f"{asked} draws random numbers, and a graph has none", origin=op.origin, hint=_RANDOM)
+            return LowerError(f"{kind} draws random numbers, and a graph has none", origin=op.origin, hint=_RANDOM)
         return LowerError(reason, origin=op.origin, hint=_ADD_ONE)
 
-    def _lose(self, op: TorchOp) -> None:
-        self.lost.update(id(o) for o in op.outputs if o is not None)
+    def _poison(self, op: TorchOp) -> None:
+        self.poisoned.update(id(o) for o in op.outputs if o is not None)
 
     def _accept(self, op: TorchOp, results: list[Any], expected: list[Expected | None]) -> None:
         if len(results) != len(op.outputs):
-            raise self.g.fail(f"the rule gives {len(results)} results, {op.kind} has {len(op.outputs)}")
-        for index, (variable, value, wanted) in enumerate(zip(op.outputs, results, expected, strict=True)):
-            if variable is None or wanted is None:
+            raise self.g.fail(f"the rule returns {len(results)} results, {op.kind} has {len(op.outputs)}")
+        for index, (variable, value, spec) in enumerate(zip(op.outputs, results, expected, strict=True)):
+            if variable is None or spec is None:
                 continue
             if value is None:
-                self.lost.add(id(variable))  # a result that NNEF cannot give; an error only if somebody reads it
+                self.poisoned.add(id(variable))  # unsupported result; an error only if it is used
                 continue
-            self._check(value, wanted, f"result {index}" if len(results) > 1 else "result")
+            self._check(value, spec, f"result {index}" if len(results) > 1 else "result")
             self.values[id(variable)] = value
             if id(variable) in self.graph.open_masks:
                 self.g.open_masks.add(value)
@@ -162,13 +162,13 @@ class _Lowering:
         """Raise LowerError if a rule's result has another shape or dtype than the captured one."""
         if value.dtype != expected.dtype or not check_shape(value.shape, expected.shape):
             raise self.g.fail(
-                f"the rule gives {value.dtype}{shape_text(value.shape)} as {place}, "
-                f"PyTorch says {expected.dtype}{shape_text(expected.shape)}",
+                f"the rule returns {value.dtype}{shape_text(value.shape)} as {place}, "
+                f"PyTorch returns {expected.dtype}{shape_text(expected.shape)}",
                 hint="this is a bug of the exporter, please report it with the model",
             )
 
     def _name_as_torch(self, op: TorchOp, operations: Sequence[Operation]) -> None:
-        """Give the results of the last statements the names of the torch graph."""
+        """Give the results of the last operations the names of the torch graph."""
         new = {id(value) for operation in operations for value in operation.outputs if value.weight is None}
         for variable in op.outputs:
             value = self.values.get(id(variable)) if variable is not None else None
@@ -188,15 +188,15 @@ class _Lowering:
         return argument
 
     def _value(self, variable: TensorVariable) -> Value:
-        known = self.values.get(id(variable))
-        if known is None:
+        value = self.values.get(id(variable))
+        if value is None:
             if variable.data is None:
                 raise self.g.fail(
                     f"the result {variable.name} is one that its decomposition does not give",
                     hint="such as vectors whose sign is arbitrary, or factors in an order that is LAPACK's own",
                 )
-            known = self.values[id(variable)] = self._weight(variable)
-        return known
+            value = self.values[id(variable)] = self._weight(variable)
+        return value
 
     def _weight(self, variable: TensorVariable) -> Value:
         assert variable.data is not None
@@ -206,7 +206,7 @@ class _Lowering:
         if variable.stored is not None:
             return stored_value(self.g, variable.label, variable.stored)
         if variable.normed is not None:
-            return with_values(normed(self.g, variable.normed, self._value), weight.array)
+            return with_values(fold_norm(self.g, variable.normed, self._value), weight.array)
         if variable.label:
             return self.g.variable(variable.label, weight)
         constant = self.g.constant(weight.array())
@@ -219,7 +219,7 @@ class _Lowering:
         return constant
 
     def _move(self, op: TorchOp) -> bool:
-        """Write an operator that moves the numbers of a weight, amid another one. Return whether it has a rule."""
+        """Write an operator that rearranges a weight, while another one is written. Return whether it has a rule."""
         rule, node = self.registry.find(op.kind, self.spec, self.g.options), self.g.node
         if rule is None or rule.takes(op):
             return False
@@ -232,21 +232,21 @@ class _Lowering:
         return True
 
     def _note_stored(self) -> None:
-        """Note the weights that are stored in another form, and what stays as it is."""
-        graph, told = self.g.graph, list(self.graph.left)
+        """Record the weights that have another storage format, and those that keep theirs."""
+        graph, notes = self.g.graph, list(self.graph.left)
         graph.stored = self._stored
         if self._stored:
             graph.effects.add("weights")
             computed = sum(value.name in self._computed for _, value in graph.variables())
-            told += [f"what is computed at export stays float32: {computed} tensors"] if computed else []
-        if told:
-            graph.declined["weights"] = told
+            notes += [f"what is computed at export stays float32: {computed} tensors"] if computed else []
+        if notes:
+            graph.declined["weights"] = notes
 
     def _outputs(self, names: list[str]) -> None:
-        """Make every output a value of its own: neither an input nor a weight nor another output."""
+        """Make every output a separate value: not an input, a weight or another output."""
         taken: set[int] = {id(v) for v in self.g.graph.inputs}
         for name, variable in zip(names, self.graph.outputs, strict=True):
-            if id(variable) in self.lost:
+            if id(variable) in self.poisoned:
                 raise LowerError(f"the output `{name}` is a result that {self.spec} cannot give")
             self.g.begin(name, None, ())
             value = self._value(variable)
@@ -257,18 +257,18 @@ class _Lowering:
             self.g.graph.outputs.append(value)
 
 
-def _failed(op: TorchOp, cause: Exception) -> LowerError:
-    """Return the error of an operator whose rule failed: it asked a size for its value, or it has a bug."""
+def _error_of(op: TorchOp, cause: Exception) -> LowerError:
+    """Return the error of an operator whose rule failed: it needed the value of a symbolic size, or it has a bug."""
     computed = [name for name, argument in op.arguments.items() if _is_computed(argument)]
     if computed and isinstance(cause, TypeError):
         names = ", ".join(f"`{name}`" for name in computed)
-        found = LowerError(f"{op.kind} does not support {names} computed from a dynamic size", origin=op.origin)
+        error = LowerError(f"{op.kind} does not support {names} computed from a dynamic size", origin=op.origin)
     else:
         hint = "this is a bug of the exporter, please report it with the model"
         message = f"the rule of {op.kind} failed with {type(cause).__name__}: {cause}"
-        found = LowerError(message, origin=op.origin, hint=hint)
-    found.__cause__ = cause
-    return found
+        error = LowerError(message, origin=op.origin, hint=hint)
+    error.__cause__ = cause
+    return error
 
 
 def _is_computed(argument: Any) -> bool:
@@ -278,14 +278,14 @@ def _is_computed(argument: Any) -> bool:
 
 
 def _prune(graph: Graph) -> None:
-    """Drop statements that no output depends on: weights merged into others, results that nobody reads."""
-    wanted = {id(v) for v in (*graph.inputs, *graph.outputs)}
+    """Remove operations that no output depends on: weights merged into others, results without a user."""
+    live = {id(v) for v in (*graph.inputs, *graph.outputs)}
     sizes: set[str] = set()  # symbols in arguments are read from the value of their name
     kept = []
     for operation in reversed(graph.operations):
-        if any(id(v) in wanted or v.name in sizes for v in operation.outputs):
+        if any(id(v) in live or v.name in sizes for v in operation.outputs):
             kept.append(operation)
-            wanted.update(id(v) for v in operation.inputs())
+            live.update(id(v) for v in operation.inputs())
             sizes |= symbols_of(expressions_in(operation.arguments.values()))
     graph.operations = kept[::-1]
 

@@ -1,4 +1,4 @@
-"""Type promotion as PyTorch does it, for operands that are graph values, numbers or symbolic sizes."""
+"""Type promotion as PyTorch does it, for operands that are graph values, Python numbers or symbolic sizes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Tensorlike: TypeAlias = "Value | bool | int | float | sympy.Expr"
 
 
 def operand(g: Emitter, value: Tensorlike, dtype: np.dtype[Any]) -> Operand:
-    """Return `value` as an operand of a statement that computes in `dtype`: a value of the graph, or a number."""
+    """Return `value` as an operand of an operation in `dtype`: a value of the graph, or a Python number."""
     if isinstance(value, Value):
         return g.cast(value, dtype)
     return g.size(value, dtype) if isinstance(value, sympy.Expr) else number(value, dtype)
@@ -43,33 +43,33 @@ def pair(g: Emitter, a: Tensorlike, b: Tensorlike) -> tuple[Value, Value]:
 
 
 def result_type(*operands: Tensorlike) -> np.dtype[Any]:
-    """`torch.result_type`: tensors with axes before tensors of rank 0 before numbers, category by category."""
-    stand_ins = [_stand_in(o) for o in operands]
-    first: Any = stand_ins[0]
-    if len(stand_ins) == 1:
+    """`torch.result_type`: tensors with axes before tensors of rank 0 before Python numbers, category by category."""
+    examples = [_example(o) for o in operands]
+    first: Any = examples[0]
+    if len(examples) == 1:
         return numpy_dtype(first.dtype if isinstance(first, torch.Tensor) else torch.result_type(first, first))
-    return numpy_dtype(functools.reduce(_combined, stand_ins[1:], first))
+    return numpy_dtype(functools.reduce(_combine, examples[1:], first))
 
 
-def _combined(a: Any, b: Any) -> Any:
+def _combine(a: Any, b: Any) -> Any:
     left = torch.empty((1,), dtype=a) if isinstance(a, torch.dtype) else a
     return torch.result_type(left, b)
 
 
-def _stand_in(value: Tensorlike) -> Any:
+def _example(value: Tensorlike) -> Any:
     if isinstance(value, Value):
         return torch.empty((1,) * min(value.rank, 1), dtype=torch_dtype(value.dtype))
     return 1 if isinstance(value, sympy.Expr) else value
 
 
-def widened(g: Emitter, value: Value) -> Value:
+def widen_float16(g: Emitter, value: Value) -> Value:
     """Return float16 as float32, in which PyTorch computes it too and for which every version has all operators."""
     return g.cast(value, FLOAT32) if value.dtype == FLOAT16 else value
 
 
 def as_numbers(g: Emitter, value: Value) -> Value:
-    """Return booleans as numbers, which all versions can compare and add up, and float16 as float32."""
-    return g.cast(value, g.truth_dtype) if value.dtype == BOOL else widened(g, value)
+    """Return booleans as integers or floats, which all versions can compare and sum, and float16 as float32."""
+    return g.cast(value, g.truth_dtype) if value.dtype == BOOL else widen_float16(g, value)
 
 
 def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -82,16 +82,16 @@ def wide_input(g: Emitter, value: Tensorlike) -> Value:
 
 
 def comparable(g: Emitter, *operands: Tensorlike) -> list[Operand]:
-    """Return operands in the dtype in which PyTorch compares them, but as numbers for bool and in float32 for float16.
+    """Return operands in the dtype in which PyTorch compares them, but bool as numbers, and float16 as float32.
 
     Versions since 0.21 cannot compare bool, and 0.19 cannot compare float16.
     """
     dtype = wide_dtype(result_type(*operands))
     found = [operand(g, o, dtype) for o in operands]
-    return [widened_bool(g, o) for o in found]
+    return [widen_bool(g, o) for o in found]
 
 
-def widened_bool(g: Emitter, value: Operand) -> Operand:
+def widen_bool(g: Emitter, value: Operand) -> Operand:
     if isinstance(value, Value):
         return g.cast(value, g.truth_dtype) if value.dtype == BOOL else value
     return int(value) if isinstance(value, bool) else value

@@ -1,4 +1,4 @@
-"""The parts that the recurrent rules of both targets share: arguments, layers, directions, weights and states."""
+"""Parts shared by the recurrent rules of both targets: arguments, layers, directions, weights and states."""
 
 from __future__ import annotations
 

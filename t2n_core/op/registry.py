@@ -1,15 +1,15 @@
-"""Rules: how one torch operator is written in NNEF.
+"""Rules: the lowering of one torch operator to NNEF.
 
     @op("aten::hardshrink")
     def hardshrink(g: Emitter, self: Value, lambd: float = 0.5) -> Value:
         \"\"\"Zero where |x| <= lambd.\"\"\"
 
 A rule takes the arguments of the torch schema by name: tensors as values, sizes as ints or expressions, the rest as
-is. An argument that a rule does not take may only hold its default. A key without overload stands for all overloads;
-one with overload (`aten::sum.dim_IntList`) beats it. A rule for one target beats the common one, the newest fitting
-`since` wins. `before` ends a range: a rule for the few releases that get the usual form wrong. A rule with an `option`
-is only for exports whose target has that option on, and beats the others there; `needs` are operators without which it
-is no choice.
+is. An argument that a rule does not take may only have its default. A key without overload stands for all overloads;
+one with overload (`aten::sum.dim_IntList`) takes precedence. A rule for one target takes precedence over the common
+one, and the newest applicable `since` wins. `before` ends a range: a rule for the few releases that compute the usual
+lowering wrongly. A rule with an `option` applies only to exports whose target has that option on, and takes precedence
+there; `needs` are operators that the target must have.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Rule:
     releases: Releases = ALL_RELEASES
     parameters: frozenset[str] = field(default_factory=frozenset)
     implied: frozenset[str] = field(default_factory=frozenset)
-    """Arguments that the captured shape and dtype of the result say already (`size` of a view)."""
+    """Arguments that the captured shape and dtype of the result imply (`size` of a view)."""
     option: str = ""
     """The field of WritingOptions that must be on; empty for a rule that every export may use."""
     needs: tuple[str, ...] = ()
@@ -68,14 +68,14 @@ class Rule:
         )
 
     def takes(self, op: TorchOp) -> str:
-        """Return an empty text if the rule can take this call, else the argument that it cannot take."""
+        """Return an empty text if the rule supports this call, otherwise a message with the unsupported argument."""
         for argument in op.op_ref._schema.arguments:
             name = argument.name
             if name in self.parameters or name in self.implied or name in IGNORED:
                 continue
-            given = op.arguments[name]
-            if given is not None and given != argument.default_value:
-                return f"the argument {name}={given} of {op.kind} is not supported yet"
+            value = op.arguments[name]
+            if value is not None and value != argument.default_value:
+                return f"the argument {name}={value} of {op.kind} is not supported yet"
         return ""
 
 
@@ -96,7 +96,7 @@ class Registry:
         self._rules[rule.key].append(rule)
 
     def remove(self, key: str, target: str | None = None) -> None:
-        """Forget the rules of a key, or those for one target. Raises KeyError if there are none."""
+        """Remove the rules of a key, or those for one target. Raises KeyError if there are none."""
         kept = [r for r in self._rules[key] if target is not None and r.target != target]
         if kept:
             self._rules[key] = kept
@@ -130,13 +130,13 @@ def op(
 ) -> Callable[[Function], Function]:
     """Register a rule under one or more keys (`aten::add`, `aten::sum.dim_IntList`).
 
-    `since` and `before` bound the versions of the target: `since` has it, `before` no longer does. A key that the
-    installed PyTorch lacks is left out. Raises RegistryError for a key that no supported PyTorch has, for an argument
+    `since` and `before` bound the versions of the target: `since` is included, `before` is not. A key that the
+    installed PyTorch lacks is ignored. Raises RegistryError for a key that no supported PyTorch has, for an argument
     that no overload of the operator has, and for a second rule of equal rank.
     """
     releases = Releases.of(since, before)
     if option and not hasattr(PLAIN, option):
-        raise RegistryError(f"there is no option {option!r} of a target")
+        raise RegistryError(f"no target has an option {option!r}")
 
     def register(function: Function) -> Function:
         parameters = frozenset(list(inspect.signature(function).parameters)[1:])
@@ -163,7 +163,7 @@ def _check(keys: Iterable[str], parameters: frozenset[str], function: Callable[.
 
 
 def _is_absent(key: str) -> bool:
-    """Return whether the installed PyTorch lacks an operator that other releases have: no model holds it."""
+    """Return whether the installed PyTorch lacks an operator that other releases have, so that no model uses it."""
     return may_be_absent(key) and not find_overloads(key)
 
 
@@ -177,7 +177,7 @@ def schemas_of(key: str) -> list[Any]:
 
 @cache
 def load_default() -> Registry:
-    """Return the default registry with all rules of this package, and of those that bring some. Raises InputError."""
+    """Return the default registry with the rules of this package and of its extensions. Raises InputError."""
     package = importlib.import_module("t2n_core.op.aten")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")

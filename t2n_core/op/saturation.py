@@ -1,9 +1,9 @@
-"""Products with a gate that has closed.
+"""Products with a saturated gate.
 
 tract clamps the input of its kernels for `sigmoid` and `tanh`: sigmoid(-1000) is 4e-7 in 0.23 and 3e-8 before, and
-1 + tanh(-1000) is 6e-7 and 1e-7. A gate multiplies a factor without bounds, and that much of the factor stays: 4e-4
+1 + tanh(-1000) is 6e-7 and 1e-7. A gate multiplies an unbounded factor, and that much of the factor remains: 4e-4
 of 1000, where PyTorch gives 0. Rules set such products to zero below the input at which the gate itself is smaller
-than the error of the kernel. A NaN, and the NaN of an infinite factor, stay.
+than the error of the kernel. A NaN, and the NaN from an infinite factor, are kept.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SIGMOID_CLOSES = -16.0
 TANH_CLOSES = -9.0
 """1 + tanh(-9) is 3e-8."""
 GELU_CLOSES = -5.5
-"""The tanh form of gelu(-5.5) is -6e-9."""
+"""gelu(-5.5) with tanh is -6e-9."""
 
 _BOUNDED = frozenset({"sigmoid", "tanh", "softmax", "variable"})
 
@@ -27,24 +27,24 @@ def zero_below(g: Emitter, value: Value, x: Value, limit: float) -> Value:
     return g.mul(value, g.cast(g.ge(x, limit), value.dtype))
 
 
-def gated(g: Emitter, factor: Value, gate: Value) -> Value | None:
+def closing_product(g: Emitter, factor: Value, gate: Value) -> Value | None:
     """Return the product of a factor and a sigmoid, which is 0 where the gate has closed.
 
-    None if `gate` is no sigmoid of float32, or if the factor is bounded.
+    None if `gate` is not a sigmoid of float32, or if the factor is bounded.
     """
     x = _input_of(gate, "sigmoid")
-    if x is None or _maker(factor) in _BOUNDED:
+    if x is None or _producer_name(factor) in _BOUNDED:
         return None
-    if factor is x:  # in the form of a silu, for which some versions have a kernel
+    if factor is x:  # written as a silu, for which some versions have a kernel
         closed = zero_below(g, x, x, SIGMOID_CLOSES)
         return g.mul(closed, g.sigmoid(closed))
     return g.mul(factor, zero_below(g, gate, x, SIGMOID_CLOSES))
 
 
-def gated_by_sigmoid(g: Emitter, factor: Value, x: Value) -> Value:
+def closing_sigmoid_product(g: Emitter, factor: Value, x: Value) -> Value:
     """Return factor * sigmoid(x), which is 0 where the gate has closed."""
     gate = formulas.sigmoid(g, x)
-    product = gated(g, factor, gate)
+    product = closing_product(g, factor, gate)
     return g.mul(factor, gate) if product is None else product
 
 
@@ -57,17 +57,17 @@ def closing_sum(g: Emitter, total: Value, left: Operand, right: Operand) -> Valu
     return total
 
 
-def _maker(value: Value) -> str:
-    made = _uncast(value).producer
-    return "" if made is None else made.name
+def _producer_name(value: Value) -> str:
+    producer = _uncast(value).producer
+    return "" if producer is None else producer.name
 
 
 def _input_of(value: Value, operator: str) -> Value | None:
-    """Return the float32 input of an operator with one input that made a value; None if another one made it."""
-    made = _uncast(value).producer
-    if made is None or made.name != operator:
+    """Return the float32 input of the unary operator that computes a value; None if another operator computes it."""
+    producer = _uncast(value).producer
+    if producer is None or producer.name != operator:
         return None
-    x = next(made.inputs())
+    x = next(producer.inputs())
     return x if x.dtype == FLOAT32 else None
 
 
@@ -80,4 +80,4 @@ def _uncast(value: Value) -> Value:
     return value
 
 
-__all__ = ["GELU_CLOSES", "closing_sum", "gated", "gated_by_sigmoid", "zero_below"]
+__all__ = ["GELU_CLOSES", "closing_product", "closing_sigmoid_product", "closing_sum", "zero_below"]

@@ -1,4 +1,4 @@
-"""Numbers that a model computes from dynamic sizes in floating point, `1 / math.sqrt(T)`, as values of the graph."""
+"""Floats that a model computes from dynamic sizes, such as `1 / math.sqrt(T)`, as values of the graph."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _OF_ONE: dict[str, Callable[[Emitter, Value], Value]] = {
 
 
 def float_of_sizes(g: Emitter, number: torch.SymFloat, table: SymbolTable) -> Value:
-    """`number` as a tensor of rank 0, in float64 where the operator at hand gives that, else rounded to float32.
+    """Return `number` as a tensor of rank 0: float64 where the current operator returns that, otherwise float32.
 
-    Raises LowerError for a number that depends on data, or on a function without a form here.
+    Raises LowerError for a number that depends on data, or on an unsupported function.
     """
     expression = number.node.expr
     if not table.knows(expression):
@@ -49,16 +49,16 @@ def float_of_sizes(g: Emitter, number: torch.SymFloat, table: SymbolTable) -> Va
         )
     outputs = g.node.outputs
     dtype = FLOAT64 if outputs and outputs[0].dtype == FLOAT64 else FLOAT32
-    return g.cast(_written(g, expression, table, g.widest), dtype)
+    return g.cast(_write(g, expression, table, g.widest), dtype)
 
 
-def _written(g: Emitter, e: Any, table: SymbolTable, dtype: np.dtype[Any]) -> Value:
+def _write(g: Emitter, e: Any, table: SymbolTable, dtype: np.dtype[Any]) -> Value:
     if e.is_Number:
         return g.constant(np.asarray(float(e), dtype))
     kind = type(e).__name__
     if e.is_Symbol or kind in _INTEGERS:
         return g.size(table.expression(e), dtype)
-    parts = [_written(g, a, table, dtype) for a in e.args]
+    parts = [_write(g, a, table, dtype) for a in e.args]
     if kind in _OF_ONE:
         return _OF_ONE[kind](g, parts[0])
     if kind in _JOINED:

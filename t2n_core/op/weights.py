@@ -18,7 +18,7 @@ from t2n_core.op.dtypes import numpy_dtype
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorWeight:
-    """A torch tensor as the source of a variable, of which it shares the memory."""
+    """A torch tensor as the source of a variable, which shares its memory."""
 
     tensor: torch.Tensor
 
@@ -31,23 +31,23 @@ class TensorWeight:
         return tuple(self.tensor.shape)
 
     def array(self) -> NDArray[Any]:
-        found: NDArray[Any] = self.tensor.detach().cpu().numpy()
-        return found
+        array: NDArray[Any] = self.tensor.detach().cpu().numpy()
+        return array
 
     def chunks(self) -> Iterator[memoryview]:
         yield from ArrayWeight(self.array()).chunks()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MadeWeight:
-    """The numbers that statements make of weights; they are computed where a rule asks for them."""
+class ComputedWeight:
+    """The elements of a value that operations compute from weights; they are computed when a rule needs them."""
 
     shape: tuple[int, ...]
-    make: Callable[[], NDArray[Any]]
+    compute: Callable[[], NDArray[Any]]
     dtype: np.dtype[Any] = FLOAT32
 
     def array(self) -> NDArray[Any]:
-        return self.make()
+        return self.compute()
 
     def chunks(self) -> Iterator[memoryview]:
         yield from ArrayWeight(self.array()).chunks()
@@ -56,21 +56,21 @@ class MadeWeight:
 def constant_values(value: Value) -> NDArray[Any] | None:
     """Return the elements of a weight or constant; None for a value that the graph computes."""
     weight = value.weight
-    return array_of(weight) if isinstance(weight, ArrayWeight | MadeWeight | TensorWeight) else None
+    return array_of(weight) if isinstance(weight, ArrayWeight | ComputedWeight | TensorWeight) else None
 
 
-def array_of(weight: ArrayWeight | MadeWeight | TensorWeight) -> NDArray[Any]:
-    """Return the numbers of a weight."""
+def array_of(weight: ArrayWeight | ComputedWeight | TensorWeight) -> NDArray[Any]:
+    """Return the elements of a weight."""
     return weight.array if isinstance(weight, ArrayWeight) else weight.array()
 
 
-def with_values(value: Value, numbers: Callable[[], NDArray[Any]]) -> Value:
-    """Return a value that is computed from weights, with its elements, so that rules take it for a weight.
+def with_values(value: Value, elements: Callable[[], NDArray[Any]]) -> Value:
+    """Return a value that is computed from weights, with its elements, so that rules treat it as a weight.
 
-    The archive holds the weights themselves, under the keys of the state_dict; the engine runs such statements once.
+    The archive holds the weights themselves, under the keys of the state_dict; the engine runs such operations once.
     """
     if value.weight is None:
-        value.weight = MadeWeight(tuple(map(int, value.shape)), numbers, value.dtype)
+        value.weight = ComputedWeight(tuple(map(int, value.shape)), elements, value.dtype)
     return value
 
 
@@ -84,6 +84,6 @@ def row(g: Emitter, value: Value, rank: int, axis: int = 1) -> Value:
 def in_shape(g: Emitter, value: Value, shape: Sequence[Dim]) -> Value:
     """Return a value, which may be a weight, in another shape."""
     out, weight = g.reshape_to(value, shape), value.weight
-    if out is value or not isinstance(weight, ArrayWeight | MadeWeight | TensorWeight):
+    if out is value or not isinstance(weight, ArrayWeight | ComputedWeight | TensorWeight):
         return out
     return with_values(out, lambda: array_of(weight).reshape([int(extent) for extent in shape]))

@@ -22,7 +22,7 @@ from t2n_core.engine.protocol import Array
 from t2n_core.errors import InputError
 from t2n_core.level import TractCheckTolerance
 from t2n_core.nnef.sizes.dims import Shape, is_static
-from t2n_core.op.stored.source import numbers_of
+from t2n_core.op.stored.source import stored_values
 from t2n_core.rewriter.context import without_rewrites
 from t2n_core.torch_graph.ways_in.bfloat16 import without_bfloat16
 from t2n_core.torch_graph.ways_in.results import tensors_of
@@ -243,7 +243,7 @@ def _by_steps(stepper: Stepper, steps: int) -> Generate:
 
 def _weights(result: ExportResult) -> dict[str, torch.Tensor]:
     """Return the weights that the archive holds in another form, as the engine reads them."""
-    return numbers_of(result.stored, result.reference.source)
+    return stored_values(result.stored, result.reference.source)
 
 
 def _number(config: Any, name: str) -> int | None:

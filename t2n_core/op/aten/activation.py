@@ -18,7 +18,7 @@ from t2n_core.op.promote import Tensorlike, operand, wide_input
 from t2n_core.op.registry import op
 
 
-def _rounded(g: Emitter, value: Value) -> Value:
+def _as_output(g: Emitter, value: Value) -> Value:
     return g.cast(value, g.output.dtype)
 
 
@@ -49,12 +49,12 @@ def hardtanh(g: Emitter, self: Value, min_val: Tensorlike = -1.0, max_val: Tenso
 @op("aten::leaky_relu")
 def leaky_relu(g: Emitter, self: Value, negative_slope: float = 0.01) -> Value:
     x = wide_input(g, self)
-    return _rounded(g, g.select(g.lt(x, 0.0), g.mul(x, negative_slope), x))
+    return _as_output(g, g.select(g.lt(x, 0.0), g.mul(x, negative_slope), x))
 
 
 @op("aten::rrelu")
 def rrelu(g: Emitter, self: Value, lower: float = 0.125, upper: float = 1 / 3, training: bool = False) -> Value:
-    """Return a leaky_relu with the mean slope, which it is outside of training."""
+    """Return leaky_relu with the mean slope, which is what rrelu computes outside training."""
     if training:
         raise g.fail("rrelu is random in training mode", hint="call model.eval() before exporting")
     return leaky_relu(g, self, (lower + upper) / 2)
@@ -66,11 +66,11 @@ def prelu(g: Emitter, self: Value, weight: Value) -> Value:
     slope = weight
     if weight.rank == 1 and self.rank != 1:
         channels: list[Dim] = [1] * self.rank
-        if channels:  # a single number has no axis of channels, and the weight is a single one too
+        if channels:  # a scalar has no channel axis, and its weight is a single element too
             channels[1] = weight.shape[0]
         slope = g.reshape_to(weight, channels)
     x = wide_input(g, self)
-    return _rounded(g, g.select(g.gt(x, 0.0), x, g.mul(x, wide_input(g, slope))))
+    return _as_output(g, g.select(g.gt(x, 0.0), x, g.mul(x, wide_input(g, slope))))
 
 
 def _exponential(keys: str, alpha: float, scale: float) -> None:
@@ -83,11 +83,11 @@ _SELU = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
 
 
 def _elu(g: Emitter, self: Value, alpha: float, scale: float, input_scale: float) -> Value:
-    """scale * x above zero, else scale * alpha * (exp(input_scale * x) - 1)."""
+    """scale * x above zero, otherwise scale * alpha * (exp(input_scale * x) - 1)."""
     x = wide_input(g, self)
     scaled = x if input_scale == 1 else g.mul(x, input_scale)
     below = g.mul(formulas.expm1(g, g.min(scaled, 0.0)), alpha * scale)
-    return _rounded(g, g.select(g.le(x, 0.0), below, x if scale == 1 else g.mul(x, scale)))
+    return _as_output(g, g.select(g.le(x, 0.0), below, x if scale == 1 else g.mul(x, scale)))
 
 
 _exponential("aten::selu", _SELU[1], _SELU[0])
@@ -116,31 +116,31 @@ def gelu(g: Emitter, self: Value, approximate: str = "none") -> Value:
         gate = g.tanh(inner)
     else:
         gate = formulas.erf(g, g.mul(x, math.sqrt(0.5)))
-    return _rounded(g, g.mul(g.mul(x, 0.5), g.add(gate, 1.0)))
+    return _as_output(g, g.mul(g.mul(x, 0.5), g.add(gate, 1.0)))
 
 
 @op("aten::gelu", target="tract", since="0.23.2")
 def gelu_of_the_engine(g: Emitter, self: Value, approximate: str = "none") -> Value:
-    """Write the tanh form with the engine's operator; the engine recognises the other form in its formula."""
+    """Write the tanh variant with the engine's operator; the engine recognises the erf variant in its formula."""
     x = wide_input(g, self)
     if approximate != "tanh" or x.dtype != FLOAT32:
         return gelu(g, self, approximate)
     closed = saturation.zero_below(g, x, x, saturation.GELU_CLOSES)
-    return _rounded(g, g.tract_core_gelu_approx(closed, fast_impl=False))
+    return _as_output(g, g.tract_core_gelu_approx(closed, fast_impl=False))
 
 
 @op("aten::silu")
 def silu(g: Emitter, self: Value) -> Value:
     """x * sigmoid(x)."""
     x = wide_input(g, self)
-    return _rounded(g, saturation.gated_by_sigmoid(g, x, x))
+    return _as_output(g, saturation.closing_sigmoid_product(g, x, x))
 
 
 @op("aten::mish")
 def mish(g: Emitter, self: Value) -> Value:
     """x * tanh(softplus(x))."""
     x = wide_input(g, self)
-    return _rounded(g, g.mul(x, g.tanh(formulas.softplus(g, x))))
+    return _as_output(g, g.mul(x, g.tanh(formulas.softplus(g, x))))
 
 
 def _gate(g: Emitter, x: Value) -> Value:
@@ -150,14 +150,14 @@ def _gate(g: Emitter, x: Value) -> Value:
 
 @op("aten::hardsigmoid")
 def hardsigmoid(g: Emitter, self: Value) -> Value:
-    return _rounded(g, _gate(g, wide_input(g, self)))
+    return _as_output(g, _gate(g, wide_input(g, self)))
 
 
 @op("aten::hardswish")
 def hardswish(g: Emitter, self: Value) -> Value:
     """x * hardsigmoid(x)."""
     x = wide_input(g, self)
-    return _rounded(g, g.mul(x, _gate(g, x)))
+    return _as_output(g, g.mul(x, _gate(g, x)))
 
 
 @op("aten::softplus")
@@ -167,14 +167,14 @@ def softplus(g: Emitter, self: Value, beta: Tensorlike = 1, threshold: Tensorlik
     scaled = x if beta == 1 else g.mul(x, float(beta))  # type: ignore[arg-type]
     soft = formulas.softplus(g, scaled)
     soft = soft if beta == 1 else g.div(soft, float(beta))  # type: ignore[arg-type]
-    return _rounded(g, g.select(g.gt(scaled, float(threshold)), x, soft))  # type: ignore[arg-type]
+    return _as_output(g, g.select(g.gt(scaled, float(threshold)), x, soft))  # type: ignore[arg-type]
 
 
 @op("aten::log_sigmoid", "aten::log_sigmoid_forward")
 def log_sigmoid(g: Emitter, self: Value) -> Any:
     """min(x, 0) - log(1 + exp(-|x|))."""
     x = wide_input(g, self)
-    value = _rounded(g, g.neg(formulas.softplus(g, g.neg(x))))
+    value = _as_output(g, g.neg(formulas.softplus(g, g.neg(x))))
     return value if len(g.node.outputs) == 1 else (value, None)
 
 
@@ -183,21 +183,21 @@ def hardshrink(g: Emitter, self: Value, lambd: float = 0.5) -> Value:
     """Zero where |x| <= lambd."""
     x = wide_input(g, self)
     drop = g.and_(g.le(x, float(lambd)), g.ge(x, -float(lambd)))
-    return _rounded(g, g.select(drop, 0.0, x))
+    return _as_output(g, g.select(drop, 0.0, x))
 
 
 @op("aten::softshrink")
 def softshrink(g: Emitter, self: Value, lambd: float = 0.5) -> Value:
     """x moved towards zero by lambd."""
     x, width = wide_input(g, self), float(lambd)
-    return _rounded(g, g.sub(x, g.min(g.max(x, -width), width)))
+    return _as_output(g, g.sub(x, g.min(g.max(x, -width), width)))
 
 
 @op("aten::threshold")
 def threshold(g: Emitter, self: Value, threshold: Tensorlike, value: Tensorlike) -> Value:
     """`value` where x <= threshold."""
     x = wide_input(g, self)
-    return _rounded(g, g.select(g.le(x, operand(g, threshold, x.dtype)), operand(g, value, x.dtype), x))
+    return _as_output(g, g.select(g.le(x, operand(g, threshold, x.dtype)), operand(g, value, x.dtype), x))
 
 
 @op("aten::glu")
@@ -206,7 +206,7 @@ def glu(g: Emitter, self: Value, dim: int = -1) -> Value:
     axis = dim % self.rank
     x, half = wide_input(g, self), g.output.shape[axis]
     first, second = g.take(x, axis, 0, half), g.take(x, axis, half, self.shape[axis])
-    return _rounded(g, saturation.gated_by_sigmoid(g, first, second))
+    return _as_output(g, saturation.closing_sigmoid_product(g, first, second))
 
 
 def _softmax(keys: tuple[str, ...], formula: Callable[[Emitter, Value, int], Value]) -> None:
@@ -215,7 +215,7 @@ def _softmax(keys: tuple[str, ...], formula: Callable[[Emitter, Value, int], Val
         x = wide_input(g, self)
         if x.rank == 0:
             return g.squeeze(formula(g, g.unsqueeze(x, axes=[0]), 0), axes=[0])
-        return _rounded(g, formula(g, x, dim % x.rank))
+        return _as_output(g, formula(g, x, dim % x.rank))
 
 
 def _log_softmax(g: Emitter, x: Value, axis: int) -> Value:

@@ -13,16 +13,16 @@ from t2n_core.torch_graph.compat.operators import operator
 
 FUNCTIONS = {"bilinear": operator("aten::_upsample_bilinear2d_aa"), "bicubic": operator("aten::_upsample_bicubic2d_aa")}
 SHARPNESS = -0.5
-"""The `A` of the cubic convolution, which is another one than without antialiasing."""
+"""The `A` of the cubic convolution, which differs from the one without antialiasing."""
 
 
-def smoothed(g: Emitter, value: Value, axis: Axis, name: str, align_corners: bool) -> Value:
-    """Resize an axis of [..., extent, ...]; `name` is that of the filter."""
+def resize_antialiased(g: Emitter, value: Value, axis: Axis, name: str, align_corners: bool) -> Value:
+    """Resize an axis of [..., extent, ...]; `name` is the name of the filter."""
     last = [*(i for i in range(value.rank) if i != axis.place), axis.place]
     if axis.is_static():
         unit = torch.eye(int(axis.extent), dtype=torch.float64)[None, None]
-        made = FUNCTIONS[name](unit, [axis.size, axis.extent], align_corners, axis.scale, None)[0, 0].numpy()
-        weights = g.constant(made.T.astype(value.dtype))
+        matrix = FUNCTIONS[name](unit, [axis.size, axis.extent], align_corners, axis.scale, None)[0, 0].numpy()
+        weights = g.constant(matrix.T.astype(value.dtype))
     else:
         weights = g.cast(_weights(g, axis, name, align_corners), value.dtype)
     out = g.matmul(g.permute(value, last), g.lift(weights, value.rank))
@@ -30,7 +30,7 @@ def smoothed(g: Emitter, value: Value, axis: Axis, name: str, align_corners: boo
 
 
 def _weights(g: Emitter, axis: Axis, name: str, align_corners: bool) -> Value:
-    """Return the weights [extent, size] of a dynamic axis: a filter around each place, as wide as a step is long."""
+    """Return the weights [extent, size] of a dynamic axis: a filter around each position, as wide as a step is long."""
     step = axis.step(g, align_corners)
     step = step if isinstance(step, Value) else g.constant(np.asarray(step, FLOAT32))
     outputs = g.unsqueeze(g.cast(g.positions(axis.size), FLOAT32), axes=[0])

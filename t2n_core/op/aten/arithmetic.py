@@ -13,7 +13,7 @@ from t2n_core.op.promote import Tensorlike, operand, pair, tensor, wide_dtype, w
 from t2n_core.op.registry import op
 
 
-def _scaled(g: Emitter, value: Tensorlike, alpha: Tensorlike) -> Tensorlike:
+def _times_alpha(g: Emitter, value: Tensorlike, alpha: Tensorlike) -> Tensorlike:
     """value * alpha in the dtype of the result."""
     if alpha == 1:
         return value
@@ -27,20 +27,20 @@ def add(g: Emitter, self: Tensorlike, other: Tensorlike, alpha: Tensorlike = 1) 
     """self + alpha * other; the logical or for booleans."""
     if g.output.dtype == BOOL:
         return g.or_(*pair(g, self, other)) if alpha else tensor(g, self, BOOL)
-    left, right = _numbers(g, self, _scaled(g, other, alpha))
+    left, right = _operands(g, self, _times_alpha(g, other, alpha))
     return saturation.closing_sum(g, g.add(left, right), left, right)
 
 
 @op("aten::sub", "aten::subtract", "prims::sub")
 def sub(g: Emitter, self: Tensorlike, other: Tensorlike, alpha: Tensorlike = 1) -> Value:
     """self - alpha * other."""
-    return g.sub(*_numbers(g, self, _scaled(g, other, alpha)))
+    return g.sub(*_operands(g, self, _times_alpha(g, other, alpha)))
 
 
 @op("aten::rsub")
 def rsub(g: Emitter, self: Value, other: Tensorlike, alpha: Tensorlike = 1) -> Value:
     """other - alpha * self."""
-    return g.sub(*_numbers(g, other, _scaled(g, self, alpha)))
+    return g.sub(*_operands(g, other, _times_alpha(g, self, alpha)))
 
 
 @op("aten::mul", "aten::multiply", "prims::mul")
@@ -48,17 +48,17 @@ def mul(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
     """self * other; the logical and for booleans."""
     if g.output.dtype == BOOL:
         return g.and_(*pair(g, self, other))
-    left, right = _numbers(g, self, other)
+    left, right = _operands(g, self, other)
     if isinstance(left, Value) and isinstance(right, int | float) and right == 1:
         return left  # as in 1 / x, which PyTorch writes as the reciprocal times 1
     if isinstance(left, Value) and isinstance(right, Value):
-        gated = saturation.gated(g, left, right) or saturation.gated(g, right, left)
-        if gated is not None:
-            return gated
+        closing = saturation.closing_product(g, left, right) or saturation.closing_product(g, right, left)
+        if closing is not None:
+            return closing
     return formulas.product(g, left, right) if isinstance(left, Value) else g.mul(left, right)
 
 
-def _numbers(g: Emitter, a: Tensorlike, b: Tensorlike) -> tuple[Value | float, Value | float]:
+def _operands(g: Emitter, a: Tensorlike, b: Tensorlike) -> tuple[Value | float, Value | float]:
     """Return both operands in the dtype of the result, at least one of them as a value."""
     left, right = operand(g, a, g.output.dtype), operand(g, b, g.output.dtype)
     if not isinstance(left, Value) and not isinstance(right, Value):
@@ -75,17 +75,17 @@ def div(g: Emitter, self: Tensorlike, other: Tensorlike, rounding_mode: str | No
         # the quotient is rounded to its own dtype first: 194.625 / 1.041, which is 186.96, is 187 in float16
         quotient = g.cast(g.quotient(wide_input(g, self), wide_input(g, other)), g.output.dtype)
         return g.cast(formulas.truncate(g, wide_input(g, quotient)), g.output.dtype)
-    return g.div(*_numbers(g, self, other))
+    return g.div(*_operands(g, self, other))
 
 
 @op("aten::true_divide")
 def true_divide(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
-    return g.div(*_numbers(g, self, other))
+    return g.div(*_operands(g, self, other))
 
 
 @op("aten::pow", "aten::float_power", "prims::pow")
 def pow(g: Emitter, self: Tensorlike, exponent: Tensorlike | None = None, other: Tensorlike | None = None) -> Value:
-    """self ** exponent; small whole exponents by multiplication, as PyTorch does."""
+    """self ** exponent; small integer exponents by multiplication, as PyTorch does."""
     power = exponent if exponent is not None else other
     assert power is not None
     dtype = g.output.dtype
@@ -112,7 +112,7 @@ def _integer_power(g: Emitter, base: Tensorlike, power: Tensorlike) -> Value:
     """base ** power in int64, which every version has, then wrapped; 0 for a negative power, except of 1 and -1."""
     x = tensor(g, base, INT64)
     if isinstance(power, int) and power >= 0:
-        return g.cast(_repeated(g, x, power), g.output.dtype)
+        return g.cast(_power_by_squaring(g, x, power), g.output.dtype)
     n = tensor(g, power, INT64)
     positive = g.pow(x, g.max(n, 0))
     parity = g.pow(x, g.sub(n, g.mul(formulas.floor_divide(g, n, tensor(g, 2, INT64)), 2)))
@@ -121,11 +121,11 @@ def _integer_power(g: Emitter, base: Tensorlike, power: Tensorlike) -> Value:
     return g.cast(g.select(g.lt(n, 0), inverse, positive), g.output.dtype)
 
 
-def _repeated(g: Emitter, x: Value, power: int) -> Value:
+def _power_by_squaring(g: Emitter, x: Value, power: int) -> Value:
     """x ** power by squaring: `pow` with a constant becomes tract's own square and cube, which int64 lacks."""
     if power == 0:
         return g.add(g.mul(x, 0), 1)
-    root = _repeated(g, x, power // 2) if power > 1 else x
+    root = _power_by_squaring(g, x, power // 2) if power > 1 else x
     even = formulas.product(g, root, root) if power > 1 else x
     return g.mul(even, x) if power % 2 and power > 1 else even
 
@@ -137,8 +137,8 @@ def _extreme(key: str, formula: Callable[[Emitter, Value, Value], Value], *keys:
         return g.cast(formula(g, tensor(g, self, dtype), tensor(g, other, dtype)), g.output.dtype)
 
 
-def _number_of(operator: str) -> Callable[[Emitter, Value, Value], Value]:
-    """Return the formula of a `max` or `min` that ignores a NaN beside a number."""
+def _ignoring_nan(operator: str) -> Callable[[Emitter, Value, Value], Value]:
+    """Return the formula of a `max` or `min` that ignores a NaN if the other operand is not NaN."""
 
     def formula(g: Emitter, a: Value, b: Value) -> Value:
         if a.dtype == BOOL:
@@ -150,8 +150,8 @@ def _number_of(operator: str) -> Callable[[Emitter, Value, Value], Value]:
 
 _extreme("aten::maximum", formulas.maximum, "aten::max.other", "prims::maximum")
 _extreme("aten::minimum", formulas.minimum, "aten::min.other", "prims::minimum")
-_extreme("aten::fmax", _number_of("max"), "prims::fmax")
-_extreme("aten::fmin", _number_of("min"), "prims::fmin")
+_extreme("aten::fmax", _ignoring_nan("max"), "prims::fmax")
+_extreme("aten::fmin", _ignoring_nan("min"), "prims::fmin")
 
 
 @op("aten::clamp", "aten::clip")
@@ -159,13 +159,13 @@ def clamp(g: Emitter, self: Value, min: Tensorlike | None = None, max: Tensorlik
     """min(max(x, lower), upper); NaN stays NaN."""
     x = wide_input(g, self)
     if min is not None:
-        x = _bounded(g, formulas.maximum, x, min)
+        x = _apply_bound(g, formulas.maximum, x, min)
     if max is not None:
-        x = _bounded(g, formulas.minimum, x, max)
+        x = _apply_bound(g, formulas.minimum, x, max)
     return g.cast(x, g.output.dtype)
 
 
-def _bounded(
+def _apply_bound(
     g: Emitter, formula: Callable[[Emitter, Value, Value | float], Value], x: Value, bound: Tensorlike
 ) -> Value:
     limit = operand(g, bound, x.dtype)
@@ -202,14 +202,14 @@ def atan2(g: Emitter, self: Value, other: Tensorlike) -> Value:
 
 @op("aten::hypot", "prims::hypot")
 def hypot(g: Emitter, self: Value, other: Value) -> Value:
-    """sqrt(a^2 + b^2) with the longer one in front of the root, so that no square overflows or vanishes."""
+    """sqrt(a^2 + b^2) with the longer one factored out of the root, so that no square overflows or vanishes."""
     tall, wide = formulas.absolute(g, wide_input(g, self)), formulas.absolute(g, wide_input(g, other))
     steep = g.gt(tall, wide)
     long = g.select(steep, tall, wide)
     ratio = g.div(g.select(steep, wide, tall), g.select(g.eq(long, 0.0), 1.0, long))
     length = g.mul(long, g.sqrt(g.add(g.mul(ratio, ratio), 1.0)))
-    endless = g.or_(g.eq(tall, math.inf), g.eq(wide, math.inf))  # beside NaN too
-    return g.cast(g.select(endless, math.inf, length), g.output.dtype)
+    infinite = g.or_(g.eq(tall, math.inf), g.eq(wide, math.inf))  # also if the other one is NaN
+    return g.cast(g.select(infinite, math.inf, length), g.output.dtype)
 
 
 @op("aten::copysign")
@@ -272,7 +272,7 @@ _log_add(2.0, "aten::logaddexp2")
 def _x_times(keys: tuple[str, ...], logarithm: Callable[[Emitter, Value], Value]) -> None:
     @op(*keys)
     def rule(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
-        """x * log(y), 0 where x is 0 and y is a number."""
+        """x * log(y), 0 where x is 0 and y is not NaN."""
         x, y = wide_input(g, self), wide_input(g, other)
         nothing = g.and_(g.eq(x, 0.0), g.eq(y, y))
         return g.cast(g.select(nothing, 0.0, g.mul(x, logarithm(g, y))), g.output.dtype)

@@ -1,4 +1,4 @@
-"""Attention, as one operator of PyTorch and as what a transformer layer becomes in evaluation mode."""
+"""Attention: `scaled_dot_product_attention`, and PyTorch's fused transformer layers in evaluation mode."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from t2n_core.op import formulas
 from t2n_core.op.aten.matmul import linear
 from t2n_core.op.aten.norm import layer_norm
 from t2n_core.op.effects import use_option
-from t2n_core.op.promote import widened
+from t2n_core.op.promote import widen_float16
 from t2n_core.op.registry import op
 from t2n_core.op.weights import constant_values
 
@@ -22,45 +22,46 @@ LOWEST = float(np.finfo(np.float32).min)
 
 
 # ---------------------------------------------------------------------------------------------------- masked softmax
-def _softmax(g: Emitter, scores: Value, allowed: Value | None, *, is_open: bool = False) -> Value:
-    """Return the softmax over the allowed elements of the last axis; a row without any is zero, as in PyTorch.
+def _softmax(g: Emitter, scores: Value, allowed: Value | None, *, no_masked_row: bool = False) -> Value:
+    """Return the softmax over the allowed elements of the last axis; a fully masked row is zero, as in PyTorch.
 
-    `is_open` says that no row is without: a mask of numbers, made once for all that share it, is then added.
+    `no_masked_row` states that there is no such row: the mask is then added as a bias, computed once for all layers
+    that share it.
     """
     axes = [scores.rank - 1]
-    if allowed is not None and is_open:
-        scores, allowed = g.add(scores, _added(g, allowed, scores.dtype)), None
+    if allowed is not None and no_masked_row:
+        scores, allowed = g.add(scores, _bias_of_mask(g, allowed, scores.dtype)), None
     if allowed is None:
         return g.softmax(scores, axes=axes)
     kept = g.softmax(g.select(allowed, scores, LOWEST), axes=axes)
     return g.select(allowed, kept, 0.0)
 
 
-def _added(g: Emitter, allowed: Value, dtype: np.dtype[Any]) -> Value:
-    """Return zero where a mask allows, else the lowest number."""
-    numbers, lowest = constant_values(allowed), float(np.finfo(dtype).min)
-    if numbers is not None:
-        return g.constant(np.where(numbers, 0.0, lowest).astype(dtype))
+def _bias_of_mask(g: Emitter, allowed: Value, dtype: np.dtype[Any]) -> Value:
+    """Return zero where a mask allows attention, otherwise the lowest finite value."""
+    known, lowest = constant_values(allowed), float(np.finfo(dtype).min)
+    if known is not None:
+        return g.constant(np.where(known, 0.0, lowest).astype(dtype))
     zero = g.constant(np.zeros((1,) * allowed.rank, dtype))
     return g.select(allowed, zero, lowest)
 
 
-def _is_open(g: Emitter, mask: Value) -> bool:
-    """Return whether a mask is known to leave every row an element: true, or a finite number."""
-    numbers = constant_values(mask)
-    if numbers is None:
+def _has_no_masked_row(g: Emitter, mask: Value) -> bool:
+    """Return whether a mask is proven to have no fully masked row, one without a true or finite element."""
+    elements = constant_values(mask)
+    if elements is None:
         return mask in g.open_masks
-    return bool((numbers if mask.dtype == BOOL else np.isfinite(numbers)).any(axis=-1).all())
+    return bool((elements if mask.dtype == BOOL else np.isfinite(elements)).any(axis=-1).all())
 
 
 def _additive(g: Emitter, scores: Value, mask: Value) -> Value:
-    """Return the softmax of scores + mask. Minus infinity forbids an element; a row of it becomes zero."""
-    numbers = constant_values(mask)
-    if _is_open(g, mask):
-        low = g.max(g.cast(mask, FLOAT32), LOWEST) if numbers is None else g.constant(_finite(numbers, LOWEST))
+    """Return the softmax of scores + mask. Minus infinity masks an element; a fully masked row becomes zero."""
+    elements = constant_values(mask)
+    if _has_no_masked_row(g, mask):
+        low = g.max(g.cast(mask, FLOAT32), LOWEST) if elements is None else g.constant(_finite(elements, LOWEST))
         return g.softmax(g.add(scores, low), axes=[scores.rank - 1])
-    if numbers is not None:
-        return _softmax(g, g.add(scores, g.constant(_finite(numbers, 0.0))), g.constant(~np.isneginf(numbers)))
+    if elements is not None:
+        return _softmax(g, g.add(scores, g.constant(_finite(elements, 0.0))), g.constant(~np.isneginf(elements)))
     mask = g.cast(mask, FLOAT32)
     powers, sums = _powers(g, g.add(scores, mask), g.ge(mask, LOWEST))
     return g.div(powers, g.select(g.gt(sums, 0.0), sums, 1.0))
@@ -71,12 +72,12 @@ def _powers(g: Emitter, scores: Value, allowed: Value) -> tuple[Value, Value]:
     axes = [scores.rank - 1]
     scores = g.select(allowed, scores, LOWEST)
     powers = g.select(allowed, g.exp(g.sub(scores, g.max_reduce(scores, axes=axes))), 0.0)
-    # one statement at any length, as in the engine's own softmax: float64 would cost a copy of all scores
+    # one operation at any length, as in the engine's own softmax: float64 would cost a copy of all scores
     return powers, g.one("sum_reduce", powers, axes=axes)
 
 
-def _finite(numbers: np.ndarray, forbidden: float) -> np.ndarray:
-    return np.where(np.isneginf(numbers), np.float32(forbidden), numbers.astype(np.float32))
+def _finite(mask: np.ndarray, masked: float) -> np.ndarray:
+    return np.where(np.isneginf(mask), np.float32(masked), mask.astype(np.float32))
 
 
 def _causal(g: Emitter, rows: Dim, columns: Dim) -> Value:
@@ -104,7 +105,7 @@ def scaled_dot_product_attention(
     if dropout_p > 0:
         raise g.fail("attention drops out: the module is in training mode", hint="call model.eval() before exporting")
     dtype = query.dtype
-    query, key, value = (widened(g, v) for v in (query, key, value))
+    query, key, value = (widen_float16(g, v) for v in (query, key, value))
     if enable_gqa:
         key, value = _repeat_heads(g, key, query), _repeat_heads(g, value, query)
     if scale is None and not isinstance(query.shape[-1], int):
@@ -131,28 +132,28 @@ def reified_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Value:
-    """Write attention as the engine's own operator if that computes this call right, else as the formula.
+    """Write attention as the engine's own operator if that computes this call correctly, otherwise as the formula.
 
-    Its causal mask serves square scores only, and each query must attend to a key: a query without one is NaN
-    there and zero in PyTorch.
+    The operator's causal mask is valid for square scores only, and each query must attend to at least one key: a fully
+    masked query is NaN there and zero in PyTorch.
     """
     refused = _refusal(g, query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
     if refused:
         g.graph.declined.setdefault("reify_sdpa", []).append(refused)
         return _formula(g, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
-    mask = None if attn_mask is None else _numbers_to_add(g, attn_mask, query)
+    mask = None if attn_mask is None else _additive_mask(g, attn_mask, query)
     scale = 1.0 / math.sqrt(int(query.shape[-1])) if scale is None else scale
-    return _reified(g, query, key, value, mask, is_causal, scale)
+    return _engine_attention(g, query, key, value, mask, is_causal, scale)
 
 
-def _reified(
+def _engine_attention(
     g: Emitter, query: Value, key: Value, value: Value, mask: Value | None, is_causal: bool, scale: float
 ) -> Value:
-    """Write the engine's operator. To accumulate float16 in float32, cast before: 0.22 would return float32."""
+    """Write the engine's operator. float16 that accumulates in float32 is cast before: 0.22 would return float32."""
     if query.dtype == FLOAT16 and use_option(g, "attention_in_f32"):
         query, key, value = (g.cast(v, FLOAT32) for v in (query, key, value))
         mask = None if mask is None else g.cast(mask, FLOAT32)
-        return g.cast(_reified(g, query, key, value, mask, is_causal, scale), FLOAT16)
+        return g.cast(_engine_attention(g, query, key, value, mask, is_causal, scale), FLOAT16)
     use_option(g, "reify_sdpa")
     given = {} if mask is None else {"mask": mask}
     dtype = "f16" if query.dtype == FLOAT16 else "f32"
@@ -182,37 +183,37 @@ def _refusal(
     is_causal: bool,
     enable_gqa: bool,
 ) -> str:
-    """Return why the engine's operator does not compute a call; empty if it does."""
+    """Return why the engine's operator cannot compute a call; empty if it can."""
     shapes = [v.shape for v in (query, key, value)]
     ranks = {len(s) for s in shapes}
     if dropout_p > 0 or query.dtype not in (FLOAT16, FLOAT32):
-        return "it drops out" if dropout_p > 0 else f"its numbers are {query.dtype}"
+        return "it drops out" if dropout_p > 0 else f"its inputs are {query.dtype}"
     if is_causal and not same(query.shape[-2], key.shape[-2]):
-        return "it is causal with other numbers of queries than keys"
+        return "it is causal and has not as many queries as keys"
     if ranks not in ({3}, {4}) or (query.rank == 3 and enable_gqa):
         return "its inputs are not of rank 4, or of rank 3 without groups"
     if not isinstance(query.shape[-1], int) or not all(same(s[-1], query.shape[-1]) for s in shapes):
-        return "its heads have no known width, or several"
+        return "its heads have different widths, or unknown ones"
     if not all(same(s[0], query.shape[0]) for s in shapes):
-        return "its inputs are of several batch sizes"
+        return "its inputs have different batch sizes"
     heads = [s[1] for s in shapes]
     if query.rank == 4 and not (all(isinstance(h, int) for h in heads) and (enable_gqa or len(set(heads)) == 1)):
-        return "its inputs have several numbers of heads, or unknown ones"
+        return "its inputs have different numbers of heads, or unknown ones"
     if mask is None:
         return ""
     if mask.shape[-2:] != (query.shape[-2], key.shape[-2]) or mask.rank > query.rank:
-        return "its mask has not the shape of the scores"
-    return "" if _is_open(g, mask) else "nothing proves that its mask leaves no query without a key"
+        return "its mask does not have the shape of the scores"
+    return "" if _has_no_masked_row(g, mask) else "nothing proves that its mask leaves no query without a key"
 
 
-def _numbers_to_add(g: Emitter, mask: Value, query: Value) -> Value:
-    """Return an open mask as numbers to add, in the rank and dtype of the queries."""
-    numbers = constant_values(mask)
-    if numbers is not None:
-        added = np.where(numbers, 0.0, -np.inf) if mask.dtype == BOOL else numbers
-        return g.constant(added.reshape((1,) * (query.rank - mask.rank) + added.shape).astype(query.dtype))
+def _additive_mask(g: Emitter, mask: Value, query: Value) -> Value:
+    """Return a mask without fully masked rows as a bias, in the rank and dtype of the queries."""
+    elements = constant_values(mask)
+    if elements is not None:
+        bias = np.where(elements, 0.0, -np.inf) if mask.dtype == BOOL else elements
+        return g.constant(bias.reshape((1,) * (query.rank - mask.rank) + bias.shape).astype(query.dtype))
     if mask.dtype == BOOL:
-        return _added(g, g.lift(mask, query.rank), query.dtype)
+        return _bias_of_mask(g, g.lift(mask, query.rank), query.dtype)
     return g.cast(g.lift(mask, query.rank), query.dtype)
 
 
@@ -224,11 +225,11 @@ def _attend(
     scores = _scores(g, query, key, scale)
     if is_causal:
         causal = g.lift(_causal(g, query.shape[-2], key.shape[-2]), rank)
-        weights = _softmax(g, scores, causal, is_open=True)  # the first key is everyone's
+        weights = _softmax(g, scores, causal, no_masked_row=True)  # every query attends to the first key
     elif mask is None:
         weights = _softmax(g, scores, None)
     elif mask.dtype == BOOL:
-        weights = _softmax(g, scores, g.lift(mask, rank), is_open=_is_open(g, mask))
+        weights = _softmax(g, scores, g.lift(mask, rank), no_masked_row=_has_no_masked_row(g, mask))
     else:
         weights = _additive(g, scores, mask)
     return g.matmul(weights, value)
@@ -239,7 +240,7 @@ def _scores(g: Emitter, query: Value, key: Value, scale: float) -> Value:
 
 
 def _repeat_heads(g: Emitter, value: Value, query: Value) -> Value:
-    """Repeat each head as often as queries share it."""
+    """Repeat each head once per query head that shares it."""
     heads, wanted = value.shape[-3], query.shape[-3]
     if same(heads, wanted):
         return value
@@ -297,7 +298,7 @@ def native_multi_head_attention(
     average_attn_weights: bool = True,
     mask_type: int | None = None,
 ) -> tuple[Value, Value | None]:
-    """Return attention over inputs [batch, length, embed_dim]; the mask forbids where it is true, or not zero.
+    """Return attention over inputs [batch, length, embed_dim]; the mask excludes keys where it is true, or not zero.
 
     A query without an allowed key gets NaN, unlike in scaled_dot_product_attention.
     """
@@ -311,11 +312,11 @@ def native_multi_head_attention(
         parts.append(g.permute(heads, [0, 2, 1, 3]))
     scale, weights = 1.0 / math.sqrt(width), None
     if g.options.reify_sdpa and mask is None and not need_weights and g.spec.has("tract_transformers_sdpa"):
-        mixed = _reified(g, parts[0], parts[1], parts[2], None, False, scale)
+        mixed = _engine_attention(g, parts[0], parts[1], parts[2], None, False, scale)
     else:
         scores = _scores(g, parts[0], parts[1], scale)
         weights = (
-            _softmax(g, scores, None) if mask is None else g.div(*_powers(g, scores, _allowed(g, mask, mask_type)))
+            _softmax(g, scores, None) if mask is None else g.div(*_powers(g, scores, _allowed_mask(g, mask, mask_type)))
         )
         mixed = g.matmul(weights, parts[2])
     joined = g.reshape_to(g.permute(mixed, [0, 2, 1, 3]), query.shape)
@@ -327,10 +328,10 @@ def native_multi_head_attention(
     return out, weights
 
 
-def _allowed(g: Emitter, mask: Value, mask_type: int | None) -> Value:
+def _allowed_mask(g: Emitter, mask: Value, mask_type: int | None) -> Value:
     """Return [batch or 1, heads or 1, queries or 1, keys], true where attention is allowed.
 
-    Types of mask: 0 is [queries, keys], 1 is [batch, keys], 2 has all four axes.
+    Mask types: 0 is [queries, keys], 1 is [batch, keys], 2 has all four axes.
     """
     hidden = mask if mask.dtype == BOOL else g.ne(mask, 0)
     allowed = g.not_(hidden)

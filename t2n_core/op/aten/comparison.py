@@ -1,4 +1,4 @@
-"""Comparisons, logic, bits, and choices by a condition."""
+"""Comparisons, logical and bitwise operators, and selection by a condition."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def bitwise_left_shift(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value
 
 @op("aten::bitwise_right_shift", "aten::__rshift__", "prims::shift_right_arithmetic")
 def bitwise_right_shift(g: Emitter, self: Tensorlike, other: Tensorlike) -> Value:
-    """Shift right, keeping the sign; by the width of the dtype or more only the sign is left."""
+    """Shift right, keeping the sign; by the width of the dtype or more, only the sign remains."""
     x, by, outside = _shift(g, self, other)
     shifted = g.tract_shr(x, by)
     if outside is None:
@@ -87,7 +87,7 @@ def bitwise_right_shift(g: Emitter, self: Tensorlike, other: Tensorlike) -> Valu
 
 
 def _shift(g: Emitter, self: Tensorlike, other: Tensorlike) -> tuple[Value, Value, Value | None]:
-    """Return the operands and a mask of the amounts outside of the width; None for the mask if all are inside."""
+    """Return the operands and a mask of the amounts beyond the width; None for the mask if none is."""
     dtype = g.output.dtype
     if dtype.kind not in "iu":
         raise g.fail(f"shifts of {dtype} cannot be expressed in NNEF")
@@ -109,7 +109,7 @@ def where(
     a: Tensorlike | None = None,
     b: Tensorlike | None = None,
 ) -> Value:
-    """`self` where the condition is not zero, else `other`; `prims` has other names for the same."""
+    """`self` where the condition is not zero, otherwise `other`; `prims` names the same arguments differently."""
     test = condition if condition is not None else pred
     chosen = self if self is not None else a
     rejected = other if other is not None else b
@@ -119,10 +119,10 @@ def where(
     return choose(g, _truth(g, test), chosen, rejected)
 
 
-def choose(g: Emitter, condition: Value, chosen: Tensorlike, rejected: Tensorlike) -> Value:
+def choose(g: Emitter, condition: Value, if_true: Tensorlike, if_false: Tensorlike) -> Value:
     """`select` in the dtype and shape of the result."""
     dtype = g.output.dtype
-    yes, no = operand(g, chosen, dtype), operand(g, rejected, dtype)
+    yes, no = operand(g, if_true, dtype), operand(g, if_false, dtype)
     if not isinstance(yes, Value) and not isinstance(no, Value):
         yes = tensor(g, yes, dtype)
     return g.select(condition, yes, no)
@@ -137,7 +137,7 @@ def masked_fill(g: Emitter, self: Value, mask: Value, value: Tensorlike) -> Valu
 def isclose(
     g: Emitter, self: Value, other: Value, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Value:
-    """a == b or |a - b| <= atol + rtol * |b|, for finite numbers."""
+    """a == b or |a - b| <= atol + rtol * |b|, for finite values."""
     a, b = comparable(g, self, other)
     assert isinstance(a, Value)
     assert isinstance(b, Value)

@@ -12,20 +12,20 @@ from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.sizes.dims import Dim, as_dim, floor_div, is_static, product
 from t2n_core.op.aten.conv_windows import by_windows
-from t2n_core.op.aten.pad import padded
+from t2n_core.op.aten.pad import pad_constant
 from t2n_core.op.registry import op
 from t2n_core.op.weights import constant_values, row, with_values
 
 Borders = list[tuple[int, int]]
 Amounts = Sequence[tuple[Dim, Dim]]
 MOST_SHIFTS = 64
-"""Largest number of places in a window for which a depthwise convolution is written as a sum over them."""
+"""Most elements of a window for which a depthwise convolution is written as a sum over them."""
 
 
-def per_axis(given: int | Sequence[int], count: int) -> list[int]:
-    """Return one number per spatial axis: `3`, `[3]` and `[3, 3]` mean the same."""
-    numbers = [given] if isinstance(given, int) else list(given)
-    return numbers * count if len(numbers) == 1 else numbers
+def per_axis(value: int | Sequence[int], count: int) -> list[int]:
+    """Return one value per spatial axis: `3`, `[3]` and `[3, 3]` mean the same."""
+    values = [value] if isinstance(value, int) else list(value)
+    return values * count if len(values) == 1 else values
 
 
 @op("aten::conv1d", "aten::conv2d", "aten::conv3d")
@@ -39,7 +39,7 @@ def conv(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Value:
-    """Return the cross-correlation; `same` puts the odd element of padding at the end, as PyTorch does."""
+    """Return the cross-correlation; `same` pads the end by one more where the total is odd, as PyTorch does."""
     return _conv(g, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -56,7 +56,7 @@ def _conv(
     if value.rank == weight.rank - 1:
         batched = g.unsqueeze(value, axes=[0])
         return g.squeeze(_conv(g, batched, weight, bias, stride, padding, dilation, groups), axes=[0])
-    _need_form(g, value)
+    _refuse_integers(g, value)
     count = weight.rank - 2
     spread, step = per_axis(dilation, count), per_axis(stride, count)
     sizes = [as_dim(e * (k - 1) + 1) for e, k in zip(spread, weight.shape[2:], strict=True)]
@@ -66,13 +66,13 @@ def _conv(
     else:
         around = [(p, p) for p in per_axis(padding, count)]
     if weight.weight is None:
-        return _add_bias(g, by_windows(g, _padded(g, value, around), weight, step, spread, groups), bias)
+        return _add_bias(g, by_windows(g, _pad_spatial(g, value, around), weight, step, spread, groups), bias)
     fields, borders = list(map(int, sizes)), [(int(p), int(q)) for p, q in around]
     if not g.options.streaming and _is_slow(value, weight, step, groups):
-        return _add_bias(g, _by_shifts(g, _padded(g, value, borders), weight, spread), bias)
+        return _add_bias(g, _by_shifts(g, _pad_spatial(g, value, borders), weight, spread), bias)
     if any(max(pair) >= f for pair, f in zip(borders, fields, strict=True)):
-        # a window that sees padding only aborts old engines
-        value, borders = _padded(g, value, borders), [(0, 0)] * count
+        # a window that covers nothing but padding aborts old engines
+        value, borders = _pad_spatial(g, value, borders), [(0, 0)] * count
     given, late = _bias(g, bias)
     out = g.conv(value, weight, **given, padding=borders, stride=step, dilation=spread, groups=groups)
     return _add_bias(g, out, late)
@@ -86,7 +86,7 @@ def _is_slow(value: Value, weight: Value, stride: Sequence[int], groups: int) ->
 
 
 def _by_shifts(g: Emitter, value: Value, weight: Value, dilation: Sequence[int]) -> Value:
-    """Write a depthwise convolution as the sum over its window of the shifted input times one number per channel.
+    """Write a depthwise convolution as the sum over its window of the shifted input times one weight per channel.
 
     The engine has an operator for depthwise convolutions, but not over axes of dynamic size: there it makes one matrix
     product for each channel, of a matrix with one row.
@@ -108,13 +108,13 @@ def _by_shifts(g: Emitter, value: Value, weight: Value, dilation: Sequence[int])
     return total
 
 
-def _need_form(g: Emitter, value: Value) -> None:
+def _refuse_integers(g: Emitter, value: Value) -> None:
     if value.dtype.kind != "f":
         raise g.fail(f"a convolution of {value.dtype} cannot be expressed in NNEF")
 
 
 def _bias(g: Emitter, bias: Value | None) -> tuple[dict[str, Value], Value | None]:
-    """Return a known bias as an argument of the statement, any other as a value to add: engines want constants."""
+    """Return a constant bias as an argument of the operation, any other as a value to add: engines need constants."""
     if bias is None or bias.weight is None:
         return {}, bias
     return {"bias": row(g, bias, 2)}, None
@@ -124,9 +124,9 @@ def _add_bias(g: Emitter, out: Value, bias: Value | None) -> Value:
     return out if bias is None else g.add(out, row(g, bias, out.rank))
 
 
-def _padded(g: Emitter, value: Value, borders: Amounts) -> Value:
-    """Return `value` with zeros around its spatial axes; a negative border cuts."""
-    return padded(g, value, {axis: pair for axis, pair in enumerate(borders, start=2) if pair != (0, 0)})
+def _pad_spatial(g: Emitter, value: Value, borders: Amounts) -> Value:
+    """Return `value` with zeros around its spatial axes; a negative border crops."""
+    return pad_constant(g, value, {axis: pair for axis, pair in enumerate(borders, start=2) if pair != (0, 0)})
 
 
 @op("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d", target="tract")
@@ -141,9 +141,9 @@ def conv_transpose_tract(
     groups: int = 1,
     dilation: int | Sequence[int] = 1,
 ) -> Value:
-    """Transposed convolution; tract wants the filter as [out, in/groups, k…]."""
+    """Transposed convolution; tract takes the filter as [out, in/groups, k…]."""
     swapped = _swap_channels(g, weight, groups)
-    return _transposed(g, input, swapped, bias, stride, padding, output_padding, groups, dilation, swapped)
+    return _conv_transpose(g, input, swapped, bias, stride, padding, output_padding, groups, dilation, swapped)
 
 
 @op("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d", target="khronos")
@@ -158,8 +158,8 @@ def conv_transpose_khronos(
     groups: int = 1,
     dilation: int | Sequence[int] = 1,
 ) -> Value:
-    """Transposed convolution; the standard wants the filter as PyTorch has it, [in, out/groups, k…]."""
-    return _transposed(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    """Transposed convolution; the standard takes the filter as PyTorch has it, [in, out/groups, k…]."""
+    return _conv_transpose(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def _swap_channels(g: Emitter, weight: Value, groups: int) -> Value:
@@ -172,15 +172,15 @@ def _swap_channels(g: Emitter, weight: Value, groups: int) -> Value:
     if weight.weight is None:
         return out
 
-    def numbers() -> NDArray[Any]:
+    def elements() -> NDArray[Any]:
         own = constant_values(weight)
         assert own is not None
         return own.reshape([int(n) for n in split.shape]).transpose(order).reshape([int(n) for n in shape])
 
-    return with_values(out, numbers)
+    return with_values(out, elements)
 
 
-def _transposed(
+def _conv_transpose(
     g: Emitter,
     value: Value,
     filters: Value,
@@ -192,11 +192,11 @@ def _transposed(
     dilation: int | Sequence[int],
     swapped: Value | None = None,
 ) -> Value:
-    """Write a transposed convolution. `output_padding` reduces the cut at the end; beyond it, it adds zeros."""
-    _need_form(g, value)
+    """Write a transposed convolution. `output_padding` reduces the crop at the end; beyond the crop, it adds zeros."""
+    _refuse_integers(g, value)
     if value.rank == filters.rank - 1:
         batched = g.unsqueeze(value, axes=[0])
-        whole = _transposed(g, batched, filters, bias, stride, padding, output_padding, groups, dilation, swapped)
+        whole = _conv_transpose(g, batched, filters, bias, stride, padding, output_padding, groups, dilation, swapped)
         return g.squeeze(whole, axes=[0])
     count = filters.rank - 2
     step, spread, cut = per_axis(stride, count), per_axis(dilation, count), per_axis(padding, count)
@@ -206,13 +206,13 @@ def _transposed(
         full = [as_dim(e * (k - 1)) for e, k in zip(spread, filters.shape[2:], strict=True)]
         early = [p if is_static((f,)) else 0 for f, p in zip(full, cut, strict=True)]
         around = [(as_dim(f - p), as_dim(f - p + q)) for f, p, q in zip(full, early, more, strict=True)]
-        spaced = _padded(g, _spaced(g, value, step), around)
+        spaced = _pad_spatial(g, _insert_zeros(g, value, step), around)
         whole = by_windows(g, spaced, swapped, [1] * count, spread, groups, flip=True)
-        return _add_bias(g, _padded(g, whole, [(e - p, e - p) for e, p in zip(early, cut, strict=True)]), bias)
+        return _add_bias(g, _pad_spatial(g, whole, [(e - p, e - p) for e, p in zip(early, cut, strict=True)]), bias)
     if swapped is not None and groups > 1 and product(filters.shape[2:]) == 1:
-        # one product per place; of groups, over dynamic axes, 0.21.8 to 0.21.10 abort on `deconv`
-        spaced = _spaced(g, _conv(g, value, swapped, None, 1, 0, 1, groups), step)
-        return _add_bias(g, _padded(g, spaced, [(-p, q - p) for p, q in zip(cut, more, strict=True)]), bias)
+        # one product per position; 0.21.8 to 0.21.10 abort on a `deconv` of groups over dynamic axes
+        spaced = _insert_zeros(g, _conv(g, value, swapped, None, 1, 0, 1, groups), step)
+        return _add_bias(g, _pad_spatial(g, spaced, [(-p, q - p) for p, q in zip(cut, more, strict=True)]), bias)
     borders = [(p, max(p - q, 0)) for p, q in zip(cut, more, strict=True)]
     rest = [(0, max(q - p, 0)) for p, q in zip(cut, more, strict=True)]
     given, late = ({}, bias) if any(q for _, q in rest) else _bias(g, bias)
@@ -231,15 +231,15 @@ def _transposed(
         groups=groups,
         out=Expected((value.shape[0], outer, *extents), value.dtype),
     )
-    return _add_bias(g, _padded(g, out, rest), late)
+    return _add_bias(g, _pad_spatial(g, out, rest), late)
 
 
-def _spaced(g: Emitter, value: Value, stride: Sequence[int]) -> Value:
+def _insert_zeros(g: Emitter, value: Value, stride: Sequence[int]) -> Value:
     """Return `value` with `stride - 1` zeros between neighbours."""
     for axis, step in enumerate(stride, start=2):
         if step > 1:
             extent = value.shape[axis]
-            wide = padded(g, g.unsqueeze(value, axes=[axis + 1]), {axis + 1: (0, step - 1)})
+            wide = pad_constant(g, g.unsqueeze(value, axes=[axis + 1]), {axis + 1: (0, step - 1)})
             shape = [*value.shape[:axis], as_dim(extent * step), *value.shape[axis + 1 :]]
             value = g.take(g.reshape_to(wide, shape), axis, 0, as_dim((extent - 1) * step + 1))
     return value

@@ -1,4 +1,4 @@
-"""Convolutions with filters that the graph computes, as products: old engines want constant filters."""
+"""Convolutions with filters that the graph computes, as products: old engines need constant filters."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def by_windows(
         as_dim(floor_div(as_dim(extent - e * (k - 1) - 1), s) + 1)
         for extent, k, s, e in zip(value.shape[2:], weight.shape[2:], stride, dilation, strict=True)
     ]
-    of = _picked if not is_static(weight.shape[2:]) else _sliced
+    of = _windows_by_index if not is_static(weight.shape[2:]) else _windows_by_slices
     windows = of(g, value, weight.shape[2:], places, stride, dilation, flip)  # [N, C, k, places…]
     batch, channels = value.shape[:2]
     per_group = as_dim(floor_div(channels, groups) * product(weight.shape[2:]))
-    # not together with the reshape that made the windows: engines compare numbers of elements as expressions
+    # not merged with the reshape that built the windows: engines compare element counts as expressions
     windows = g.reshape(windows, shape=[batch, groups, per_group, product(places)])
     filters = g.reshape_to(weight, [1, groups, floor_div(weight.shape[0], groups), per_group])
     return g.reshape_to(g.matmul(filters, windows), [batch, weight.shape[0], *places])
 
 
-def _sliced(
+def _windows_by_slices(
     g: Emitter,
     value: Value,
     sizes: Sequence[Dim],
@@ -55,7 +55,7 @@ def _sliced(
     return g.stack(columns, axis=2)
 
 
-def _picked(
+def _windows_by_index(
     g: Emitter,
     value: Value,
     sizes: Sequence[Dim],

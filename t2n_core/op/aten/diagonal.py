@@ -1,4 +1,4 @@
-"""Diagonals of two axes, and triangles beside them. For symbolic sizes the graph computes the indices."""
+"""Diagonals of two axes, and triangular parts. For symbolic sizes the graph computes the indices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def mask(g: Emitter, rows: Dim, columns: Dim, diagonal: int, upper: bool, rank: 
 
 
 def _triangle(g: Emitter, self: Value, diagonal: int, upper: bool) -> Value:
-    return _kept(g, self, mask(g, self.shape[-2], self.shape[-1], diagonal, upper, self.rank))
+    return _keep_where(g, self, mask(g, self.shape[-2], self.shape[-1], diagonal, upper, self.rank))
 
 
 @op("aten::triu")
@@ -63,8 +63,8 @@ def diagonal_scatter(g: Emitter, self: Value, src: Value, offset: int = 0, dim1:
     axes = [*(a for a in range(self.rank) if a not in (first, second)), first, second]
     x = g.permute(self, axes)
     if not isinstance(rows, int) or not isinstance(columns, int):
-        written = _chosen(g, x, g.cast(src, self.dtype), offset)
-        return g.permute(written, [axes.index(a) for a in range(self.rank)])
+        result = _write_diagonal(g, x, g.cast(src, self.dtype), offset)
+        return g.permute(result, [axes.index(a) for a in range(self.rank)])
     flat = g.reshape_to(x, [*x.shape[:-2], rows * columns])
     both = g.concat([flat, g.cast(src, self.dtype)], axis=flat.rank - 1)
     order = np.arange(rows * columns, dtype=np.int64)
@@ -76,10 +76,10 @@ def diagonal_scatter(g: Emitter, self: Value, src: Value, offset: int = 0, dim1:
     return g.permute(patchwork, [axes.index(a) for a in range(self.rank)])
 
 
-def _chosen(g: Emitter, x: Value, src: Value, offset: int) -> Value:
+def _write_diagonal(g: Emitter, x: Value, src: Value, offset: int) -> Value:
     """Return `x` with `src` written over the diagonal of its last two axes, whose sizes may be symbolic."""
     rows, columns = (g.positions(size) for size in x.shape[-2:])
-    side = rows if offset >= 0 else columns  # along which the diagonal begins at once
+    side = rows if offset >= 0 else columns  # the axis along which the diagonal begins at index 0
     last = g.lift(g.size(as_dim(src.shape[-1] - 1), INT64), 1)
     if not at_most(1, src.shape[-1]):
         src = g.concat([src, g.fill(0, (*src.shape[:-1], 1), src.dtype)], axis=src.rank - 1)
@@ -100,7 +100,7 @@ def diag_embed(g: Emitter, self: Value, offset: int = 0, dim1: int = -2, dim2: i
         padded = g.concat([self, more], axis=self.rank - 1)
     side = padded.shape[-1]
     spread = g.unsqueeze(padded, axes=[rank - 1 if offset >= 0 else rank - 2])
-    matrix = _kept(g, spread, _on_diagonal(g, side, offset, rank))
+    matrix = _keep_where(g, spread, _on_diagonal(g, side, offset, rank))
     first, second = dim1 % rank, dim2 % rank
     rest = iter(range(rank - 2))
     return g.permute(matrix, [rank - 2 if a == first else rank - 1 if a == second else next(rest) for a in range(rank)])
@@ -115,6 +115,6 @@ def _on_diagonal(g: Emitter, side: Dim, offset: int, rank: int) -> Value:
     return g.lift(g.eq(g.unsqueeze(across, axes=[0]), g.unsqueeze(down, axes=[1])), rank)
 
 
-def _kept(g: Emitter, value: Value, keep: Value) -> Value:
-    """`value` where `keep` is true, else zero."""
+def _keep_where(g: Emitter, value: Value, keep: Value) -> Value:
+    """`value` where `keep` is true, otherwise zero."""
     return g.and_(value, keep) if value.dtype == BOOL else g.select(keep, value, 0)

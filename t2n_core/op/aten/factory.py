@@ -1,4 +1,4 @@
-"""New tensors. Those of fixed size are folded before they come here; these have dynamic sizes or follow an input."""
+"""New tensors. Those of fixed size are folded before lowering; these have dynamic sizes or depend on an input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from t2n_core.op.registry import op
 
 
 def full_of(g: Emitter, element: Tensorlike) -> Value:
-    """Return the captured shape, full of one number (or of the one element of a tensor)."""
+    """Return a tensor of the captured shape, filled with a scalar or with the single element of a tensor."""
     expected = g.output
     if isinstance(element, Value | sympy.Expr):
         one = g.lift(tensor(g, element, expected.dtype), len(expected.shape))
@@ -23,7 +23,7 @@ def full_of(g: Emitter, element: Tensorlike) -> Value:
 @op("aten::zeros", "aten::empty.memory_format", "aten::empty_strided", "prims::empty_permuted",
     implied=("size", "dtype", "stride", "shape", "physical_layout"))  # fmt: skip
 def zeros(g: Emitter) -> Value:
-    """Return zeros, for `empty` too, which may hold anything."""
+    """Return zeros; `empty` may hold anything, so zeros serve it too."""
     return full_of(g, 0)
 
 
@@ -109,7 +109,7 @@ def eye(g: Emitter, n: Dim, m: Dim | None = None) -> Value:
 
 @op("aten::linspace", implied=("dtype",))
 def linspace(g: Emitter, start: Tensorlike, end: Tensorlike, steps: Dim) -> Value:
-    """Return evenly spaced numbers, computed from both ends towards the middle as PyTorch does."""
+    """Return evenly spaced values, computed from both ends towards the middle as PyTorch does."""
     if isinstance(steps, int) and steps == 1:
         return g.reshape_to(tensor(g, start, g.output.dtype), [1])
     first, last = tensor(g, start, g.widest), tensor(g, end, g.widest)

@@ -1,4 +1,4 @@
-"""Sampling at given places. Engines before 0.23.3 get PyTorch's own decomposition into reads by index."""
+"""Sampling at the coordinates of a grid. For engines before 0.23.3, PyTorch's decomposition into gathers is used."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from t2n_core.op.registry import op
 MODES = ("bilinear", "nearest", "bicubic")
 BORDERS = ("zeros", "border", "reflection")
 REACH = 3
-"""Elements next to a place that cubic interpolation may read, and one more."""
+"""Elements on either side of a coordinate that cubic interpolation may read, and one more."""
 
 
 @op("aten::grid_sampler", "aten::grid_sampler_2d", "aten::grid_sampler_3d", target="tract", since="0.23.3")
 def grid_sampler(
     g: Emitter, input: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Value:
-    """Sample by the engine's operator, which computes in float32 and has the last axis first, as PyTorch does."""
+    """Use the engine's operator, which computes in float32 and, like PyTorch, lists the coordinates last axis first."""
     image = g.cast(input, FLOAT32)
     places = g.cast(grid, FLOAT32)
     if MODES[interpolation_mode] == "bicubic" and BORDERS[padding_mode] == "border":
@@ -35,9 +35,9 @@ def grid_sampler(
 
 
 def _wider(g: Emitter, image: Value, grid: Value, align_corners: bool) -> tuple[Value, Value]:
-    """Return the image with its edges repeated as far as four neighbours reach, and the same places in that.
+    """Return the image with its edges repeated as far as four neighbours reach, and the grid in its coordinates.
 
-    The engine moves a place to the border before it looks for neighbours, PyTorch each neighbour.
+    The engine clamps a coordinate to the border before it picks neighbours; PyTorch clamps each neighbour.
     """
     extents = image.shape[2:]
     if not all(isinstance(extent, int) for extent in extents):

@@ -11,13 +11,13 @@ from t2n_core.op.registry import op
 
 @op("aten::clone", "aten::contiguous", "aten::positive", "aten::resolve_conj", "aten::resolve_neg")
 def clone(g: Emitter, self: Value) -> Value:
-    """Return the tensor itself; copies that keep their strides are dropped on capture already."""
+    """Return the tensor itself; copies that keep their strides are already removed during capture."""
     return self
 
 
 @op("aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout")
 def dropout(g: Emitter, input: Value, p: float, train: bool) -> Value:
-    """Refuse active dropout; inactive dropout is removed on capture."""
+    """Refuse active dropout; inactive dropout is removed during capture."""
     raise g.fail("dropout is active: the module is in training mode", hint="call model.eval() before exporting")
 
 

@@ -1,4 +1,4 @@
-"""Reading by index: embedding, gather, advanced indexing. Indices are int64 and not negative when they are written."""
+"""Reads by index: embedding, gather, advanced indexing. The indices written to the graph are non-negative int64."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from t2n_core.op.registry import op
 from t2n_core.op.weights import constant_values
 
 
-def whole_index(g: Emitter, index: Value, size: Dim) -> Value:
+def non_negative_index(g: Emitter, index: Value, size: Dim) -> Value:
     """Return the index with negative elements counted from the end, as advanced indexing does."""
-    numbers = constant_values(index)
-    if numbers is not None and isinstance(size, int):
-        return g.constant(np.where(numbers < 0, numbers + size, numbers).astype(np.int64))
+    known = constant_values(index)
+    if known is not None and isinstance(size, int):
+        return g.constant(np.where(known < 0, known + size, known).astype(np.int64))
     plain = g.cast(index, INT64)
     g.state_index(plain, size)
     return g.select(g.lt(plain, 0), g.add(plain, g.size(size, INT64)), plain)
 
 
-def gathered(g: Emitter, value: Value, index: Value, axis: int) -> Value:
+def gather_axis(g: Emitter, value: Value, index: Value, axis: int) -> Value:
     """`value` with its axis replaced by those of the index.
 
-    Old engines abort on an index that is no vector, and on one that is known to be a single number.
+    Old engines abort on an index that is not a vector, and on a constant index of a single element.
     """
-    numbers = constant_values(index)
-    if numbers is not None and numbers.size == 1 and index.rank <= 1:
-        at = int(numbers.item())
+    known = constant_values(index)
+    if known is not None and known.size == 1 and index.rank <= 1:
+        at = int(known.item())
         one = g.take(value, axis, at, at + 1)
         return one if index.rank else g.squeeze(one, axes=[axis])
     if axis == 0 or index.rank == 1:
         return g.pick(value, index, axis=axis)
-    found = g.pick(value, flattened(g, index), axis=axis)
+    found = g.pick(value, flatten(g, index), axis=axis)
     return g.reshape_to(found, [*value.shape[:axis], *index.shape, *value.shape[axis + 1 :]])
 
 
@@ -50,10 +50,12 @@ def embedding(g: Emitter, weight: Value, indices: Value) -> Value:
 
 @op("aten::index_select")
 def index_select(g: Emitter, self: Value, dim: int, index: Value) -> Value:
-    """Return slices along one axis; an index of rank 0 stands for one of a single element."""
+    """Return slices along one axis; an index of rank 0 means one of a single element."""
     if not self.rank:
         return self
-    return gathered(g, self, g.lift(whole_index(g, index, self.shape[axis_of(self, dim)]), 1), axis_of(self, dim))
+    return gather_axis(
+        g, self, g.lift(non_negative_index(g, index, self.shape[axis_of(self, dim)]), 1), axis_of(self, dim)
+    )
 
 
 @op("aten::gather", implied=("sparse_grad",))
@@ -68,23 +70,23 @@ def gather(g: Emitter, self: Value, dim: int, index: Value) -> Value:
 def take_along_dim(g: Emitter, self: Value, indices: Value, dim: int | None = None) -> Value:
     """Gather along an axis, both tensors broadcast along the others; negative indices count from the end."""
     if dim is None:
-        self, indices, dim = flattened(g, self), flattened(g, indices), 0
+        self, indices, dim = flatten(g, self), flatten(g, indices), 0
     axis = axis_of(self, dim)
     rest = shapes.broadcast(*((*v.shape[:axis], 1, *v.shape[axis + 1 :]) for v in (self, indices)))
     source = g.expand(self, (*rest[:axis], self.shape[axis], *rest[axis + 1 :]))
     where = g.expand(indices, (*rest[:axis], indices.shape[axis], *rest[axis + 1 :]))
-    return g.tract_core_gather_elements(source, whole_index(g, where, self.shape[axis]), axis=axis)
+    return g.tract_core_gather_elements(source, non_negative_index(g, where, self.shape[axis]), axis=axis)
 
 
-def flattened(g: Emitter, value: Value) -> Value:
+def flatten(g: Emitter, value: Value) -> Value:
     return g.reshape_to(value, [product(value.shape)])
 
 
 @op("aten::take")
 def take(g: Emitter, self: Value, index: Value) -> Value:
     """Return the elements at indices into the flattened tensor."""
-    flat = flattened(g, self)
-    return g.pick(flat, whole_index(g, index, flat.shape[0]), axis=0)
+    flat = flatten(g, self)
+    return g.pick(flat, non_negative_index(g, index, flat.shape[0]), axis=0)
 
 
 # --------------------------------------------------------------------------------------------------- advanced indexing
@@ -93,24 +95,24 @@ class Places:
 
     def __init__(self, g: Emitter, self_: Value, indices: Sequence[Value | None]) -> None:
         self.axes = [axis for axis, index in enumerate(indices) if index is not None]
-        given = [index for index in indices if index is not None]
-        if any(index.dtype == BOOL or index.dtype == np.uint8 for index in given):
+        present = [index for index in indices if index is not None]
+        if any(index.dtype == BOOL or index.dtype == np.uint8 for index in present):
             raise g.fail(
                 "a boolean mask picks a number of elements that depends on the data",
                 hint="torch.where(mask, a, b) keeps the shape",
             )
-        rank = max(index.rank for index in given)
-        given = [g.lift(index, rank) for index in given]
-        self.index_shape: Shape = shapes.broadcast(*(index.shape for index in given))
+        rank = max(index.rank for index in present)
+        present = [g.lift(index, rank) for index in present]
+        self.index_shape: Shape = shapes.broadcast(*(index.shape for index in present))
         self.sizes = [self_.shape[axis] for axis in self.axes]
         self.others = [axis for axis in range(self_.rank) if axis not in self.axes]
         together = self.axes == list(range(self.axes[0], self.axes[-1] + 1))
         self.front = self.axes[0] if together else 0
-        """First axis of the index in the result: the first indexed axis if the indexed axes are neighbours, else 0."""
+        """First axis of the index in the result: the first indexed axis if those are adjacent, otherwise 0."""
         flat: Value | None = None
-        for index, size in zip(given, self.sizes, strict=True):
-            whole = whole_index(g, index, size)
-            flat = whole if flat is None else g.add(g.mul(flat, g.size(size, INT64)), whole)
+        for index, size in zip(present, self.sizes, strict=True):
+            position = non_negative_index(g, index, size)
+            flat = position if flat is None else g.add(g.mul(flat, g.size(size, INT64)), position)
         assert flat is not None
         self.flat = g.expand(flat, self.index_shape)
         """Index into the indexed axes flattened to one."""
@@ -121,13 +123,13 @@ class Places:
         return g.reshape_to(moved, [product(self.sizes), *moved.shape[len(self.axes) :]])
 
     def restore_rows(self, g: Emitter, rows: Value) -> Value:
-        """Return what `rows` was made of: the inverse of it."""
+        """Return the inverse of `rows`."""
         wide = g.reshape_to(rows, [*self.sizes, *rows.shape[1:]])
         order = [*self.axes, *self.others]
         return g.permute(wide, [order.index(axis) for axis in range(len(order))])
 
-    def placed(self) -> list[int]:
-        """Return the order of [index…, others…], as places in the result: [others before, index…, others after]."""
+    def result_order(self) -> list[int]:
+        """Return the positions of [index…, others…] in the result, [others before, index…, others after]."""
         count = len(self.index_shape)
         return [*range(self.front, self.front + count), *range(self.front), *range(self.front + count, self.rank)]
 
@@ -141,16 +143,16 @@ def index(g: Emitter, self: Value, indices: Sequence[Value | None]) -> Value:
     given = [i for i in indices if i is not None]
     if len(given) == 1 and given[0].dtype.kind == "i":
         axis = list(indices).index(given[0])
-        return gathered(g, self, whole_index(g, given[0], self.shape[axis]), axis)
+        return gather_axis(g, self, non_negative_index(g, given[0], self.shape[axis]), axis)
     places = Places(g, self, indices)
-    found = gathered(g, places.rows(g, self), places.flat, 0)  # [index…, others…]
-    order = places.placed()
+    found = gather_axis(g, places.rows(g, self), places.flat, 0)  # [index…, others…]
+    order = places.result_order()
     return g.permute(found, [order.index(axis) for axis in range(len(order))])
 
 
 @op("aten::one_hot")
 def one_hot(g: Emitter, self: Value, num_classes: int = -1) -> Value:
-    """1 at the place of the class, 0 elsewhere."""
+    """1 at the index of the class, 0 elsewhere."""
     count = g.output.shape[-1]
     return g.cast(g.eq(g.unsqueeze(self, axes=[self.rank]), g.lift(g.positions(count), self.rank + 1)), INT64)
 
@@ -169,10 +171,13 @@ def embedding_bag_padding_idx(
     per_sample_weights: Value | None = None,
     padding_idx: int | None = None,
 ) -> tuple[Value, None, None, None]:
-    """A negative padding_idx counts from the end here; for `embedding_bag`, -1 means that there is none."""
+    """Resolve a padding_idx counted from the end; for `embedding_bag`, -1 means that there is none."""
     if padding_idx is not None and padding_idx < 0:
         if not isinstance(weight.shape[0], int):
-            raise g.fail("a padding_idx from the end of a table of dynamic size", hint="count it from the start")
+            raise g.fail(
+                "a padding_idx counted from the end of a table of dynamic size is not supported yet",
+                hint="count it from the start",
+            )
         padding_idx += weight.shape[0]
     return embedding_bag(g, weight, indices, offsets, mode, per_sample_weights, padding_idx)
 
@@ -194,12 +199,12 @@ def embedding_bag(
         rows = g.mul(rows, g.unsqueeze(per_sample_weights, axes=[1]))
     starts = g.take(g.cast(offsets, INT64), 0, 0, count)
     at = g.unsqueeze(g.positions(size), axes=[0])
-    inside = g.ge(at, g.unsqueeze(starts, axes=[1]))  # [bags, indices]: at or behind the beginning of the bag …
+    inside = g.ge(at, g.unsqueeze(starts, axes=[1]))  # [bags, indices]: at or after the beginning of the bag …
     if not (isinstance(count, int) and count == 1):
         nobody = g.constant(np.zeros((1, 1), dtype=np.bool_))
         later = g.take(inside, 0, 1, count)
         later = g.concat([later, g.expand(nobody, (1, size))], axis=0)
-        inside = g.and_(inside, g.not_(later))  # … and not behind that of the next
+        inside = g.and_(inside, g.not_(later))  # … and before that of the next
     if padding_idx is not None and padding_idx >= 0:
         inside = g.and_(inside, g.unsqueeze(g.ne(g.cast(indices, INT64), padding_idx), axes=[0]))
     wide = g.unsqueeze(inside, axes=[2])

@@ -1,4 +1,4 @@
-"""Pieces of tensors and tensors of pieces. Bounds of slices are true and non-negative, as every version wants them."""
+"""Slices and concatenations. Bounds of slices are within the axis and non-negative, as every version requires."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from t2n_core.op.registry import op
 
 
 def join(g: Emitter, values: Sequence[Value], axis: int) -> Value:
-    """Return the concatenation of the values that have elements."""
+    """Return the concatenation of the values that are not empty."""
     full = [v for v in values if not _is_empty(v)]
     if not full:
         raise g.fail("a tensor without elements cannot be expressed in NNEF")
@@ -43,7 +43,7 @@ def stack(g: Emitter, tensors: Sequence[Value], dim: int = 0) -> Value:
 
 
 def pieces(g: Emitter, value: Value, dim: int) -> list[Value]:
-    """Return consecutive slices, as long as the captured results."""
+    """Return consecutive slices with the sizes of the captured results."""
     axis = axis_of(value, dim)
     found: list[Value] = []
     begin: Dim = 0
@@ -75,7 +75,7 @@ def unbind(g: Emitter, self: Value, dim: int = 0) -> list[Value]:
 
 
 def true_bound(g: Emitter, bound: Dim | None, size: Dim, missing: Dim) -> Dim:
-    """Return a bound of one of Python's slices within [0, size]. Raises LowerError where its sign is not known."""
+    """Return the bound of a Python slice within [0, size]. Raises LowerError where its sign is not known."""
     if bound is None:
         return missing
     try:
@@ -89,7 +89,7 @@ def window(g: Emitter, value: Value, axis: int, start: Dim | None, length: Dim, 
     size = value.shape[axis]
     begin = true_bound(g, start, size, 0)
     if isinstance(step, int) and step == 1:
-        # not in its shorter form: the engine subtracts the beginning again, and shall find the length as it is written
+        # not simplified: the engine subtracts the beginning again, and must find the length as it is written
         end = begin + length if has_extremes(begin) else as_dim(begin + length)
         return g.take(value, axis, begin, end)
     if isinstance(length, int) and isinstance(begin, int) and isinstance(step, int):
@@ -101,8 +101,8 @@ def window(g: Emitter, value: Value, axis: int, start: Dim | None, length: Dim, 
     return g.pick(value, g.add(indices, g.size(begin, INT64)), axis=axis)
 
 
-def _nothing(g: Emitter, value: Value, axis: int) -> Value:
-    """Return an empty result; if dynamic, a slice after the last element: in NNEF an end of 0 is the whole axis."""
+def _empty_slice(g: Emitter, value: Value, axis: int) -> Value:
+    """Return an empty result; if dynamic, a slice after the last element: in NNEF an end of 0 means the whole axis."""
     if not is_static(g.output.shape):
         size = value.shape[axis]
         if not isinstance(size, int) or size == 0:
@@ -122,7 +122,7 @@ def slice(
 
 def _part(g: Emitter, value: Value, axis: int, start: Dim | None, length: Dim, step: Dim = 1) -> Value:
     is_empty = isinstance(length, int) and length == 0
-    return _nothing(g, value, axis) if is_empty else window(g, value, axis, start, length, step)
+    return _empty_slice(g, value, axis) if is_empty else window(g, value, axis, start, length, step)
 
 
 @op("aten::narrow", "aten::narrow_copy")
@@ -147,7 +147,7 @@ def slice_scatter(
     if _is_empty(source):
         return self
     if isinstance(step, int) and step == 1:
-        return patched(g, self, source, axis, begin)
+        return overwrite(g, self, source, axis, begin)
     if not isinstance(step, int):
         raise g.fail("writing every n-th element is not supported where n is a dynamic size")
     order = _scattered_places(g, size, begin, source.shape[axis], step)
@@ -169,7 +169,7 @@ def _scattered_places(g: Emitter, size: Dim, begin: Dim, count: Dim, step: int) 
     return g.select(written, g.add(number, g.size(size, INT64)), place)
 
 
-def patched(g: Emitter, value: Value, source: Value, axis: int, begin: Dim) -> Value:
+def overwrite(g: Emitter, value: Value, source: Value, axis: int, begin: Dim) -> Value:
     """`value` with `source` in place of the elements from `begin` on."""
     size = value.shape[axis]
     end = as_dim(begin + source.shape[axis])
@@ -186,4 +186,4 @@ def select_scatter(g: Emitter, self: Value, src: Value, dim: int, index: Dim) ->
     """`self` with `src` written over `self.select(dim, index)`."""
     axis = axis_of(self, dim)
     source = g.unsqueeze(g.cast(src, self.dtype), axes=[axis])
-    return patched(g, self, source, axis, true_bound(g, index, self.shape[axis], 0))
+    return overwrite(g, self, source, axis, true_bound(g, index, self.shape[axis], 0))

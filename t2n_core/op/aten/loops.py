@@ -1,7 +1,7 @@
-"""Factors of matrices by loops over their rows or columns, which run at run time.
+"""Matrix factorisations by loops over rows or columns, which run in the engine.
 
-A step works on the whole matrix: what it must not touch is masked by comparing positions with the number of the step.
-Numbers are picked out by a sum of one of them and zeros, which is exact. The operators are described where they are
+A step works on the whole matrix: what it must not touch is masked by comparing indices with the number of the step.
+An element is picked by a sum of itself and zeros, which is exact. The operators are described where they are
 declared, in `torch_graph/stand_ins/loops.py`.
 """
 
@@ -22,30 +22,30 @@ from t2n_core.torch_graph.stand_ins import loops  # noqa: F401  declares the ope
 
 Values: TypeAlias = list[Value]
 SWEEPS = 12
-"""Each squares what is left of the products of different columns; 500 random ones of float32 are done after 12."""
+"""Each squares the remaining products of different columns; for 500 random columns of float32, 12 are enough."""
 
 
 _ORTHOGONAL = 1e-37
 """Sums of products up to which columns stay as they are: engines divide by a reciprocal, which must be finite."""
 
 
-def _numbers(g: TractBuilder, count: Dim, rank: int, axis: int) -> Value:
+def _floats_along(g: TractBuilder, count: Dim, rank: int, axis: int) -> Value:
     """Return 0, 1, … as floats along one axis of `rank`."""
     shape: list[Dim] = [1] * rank
     shape[axis] = count
     return g.reshape_to(g.cast(g.positions(count), FLOAT32), shape)
 
 
-def _places(g: TractBuilder, a: Value) -> Values:
-    """Return the numbers of the rows and those of the columns, in the rank of the matrix."""
-    return [_numbers(g, a.shape[axis], a.rank, axis) for axis in (-2, -1)]
+def _row_and_column_indices(g: TractBuilder, a: Value) -> Values:
+    """Return the indices of the rows and those of the columns as floats, in the rank of the matrix."""
+    return [_floats_along(g, a.shape[axis], a.rank, axis) for axis in (-2, -1)]
 
 
 def _steps(g: TractBuilder, count: Dim, a: Value) -> Value:
-    return _numbers(g, count, a.rank, 0)
+    return _floats_along(g, count, a.rank, 0)
 
 
-def _picked(b: TractBuilder, a: Value, here: Value, axis: int) -> Value:
+def _pick(b: TractBuilder, a: Value, here: Value, axis: int) -> Value:
     """Return the row or column of `a` where `here` is true, as an axis of one element."""
     return b.sum_reduce(b.select(here, a, 0.0), axes=[a.rank + axis])
 
@@ -54,27 +54,23 @@ def _row(b: TractBuilder, value: Value) -> Value:
     return b.unsqueeze(value, axes=[0])
 
 
-def _gathered(g: TractBuilder, rows: Value) -> Value:
-    """Return the columns that the steps gave, [count, …, 1], side by side: […, count]."""
+def _join_columns(g: TractBuilder, rows: Value) -> Value:
+    """Return the columns that the steps computed, [count, …, 1], side by side: […, count]."""
     return g.permute(g.squeeze(rows, axes=[rows.rank - 1]), [*range(1, rows.rank - 1), 0])
-
-
-def _transposed(g: TractBuilder, a: Value) -> Value:
-    return g.permute(a, [*range(a.rank - 2), a.rank - 1, a.rank - 2])
 
 
 @op("t2n_loops::cholesky", target="tract")
 def cholesky(g: TractBuilder, a: Value) -> tuple[Value, Value]:
-    """Take the products of the columns before off each column, and stop at a pivot that is not positive."""
+    """Subtract the products of the previous columns from each column, and stop at a pivot that is not positive."""
 
     def step(b: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (k,), (a, goes_on), (rows, columns) = scanned, states, given
         here, mine = b.eq(rows, k), b.eq(columns, k)
         before = b.select(b.lt(columns, k), a, 0.0)
-        products = b.mul(before, _picked(b, before, here, -2))
-        old = _picked(b, a, mine, -1)
+        products = b.mul(before, _pick(b, before, here, -2))
+        old = _pick(b, a, mine, -1)
         column = b.sub(old, b.sum_reduce(products, axes=[a.rank - 1]))
-        pivot = _picked(b, column, here, -2)
+        pivot = _pick(b, column, here, -2)
         runs = b.gt(goes_on, 0.0)
         pivot = b.select(runs, pivot, 0.0)
         goes_on = b.select(b.gt(pivot, 0.0), goes_on, 0.0)
@@ -85,34 +81,34 @@ def cholesky(g: TractBuilder, a: Value) -> tuple[Value, Value]:
         return [b.select(mine, factor, a), goes_on], [_row(b, pivot)]
 
     runs = g.fill(1, (*a.shape[:-2], 1, 1), a.dtype)
-    (factor, _), (pivots,) = write_loop(g, step, [_steps(g, a.shape[-1], a)], [a, runs], _places(g, a))
-    found = _gathered(g, pivots)
+    (factor, _), (pivots,) = write_loop(g, step, [_steps(g, a.shape[-1], a)], [a, runs], _row_and_column_indices(g, a))
+    found = _join_columns(g, pivots)
     return factor, g.squeeze(found, axes=[found.rank - 2])
 
 
 @op("t2n_loops::lu", target="tract")
 def lu(g: TractBuilder, a: Value) -> tuple[Value, Value]:
-    """Exchange rows so that the greatest number of a column, the first of equal ones, is its head; then eliminate."""
+    """Exchange rows so that the largest element of a column, the first of equal ones, is its pivot; then eliminate."""
 
     def step(b: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (k,), (a,), (rows, columns) = scanned, states, given
         here, mine, below = b.eq(rows, k), b.eq(columns, k), b.gt(rows, k)
-        sizes = b.select(b.lt(rows, k), -1.0, formulas.absolute(b, _picked(b, a, mine, -1)))
+        sizes = b.select(b.lt(rows, k), -1.0, formulas.absolute(b, _pick(b, a, mine, -1)))
         greatest = b.eq(sizes, b.max_reduce(sizes, axes=[a.rank - 2]))
         chosen = b.min_reduce(b.select(greatest, rows, _NOWHERE), axes=[a.rank - 2])
-        chosen = b.select(b.eq(chosen, _NOWHERE), k, chosen)  # of NaN none is the greatest
+        chosen = b.select(b.eq(chosen, _NOWHERE), k, chosen)  # NaN are never the largest
         there = b.eq(rows, chosen)
-        old, new = _picked(b, a, here, -2), _picked(b, a, there, -2)
+        old, new = _pick(b, a, here, -2), _pick(b, a, there, -2)
         a = b.select(here, new, b.select(there, old, a))
-        column, head = _picked(b, a, mine, -1), _picked(b, new, mine, -1)
+        column, head = _pick(b, a, mine, -1), _pick(b, new, mine, -1)
         factors = b.select(b.eq(head, 0.0), column, b.div(column, head))
         factors = b.select(below, factors, 0.0)
         rest = b.sub(a, b.mul(factors, b.select(b.gt(columns, k), new, 0.0)))
         return [b.select(b.and_(mine, below), factors, rest)], [_row(b, b.add(chosen, 1.0))]
 
     count = minimum(*a.shape[-2:])
-    (found,), (pivots,) = write_loop(g, step, [_steps(g, count, a)], [a], _places(g, a))
-    numbers = _gathered(g, pivots)
+    (found,), (pivots,) = write_loop(g, step, [_steps(g, count, a)], [a], _row_and_column_indices(g, a))
+    numbers = _join_columns(g, pivots)
     return found, g.cast(g.squeeze(numbers, axes=[a.rank - 2]), np.dtype(np.int32))
 
 
@@ -121,55 +117,55 @@ _NOWHERE = 1e9
 
 @op("t2n_loops::order", target="tract")
 def order(g: TractBuilder, pivots: Value, rows: Dim) -> Value:
-    """Exchange the numbers of the rows."""
+    """Apply the exchanges to the indices of the rows."""
 
     def step(b: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (k, row), (order,), (numbers,) = scanned, states, given
         chosen = b.squeeze(row, axes=[0])
         here, there = b.eq(numbers, k), b.eq(numbers, chosen)
-        mine, taken = _picked(b, order, here, -1), _picked(b, order, there, -1)
+        mine, taken = _pick(b, order, here, -1), _pick(b, order, there, -1)
         return [b.select(here, taken, b.select(there, mine, order))], []
 
     count = pivots.shape[-1]
-    numbers = _numbers(g, rows, pivots.rank, -1)
+    numbers = _floats_along(g, rows, pivots.rank, -1)
     chosen = g.sub(g.cast(pivots, FLOAT32), 1.0)
     chosen = g.permute(g.unsqueeze(chosen, axes=[pivots.rank]), [pivots.rank - 1, *range(pivots.rank - 1), pivots.rank])
     first = g.expand(numbers, (*pivots.shape[:-1], rows))
-    (found,), _ = write_loop(g, step, [_numbers(g, count, pivots.rank, 0), chosen], [first], [numbers])
+    (found,), _ = write_loop(g, step, [_floats_along(g, count, pivots.rank, 0), chosen], [first], [numbers])
     return g.cast(found, INT64)
 
 
 @op("t2n_loops::solve", target="tract")
 def solve(g: TractBuilder, a: Value, b: Value, upper: bool, unit: bool) -> Value:
-    """Take the multiples of each solved row off those that are left."""
+    """Subtract the multiples of each solved row from the remaining rows."""
 
     def step(body: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (k,), (x,), (a, rows, columns) = scanned, states, given
         here = body.eq(rows, k)
-        column = _picked(body, a, body.eq(columns, k), -1)
-        row = _picked(body, x, here, -2)
-        row = row if unit else body.div(row, _picked(body, column, here, -2))
+        column = _pick(body, a, body.eq(columns, k), -1)
+        row = _pick(body, x, here, -2)
+        row = row if unit else body.div(row, _pick(body, column, here, -2))
         rest = body.sub(x, body.mul(column, row))
         left = (body.lt if upper else body.gt)(rows, k)
         return [body.select(here, row, body.select(left, rest, x))], []
 
     steps = _steps(g, a.shape[-1], a)
-    (found,), _ = write_loop(g, step, [steps], [b], [a, *_places(g, a)], backwards=upper)
+    (found,), _ = write_loop(g, step, [steps], [b], [a, *_row_and_column_indices(g, a)], backwards=upper)
     return found
 
 
 @op("t2n_loops::reflections", target="tract")
 def reflections(g: TractBuilder, a: Value) -> tuple[Value, Value]:
-    """Reflect each column to its diagonal, and all columns right of it."""
+    """Apply a Householder reflection for each column, to it and to all columns on its right."""
 
     def step(b: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (k,), (a,), (rows, columns) = scanned, states, given
         here, below, mine = b.eq(rows, k), b.gt(rows, k), b.eq(columns, k)
-        column = _picked(b, a, mine, -1)
-        head, tail = _picked(b, column, here, -2), b.select(below, column, 0.0)
+        column = _pick(b, a, mine, -1)
+        head, tail = _pick(b, column, here, -2), b.select(below, column, 0.0)
         size = b.sum_reduce(b.mul(tail, tail), axes=[a.rank - 2])
         length = b.sqrt(b.add(b.mul(head, head), size))
-        done = b.eq(size, 0.0)  # then there is no reflection, and what is divided by zero is not used
+        done = b.eq(size, 0.0)  # then there is no reflection, and the result of the division by zero is not used
         new = b.select(done, head, b.select(b.lt(head, 0.0), length, b.neg(length)))
         scale = b.select(done, 0.0, b.div(b.sub(new, head), new))
         vector = b.select(done, 0.0, b.div(tail, b.sub(head, new)))
@@ -180,8 +176,8 @@ def reflections(g: TractBuilder, a: Value) -> tuple[Value, Value]:
         return [packed], [_row(b, scale)]
 
     count = minimum(*a.shape[-2:])
-    (packed,), (scales,) = write_loop(g, step, [_steps(g, count, a)], [a], _places(g, a))
-    found = _gathered(g, scales)
+    (packed,), (scales,) = write_loop(g, step, [_steps(g, count, a)], [a], _row_and_column_indices(g, a))
+    found = _join_columns(g, scales)
     return packed, g.squeeze(found, axes=[found.rank - 2])
 
 
@@ -191,21 +187,21 @@ def reflect(g: TractBuilder, packed: Value, scales: Value, other: Value, transpo
 
     def step(b: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (k,), (x,), (packed, rows, columns, scales, places) = scanned, states, given
-        column = _picked(b, packed, b.eq(columns, k), -1)
+        column = _pick(b, packed, b.eq(columns, k), -1)
         vector = b.select(b.gt(rows, k), column, b.select(b.eq(rows, k), b.constant(one), 0.0))
         product = b.sum_reduce(b.mul(x, vector), axes=[x.rank - 2])
-        scale = _picked(b, scales, b.eq(places, k), -1)
+        scale = _pick(b, scales, b.eq(places, k), -1)
         return [b.sub(x, b.mul(b.mul(vector, scale), product))], []
 
     count, one = scales.shape[-1], np.ones([1] * packed.rank, packed.dtype)
     scales = g.unsqueeze(scales, axes=[scales.rank - 1])
-    given = [packed, *_places(g, packed), scales, _numbers(g, count, packed.rank, -1)]
+    given = [packed, *_row_and_column_indices(g, packed), scales, _floats_along(g, count, packed.rank, -1)]
     (found,), _ = write_loop(g, step, [_steps(g, count, packed)], [other], given, backwards=not transpose)
     return found
 
 
 _Exchange: TypeAlias = Callable[[TractBuilder, Value, Value, Value], Value]
-"""(emitter of the body, numbers, numbers of the columns as a row, as a column) -> the numbers in that order."""
+"""(emitter of the body, matrix, indices of columns as a row, as a column) -> the matrix with reordered columns."""
 
 
 def _by_places(b: TractBuilder, x: Value, row: Value, column: Value) -> Value:
@@ -218,15 +214,15 @@ def _by_product(b: TractBuilder, x: Value, row: Value, column: Value) -> Value:
     return b.matmul(x, b.select(b.eq(column, row), one, 0.0))
 
 
-def _orthogonal(g: TractBuilder, a: Value, rows: Dim, exchanged: _Exchange) -> Value:
-    """Rotate pairs of columns: each meets each other one once in a sweep, and a step has pairs for all of them."""
+def _orthogonal(g: TractBuilder, a: Value, rows: Dim, exchange: _Exchange) -> Value:
+    """Rotate pairs of columns. A sweep pairs each column once with each other one; a step has pairs of all columns."""
 
     def step(b: TractBuilder, scanned: Values, states: Values, given: Values) -> tuple[Values, Values]:
         (partners, side), (a,), (counted, numbers) = scanned, states, given
-        other = exchanged(b, a, partners, numbers)
+        other = exchange(b, a, partners, numbers)
         x, y = b.select(counted, a, 0.0), b.select(counted, other, 0.0)
         own, product = (b.sum_reduce(b.mul(x, z), axes=[a.rank - 2]) for z in (x, y))
-        twist = b.div(b.mul(b.sub(exchanged(b, own, partners, numbers), own), side), b.mul(product, 2.0))
+        twist = b.div(b.mul(b.sub(exchange(b, own, partners, numbers), own), side), b.mul(product, 2.0))
         root = b.sqrt(b.add(b.mul(twist, twist), 1.0))
         tangent = b.recip(b.add(formulas.absolute(b, twist), root))
         tangent = b.select(b.lt(twist, 0.0), b.neg(tangent), tangent)
@@ -238,8 +234,8 @@ def _orthogonal(g: TractBuilder, a: Value, rows: Dim, exchanged: _Exchange) -> V
 
     size = a.shape[-1]
     scanned = [g.reshape_to(v, [v.shape[0], *[1] * (a.rank - 2), size]) for v in _pairs(g, size)]
-    counted = g.lt(_numbers(g, a.shape[-2], a.rank, -2), g.lift(g.size(rows, FLOAT32), a.rank))
-    (found,), _ = write_loop(g, step, scanned, [a], [counted, _numbers(g, size, a.rank, -2)])
+    counted = g.lt(_floats_along(g, a.shape[-2], a.rank, -2), g.lift(g.size(rows, FLOAT32), a.rank))
+    (found,), _ = write_loop(g, step, scanned, [a], [counted, _floats_along(g, size, a.rank, -2)])
     return found
 
 
@@ -250,19 +246,19 @@ def orthogonal(g: TractBuilder, a: Value, rows: Dim) -> Value:
 
 @op("t2n_loops::orthogonal", target="tract", since="0.20.0")
 def orthogonal_by_places(g: TractBuilder, a: Value, rows: Dim) -> Value:
-    """Pick the columns, which a body of older releases has no operator for."""
+    """Pick the columns by index, for which older releases have no operator in a body."""
     return _orthogonal(g, a, rows, _by_places)
 
 
 def _pairs(g: TractBuilder, size: Dim) -> tuple[Value, Value]:
-    """Return the other column of each one in each step, and 1 where that is on its right, -1 on its left, 0 for none.
+    """Return each column's partner in each step, and 1 if that is on its right, -1 if on its left, 0 without one.
 
-    In step r of a sweep of m steps, columns i and j meet where i + j = r (mod m), with m odd. A column that would meet
-    itself meets the one with number m, if there is one.
+    In step r of a sweep of m steps, columns i and j are paired where i + j = r (mod m), with m odd. A column that would
+    be paired with itself is paired with column m, if there is one.
     """
     steps = as_dim(2 * floor_div(size - 1, 2) + 1)
     m, n = (g.lift(g.size(d, FLOAT32), 2) for d in (steps, size))
-    number, i = _numbers(g, as_dim(SWEEPS * steps), 2, 0), _numbers(g, size, 2, 1)
+    number, i = _floats_along(g, as_dim(SWEEPS * steps), 2, 0), _floats_along(g, size, 2, 1)
     r = g.sub(number, g.mul(g.floor(g.div(g.add(number, 0.5), m)), m))
     apart = g.sub(r, i)
     j = g.select(g.lt(apart, 0.0), g.add(apart, m), apart)

@@ -1,4 +1,4 @@
-"""Matrix products: the engine's `matmul` wants operands of equal rank."""
+"""Matrix products: the engine's `matmul` takes operands of equal rank."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from t2n_core.op.registry import op
 def linear(g: Emitter, input: Value, weight: Value, bias: Value | None = None) -> Value:
     """x @ weight.T + bias; x of any rank, weight [out, in] or [in].
 
-    Where float16 is accumulated in float32, the bias is a part of the sum, and the result is rounded once.
+    Where float16 is accumulated in float32, the bias is part of the sum, and the result is rounded once.
     """
     if bias is not None and input.dtype == FLOAT16 and g.accumulator(FLOAT16) == FLOAT32:
         g.graph.effects.add("linear_accumulation_in_f32")
@@ -33,7 +33,7 @@ def linear(g: Emitter, input: Value, weight: Value, bias: Value | None = None) -
 @op("aten::matmul", "aten::mm", "aten::bmm", "aten::mv", "aten::dot", "aten::vdot")
 def matmul(g: Emitter, self: Value, other: Value | None = None, mat2: Value | None = None, vec: Value | None = None,
            tensor: Value | None = None) -> Value:  # fmt: skip
-    """Return the product of matrices or vectors; the axis that makes a vector a matrix is dropped afterwards."""
+    """Return the product of matrices or vectors; the axis that turns a vector into a matrix is removed afterwards."""
     right = next(v for v in (other, mat2, vec, tensor) if v is not None)
     left, drop = self, []
     if left.rank == 1:
@@ -57,8 +57,8 @@ def _product(g: Emitter, left: Value, right: Value) -> Value:
 def rows_product(g: Emitter, left: Value, right: Value) -> Value:
     """Return the product of each row of one with each row of the other.
 
-    That of integers is a sum of elementwise products in int64, which then wraps around as in PyTorch: the engine's
-    own product fails or aborts, and its sums of narrow integers end at their limits.
+    Integers are multiplied elementwise and summed in int64, and the result wraps around as in PyTorch: the engine's
+    own product fails or aborts, and its sums of narrow integers saturate.
     """
     if left.dtype.kind == "f":
         return g.matmul(left, right, transposeB=True)

@@ -1,4 +1,4 @@
-"""Normalisation in evaluation mode: statistics are weights, or taken over axes of the input."""
+"""Normalisation in evaluation mode: statistics are weights, or computed over axes of the input."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def batch_norm(
     """x * scale + shift, with scale = weight / sqrt(var + eps) and shift = bias - mean * scale."""
     if running_mean is None or running_var is None:  # a layer that never tracks statistics, in either mode
         axes = [0, *range(2, input.rank)]
-        return _affine_channels(g, _standardised(g, input, axes, eps)[0], weight, bias, input.dtype)
+        return _affine_channels(g, _standardise(g, input, axes, eps)[0], weight, bias, input.dtype)
     if training:
         raise g.fail(
-            "batch_norm takes the statistics of its batch: the module is in training mode",
+            "batch_norm uses the statistics of its batch: the module is in training mode",
             hint="call model.eval() before exporting",
         )
     if input.dtype.kind != "f":
@@ -87,7 +87,7 @@ def native_batch_norm(
     eps: float,
 ) -> Results:
     if running_mean is None or running_var is None:
-        out, mean, inverse = _standardised(g, input, [0, *range(2, input.rank)], eps)
+        out, mean, inverse = _standardise(g, input, [0, *range(2, input.rank)], eps)
         channels = [input.shape[1]]
         out = _affine_channels(g, out, weight, bias, input.dtype)
         return out, g.reshape_to(mean, channels), g.reshape_to(inverse, channels)
@@ -95,19 +95,19 @@ def native_batch_norm(
 
 
 # ------------------------------------------------------------------------------------- statistics of the input itself
-def _standardised(g: Emitter, value: Value, axes: Sequence[int], eps: float) -> tuple[Value, Value, Value]:
-    """(x - mean) / sqrt(var + eps) over `axes`, mean, and 1 / sqrt(var + eps); var is the biased one.
+def _standardise(g: Emitter, value: Value, axes: Sequence[int], eps: float) -> tuple[Value, Value, Value]:
+    """(x - mean) / sqrt(var + eps) over `axes`, mean, and 1 / sqrt(var + eps); var is the biased variance.
 
     Float16 is computed in float32, as PyTorch does; the first result stays float32 until `_affine` rounds it.
     """
     if value.dtype == FLOAT16:
-        out, mean, inverse = _standardised(g, g.cast(value, FLOAT32), axes, eps)
+        out, mean, inverse = _standardise(g, g.cast(value, FLOAT32), axes, eps)
         return out, g.cast(mean, value.dtype), g.cast(inverse, value.dtype)
     lead = value.rank - len(axes)
     kept, joined = value.shape[:lead], value.shape[lead:]
     if len(axes) > 1 and list(axes) == list(range(lead, value.rank)) and g.sums_rows(kept, joined):
         row = g.reshape_to(value, [*kept, product(joined)])
-        out, *statistics = _standardised(g, row, [lead], eps)
+        out, *statistics = _standardise(g, row, [lead], eps)
         mean, inverse = (g.unsqueeze(v, axes=list(range(lead + 1, value.rank))) for v in statistics)
         return g.reshape_to(out, value.shape), mean, inverse
     mean = g.mean_of(value, axes)
@@ -117,7 +117,7 @@ def _standardised(g: Emitter, value: Value, axes: Sequence[int], eps: float) -> 
 
 
 def _affine(g: Emitter, value: Value, weight: Value | None, bias: Value | None, dtype: np.dtype[Any]) -> Value:
-    """Return value * weight + bias as `dtype`, rounded once. Both are broadcast against `value` already."""
+    """Return value * weight + bias as `dtype`, rounded once. Both are already broadcast against `value`."""
     scaled = value if weight is None else g.mul(value, g.cast(weight, value.dtype))
     return g.cast(scaled if bias is None else g.add(scaled, g.cast(bias, value.dtype)), dtype)
 
@@ -138,7 +138,7 @@ def layer_norm(
     cudnn_enable: bool = True,
 ) -> Value:
     axes = range(input.rank - len(normalized_shape), input.rank)
-    return _affine(g, _standardised(g, input, axes, eps)[0], weight, bias, input.dtype)
+    return _affine(g, _standardise(g, input, axes, eps)[0], weight, bias, input.dtype)
 
 
 @op("aten::native_layer_norm")
@@ -151,7 +151,7 @@ def native_layer_norm(
     eps: float,
 ) -> tuple[Value, Value, Value]:
     axes = range(input.rank - len(normalized_shape), input.rank)
-    out, mean, inverse = _standardised(g, input, axes, eps)
+    out, mean, inverse = _standardise(g, input, axes, eps)
     return _affine(g, out, weight, bias, input.dtype), mean, inverse
 
 
@@ -165,7 +165,7 @@ def group_norm(
     eps: float = 1e-5,
     cudnn_enabled: bool = True,
 ) -> Value:
-    return _grouped(g, input, num_groups, weight, bias, eps)[0]
+    return _standardise_groups(g, input, num_groups, weight, bias, eps)[0]
 
 
 @op("aten::native_group_norm")
@@ -180,16 +180,16 @@ def native_group_norm(
     group: int,
     eps: float,
 ) -> tuple[Value, Value, Value]:
-    return _grouped(g, input, group, weight, bias, eps)
+    return _standardise_groups(g, input, group, weight, bias, eps)
 
 
-def _grouped(
+def _standardise_groups(
     g: Emitter, value: Value, groups: int, weight: Value | None, bias: Value | None, eps: float
 ) -> tuple[Value, Value, Value]:
-    """Standardise groups of channels, each with all its places."""
+    """Standardise groups of channels, each over all its positions."""
     batch, channels, *places = value.shape
     split = g.reshape_to(value, [batch, groups, floor_div(channels, groups), *places])
-    out, mean, inverse = _standardised(g, split, range(2, split.rank), eps)
+    out, mean, inverse = _standardise(g, split, range(2, split.rank), eps)
     out = g.reshape_to(out, value.shape)
     drop = list(range(2, split.rank))
     out = _affine_channels(g, out, weight, bias, value.dtype)
@@ -209,12 +209,12 @@ def instance_norm(
     eps: float,
     cudnn_enabled: bool = False,
 ) -> Value:
-    """Standardise each channel of each item by itself; with running statistics it is a batch_norm."""
+    """Standardise each channel of each batch item separately; with running statistics this is a batch_norm."""
     if not use_input_stats:
         return batch_norm(g, input, weight, bias, running_mean, running_var, False, momentum, eps)
     if running_mean is not None:
         raise g.fail("instance_norm updates its statistics: the module is in training mode", hint="call model.eval()")
-    out = _standardised(g, input, range(2, input.rank), eps)[0]
+    out = _standardise(g, input, range(2, input.rank), eps)[0]
     return _affine_channels(g, out, weight, bias, input.dtype)
 
 

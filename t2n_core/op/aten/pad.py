@@ -1,4 +1,4 @@
-"""Padding; negative amounts cut."""
+"""Padding; negative amounts crop."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def _amounts(value: Value, pad: Sequence[Dim]) -> Amounts:
     return {value.rank - 1 - i: pair for i, pair in enumerate(pairs) if pair != (0, 0)}
 
 
-def _parts(amount: Dim) -> tuple[Dim, Dim]:
-    """Split an amount into the elements to cut and those to add; one of the two is 0 at every size."""
+def _split_amount(amount: Dim) -> tuple[Dim, Dim]:
+    """Split an amount into the elements to crop and those to add; one of the two is 0 at every size."""
     if at_most(0, amount):
         return 0, amount
     if at_most(amount, 0):
@@ -33,22 +33,22 @@ def _parts(amount: Dim) -> tuple[Dim, Dim]:
     return maximum(0, as_dim(-amount)), maximum(0, amount)
 
 
-def _cut(g: Emitter, value: Value, amounts: Amounts) -> tuple[Value, Amounts]:
-    """Return `value` cut by the negative amounts, and the positive amounts."""
+def _crop(g: Emitter, value: Value, amounts: Amounts) -> tuple[Value, Amounts]:
+    """Return `value` cropped by the negative amounts, and the positive amounts."""
     rest: Amounts = {}
     for axis, pair in amounts.items():
-        (begin, before), (taken, behind) = map(_parts, pair)
-        value = g.take(value, axis, begin, as_dim(value.shape[axis] - taken))
-        rest[axis] = before, behind
+        (begin, before), (end, after) = map(_split_amount, pair)
+        value = g.take(value, axis, begin, as_dim(value.shape[axis] - end))
+        rest[axis] = before, after
     return value, {axis: pair for axis, pair in rest.items() if pair != (0, 0)}
 
 
-def _statement(g: Emitter, value: Value, amounts: Amounts, border: str, number: float = 0.0) -> Value:
-    """Write one `pad`, which takes plain numbers as amounts and no bool."""
+def _pad_operation(g: Emitter, value: Value, amounts: Amounts, border: str, number: float = 0.0) -> Value:
+    """Write one `pad`, which takes integers as amounts, and no tensor of bool."""
     if not amounts:
         return value
     if value.dtype == BOOL:
-        return g.cast(_statement(g, g.cast(value, g.truth_dtype), amounts, border, number), BOOL)
+        return g.cast(_pad_operation(g, g.cast(value, g.truth_dtype), amounts, border, number), BOOL)
     padding = [amounts.get(axis, (0, 0)) for axis in range(value.rank)]
     if not all(isinstance(amount, int) for pair in padding for amount in pair):
         raise g.fail(
@@ -59,17 +59,17 @@ def _statement(g: Emitter, value: Value, amounts: Amounts, border: str, number: 
 
 @op("aten::constant_pad_nd")
 def constant_pad_nd(g: Emitter, self: Value, pad: Sequence[Dim], value: Tensorlike = 0) -> Value:
-    return padded(g, self, _amounts(self, pad), value)
+    return pad_constant(g, self, _amounts(self, pad), value)
 
 
-def padded(g: Emitter, value: Value, amounts: Amounts, number: Tensorlike = 0) -> Value:
-    """Return `value` with a number around it; negative amounts cut."""
-    inner, rest = _cut(g, value, amounts)
+def pad_constant(g: Emitter, value: Value, amounts: Amounts, number: Tensorlike = 0) -> Value:
+    """Return `value` padded with a scalar; negative amounts crop."""
+    inner, rest = _crop(g, value, amounts)
     plain = all(isinstance(amount, int) for pair in rest.values() for amount in pair)
     if plain and value.dtype == np.float32 and isinstance(number, bool | int | float):
-        rounded = float(np.float32(number))
-        if math.isfinite(rounded):
-            return _statement(g, inner, rest, "constant", rounded)
+        scalar = float(np.float32(number))
+        if math.isfinite(scalar):
+            return _pad_operation(g, inner, rest, "constant", scalar)
     return _by_concat(g, inner, rest, tensor(g, number, value.dtype))
 
 
@@ -82,37 +82,37 @@ def _by_concat(g: Emitter, value: Value, amounts: Amounts, filler: Value) -> Val
     return value
 
 
-def _continued(g: Emitter, value: Value, pad: Sequence[Dim], border: str) -> Value:
-    """Pad with elements of the tensor. Negative amounts cut afterwards: the padding comes from the whole tensor."""
+def _pad_from_elements(g: Emitter, value: Value, pad: Sequence[Dim], border: str) -> Value:
+    """Pad with elements of the tensor. Negative amounts crop afterwards: the padding comes from the whole tensor."""
     amounts = _amounts(value, pad)
     more = {axis: _positive(pair) for axis, pair in amounts.items() if _positive(pair) != (0, 0)}
     less = {axis: _negative(pair) for axis, pair in amounts.items()}
-    return _cut(g, _statement(g, value, more, border), less)[0]
+    return _crop(g, _pad_operation(g, value, more, border), less)[0]
 
 
 def _positive(pair: tuple[Dim, Dim]) -> tuple[Dim, Dim]:
-    return _parts(pair[0])[1], _parts(pair[1])[1]
+    return _split_amount(pair[0])[1], _split_amount(pair[1])[1]
 
 
 def _negative(pair: tuple[Dim, Dim]) -> tuple[Dim, Dim]:
-    return as_dim(-_parts(pair[0])[0]), as_dim(-_parts(pair[1])[0])
+    return as_dim(-_split_amount(pair[0])[0]), as_dim(-_split_amount(pair[1])[0])
 
 
 @op(*REFLECTION)
 def reflection_pad(g: Emitter, self: Value, padding: Sequence[Dim]) -> Value:
     """Mirror at the edge elements, which are not repeated."""
-    return _continued(g, self, padding, "reflect")
+    return _pad_from_elements(g, self, padding, "reflect")
 
 
 @op(*REPLICATION, target="tract")
 def replication_pad_tract(g: Emitter, self: Value, padding: Sequence[Dim]) -> Value:
-    """Repeat the edge elements; tract spells this border in its own way."""
-    return _continued(g, self, padding, "replicated")
+    """Repeat the edge elements; tract names this border differently."""
+    return _pad_from_elements(g, self, padding, "replicated")
 
 
 @op(*REPLICATION, target="khronos")
 def replication_pad_khronos(g: Emitter, self: Value, padding: Sequence[Dim]) -> Value:
-    return _continued(g, self, padding, "replicate")
+    return _pad_from_elements(g, self, padding, "replicate")
 
 
 @op("aten::_pad_circular")
@@ -120,7 +120,7 @@ def pad_circular(g: Emitter, self: Value, pad: Sequence[Dim]) -> Value:
     """Continue each axis with the elements of its other end."""
     value = self
     for axis, (before, after) in _amounts(self, pad).items():
-        value, rest = _cut(g, value, {axis: (before, after)})
+        value, rest = _crop(g, value, {axis: (before, after)})
         before, behind = rest.get(axis, (0, 0))
         size = value.shape[axis]
         head = [g.take(value, axis, as_dim(size - before), size)] if before != 0 else []
@@ -148,4 +148,4 @@ def pad_khronos(
 def _pad(g: Emitter, self_: Value, pad: Sequence[Dim], mode: str, value: float | None) -> Value:
     if mode == "constant":
         return constant_pad_nd(g, self_, pad, 0 if value is None else value)
-    return _continued(g, self_, pad, "reflect") if mode == "reflect" else pad_circular(g, self_, pad)
+    return _pad_from_elements(g, self_, pad, "reflect") if mode == "reflect" else pad_circular(g, self_, pad)

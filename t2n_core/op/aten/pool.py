@@ -1,4 +1,4 @@
-"""Pooling over windows of fixed size, and adaptive pooling to a fixed number of places."""
+"""Pooling over windows of fixed size, and adaptive pooling to a fixed output size."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.nnef.sizes.dims import Dim, is_static, product, same
-from t2n_core.op.aten.pad import padded
+from t2n_core.op.aten.pad import pad_constant
 from t2n_core.op.aten.pool_windows import Sizes, Window, means_in_slots, positions_in_slots, positions_of_maxima, slots
 from t2n_core.op.aten.reduction import extreme
-from t2n_core.op.promote import widened
+from t2n_core.op.promote import widen_float16
 from t2n_core.op.registry import op
 
 
-# ------------------------------------------------------------------------------------------------------ the statements
+# ------------------------------------------------------------------------------------------------------ the operations
 def _max_pool(g: Emitter, value: Value, window: Window) -> Value:
     batched = _with_channels(g, value, window)
-    out = g.max_pool(batched, **window.arguments(window.padding, window.behind()), border="ignore")
-    return _as_before(g, out, value, window)
+    out = g.max_pool(batched, **window.arguments(window.padding, window.padding_after()), border="ignore")
+    return _restore_leading(g, out, value, window)
 
 
 def _with_channels(g: Emitter, value: Value, window: Window) -> Value:
@@ -29,8 +29,8 @@ def _with_channels(g: Emitter, value: Value, window: Window) -> Value:
     return g.reshape_to(value, [product(value.shape[: -window.count]), 1, *value.shape[-window.count :]])
 
 
-def _as_before(g: Emitter, out: Value, value: Value, window: Window) -> Value:
-    """Return `out` with the axes in front of the windows as in `value`."""
+def _restore_leading(g: Emitter, out: Value, value: Value, window: Window) -> Value:
+    """Return `out` with the axes before the windows as in `value`."""
     if is_static(value.shape[-window.count - 1 : -window.count]):
         return g.squeeze_axes(out, range(out.rank - value.rank))
     return g.reshape_to(out, [*value.shape[: -window.count], *out.shape[2:]])
@@ -39,8 +39,8 @@ def _as_before(g: Emitter, out: Value, value: Value, window: Window) -> Value:
 def _avg_pool(g: Emitter, value: Value, window: Window, count_include_pad: bool, divisor_override: int | None) -> Value:
     """Write the mean over each window.
 
-    Zeros of the padding count if asked; elements beyond the padding never do. Engines differ about padding inside
-    the statement unless it is ignored, so zeros that count are added before it.
+    Zeros of the padding count if requested; elements beyond the padding never do. Engines differ in how they count
+    padding of the operation itself unless it is ignored, so zeros that count are added before it.
     """
     if value.dtype.kind != "f":
         raise g.fail(
@@ -49,24 +49,24 @@ def _avg_pool(g: Emitter, value: Value, window: Window, count_include_pad: bool,
     out = _with_channels(g, value, window)
     none = [0] * window.count
     if divisor_override is not None:
-        out = _zeros_around(g, out, window.padding, window.behind())
+        out = _zeros_around(g, out, window.padding, window.padding_after())
         out = g.box(out, **window.arguments(none, none), border="ignore", normalize=True)
         out = g.mul(out, math.prod(window.size) / divisor_override)
     elif count_include_pad:
         out = _zeros_around(
-            g, out, window.padding, [min(p, q) for p, q in zip(window.padding, window.behind(), strict=True)]
+            g, out, window.padding, [min(p, q) for p, q in zip(window.padding, window.padding_after(), strict=True)]
         )
         behind = [max(m, 0) for m in window.more]
         out = g.box(out, **window.arguments(none, behind), border="ignore", normalize=True)
     else:
-        arguments = window.arguments(window.padding, window.behind())
+        arguments = window.arguments(window.padding, window.padding_after())
         out = g.box(out, **arguments, border="ignore", normalize=True)
-    return _as_before(g, out, value, window)
+    return _restore_leading(g, out, value, window)
 
 
-def _zeros_around(g: Emitter, value: Value, before: Sequence[int], behind: Sequence[int]) -> Value:
-    pairs = zip(before, behind, strict=True)
-    return padded(g, value, {axis: pair for axis, pair in enumerate(pairs, start=2) if pair != (0, 0)})
+def _zeros_around(g: Emitter, value: Value, before: Sequence[int], after: Sequence[int]) -> Value:
+    pairs = zip(before, after, strict=True)
+    return pad_constant(g, value, {axis: pair for axis, pair in enumerate(pairs, start=2) if pair != (0, 0)})
 
 
 # ------------------------------------------------------------------------------------------------------------ adaptive
@@ -84,7 +84,7 @@ def _adaptive(g: Emitter, value: Value, sizes: Sequence[Dim | None], mean: bool)
         if not isinstance(size, int):
             if not mean:
                 raise g.fail("adaptive pooling of maxima to a dynamic size cannot be expressed in NNEF")
-            value = g.cast(means_in_slots(g, widened(g, value), axis, size), value.dtype)
+            value = g.cast(means_in_slots(g, widen_float16(g, value), axis, size), value.dtype)
         elif size == 1:
             value = reduce(value, axis)
         elif isinstance(extent, int) and extent % size == 0:

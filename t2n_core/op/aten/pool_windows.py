@@ -15,17 +15,17 @@ from t2n_core.nnef.graph import INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, FloorDiv, as_dim, floor_div, is_static, product
 from t2n_core.op import formulas
 from t2n_core.op.aten.conv import per_axis
-from t2n_core.op.aten.index import gathered
-from t2n_core.op.aten.pad import padded
+from t2n_core.op.aten.index import gather_axis
+from t2n_core.op.aten.pad import pad_constant
 from t2n_core.op.aten.prefix import MAXIMUM
 from t2n_core.op.aten.reduction import arg_extreme, extreme, has_extreme
-from t2n_core.op.promote import widened
+from t2n_core.op.promote import widen_float16
 
 Sizes = int | Sequence[int]
 
 
 class Window:
-    """A window that moves over the last axes of a tensor; `ceil_mode` becomes further padding at their ends."""
+    """A window that moves over the last axes of a tensor; `ceil_mode` becomes additional padding at their ends."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Window:
         self.dilation = per_axis(dilation, count)
         extents = value.shape[-count:]
         self.more = [self._more(g, axis, extent) if ceil_mode else 0 for axis, extent in enumerate(extents)]
-        """Elements after the padding that the last window sees; they count for nothing."""
+        """Elements after the padding that the last window covers; they are ignored."""
 
     def _more(self, g: Emitter, axis: int, extent: Dim) -> int:
         """Return the padding for a last window that starts inside the input or its left padding and ends beyond it."""
@@ -59,20 +59,21 @@ class Window:
         if padding and self.dilation[axis] > 1:
             raise g.fail(
                 f"ceil_mode with padding {padding} and dilation {self.dilation[axis]} over an axis of dynamic size",
-                hint="a window over a short axis may see nothing but padding, where engines and PyTorch differ",
+                hint="a window over a short axis may cover nothing but padding, where engines and PyTorch differ",
             )
         return min(stride - 1, field - padding - 1)
 
-    def arguments(self, before: Sequence[int], behind: Sequence[int]) -> dict[str, list[int] | list[tuple[int, int]]]:
-        """Return the arguments of a pooling statement on [N, C, …]."""
+    def arguments(self, before: Sequence[int], after: Sequence[int]) -> dict[str, list[int] | list[tuple[int, int]]]:
+        """Return the arguments of a pooling operation on [N, C, …]."""
         return {
             "size": [1, 1, *self.size],
             "stride": [1, 1, *self.stride],
             "dilation": [1, 1, *self.dilation],
-            "padding": [(0, 0), (0, 0), *zip(before, behind, strict=True)],
+            "padding": [(0, 0), (0, 0), *zip(before, after, strict=True)],
         }
 
-    def behind(self) -> list[int]:
+    def padding_after(self) -> list[int]:
+        """Return the padding at the end of each axis, with that of `ceil_mode`."""
         return [p + m for p, m in zip(self.padding, self.more, strict=True)]
 
 
@@ -80,8 +81,8 @@ def positions_of_maxima(g: Emitter, value: Value, out: Value, window: Window) ->
     """Return the index of each maximum in the flattened axes; the first one among equals, and never in the padding."""
     front = value.rank - window.count
     axes = list(range(front, value.rank))
-    value = widened(g, value)
-    pairs = [(p, max(q, 0)) for p, q in zip(window.padding, window.behind(), strict=True)]
+    value = widen_float16(g, value)
+    pairs = [(p, max(q, 0)) for p, q in zip(window.padding, window.padding_after(), strict=True)]
     wide = _lowest_around(g, value, {axis: pair for axis, pair in zip(axes, pairs, strict=True) if pair != (0, 0)})
     places = out.shape[front:]
     known = is_static((*value.shape[front:], *places))
@@ -93,7 +94,7 @@ def positions_of_maxima(g: Emitter, value: Value, out: Value, window: Window) ->
         expected = Expected((*value.shape[:front], *places), value.dtype)
         piece = g.slice(wide, axes=axes, begin=begin, end=end, stride=window.stride, out=expected)
         if known:
-            here = [_known_index(g, value, places, window, begin, first=best is None)]
+            here = [_constant_index(g, value, places, window, begin, first=best is None)]
         else:
             here = [g.constant(np.full((1,) * value.rank, b, np.int64)) for b in begin]
         if best is None:
@@ -112,18 +113,18 @@ def positions_of_maxima(g: Emitter, value: Value, out: Value, window: Window) ->
         start = g.unsqueeze(start, axes=[*range(axis), *range(axis + 1, value.rank)])
         index = g.add(steps[place], start)
         if window.padding[place]:
-            index = _behind_padding(g, index, start, window.dilation[place])
+            index = _first_after_padding(g, index, start, window.dilation[place])
         found = _digit(g, found, index, value.shape[axis])
     assert found is not None
     return g.expand(found, out.shape)
 
 
-def _known_index(
+def _constant_index(
     g: Emitter, value: Value, places: Sequence[Dim], window: Window, begin: Sequence[int], *, first: bool
 ) -> Value:
-    """Return the index, in the flattened axes of known sizes, of the element at one place of every window.
+    """Return the index, in the flattened axes of known sizes, of the element at one offset in every window.
 
-    With `first` it is the first element that is not padding where that place lies in the padding.
+    With `first`, where that offset lies in the padding, it is the first element that is not padding.
     """
     lines = []
     for size, begins, stride, padding, dilation in zip(
@@ -137,15 +138,15 @@ def _known_index(
 
 
 def _lowest_around(g: Emitter, value: Value, pairs: dict[int, tuple[Dim, Dim]]) -> Value:
-    """Return `value` in a padding of the lowest finite number, which then stands for -inf, too."""
+    """Return `value` padded with the lowest finite value, which then replaces -inf, too."""
     if not pairs or value.dtype.kind != "f":
-        return padded(g, value, pairs, MAXIMUM.neutral(value.dtype))
+        return pad_constant(g, value, pairs, MAXIMUM.neutral(value.dtype))
     lowest = float(np.finfo(value.dtype).min)
-    return padded(g, g.max(value, lowest), pairs, lowest)
+    return pad_constant(g, g.max(value, lowest), pairs, lowest)
 
 
-def _behind_padding(g: Emitter, index: Value, start: Value, dilation: int) -> Value:
-    """Return the first element of the window that is not padding where an index along an axis lies in the padding."""
+def _first_after_padding(g: Emitter, index: Value, start: Value, dilation: int) -> Value:
+    """Return an index along an axis; in the padding, the first element of the window that is not padding."""
     if dilation == 1:
         return g.max(index, 0)
     steps = g.div(g.add(g.neg(start), dilation - 1), dilation)
@@ -153,7 +154,7 @@ def _behind_padding(g: Emitter, index: Value, start: Value, dilation: int) -> Va
 
 
 def _digit(g: Emitter, found: Value | None, index: Value, extent: Dim) -> Value:
-    """Extend an index into flattened axes by one more axis, the last so far."""
+    """Extend an index into flattened axes by one more axis, the last one."""
     return index if found is None else g.add(g.mul(found, g.size(extent, INT64)), index)
 
 
@@ -165,12 +166,12 @@ def slots(extent: Dim, size: int) -> list[tuple[Dim, Dim]]:
 
 
 def means_in_slots(g: Emitter, value: Value, axis: int, size: Dim) -> Value:
-    """Return the means over the windows of an axis whose number is dynamic, by picking the elements of each.
+    """Return the means over a dynamic number of windows of an axis, by picking the elements of each.
 
-    Raises LowerError where nothing says how many elements a window has at most.
+    Raises LowerError where the number of elements in a window has no known bound.
     """
     extent = value.shape[axis]
-    most = _most_elements(extent, size)
+    most = _largest_slot(extent, size)
     if most is None or most > _MOST_ELEMENTS:
         raise g.fail("adaptive pooling to a dynamic size that is no fraction of the axis cannot be expressed in NNEF")
     elements, windows = g.size(extent, INT64), g.size(size, INT64)
@@ -181,7 +182,7 @@ def means_in_slots(g: Emitter, value: Value, axis: int, size: Dim) -> Value:
     parts = []
     for offset in range(most):
         at = g.add(begin, offset)
-        part = gathered(g, value, g.min(at, g.sub(end, 1)), axis)
+        part = gather_axis(g, value, g.min(at, g.sub(end, 1)), axis)
         parts.append(g.select(_along(g, g.lt(at, end), value.rank, axis), part, 0.0))
     return g.div(functools.reduce(g.add, parts), _along(g, g.cast(g.sub(end, begin), value.dtype), value.rank, axis))
 
@@ -193,17 +194,17 @@ def _along(g: Emitter, vector: Value, rank: int, axis: int) -> Value:
     return g.unsqueeze(vector, axes=[*range(axis), *range(axis + 1, rank)])
 
 
-def _most_elements(extent: Dim, size: Dim) -> int | None:
-    """Return a bound on ceil(extent / size) + 1 for all sizes of 1 or more; None if there is none in sight.
+def _largest_slot(extent: Dim, size: Dim) -> int | None:
+    """Return a bound on ceil(extent / size) + 1 for all sizes of 1 or more; None if no bound is known.
 
-    Of a size of a * T + b or more, with b <= 0, T is at most (size - b) / a, which is (1 - b) / a times the size.
+    If size is at least a * T + b, with b <= 0, then T is at most (size - b) / a, so at most (1 - b) / a times the size.
     """
-    whole = sympy.expand(extent)
+    total = sympy.expand(extent)
     least = sympy.expand(sympy.sympify(size).replace(FloorDiv, lambda over, under: (over - under + 1) / under))
-    symbols = sorted(whole.free_symbols | least.free_symbols, key=str)
-    if len(symbols) != 1 or not all(e.is_polynomial() and sympy.degree(e, symbols[0]) == 1 for e in (whole, least)):
+    symbols = sorted(total.free_symbols | least.free_symbols, key=str)
+    if len(symbols) != 1 or not all(e.is_polynomial() and sympy.degree(e, symbols[0]) == 1 for e in (total, least)):
         return None
-    (slope, start), (rise, rest) = (sympy.Poly(e, symbols[0]).all_coeffs() for e in (least, whole))
+    (slope, start), (rise, rest) = (sympy.Poly(e, symbols[0]).all_coeffs() for e in (least, total))
     if slope <= 0 or rise <= 0:
         return None
     return int(sympy.ceiling(rise * (1 - sympy.Min(start, 0)) / slope + sympy.Max(rest, 0))) + 1
@@ -215,10 +216,10 @@ def positions_in_slots(g: Emitter, value: Value, out: Value, sizes: Sequence[Dim
     Return None where the number of windows is dynamic.
     """
     front = value.rank - len(sizes)
-    value = widened(g, value)
+    value = widen_float16(g, value)
     extents, places = value.shape[front:], out.shape[front:]
     if is_static((*extents, *places)):
-        return _in_known_slots(g, value, out, front)
+        return _in_constant_slots(g, value, out, front)
     if not is_static(places):
         return None
     windows = [slots(extent, int(n)) for extent, n in zip(extents, places, strict=True)]
@@ -226,7 +227,7 @@ def positions_in_slots(g: Emitter, value: Value, out: Value, sizes: Sequence[Dim
     return g.reshape_to(g.stack(found, axis=front), out.shape)
 
 
-def _in_known_slots(g: Emitter, value: Value, out: Value, first: int) -> Value:
+def _in_constant_slots(g: Emitter, value: Value, out: Value, first: int) -> Value:
     """Find the maxima with a table of the elements in each window."""
     extents, places = ([int(d) for d in v.shape[first:]] for v in (value, out))
     windows = [
@@ -246,7 +247,7 @@ def _in_known_slots(g: Emitter, value: Value, out: Value, first: int) -> Value:
 
 
 def _in_slot(g: Emitter, value: Value, slot: Sequence[tuple[Dim, Dim]]) -> Value:
-    """Return the index of the maximum of one window in the flattened axes, with the pooled axes dropped."""
+    """Return the index of the maximum of one window in the flattened axes, with the pooled axes removed."""
     front = value.rank - len(slot)
     piece = value
     for axis, (begin, end) in enumerate(slot, start=front):
@@ -256,7 +257,7 @@ def _in_slot(g: Emitter, value: Value, slot: Sequence[tuple[Dim, Dim]]) -> Value
     digits: list[Value] = []
     for axis in range(value.rank - 1, front, -1):
         size = g.size(piece.shape[axis], INT64)
-        row = g.one("div", rest, size)  # of numbers that are not negative
+        row = g.one("div", rest, size)  # of non-negative integers
         digits.append(g.sub(rest, g.mul(row, size)))
         rest = row
     found: Value | None = None

@@ -1,6 +1,7 @@
-"""Running sums and their like along an axis.
+"""Prefix scans along an axis: running sums, products and extremes.
 
-Axes of fixed size double the span of every element log2(size) times; dynamic ones reduce a masked square.
+Along an axis of fixed size, the span of every element is doubled log2(size) times; a dynamic axis becomes a masked
+square matrix, which is reduced.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _SQUARE = 64
 
 @dataclass(frozen=True)
 class Running:
-    """One kind: how two neighbours and how a whole axis are joined, and what changes nothing."""
+    """One kind of scan: how to combine two elements, how to reduce an axis, and the neutral element."""
 
     combine: Callable[[Emitter, Value, Value], Value]
     reduce: Callable[[Emitter, Value, list[int]], Value]
@@ -49,12 +50,12 @@ MINIMUM = Running(formulas.minimum, lambda g, x, axes: extreme(g, x, axes, "min_
 
 
 def running(g: Emitter, x: Value, axis: int, kind: Running) -> Value:
-    """Return a tensor whose element i joins the elements 0 to i."""
+    """Return a tensor whose element i combines the elements 0 to i."""
     if x.rank == 0:
         return x
     size = x.shape[axis]
     if isinstance(size, int) and size > _SQUARE:
-        return _doubled(g, x, axis, size, kind)
+        return _by_doubling(g, x, axis, size, kind)
     square, keep = _square(g, x, axis)
     masked = g.select(keep, square, kind.neutral(x.dtype))
     return g.squeeze(kind.reduce(g, masked, [axis + 1]), axes=[axis + 1])
@@ -63,11 +64,11 @@ def running(g: Emitter, x: Value, axis: int, kind: Running) -> Value:
 def _square(g: Emitter, x: Value, axis: int) -> tuple[Value, Value]:
     """Return element j over the axes (i, j), in place of one axis, and a mask that is true where j <= i."""
     keep = mask(g, x.shape[axis], x.shape[axis], 0, False, axis + 2)
-    behind = list(range(axis + 2, x.rank + 1))
-    return g.unsqueeze(x, axes=[axis]), g.unsqueeze(keep, axes=behind) if behind else keep
+    trailing = list(range(axis + 2, x.rank + 1))
+    return g.unsqueeze(x, axes=[axis]), g.unsqueeze(keep, axes=trailing) if trailing else keep
 
 
-def _doubled(g: Emitter, x: Value, axis: int, size: int, kind: Running) -> Value:
+def _by_doubling(g: Emitter, x: Value, axis: int, size: int, kind: Running) -> Value:
     span = 1
     while span < size:
         shifted = kind.combine(g, g.take(x, axis, span, size), g.take(x, axis, 0, size - span))
@@ -88,7 +89,7 @@ _rule("aten::cumprod", PRODUCT)
 
 @op("aten::cumsum", target="tract", since="0.23.9")
 def cumsum(g: Emitter, self: Value, dim: int, dtype: Any = None) -> Value:
-    """Return the running sum by the engine's own operator."""
+    """Use the engine's own operator."""
     x = wide_input(g, self)
     if x.rank == 0:
         return g.cast(x, g.output.dtype)
@@ -111,7 +112,7 @@ def logcumsumexp(g: Emitter, self: Value, dim: int) -> Value:
 def _extreme(key: str, kind: Running) -> None:
     @op(key)
     def rule(g: Emitter, self: Value, dim: int) -> tuple[Value, Value]:
-        """Return running extremes, and the last index that has each."""
+        """Return running extremes, and the last index of each."""
         x = as_numbers(g, self)
         if x.rank == 0:
             return self, g.constant(np.zeros((), np.int64))

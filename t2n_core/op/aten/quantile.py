@@ -11,7 +11,7 @@ from t2n_core.nnef.graph import INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, as_dim, floor_div, product
 from t2n_core.op import formulas
 from t2n_core.op.aten.shape import axis_of
-from t2n_core.op.aten.sorting import ordered
+from t2n_core.op.aten.sorting import sort_by_counting
 from t2n_core.op.promote import Tensorlike, tensor, wide_input
 from t2n_core.op.registry import op
 
@@ -21,19 +21,19 @@ def _flat(g: Emitter, value: Value) -> Value:
 
 
 def _median(g: Emitter, x: Value, axis: int, skip_nan: bool) -> tuple[Value, Value]:
-    """Return the lower median of an axis (kept, of size 1) and its index; the first NaN if NaN are not skipped."""
+    """Return the lower median of an axis (kept, of size 1) and its index; the first NaN if NaNs are not skipped."""
     size = x.shape[axis]
-    values, indices = ordered(g, x, axis, False, size)  # NaN are last
+    values, indices = sort_by_counting(g, x, axis, False, size)  # NaNs are last
     if x.dtype.kind != "f":
         middle = _place(size)
         after = as_dim(middle + 1)
         return g.take(values, axis, middle, after), g.take(indices, axis, middle, after)
-    numbers = g.sum_reduce(g.cast(g.eq(x, x), INT64), axes=[axis])
+    valid = g.sum_reduce(g.cast(g.eq(x, x), INT64), axes=[axis])
     if skip_nan:
-        place = g.max(g.div(g.sub(numbers, 1), 2), 0)
+        place = g.max(g.div(g.sub(valid, 1), 2), 0)
     else:
-        whole = g.eq(numbers, g.size(size, INT64))
-        place = g.select(whole, g.lift(g.size(_place(size), INT64), x.rank), numbers)
+        has_no_nan = g.eq(valid, g.size(size, INT64))
+        place = g.select(has_no_nan, g.lift(g.size(_place(size), INT64), x.rank), valid)
     return (
         g.tract_core_gather_elements(values, place, axis=axis),
         g.tract_core_gather_elements(indices, place, axis=axis),
@@ -47,7 +47,7 @@ def _place(size: Dim) -> Dim:
 
 def _rules(name: str, skip_nan: bool) -> None:
     @op(f"aten::{name}")
-    def whole(g: Emitter, self: Value) -> Value:
+    def of_all(g: Emitter, self: Value) -> Value:
         return g.squeeze(_median(g, _flat(g, self), 0, skip_nan)[0], axes=[0])
 
     @op(f"aten::{name}.dim")
@@ -76,12 +76,12 @@ def _quantile_rule(name: str, skip_nan: bool) -> None:
         keepdim: bool = False,
         interpolation: str = "linear",
     ) -> Value:
-        """Interpolate between the two elements of the sorted axis around the place q * (count - 1)."""
+        """Interpolate between the two elements of the sorted axis around the position q * (count - 1)."""
         x = wide_input(g, self)
         x = _flat(g, x) if dim is None else g.lift(x, 1)
         axis = 0 if dim is None else axis_of(x, dim)
         rows = g.permute(x, [*(a for a in range(x.rank) if a != axis), axis])  # the axis comes last
-        values, _ = ordered(g, rows, rows.rank - 1, False, rows.shape[-1])
+        values, _ = sort_by_counting(g, rows, rows.rank - 1, False, rows.shape[-1])
         share = tensor(g, q, x.dtype)
         shares = g.reshape_to(share, [*[1] * (rows.rank - 1), product(share.shape)])
         found = _between(g, rows, values, shares, interpolation, skip_nan)  # [… rest, q]
@@ -91,9 +91,9 @@ def _quantile_rule(name: str, skip_nan: bool) -> None:
 
 def _between(g: Emitter, x: Value, values: Value, shares: Value, interpolation: str, skip_nan: bool) -> Value:
     last = x.rank - 1
-    numbers = g.sum_reduce(g.cast(g.eq(x, x), x.dtype), axes=[last])
+    valid = g.sum_reduce(g.cast(g.eq(x, x), x.dtype), axes=[last])
     size = g.size(x.shape[last], x.dtype)
-    count = numbers if skip_nan else size
+    count = valid if skip_nan else size
     place = g.mul(shares, g.max(g.sub(g.lift(count, x.rank), 1.0), 0.0))
     place = g.expand(place, (*x.shape[:last], shares.shape[last]))
     if interpolation == "nearest":
@@ -107,7 +107,7 @@ def _between(g: Emitter, x: Value, values: Value, shares: Value, interpolation: 
         low = g.add(low, g.mul(g.sub(high, low), weight)) if interpolation == "linear" else _middle(g, low, high)
     if skip_nan:
         return low
-    return g.select(g.lt(numbers, g.lift(size, x.rank)), math.nan, low)
+    return g.select(g.lt(valid, g.lift(size, x.rank)), math.nan, low)
 
 
 def _middle(g: Emitter, low: Value, high: Value) -> Value:

@@ -1,4 +1,4 @@
-"""Weights of 8 bits that stay so in the archive, and integers in floating point."""
+"""8-bit weights that stay 8-bit in the archive, and integer arithmetic in floating point."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from t2n_core.torch_graph.stand_ins import whole_numbers  # noqa: F401  the oper
 
 @op("t2n_numbers::bounded")
 def bounded(g: Emitter, x: Value, low: float, high: float) -> Value:
-    """min(max(x, low), high) of numbers without NaN."""
+    """min(max(x, low), high) of values that are never NaN."""
     return g.min(g.max(x, float(low)), float(high))
 
 
@@ -27,14 +27,14 @@ def whole_sums(g: Emitter, x: Value) -> Value:
 
 @op("t2n_numbers::whole_sums", target="tract", since="0.23.0")
 def whole_sums_rounded(g: Emitter, x: Value) -> Value:
-    """The sums, rounded: without a statement here the engine scales the weights in place of the sums."""
+    """Round the sums: without an operation here the engine scales the weights instead of the sums."""
     return g.tract_core_round_even(x)
 
 
-def _dequantised(g: Emitter, stored: Value, scales: Any, zeros: Any) -> Value:
-    """Return (stored - zeros) * scales; of a weight also its numbers, so that it is a weight for other rules.
+def _dequantise(g: Emitter, stored: Value, scales: Any, zeros: Any) -> Value:
+    """Return (stored - zeros) * scales; for a weight also with its elements, so that other rules treat it as a weight.
 
-    `scales` and `zeros` are numbers, or arrays of the weight's rank.
+    `scales` and `zeros` are scalars, or arrays of the weight's rank.
     """
     wide = g.cast(stored, FLOAT32)
     if np.any(zeros):
@@ -45,20 +45,20 @@ def _dequantised(g: Emitter, stored: Value, scales: Any, zeros: Any) -> Value:
     if not isinstance(source, TensorWeight):
         return wide
 
-    def numbers() -> NDArray[Any]:
-        found: NDArray[Any] = (source.array().astype(np.float32) - np.float32(zeros)) * np.float32(scales)
-        return found
+    def elements() -> NDArray[Any]:
+        result: NDArray[Any] = (source.array().astype(np.float32) - np.float32(zeros)) * np.float32(scales)
+        return result
 
-    return with_values(wide, numbers)
+    return with_values(wide, elements)
 
 
-def _operand(g: Emitter, given: Any) -> Value | float:
-    return float(given) if np.ndim(given) == 0 else g.constant(given)
+def _operand(g: Emitter, array: Any) -> Value | float:
+    return float(array) if np.ndim(array) == 0 else g.constant(array)
 
 
 @op("t2n_numbers::dequantised", target="tract")
 def dequantised(g: Emitter, numbers: Value, scale: float, zero: int) -> Value:
-    return _dequantised(g, numbers, np.float32(scale), np.float32(zero))
+    return _dequantise(g, numbers, np.float32(scale), np.float32(zero))
 
 
 @op("t2n_numbers::dequantised_along", target="tract")
@@ -68,4 +68,4 @@ def dequantised_along(g: Emitter, numbers: Value, scales: Value, zeros: Value | 
     if found[0] is None or (zeros is not None and found[1] is None):
         raise g.fail("a weight is dequantised by scales that the model computes")
     offsets = np.float32(0) if found[1] is None else found[1].astype(np.float32).reshape(shape)
-    return _dequantised(g, numbers, found[0].astype(np.float32).reshape(shape), offsets)
+    return _dequantise(g, numbers, found[0].astype(np.float32).reshape(shape), offsets)

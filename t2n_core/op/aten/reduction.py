@@ -1,7 +1,7 @@
 """Reductions over axes. float16 is summed in float32, as PyTorch does; integers exactly, in the captured dtype.
 
-The engine's `max_reduce` starts from the lowest finite number and passes over NaN, in every version: the maximum of
-nothing but -inf is -3.4e38. Extremes of floats are therefore corrected by a second reduction.
+The engine's `max_reduce` starts from the lowest finite value and ignores NaN, in every version: the maximum of nothing
+but -inf is -3.4e38. Extremes of floats are therefore corrected by a second reduction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import BOOL, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, product
 from t2n_core.op import formulas
-from t2n_core.op.promote import as_numbers, wide_dtype, wide_input, widened
+from t2n_core.op.promote import as_numbers, wide_dtype, wide_input, widen_float16
 from t2n_core.op.registry import op
 
 Axes = int | Sequence[int] | None
@@ -36,7 +36,7 @@ def squeeze_unless(g: Emitter, value: Value, axes: list[int], keepdim: bool) -> 
 
 
 def count(g: Emitter, value: Value, axes: list[int], dtype: np.dtype[Any], less: float = 0) -> Value | float:
-    """Return how many elements a reduction joins, minus `less` (but not below 0), as an operand."""
+    """Return how many elements a reduction combines, minus `less` (but not below 0), as an operand."""
     number: Dim = product(value.shape[a] for a in axes)
     if isinstance(number, int):
         return float(max(number - less, 0))
@@ -85,8 +85,8 @@ def nanmean(g: Emitter, self: Value, dim: Axes = None, keepdim: bool = False, dt
     """Return the mean of the elements that are not NaN."""
 
     def formula(g: Emitter, x: Value, axes: list[int]) -> Value:
-        numbers = formulas.sum_of(g, g.cast(g.eq(x, x), x.dtype), axes)
-        return g.div(formulas.sum_of(g, _without_nan(g, x), axes), numbers)
+        valid = formulas.sum_of(g, g.cast(g.eq(x, x), x.dtype), axes)
+        return g.div(formulas.sum_of(g, _without_nan(g, x), axes), valid)
 
     return _reduction(g, self, dim, keepdim, formula)
 
@@ -100,16 +100,16 @@ def prod(g: Emitter, self: Value, dim: int | None = None, keepdim: bool = False,
 
 
 def extreme(g: Emitter, self: Value, axes: list[int], operator: str) -> Value:
-    """Write `max_reduce` or `min_reduce`, axes kept; booleans as numbers, which all versions can compare."""
+    """Write `max_reduce` or `min_reduce`, axes kept; booleans as integers or floats, which all versions can compare."""
     if not axes:
         return self
     x = as_numbers(g, self)
     found = g.call(operator, x, axes=axes)[0]
-    return g.cast(_corrected(g, x, found, axes, operator) if x.dtype.kind == "f" else found, self.dtype)
+    return g.cast(_correct_extreme(g, x, found, axes, operator) if x.dtype.kind == "f" else found, self.dtype)
 
 
-def _corrected(g: Emitter, x: Value, found: Value, axes: list[int], operator: str) -> Value:
-    """Return NaN if one is there, the infinity if nothing else is. 2 stands for NaN, 1 for a usable number."""
+def _correct_extreme(g: Emitter, x: Value, found: Value, axes: list[int], operator: str) -> Value:
+    """Return NaN if an element is NaN, the infinity if all elements are infinite (kind 2, and kind 0)."""
     limits = np.finfo(x.dtype)
     usable = g.ge(x, float(limits.min)) if operator == "max_reduce" else g.le(x, float(limits.max))
     kinds = g.select(formulas.is_nan(g, x), 2.0, g.cast(usable, x.dtype))
@@ -119,7 +119,7 @@ def _corrected(g: Emitter, x: Value, found: Value, axes: list[int], operator: st
 
 
 def has_extreme(g: Emitter, x: Value, found: Value) -> Value:
-    """Return a mask of the elements that are the extreme; a NaN always is, where there is one."""
+    """Return a mask of the elements that are the extreme; a NaN always is."""
     equal = g.eq(x, found)
     return g.or_(equal, formulas.is_nan(g, x)) if x.dtype.kind == "f" else equal
 
@@ -195,7 +195,7 @@ def min_dim(g: Emitter, self: Value, dim: int, keepdim: bool = False) -> tuple[V
 
 def _truth(g: Emitter, self: Value, dim: Axes, keepdim: bool, operator: str, empty_is_all: bool) -> Value:
     axes = axes_of(self, dim, empty_is_all=empty_is_all)
-    truth = g.cast(widened(g, self), BOOL)
+    truth = g.cast(widen_float16(g, self), BOOL)
     return g.cast(squeeze_unless(g, extreme(g, truth, axes, operator), axes, keepdim), g.output.dtype)
 
 
@@ -214,7 +214,7 @@ def all(g: Emitter, self: Value, dim: Axes = None, keepdim: bool = False) -> Val
 @op("aten::count_nonzero")
 def count_nonzero(g: Emitter, self: Value, dim: Axes = None) -> Value:
     axes = axes_of(self, dim)
-    ones = g.cast(g.cast(widened(g, self), BOOL), INT64)
+    ones = g.cast(g.cast(widen_float16(g, self), BOOL), INT64)
     return g.squeeze_axes(formulas.sum_of(g, ones, axes), axes)
 
 
@@ -223,7 +223,7 @@ def moments(
 ) -> tuple[Value, Value]:
     """(variance, mean): the mean of squared distances from the mean, over count - correction."""
     axes = axes_of(self, dim)
-    x = widened(g, self)
+    x = widen_float16(g, self)
     less = (1.0 if unbiased is None or unbiased else 0.0) if correction is None else float(correction)
     middle = mean_of(g, x, axes)
     distance = g.sub(x, middle)

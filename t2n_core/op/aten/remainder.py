@@ -1,4 +1,4 @@
-"""Remainders, and quotients rounded down, which rest on them: both are exact, as `%` and `//` of Python are."""
+"""Remainders, and quotients rounded down, which are based on them: both are exact, as Python's `%` and `//` are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from t2n_core.op.promote import Tensorlike, pair, tensor
 from t2n_core.op.registry import op
 
 _BITS = 30
-"""Bits of a quotient that are taken one by one where there is no float64, in which 29 are exact."""
+"""Bits of a quotient that are computed one by one where there is no float64, which is exact up to 29."""
 
 
 def _rest(g: Emitter, self: Tensorlike, other: Tensorlike) -> tuple[Value, Value, Value]:
@@ -30,9 +30,9 @@ def _by_quotient(g: Emitter, a: Value, b: Value) -> Value:
 
 
 def _bit_by_bit(g: Emitter, a: Value, b: Value) -> Value:
-    """Subtract 2^k |b| wherever it is not more than what is left, which no rounding touches.
+    """Subtract 2^k |b| wherever it does not exceed the rest, which is exact.
 
-    NaN for quotients from 2^30 on, beside what has no remainder.
+    The result is NaN for quotients from 2^30 on, and where there is no remainder.
     """
     left, step = formulas.absolute(g, a), formulas.absolute(g, b)
     for bit in reversed(range(_BITS)):
@@ -43,7 +43,7 @@ def _bit_by_bit(g: Emitter, a: Value, b: Value) -> Value:
 
 
 def _wide(g: Emitter, value: Tensorlike) -> Value:
-    """Return an operand in the widest float. A number is rounded to the result's dtype first: 0.1 is float32's."""
+    """Return an operand in the widest float. A Python number is first rounded to the result's dtype."""
     if isinstance(value, bool | int | float):
         return tensor(g, float(g.output.dtype.type(value)), g.widest)
     return tensor(g, value, g.widest)

@@ -1,7 +1,7 @@
-"""Resizing, axis by axis: which elements an output element is made of, and how much of each.
+"""Resizing, axis by axis: which elements an output element is computed from, and with what weights.
 
-Positions are computed in float32, as PyTorch does, since that decides what is nearest. Where sizes are dynamic, the
-same formulas are written into the graph.
+Coordinates are computed in float32, as PyTorch does, since that decides which element is nearest. Where sizes are
+dynamic, the same formulas are written into the graph.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import numpy as np
 from t2n_core.nnef.emitter import Emitter, Expected, Operand
 from t2n_core.nnef.graph import FLOAT32, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, Shape, as_dim, at_most, same
-from t2n_core.op.aten.antialiased import smoothed
-from t2n_core.op.aten.index import gathered
+from t2n_core.op.aten.antialiased import resize_antialiased
+from t2n_core.op.aten.index import gather_axis
 from t2n_core.op.aten.resize_axis import SINGLE, Axis
 from t2n_core.op.effects import use_option
-from t2n_core.op.promote import widened
+from t2n_core.op.promote import widen_float16
 from t2n_core.op.registry import op
 
 CUBIC = -0.75
 """The `A` of the cubic convolution that PyTorch uses."""
 
 
-# -------------------------------------------------------------------------------------- numbers now, or in the graph
+# ----------------------------------------------------------------------------------- computed at export or in the graph
 class ConstantArithmetic:
     """Arithmetic on a vector that is known at export."""
 
@@ -115,7 +115,7 @@ def _nearest(g: Emitter, value: Value, axis: Axis, exact: bool) -> Value:
     step = axis.step_or_copy(g, 2 if doubled else 1)
     do = _arithmetic(g, axis, step)
     where = do.add(do.index, 0.5) if exact else do.index
-    return gathered(g, value, do.clamp(do.floor(do.mul(where, step))), axis.place)
+    return gather_axis(g, value, do.clamp(do.floor(do.mul(where, step))), axis.place)
 
 
 def _source(do: Any, step: Any, align_corners: bool) -> Any:
@@ -125,13 +125,13 @@ def _source(do: Any, step: Any, align_corners: bool) -> Any:
     return do.add(do.mul(do.add(do.index, 0.5), step), -0.5)
 
 
-def _weighted(g: Emitter, value: Value, axis: Axis, parts: list[tuple[Any, Value]]) -> Value:
+def _weighted_sum(g: Emitter, value: Value, axis: Axis, parts: list[tuple[Any, Value]]) -> Value:
     """Return the sum over (index, weight) of elements along an axis."""
     total: Value | None = None
     for index, weight in parts:
         shape: list[Dim] = [1] * value.rank
         shape[axis.place] = axis.size
-        piece = gathered(g, value, index, axis.place)
+        piece = gather_axis(g, value, index, axis.place)
         part = g.mul(piece, g.cast(g.reshape_to(weight, shape), value.dtype))
         total = part if total is None else g.add(total, part)
     assert total is not None
@@ -148,11 +148,11 @@ def _linear(g: Emitter, value: Value, axis: Axis, align_corners: bool) -> Value:
     share = do.sub(source, low)
     rest = do.add(do.mul(share, -1.0), 1.0)
     parts = [(do.clamp(low), do.value(rest)), (do.clamp(do.add(low, 1.0)), do.value(share))]
-    return _weighted(g, value, axis, parts)
+    return _weighted_sum(g, value, axis, parts)
 
 
 def _cubic(g: Emitter, value: Value, axis: Axis, align_corners: bool) -> Value:
-    """Interpolate by a cubic over four neighbours; the edge elements go on outside."""
+    """Interpolate by a cubic over four neighbours; the edge elements are repeated outside."""
     do = _arithmetic(g, axis)
     source = _source(do, axis.step(g, align_corners), align_corners)
     low = do.floor(source)
@@ -161,7 +161,7 @@ def _cubic(g: Emitter, value: Value, axis: Axis, align_corners: bool) -> Value:
     for offset in (-1, 0, 1, 2):
         x = do.add(do.mul(t, -1.0), float(offset)) if offset > 0 else do.add(t, float(-offset))
         parts.append((do.clamp(do.add(low, float(offset))), do.value(_kernel(do, x, abs(offset - 0.5) > 1))))
-    return _weighted(g, value, axis, parts)
+    return _weighted_sum(g, value, axis, parts)
 
 
 def _kernel(do: Any, x: Any, outer: bool) -> Any:
@@ -182,7 +182,7 @@ Method = Callable[[Emitter, Value, Axis, bool], Value]
 """(g, value, axis, align_corners)."""
 
 
-def _resized(
+def _resize(
     g: Emitter, value: Value, count: int, method: Method, scales: Sequence[float | None] | None, corners: bool = False
 ) -> Value:
     """Resize the last `count` axes by a method; float16 is computed in float32."""
@@ -193,7 +193,7 @@ def _resized(
         )
     given = [None] * count if scales is None else list(scales)
     first = value.rank - count
-    out = widened(g, value)
+    out = widen_float16(g, value)
     copies = method is _plain and count == 2 and _asks_for_multiples(g, g.output.shape[first:])
     axes = [
         Axis(first + i, value.shape[first + i], g.output.shape[first + i], scale, copies)
@@ -209,7 +209,7 @@ def _resized(
 
 
 def _asks_for_multiples(g: Emitter, sizes: Shape) -> Value | bool:
-    """Return whether PyTorch takes its kernel for small pictures, where the channels are not the last in memory."""
+    """Return whether PyTorch uses its kernel for small images whose channels are not last in memory."""
     total = as_dim(sum(sizes))
     if isinstance(total, int) or at_most(_SMALL + 1, total):
         return isinstance(total, int) and total <= _SMALL
@@ -217,11 +217,11 @@ def _asks_for_multiples(g: Emitter, sizes: Shape) -> Value | bool:
 
 
 _SMALL = 128
-"""Rows and columns of a picture together."""
+"""Rows and columns of a small image together."""
 
 
 def _spread(g: Emitter, value: Value, axes: Sequence[Axis]) -> Value | None:
-    """Spread each element over a window of its own, if all factors are whole: `debox` with stride = size does that."""
+    """Spread each element over its own window, if all factors are integers: `debox` with stride = size does that."""
     window = [*[1] * axes[0].place, *(axis.factor for axis in axes)]
     if value.rank < 3 or 0 in window:
         return None
@@ -247,7 +247,7 @@ def _exact(g: Emitter, value: Value, axis: Axis, align_corners: bool) -> Value:
 
 
 def _smooth(name: str) -> Method:
-    return lambda g, value, axis, corners: smoothed(g, value, axis, name, corners)
+    return lambda g, value, axis, corners: resize_antialiased(g, value, axis, name, corners)
 
 
 def _register(count: int, name: str, method: Method) -> None:
@@ -255,19 +255,19 @@ def _register(count: int, name: str, method: Method) -> None:
 
     @op(f"aten::{name}{count}d.vec", implied=("output_size",))
     def by_factors(g: Emitter, input: Value, scale_factors: Sequence[float] | None) -> Value:
-        return _resized(g, input, count, method, scale_factors)
+        return _resize(g, input, count, method, scale_factors)
 
     if count == 1:
 
         @op(f"aten::{name}1d", implied=("output_size",))
         def by_size_1d(g: Emitter, self: Value, scales: float | None = None) -> Value:
-            return _resized(g, self, 1, method, [scales])
+            return _resize(g, self, 1, method, [scales])
 
     elif count == 2:
 
         @op(f"aten::{name}2d", implied=("output_size",))
         def by_size_2d(g: Emitter, self: Value, scales_h: float | None = None, scales_w: float | None = None) -> Value:
-            return _resized(g, self, 2, method, [scales_h, scales_w])
+            return _resize(g, self, 2, method, [scales_h, scales_w])
 
     else:
 
@@ -279,7 +279,7 @@ def _register(count: int, name: str, method: Method) -> None:
             scales_h: float | None = None,
             scales_w: float | None = None,
         ) -> Value:
-            return _resized(g, self, 3, method, [scales_d, scales_h, scales_w])
+            return _resize(g, self, 3, method, [scales_d, scales_h, scales_w])
 
 
 def _register_corners(count: int, name: str, method: Method) -> None:
@@ -287,13 +287,13 @@ def _register_corners(count: int, name: str, method: Method) -> None:
 
     @op(f"aten::{name}.vec", implied=("output_size",))
     def by_factors(g: Emitter, input: Value, align_corners: bool, scale_factors: Sequence[float] | None) -> Value:
-        return _resized(g, input, count, method, scale_factors, align_corners)
+        return _resize(g, input, count, method, scale_factors, align_corners)
 
     if count == 1:
 
         @op(f"aten::{name}", implied=("output_size",))
         def by_size_1d(g: Emitter, self: Value, align_corners: bool, scales: float | None = None) -> Value:
-            return _resized(g, self, 1, method, [scales], align_corners)
+            return _resize(g, self, 1, method, [scales], align_corners)
 
     elif count == 2:
 
@@ -305,7 +305,7 @@ def _register_corners(count: int, name: str, method: Method) -> None:
             scales_h: float | None = None,
             scales_w: float | None = None,
         ) -> Value:
-            return _resized(g, self, 2, method, [scales_h, scales_w], align_corners)
+            return _resize(g, self, 2, method, [scales_h, scales_w], align_corners)
 
     else:
 
@@ -318,7 +318,7 @@ def _register_corners(count: int, name: str, method: Method) -> None:
             scales_h: float | None = None,
             scales_w: float | None = None,
         ) -> Value:
-            return _resized(g, self, 3, method, [scales_d, scales_h, scales_w], align_corners)
+            return _resize(g, self, 3, method, [scales_d, scales_h, scales_w], align_corners)
 
 
 for _count in (1, 2, 3):

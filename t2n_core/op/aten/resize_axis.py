@@ -16,18 +16,18 @@ SINGLE = np.float32
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis to resize. `scale` is what the user gave, if anything."""
+    """One axis to resize. `scale` is the factor that the user passed, if any."""
 
     place: int
     extent: Dim
     size: Dim
     scale: float | None
     copies: Value | bool = False
-    """True where PyTorch's kernel asks if the result has as many elements, or twice as many, and copies them then."""
+    """True where PyTorch's kernel copies elements if the result has as many as the input, or twice as many."""
 
     @property
     def factor(self) -> int:
-        """Return how often each element is repeated if the resizing only repeats; else 0."""
+        """Return how often each element is repeated if the resizing only repeats; otherwise 0."""
         scale = self.scale
         for times in range(1, 17):
             if same(as_dim(self.extent * times), self.size) and (scale is None or scale == times):
@@ -46,7 +46,7 @@ class Axis:
         return self._ratio(g, self.extent, self.size)
 
     def step_or_copy(self, g: Emitter, times: int) -> Any:
-        """Return the step, 1 / `times` where PyTorch copies each element that often: 1.25 times 3 elements are 3."""
+        """Return the step; 1 / `times` where PyTorch copies each element that often: 3 elements times 1.25 are 3."""
         step, copies = self.step(g), self.copies
         if self.scale is None or not times < self.scale < times + 1 or copies is False:
             return step

@@ -1,13 +1,13 @@
 """Recurrent nets for tract: one scan per layer and direction, the input products hoisted out of it.
 
 Shapes and formulas are those of torch.nn.LSTM, GRU, RNN and their cells. Bodies are fragments, `op/fragment/*/*.nnef`,
-and which form is the fastest differs with version, dtype and batch. The parameters of a body tell what it is given:
+and which variant is the fastest depends on version, dtype and batch. The parameters of a body name its arguments:
 
     x_ifgo    one step of x @ w_ih.T and the biases, for these gates in this order [1, B, 4H]
     x_rz_b_n  the same for r and z, followed by the recurrent bias of n
     w_ifgo    rows of w_hh [4H, S]; w_hr [P, H] is the projection
-    lifted_…  the same [1, 4H, S], which the releases in SCANS_REPACK (nnef/tract/constants.py) pack again in every step
-    b_n       recurrent bias [1, 1, H]; where no parameter asks for it, it is a part of x_…
+    lifted_…  the same [1, 4H, S], which the releases in SCANS_REPACK (nnef/tract/constants.py) re-pack in every step
+    b_n       recurrent bias [1, 1, H]; where no parameter names it, it is part of x_…
     h, c      the states [1, B, S]
 """
 
@@ -131,28 +131,28 @@ def emit_gru_cell_via_fragment(g: Emitter, x: Value, weights: CellWeights) -> St
     gates = Gates(g, x, weights, "rzn")
     scan = _scan("gru_step", gates)
 
-    def whole(initial: Sequence[Value], mask: Value | None, backwards: bool) -> tuple[Value, list[Value]]:
+    def write(initial: Sequence[Value], mask: Value | None, backwards: bool) -> tuple[Value, list[Value]]:
         found = None if mask is not None or g.options.streaming else _gru_sequence(gates, initial[0], backwards)
         return found or scan(initial, mask, backwards)
 
     def once(states: Sequence[Value]) -> list[Value]:
         (h,) = states
-        cell, (given, recurrent, _) = add_fragment(g, "gru", x.dtype, gates.hidden)
-        wanted = given.removeprefix("x_")
-        total = g.add(gates.recurrent_product(h, wanted), g.lift(gates.recurrent_bias(wanted), 2))
-        arguments = {given: gates.product(wanted, apart=wanted), recurrent: total, "h": h}
+        cell, (product, recurrent, _) = add_fragment(g, "gru", x.dtype, gates.hidden)
+        order = product.removeprefix("x_")
+        total = g.add(gates.recurrent_product(h, order), g.lift(gates.recurrent_bias(order), 2))
+        arguments = {product: gates.product(order, apart=order), recurrent: total, "h": h}
         return list(g.write(cell, arguments, [Expected(h.shape, h.dtype)]))
 
-    return Step(whole, once)
+    return Step(write, once)
 
 
 def _gru_sequence(gates: Gates, h: Value, backwards: bool) -> tuple[Value, list[Value]] | None:
-    """Write the operator for a whole sequence, which needs constant weights. Return None if none applies."""
+    """Write the operator for a whole sequence, which needs constant weights. Return None if no variant applies."""
     g, x, weights = gates.g, gates.x, gates.weights
     if weights.w_ih.weight is None or weights.w_hh.weight is None:
         return None
-    words = {"way": "_back" if backwards else "", "pace": "-1" if backwards else "1"}
-    found = find_fragment(g, "gru_sequence", x.dtype, gates.hidden, x.shape[1], words)
+    substitutions = {"way": "_back" if backwards else "", "pace": "-1" if backwards else "1"}
+    found = find_fragment(g, "gru_sequence", x.dtype, gates.hidden, x.shape[1], substitutions)
     if found is None:
         return None
     name, parameters = found
@@ -199,20 +199,20 @@ def _scan(name: str, gates: Gates) -> ScanWriter:
 
     def write(initial: Sequence[Value], mask: Value | None, backwards: bool) -> tuple[Value, list[Value]]:
         body, parameters = add_fragment(g, name, x.dtype, gates.hidden, x.shape[1])
-        words = [p.split("_") for p in parameters]
-        apart = "".join(w[w.index("b") + 1] for w in words if "b" in w)
-        given = {p: gates.argument(p, apart) for p in parameters if p not in _STATES}
+        parts = [p.split("_") for p in parameters]
+        apart = "".join(w[w.index("b") + 1] for w in parts if "b" in w)
+        arguments = {p: gates.argument(p, apart) for p in parameters if p not in _STATES}
         if mask is not None:
-            body = _masked(g, body, parameters, given, mask, len(initial))
+            body = _add_masked_body(g, body, parameters, arguments, mask, len(initial))
         if _is_computed(x.shape[1]):
-            body = _sized(g, body, parameters, given, x, len(initial))
+            body = _add_sized_body(g, body, parameters, arguments, x, len(initial))
         pace, states = -1 if backwards else 1, _STATES[: len(initial)]
         results = write_scan(
             g,
             x.shape[0],
             body=body,
-            scan=[(p, v, 0, pace) for p, v in given.items() if p.startswith("x_")],
-            full=[(p, v) for p, v in given.items() if not p.startswith("x_")],
+            scan=[(p, v, 0, pace) for p, v in arguments.items() if p.startswith("x_")],
+            full=[(p, v) for p, v in arguments.items() if not p.startswith("x_")],
             state=[(n, v, f"{n}_new") for n, v in zip(states, initial, strict=True)],
             output=[("h_new", "full", 0, pace), *((f"{n}_new", "last", 0, 1) for n in states)],
             outs=[
@@ -225,12 +225,14 @@ def _scan(name: str, gates: Gates) -> ScanWriter:
     return write
 
 
-def _masked(g: Emitter, body: str, parameters: Sequence[str], given: dict[str, Value], mask: Value, states: int) -> str:
+def _add_masked_body(
+    g: Emitter, body: str, parameters: Sequence[str], arguments: dict[str, Value], mask: Value, states: int
+) -> str:
     """Add a body around `body` that keeps the states of ended sequences; the mask is appended to the first product."""
     first, *rest = parameters
-    width = int(given[first].shape[2])
-    given[first] = g.concat([given[first], mask], axis=2)
-    words = {
+    width = int(arguments[first].shape[2])
+    arguments[first] = g.concat([arguments[first], mask], axis=2)
+    substitutions = {
         "body": body,
         "parameters": ", ".join(f"{p}: tensor<scalar>" for p in parameters),
         "first": first,
@@ -238,7 +240,7 @@ def _masked(g: Emitter, body: str, parameters: Sequence[str], given: dict[str, V
         "width": str(width),
         "after": str(width + 1),
     }
-    return add_fragment(g, f"masked_{''.join(_STATES[:states])}", mask.dtype, words=words)[0]
+    return add_fragment(g, f"masked_{''.join(_STATES[:states])}", mask.dtype, substitutions=substitutions)[0]
 
 
 def _is_computed(batch: Dim) -> bool:
@@ -249,20 +251,22 @@ def _is_computed(batch: Dim) -> bool:
     return not (factor.is_Integer and size.is_Symbol)
 
 
-def _sized(g: Emitter, body: str, parameters: Sequence[str], given: dict[str, Value], x: Value, states: int) -> str:
+def _add_sized_body(
+    g: Emitter, body: str, parameters: Sequence[str], arguments: dict[str, Value], x: Value, states: int
+) -> str:
     """Add a body around `body` that also takes the sizes from which the batch is computed."""
     sizes: list[Dim] = [] if isinstance(x.shape[1], int) else sorted(x.shape[1].free_symbols, key=str)
     if len(sizes) > 3:
         raise g.fail(f"a batch computed from {len(sizes)} sizes is not supported in a recurrent net")
-    given["sizes"] = g.fill(0.0, (*sizes, *[1] * (3 - len(sizes))), x.dtype)
+    arguments["sizes"] = g.fill(0.0, (*sizes, *[1] * (3 - len(sizes))), x.dtype)
     first, *rest = parameters
-    words = {
+    substitutions = {
         "body": body,
         "parameters": ", ".join(f"{p}: tensor<scalar>" for p in parameters),
         "first": first,
         "rest": ", ".join(rest),
     }
-    return add_fragment(g, f"sized_{''.join(_STATES[:states])}", x.dtype, words=words)[0]
+    return add_fragment(g, f"sized_{''.join(_STATES[:states])}", x.dtype, substitutions=substitutions)[0]
 
 
 def emit_rnn_via_fragment(
@@ -290,7 +294,7 @@ def emit_rnn_via_fragment(
 
 
 def _inner_dtype(input: Value) -> np.dtype[Any]:
-    """Return float32 for float16, since the errors of float16 would grow from step to step; else the input's dtype."""
+    """Return float32 for float16, whose errors would grow from step to step; otherwise the input's dtype."""
     return FLOAT32 if input.dtype == FLOAT16 else input.dtype
 
 

@@ -1,6 +1,6 @@
 """Recurrent nets for the Khronos standard, which has no loops: every step is written out, so the length is fixed.
 
-Formulas are those of torch.nn.LSTM, GRU and RNN; layers, directions and states are shared with the scan form.
+Formulas are those of torch.nn.LSTM, GRU and RNN; layers, directions and states are shared with the lowering to scans.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def emit_rnn_unrolled(emit_step: EmitCell, g: Emitter, input: Value, states: Seq
         for t in reversed(range(steps)) if backwards else range(steps):
             new = emit_step(g, inputs[t], current, weights)
             if net.active is not None:
-                new = [_ended(g, n, old, net.active[t]) for n, old in zip(new, current, strict=True)]
+                new = [_update_active(g, n, old, net.active[t]) for n, old in zip(new, current, strict=True)]
             current = new
             seen[t] = current[0]
         return g.stack(seen, axis=0), current
@@ -76,7 +76,7 @@ def emit_rnn_unrolled(emit_step: EmitCell, g: Emitter, input: Value, states: Seq
     return emit_layers(g, run, input, states, net)
 
 
-def _ended(g: Emitter, new: Value, old: Value, active: int) -> Value:
+def _update_active(g: Emitter, new: Value, old: Value, active: int) -> Value:
     """Return the new state for the first `active` rows, the old one for the rest."""
     if active == new.shape[0]:
         return new

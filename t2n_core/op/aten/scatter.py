@@ -1,7 +1,7 @@
-"""Writing by index. Sums, products and extremes over what is written to one place have two forms.
+"""Writes by index. Reductions over what is written to one element have two lowerings.
 
-Engines from 0.23.0 reduce while they scatter; before, every place asks every source whether it is meant, which costs
-their product and is right everywhere.
+Engines from 0.23.0 reduce while they scatter. Before, every element is compared with every index, which costs the
+product of their counts and is correct everywhere.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from t2n_core.nnef.emitter import Emitter, Scalar
 from t2n_core.nnef.graph import BOOL, FLOAT32, INT64, Value
 from t2n_core.nnef.sizes.dims import Dim, product, same
 from t2n_core.op import formulas
-from t2n_core.op.aten.index import Places, flattened, whole_index
+from t2n_core.op.aten.index import Places, flatten, non_negative_index
 from t2n_core.op.aten.prefix import SUM, running
 from t2n_core.op.aten.reduction import extreme
 from t2n_core.op.aten.shape import axis_of
@@ -39,7 +39,7 @@ def _neutral(reduce: str, dtype: np.dtype[Any]) -> Scalar:
 
 
 def _scatter_by_comparison(g: Emitter, base: Value, axis: int, index: Value, source: Value, reduce: str) -> Value:
-    """Reduce by comparing every index with every place, for engines that cannot reduce while scattering."""
+    """Reduce by comparing every index with every position, for engines that cannot reduce while scattering."""
     size = base.shape[axis]
     wide = [1] * (base.rank + 1)
     places = g.reshape_to(g.positions(size), [*wide[:axis], size, *wide[axis + 1 :]])
@@ -52,7 +52,7 @@ def _scatter_by_comparison(g: Emitter, base: Value, axis: int, index: Value, sou
         part = (g.sum_reduce if reduce == "sum" else g.tract_core_product_reduce)(parts, axes=[axis + 1])
     part = g.squeeze(part, axes=[axis + 1])
     for other, (have, want) in enumerate(zip(part.shape, base.shape, strict=True)):
-        if not same(have, want):  # an index may reach a part of the other axes only
+        if not same(have, want):  # an index may cover only a part of the other axes
             rest = g.fill(neutral, (*part.shape[:other], want - have, *part.shape[other + 1 :]), base.dtype)
             part = g.concat([part, rest], axis=other)
     combine = {"sum": g.add, "prod": g.mul, "amax": g.max, "amin": g.min}
@@ -71,14 +71,14 @@ def _joint(a: Value, b: Value) -> tuple[Dim, ...]:
     return tuple(q if isinstance(p, int) and p == 1 else p for p, q in zip(a.shape, b.shape, strict=True))
 
 
-def _reduced(
+def _reduce_into(
     g: Emitter, how: Reducer, base: Value, axis: int, index: Value, source: Value, reduce: str, include_self: bool
 ) -> Value:
-    """Return `base` with `source` reduced into it; without `include_self`, the replaced elements do not count."""
+    """Return `base` with `source` reduced into it; without `include_self`, the overwritten elements do not count."""
     if base.dtype == BOOL:  # a sum of conditions is whether any holds
         kind = {"sum": "amax", "prod": "amin"}.get(reduce, reduce)
         numbers = g.cast(base, g.truth_dtype), axis, index, g.cast(source, g.truth_dtype)
-        return g.cast(_reduced(g, how, *numbers, kind, include_self), BOOL)
+        return g.cast(_reduce_into(g, how, *numbers, kind, include_self), BOOL)
     start, kind = base, reduce if reduce != "mean" else "sum"
     if not include_self:
         fresh = g.fill(_neutral(kind, base.dtype), _joint(index, source), base.dtype)
@@ -94,7 +94,7 @@ def _reduced(
 
 
 # ------------------------------------------------------------------------------------------------------------- scatter
-def _aligned(g: Emitter, self: Value, index: Value, src: Tensorlike) -> tuple[Value, Value, Value]:
+def _align(g: Emitter, self: Value, index: Value, src: Tensorlike) -> tuple[Value, Value, Value]:
     """Return all three with a rank of at least 1, and `src` cut to the sizes of the index."""
     rank = max(self.rank, 1)
     base, where = g.lift(self, rank), g.lift(g.cast(index, INT64), rank)
@@ -115,7 +115,7 @@ def scatter(g: Emitter, self: Value, dim: int, index: Value, src: Value | None =
     """self[index[i][j]][j] = src[i][j] for dim 0."""
     if _is_empty(index):
         return self
-    base, where, source = _aligned(g, self, index, value if src is None else src)
+    base, where, source = _align(g, self, index, value if src is None else src)
     out = g.tract_core_scatter_elements(base, where, source, axis=dim % base.rank)
     return g.reshape_to(out, self.shape)
 
@@ -128,7 +128,7 @@ def index_copy(g: Emitter, self: Value, dim: int, index: Value, source: Value) -
 
 
 def _along(g: Emitter, self: Value, dim: int, index: Value, source: Value) -> tuple[Value, int, Value, Value]:
-    """Return base, axis, index and source, with a list of places along the axis as an index that broadcasts."""
+    """Return base, axis, index and source, with a list of indices along the axis as an index that broadcasts."""
     base = g.lift(self, 1)
     axis = axis_of(base, dim)
     where = g.lift(g.cast(index, INT64), 1)
@@ -144,7 +144,7 @@ def index_fill(g: Emitter, self: Value, dim: int, index: Value, value: Tensorlik
     base = g.lift(self, 1)
     axis = axis_of(base, dim)
     asked = g.eq(g.unsqueeze(g.positions(base.shape[axis]), axes=[1]), g.unsqueeze(
-        g.lift(whole_index(g, index, base.shape[axis]), 1), axes=[0]
+        g.lift(non_negative_index(g, index, base.shape[axis]), 1), axes=[0]
     ))  # fmt: skip
     hits = g.squeeze(g.max_reduce(g.cast(asked, FLOAT32), axes=[1]), axes=[1])
     shape = [1] * base.rank
@@ -153,18 +153,18 @@ def index_fill(g: Emitter, self: Value, dim: int, index: Value, value: Tensorlik
 
 
 # ----------------------------------------------------------------------------------------------------------- index_put
-def _masked(g: Emitter, self: Value, indices: Sequence[Value | None], values: Value, accumulate: bool) -> Value:
-    """x[mask] = v is where(mask, v, x), if v does not depend on how many elements the mask picks."""
+def _write_masked(g: Emitter, self: Value, indices: Sequence[Value | None], values: Value, accumulate: bool) -> Value:
+    """x[mask] = v is where(mask, v, x), if the shape of v does not depend on how many elements the mask selects."""
     front = next(i for i, index in enumerate(indices) if index is not None)
     mask = indices[front]
     assert mask is not None
     behind = self.rank - front - mask.rank
     if sum(index is not None for index in indices) > 1:
-        raise g.fail("a boolean mask beside other indices picks a number of elements that depends on the data")
+        raise g.fail("a boolean mask combined with other indices selects a number of elements that depends on the data")
     values = g.lift(values, front + 1 + behind)
     if not (isinstance(values.shape[front], int) and values.shape[front] == 1):
         raise g.fail(
-            "as many values are written as the mask is true: that number depends on the data",
+            "one value is written per true element of the mask: their number depends on the data",
             hint="torch.where(mask, values, x) with values of the shape of x",
         )
     values = g.reshape_to(values, [*values.shape[:front], *[1] * mask.rank, *values.shape[front + 1 :]])
@@ -178,17 +178,17 @@ def _index_put(
 ) -> Value:
     values = g.cast(values, self.dtype)
     if any(i is not None and i.dtype in (BOOL, np.dtype(np.uint8)) for i in indices):
-        return _masked(g, self, indices, values, accumulate)
+        return _write_masked(g, self, indices, values, accumulate)
     places = Places(g, self, indices)
     rows, count = places.rows(g, self), product(places.index_shape)
     wide = g.lift(values, places.rank)
-    order = places.placed()
+    order = places.result_order()
     shape = [*places.index_shape, *rows.shape[1:]]
     wide = g.expand(g.permute(wide, order), tuple(shape))
     updates = g.reshape_to(wide, [count, *rows.shape[1:]])
     where = g.reshape_to(places.flat, [count, *[1] * (rows.rank - 1)])
     if accumulate:
-        return places.restore_rows(g, _reduced(g, how, rows, 0, where, updates, "sum", include_self=True))
+        return places.restore_rows(g, _reduce_into(g, how, rows, 0, where, updates, "sum", include_self=True))
     out = g.tract_core_scatter_elements(rows, g.expand(where, updates.shape), updates, axis=0)
     return places.restore_rows(g, out)
 
@@ -198,10 +198,10 @@ def masked_scatter(g: Emitter, self: Value, mask: Value, source: Value) -> Value
     """Return `self` with the elements of `source` where the mask is true: the n-th true takes the n-th element."""
     shape = g.output.shape
     mask = g.expand(g.lift(mask, len(shape)), shape)
-    flat = g.cast(flattened(g, mask), FLOAT32)
+    flat = g.cast(flatten(g, mask), FLOAT32)
     counted = running(g, flat, 0, SUM)
     which = g.cast(g.max(g.sub(counted, 1.0), 0.0), INT64)
-    pool = flattened(g, g.cast(source, self.dtype))
+    pool = flatten(g, g.cast(source, self.dtype))
     taken = g.pick(pool, g.min(which, last_index(g, pool)), axis=0)
     return g.select(mask, g.reshape_to(taken, shape), self)
 
@@ -211,7 +211,7 @@ def last_index(g: Emitter, value: Value) -> Value:
     return g.size(value.shape[0] - 1, INT64)
 
 
-# ------------------------------------------------------------------------------------- rules that reduce, in both forms
+# ------------------------------------------------------------------------------------ rules that reduce, both lowerings
 def _register(how: Reducer, target: str | None = None, since: str | None = None) -> None:
     @op("aten::scatter_add", target=target, since=since)
     def scatter_add(g: Emitter, self: Value, dim: int, index: Value, src: Value) -> Value:
@@ -236,8 +236,8 @@ def _register(how: Reducer, target: str | None = None, since: str | None = None)
     ) -> Value:
         if _is_empty(index):
             return self
-        base, where, source = _aligned(g, self, index, src)
-        out = _reduced(g, how, base, dim % base.rank, where, source, reduce, include_self)
+        base, where, source = _align(g, self, index, src)
+        out = _reduce_into(g, how, base, dim % base.rank, where, source, reduce, include_self)
         return g.reshape_to(out, self.shape)
 
     @op("aten::index_add", target=target, since=since)
@@ -247,14 +247,14 @@ def _register(how: Reducer, target: str | None = None, since: str | None = None)
         base, axis, where, pieces = _along(g, self, dim, index, source)
         if alpha != 1:
             pieces = g.mul(pieces, tensor(g, alpha, self.dtype))
-        return g.reshape_to(_reduced(g, how, base, axis, where, pieces, "sum", include_self=True), self.shape)
+        return g.reshape_to(_reduce_into(g, how, base, axis, where, pieces, "sum", include_self=True), self.shape)
 
     @op("aten::index_reduce", target=target, since=since)
     def index_reduce(
         g: Emitter, self: Value, dim: int, index: Value, source: Value, reduce: str, include_self: bool = True
     ) -> Value:
         base, axis, where, pieces = _along(g, self, dim, index, source)
-        out = _reduced(g, how, base, axis, where, pieces, reduce, include_self)
+        out = _reduce_into(g, how, base, axis, where, pieces, reduce, include_self)
         return g.reshape_to(out, self.shape)
 
     @op("aten::index_put", "aten::_unsafe_index_put", target=target, since=since)
@@ -268,11 +268,11 @@ def _register(how: Reducer, target: str | None = None, since: str | None = None)
         """Write `source`, or add it, at indices into the flattened tensor."""
         if _is_empty(index):
             return self
-        flat = flattened(g, self)
-        where = whole_index(g, flattened(g, index), flat.shape[0])
-        pieces = g.cast(flattened(g, source), self.dtype)
+        flat = flatten(g, self)
+        where = non_negative_index(g, flatten(g, index), flat.shape[0])
+        pieces = g.cast(flatten(g, source), self.dtype)
         if accumulate:
-            out = _reduced(g, how, flat, 0, where, pieces, "sum", include_self=True)
+            out = _reduce_into(g, how, flat, 0, where, pieces, "sum", include_self=True)
         else:
             out = g.tract_core_scatter_elements(flat, where, pieces, axis=0)
         return g.reshape_to(out, self.shape)

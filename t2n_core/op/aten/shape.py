@@ -1,4 +1,4 @@
-"""Other shapes of the same elements. Sizes may be symbolic: what a view looks like is known from capture."""
+"""Reshapes, permutations and repetitions. Sizes may be symbolic; the shape of a view is known from capture."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from t2n_core.op.registry import op
 
 
 def axis_of(value: Value, dim: int) -> int:
-    """Return the axis counted from the front; a tensor without axes is taken to have one, as PyTorch does."""
+    """Return the axis counted from the front; a tensor of rank 0 is treated as having one axis, as in PyTorch."""
     return dim % max(value.rank, 1)
 
 
@@ -27,7 +27,9 @@ def axis_of(value: Value, dim: int) -> int:
 def view(g: Emitter, self: Value, dtype: Any = None) -> Value:
     """Reshape to the captured shape; the elements keep their order."""
     if dtype is not None and self.dtype != g.output.dtype:
-        raise g.fail(f"a view of {self.dtype} as {g.output.dtype} reads its bits, which NNEF cannot")
+        raise g.fail(
+            f"a view of {self.dtype} as {g.output.dtype} reinterprets its bits, which cannot be expressed in NNEF"
+        )
     return g.reshape_to(self, g.output.shape)
 
 
@@ -118,15 +120,15 @@ def broadcast_tensors(g: Emitter, tensors: Sequence[Value]) -> list[Value]:
 
 @op("aten::repeat")
 def repeat(g: Emitter, self: Value, repeats: Sequence[Dim]) -> Value:
-    return tiled(g, self, repeats)
+    return repeat_axes(g, self, repeats)
 
 
 @op("aten::tile")
 def tile(g: Emitter, self: Value, dims: Sequence[Dim]) -> Value:
-    return tiled(g, self, dims)
+    return repeat_axes(g, self, dims)
 
 
-def tiled(g: Emitter, value: Value, repeats: Sequence[Dim]) -> Value:
+def repeat_axes(g: Emitter, value: Value, repeats: Sequence[Dim]) -> Value:
     counts: list[Dim] = [1] * (value.rank - len(repeats)) + list(repeats)
     wide = g.lift(value, len(counts))
     if all(isinstance(r, int) and r == 1 for r in counts):
@@ -188,14 +190,14 @@ def roll(g: Emitter, self: Value, shifts: Sequence[Dim], dims: Sequence[int] = (
             cut = as_dim(size - shift if shift > 0 else -shift)
             x = g.concat([g.take(x, axis, cut, size), g.take(x, axis, 0, cut)], axis=axis)
         else:
-            x = _rolled(g, x, axis, shift)
+            x = _roll_dynamic(g, x, axis, shift)
     return g.reshape_to(x, self.shape)
 
 
-def _rolled(g: Emitter, x: Value, axis: int, shift: Dim) -> Value:
+def _roll_dynamic(g: Emitter, x: Value, axis: int, shift: Dim) -> Value:
     """Roll an axis that may be shorter than the shift: element i is picked from (i - shift) modulo the size."""
-    size, shifted = g.size(maximum(1, x.shape[axis]), INT64), g.size(as_dim(shift), INT64)  # engines die of n / 0
-    rest = g.sub(shifted, g.mul(g.div(shifted, size), size))  # of the sign of the shift
+    size, shifted = g.size(maximum(1, x.shape[axis]), INT64), g.size(as_dim(shift), INT64)  # engines abort on n / 0
+    rest = g.sub(shifted, g.mul(g.div(shifted, size), size))  # with the sign of the shift
     places = g.sub(g.positions(x.shape[axis]), g.lift(rest, 1))
     length = g.lift(size, 1)
     places = g.select(g.lt(places, 0), g.add(places, length), places)
@@ -238,7 +240,7 @@ def pixel_unshuffle(g: Emitter, self: Value, downscale_factor: int) -> Value:
     height, width = g.output.shape[-2:]
     if same(self.shape[-2], as_dim(height * r)) and same(self.shape[-1], as_dim(width * r)):
         x = g.reshape_to(self, [*lead, channels, height, r, width, r])
-    else:  # PyTorch takes multiples of r only, which the engine cannot know of a dynamic size
+    else:  # PyTorch accepts only multiples of r, which the engine cannot know for a dynamic size
         x = _blocks(g, _blocks(g, self, n + 1, height, r), n + 3, width, r)
     x = g.permute(x, [*range(n), n, n + 2, n + 4, n + 1, n + 3])
     return g.reshape_to(x, g.output.shape)

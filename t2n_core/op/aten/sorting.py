@@ -1,7 +1,7 @@
-"""Order: sort, topk, bucketize and their like.
+"""Sorting: sort, topk, bucketize and related operators.
 
-The place of an element is the count of elements before it. Counting costs the square of the axis; it is exact in every
-version, stable, and right for NaN, which PyTorch sorts after all numbers.
+The rank of an element is the count of elements before it. Counting costs the square of the axis; it is exact in every
+version, stable, and correct for NaN, which PyTorch sorts last.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from t2n_core.op.promote import Tensorlike, as_numbers, result_type, tensor, wid
 from t2n_core.op.registry import op
 
 COUNTED = 128
-"""Elements of an axis up to which places are counted even where the engine can sort."""
+"""Elements of an axis up to which ranks are counted even where the engine can sort."""
 _BELOW_INFINITY = float(np.finfo(np.float64).max)
-"""A key for infinity: it is above all numbers of float32 and below the key for NaN."""
+"""A key for infinity: it is above all finite float32 values and below the key for NaN."""
 MOST_COUNTED = 1024
-"""Elements up to which places are counted where the engine cannot sort, if it can sort other dtypes."""
+"""Elements up to which ranks are counted where the engine cannot sort this dtype, but others."""
 
 
 def _places(g: Emitter, value: Value, axis: int, descending: bool) -> Value:
-    """Return the place of each element in the stable order."""
+    """Return the rank of each element in the stable order."""
     plain = as_numbers(g, value)
     one, other = g.unsqueeze(plain, axes=[axis + 1]), g.unsqueeze(plain, axes=[axis])  # [… i, 1 …] and [… 1, j …]
     before = g.gt(other, one) if descending else g.lt(other, one)
@@ -45,7 +45,7 @@ def _places(g: Emitter, value: Value, axis: int, descending: bool) -> Value:
     return g.squeeze(g.sum_reduce(g.cast(before, INT64), axes=[axis + 1]), axes=[axis + 1])
 
 
-def ordered(g: Emitter, value: Value, axis: int, descending: bool, count: Dim) -> tuple[Value, Value]:
+def sort_by_counting(g: Emitter, value: Value, axis: int, descending: bool, count: Dim) -> tuple[Value, Value]:
     """Return the first `count` elements in order along an axis, and their indices."""
     size = value.shape[axis]
     places = g.unsqueeze(_places(g, value, axis, descending), axes=[axis])  # [… 1, i …]
@@ -60,7 +60,7 @@ def ordered(g: Emitter, value: Value, axis: int, descending: bool, count: Dim) -
 def _by_engine(g: Emitter, value: Value, axis: int, descending: bool, count: Dim) -> tuple[Value, Value]:
     """Sort with tract's own operator, which is stable; short or dynamic axes are counted."""
     if not isinstance(value.shape[axis], int) or not isinstance(count, int) or value.shape[axis] <= COUNTED:
-        return ordered(g, value, axis, descending, count)
+        return sort_by_counting(g, value, axis, descending, count)
     shape = (*value.shape[:axis], count, *value.shape[axis + 1 :])
     keys = as_numbers(g, value)
     if keys.dtype.kind == "f":
@@ -74,20 +74,20 @@ def _by_engine(g: Emitter, value: Value, axis: int, descending: bool, count: Dim
 
 
 def _keys_of_floats(g: Emitter, value: Value) -> Value:
-    """Return float64 numbers in the order of `value`, with infinity in place of NaN: tract's operator panics at NaN."""
+    """Return float64 keys in the order of `value`, with infinity in place of NaN: tract's operator panics on NaN."""
     wide = g.cast(value, FLOAT64)
     finite = g.select(g.eq(wide, np.inf), _BELOW_INFINITY, wide)
     return g.select(formulas.is_nan(g, value), np.inf, finite)
 
 
 def _floats_by_engine(g: Emitter, value: Value, axis: int, descending: bool, count: Dim) -> tuple[Value, Value]:
-    """Sort with an operator that takes floats alone; of integers the places are counted, which takes the square."""
+    """Sort with an operator that takes floats alone; ranks of integers are counted, at the cost of the axis squared."""
     if as_numbers(g, value).dtype.kind == "f":
         return _by_engine(g, value, axis, descending, count)
     size = value.shape[axis]
     if isinstance(size, int) and size > MOST_COUNTED:
         raise g.fail(f"{size} integers are too long an axis for an engine that sorts floats alone")
-    return ordered(g, value, axis, descending, count)
+    return sort_by_counting(g, value, axis, descending, count)
 
 
 Order: TypeAlias = Callable[[Emitter, Value, int, bool, Dim], tuple[Value, Value]]
@@ -128,12 +128,12 @@ def _register(order: Order, target: str | None = None, since: str | None = None)
         return g.squeeze(values, axes=[0]), g.squeeze(indices, axes=[0])
 
 
-_register(ordered)
+_register(sort_by_counting)
 _register(_floats_by_engine, "tract", "0.20.19")
 _register(_by_engine, "tract", "0.21.0")
 
 
-# ------------------------------------------------------------------------------------------------------ how many below
+# ------------------------------------------------------------------------------------------------ counts of lower edges
 def _rank_in(g: Emitter, edges: Value, values: Value, right: bool, dtype: np.dtype[Any]) -> Value:
     """Return how many edges, along the last axis, are below each value (or not above it); NaN is above all."""
     common = wide_dtype(result_type(edges, values))
@@ -161,7 +161,7 @@ def searchsorted(
     side: str | None = None,
     sorter: Value | None = None,
 ) -> Value:
-    """Index of each value in its sorted row; the sequence has a row for each row of the values, or one for all."""
+    """Return the index of each value in its sorted row; there is a row for each row of the values, or one for all."""
     if sorter is not None:
         rank = sorted_sequence.rank
         sorted_sequence = g.tract_core_gather_elements(sorted_sequence, g.cast(sorter, INT64), axis=rank - 1)

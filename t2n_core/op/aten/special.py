@@ -61,7 +61,7 @@ def _digamma(g: Emitter, x: Value) -> Value:
     value = g.select(g.eq(start, math.inf), math.inf, value)
     reflected = g.sub(value, g.div(math.pi, g.tan(_turns(g, x))))
     whole = g.and_(negative, g.eq(g.floor(x), x))
-    signed = g.neg(g.recip(x))  # an infinity at a zero, of the other sign
+    signed = g.neg(g.recip(x))  # at a zero: an infinity of the opposite sign
     return g.select(g.eq(x, 0.0), signed, g.select(whole, math.nan, g.select(negative, reflected, value)))
 
 
@@ -79,7 +79,7 @@ _wide(_digamma, "aten::digamma", "prims::digamma", "aten::special_digamma")
 
 @op("aten::angle")
 def angle(g: Emitter, self: Value) -> Value:
-    """Return pi for negative numbers, 0 for others; NaN stays."""
+    """Return pi for negative values, 0 for others; NaN stays NaN."""
     x = wide_input(g, self)
     value = g.select(g.lt(x, 0.0), math.pi, g.constant(np.zeros((1,) * x.rank, x.dtype)))
     return g.cast(g.select(formulas.is_nan(g, x), x, value), g.output.dtype)

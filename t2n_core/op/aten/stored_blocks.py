@@ -1,4 +1,4 @@
-"""Operators that read weights in blocks of 4 bits, where the target stores some so; convolutions need no rule."""
+"""Operators that read weights in 4-bit blocks, for targets that store some that way; convolutions need no rule."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from t2n_core.nnef.emitter import Emitter, Expected
 from t2n_core.nnef.graph import FLOAT32, INT64, Value
 from t2n_core.op.aten import index, matmul
-from t2n_core.op.aten.index import whole_index
+from t2n_core.op.aten.index import non_negative_index
 from t2n_core.op.registry import op
 from t2n_core.op.stored.written import blocks_of
 
@@ -39,16 +39,16 @@ def embedding(g: Emitter, weight: Value, indices: Value) -> Value:
 
 @op("aten::index.Tensor", target="tract", option="weights")
 def index_of_matrices(g: Emitter, self: Value, indices: Sequence[Value | None]) -> Value:
-    """Return the matrices of experts that a tensor of numbers picks."""
+    """Return the matrices of experts that a tensor of indices picks."""
     blocks = blocks_of(g, self)
     if blocks is None:
         return index.index(g, self, indices)
     (picks,) = indices
     assert picks is not None
-    return g.reshape_to(_rows(g, blocks, whole_index(g, picks, self.shape[0])), g.output.shape)
+    return g.reshape_to(_rows(g, blocks, non_negative_index(g, picks, self.shape[0])), g.output.shape)
 
 
 def _rows(g: Emitter, blocks: Value, indices: Value) -> Value:
-    """Return rows that are read out of the blocks, exactly as the engine is given the dtype of the result (0.21.11)."""
+    """Return rows read from the blocks, with the dtype of the result as an argument (which 0.21.11 needs)."""
     shape = (*indices.shape, blocks.shape[1])
     return g.tract_core_gather(blocks, indices, axis=0, datum_type="f32", out=Expected(shape, FLOAT32))

@@ -31,7 +31,7 @@ def _native(operator: str) -> Formula:
 
 
 def _scaled_log(base: float) -> Formula:
-    """Return the logarithm to an integer base; exact for powers of that base if something is decided by the result."""
+    """Return the logarithm to an integer base; exact for powers of that base if a decision depends on the result."""
 
     def formula(g: Emitter, x: Value) -> Value:
         if not g.node.exact:
@@ -123,8 +123,8 @@ def _sign(g: Emitter, x: Value) -> Value:
 
 
 def _square(g: Emitter, x: Value) -> Value:
-    number = g.cast(x, g.output.dtype)  # that of a boolean is an integer
-    return formulas.product(g, number, number)
+    factor = g.cast(x, g.output.dtype)  # the square of a boolean is an integer
+    return formulas.product(g, factor, factor)
 
 
 _exact(formulas.absolute, "aten::abs", "aten::absolute", "prims::abs")
@@ -162,7 +162,7 @@ def round(g: Emitter, self: Value, decimals: int = 0) -> Value:
 
 
 def _never(g: Emitter, x: Value) -> Value:
-    """Return False everywhere, the answer for integers to questions such as isnan."""
+    """Return False everywhere, the result of tests such as isnan for integers."""
     return g.cast(g.mul(g.cast(x, np.dtype(np.uint8)), 0), BOOL)
 
 
@@ -216,7 +216,7 @@ def logical_not(g: Emitter, self: Value) -> Value:
 def nan_to_num(
     g: Emitter, self: Value, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Value:
-    """Replace NaN by 0 and infinities by the largest numbers of the dtype, unless others are given."""
+    """Replace NaN by 0 and infinities by the largest finite values of the dtype, unless others are passed."""
     if self.dtype.kind != "f":
         return self
     limits = np.finfo(self.dtype)

@@ -1,4 +1,4 @@
-"""An extractor keeps a module whole: for modules whose expansion is bad, or that cannot be captured at all.
+"""Extractors, which keep a module whole: for modules whose expansion is poor, or that cannot be captured at all.
 
     class SquareExtractor(ModuleInfoExtractor):
         MODULE_CLASS = Square
@@ -6,7 +6,7 @@
         def convert_to_nnef(self, g, module, inputs, params):
             return [g.mul(inputs[0], inputs[0])]
 
-Defining the class registers it. A subclass of MODULE_CLASS is served too, unless it has a forward of its own.
+Defining the class registers it. It also handles subclasses of MODULE_CLASS, unless they have their own forward.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from t2n_core.torch_graph.compat.private import pytree
 
 
 class ModuleInfoExtractor(ABC):
-    """Base of all extractors; one object per class is made on registration."""
+    """Base class of all extractors; registration creates one object per class."""
 
     MODULE_CLASS: ClassVar[type[torch.nn.Module]]
     KIND: ClassVar[str] = ""
@@ -37,7 +37,7 @@ class ModuleInfoExtractor(ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "MODULE_CLASS" not in vars(cls):
-            return  # a base of further extractors
+            return  # a base class of other extractors
         known = ModuleInfoExtractor._registered.get(cls.MODULE_CLASS)
         if known is not None:
             raise RegistryError(
@@ -49,7 +49,7 @@ class ModuleInfoExtractor(ABC):
     def get_by_module(cls, module: torch.nn.Module) -> ModuleInfoExtractor | None:
         """Return the extractor of the nearest registered base of the module's class.
 
-        None if there is none, or if a class between the two has its own forward: that one must be followed.
+        None if there is none, or if a class between the two has its own forward: that one must be captured.
         """
         for base in type(module).__mro__:
             extractor = cls._registered.get(base)
@@ -65,12 +65,12 @@ class ModuleInfoExtractor(ABC):
 
     @classmethod
     def unregister(cls) -> None:
-        """Unregister this extractor, so that its module class may have another. Do nothing if it is not registered."""
+        """Unregister this extractor, so that its module class may have another. Does nothing if not registered."""
         if type(cls._registered.get(cls.MODULE_CLASS)) is cls:
             del cls._registered[cls.MODULE_CLASS]
 
     def declare_outputs(self, module: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return tensors of the right shapes and dtypes for these inputs; their numbers do not matter.
+        """Return tensors of the right shapes and dtypes for these inputs; their elements do not matter.
 
         Runs the class's forward on fake tensors unless overridden. Override it where that cannot be captured or would
         fix a dynamic axis: `return args[0].new_empty(*args[0].shape[:-1], module.width)`.
@@ -87,7 +87,7 @@ class ModuleInfoExtractor(ABC):
         """Write the node and return a value for each declared output.
 
         `inputs` are the tensors among forward's arguments, `params` the weights by their names in the module. Arguments
-        that are no tensors come as keywords where a call does not leave them at their default.
+        that are not tensors are passed as keywords where a call does not use their default.
         """
         raise g.fail(f"{type(self).__name__} has no convert_to_nnef")
 
@@ -110,7 +110,7 @@ class ModuleInfoExtractor(ABC):
 
 
 def _other_arguments(g: Emitter, call: ModuleCall, node: WholeCall, inputs: list[Value]) -> dict[str, Any]:
-    """Return the arguments without a tensor in them that differ from forward's defaults."""
+    """Return the arguments without tensors that differ from forward's defaults."""
     args, kwargs = node.filled(inputs)
     signature = inspect.signature(call.forward)
     others: dict[str, Any] = {}

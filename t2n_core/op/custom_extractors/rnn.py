@@ -1,8 +1,8 @@
 """Extractors of torch.nn's recurrent modules.
 
-Their nodes are the aten operators themselves, so that a net gives the same archive whether it comes in as a module, as
-an aten call or as a functional call. Default states, unbatched inputs and packed sequences are those of the module's
-own forward.
+Their nodes are the aten operators themselves, so that a net gives the same archive whether it is used as a module, as
+an aten call or as a functional call. The module's own forward handles default states, unbatched inputs and packed
+sequences.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from t2n_core.torch_graph.capture.module_calls import ModuleCall
 
 class _RecurrentExtractor(ModuleInfoExtractor):
     def generate_in_torch_graph(self, call: ModuleCall, *args: Any, **kwargs: Any) -> Any:
-        """Run the module's own forward, without its check of states beside a packed sequence.
+        """Run the module's own forward, without its check of states passed with a packed sequence.
 
-        The check makes the batch a Python number, which would fix a dynamic batch. The operator has that check too.
+        The check converts the batch to a Python number, which would fix a dynamic batch. The operator checks it as
+        well.
         """
         if not any(isinstance(given, PackedSequence) for given in (*args, *kwargs.values())):
             return call.forward(*args, **kwargs)

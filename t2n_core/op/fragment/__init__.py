@@ -1,9 +1,10 @@
-"""NNEF fragments as readable files, one form per range of versions, dtype and batch.
+"""NNEF fragments as readable files, one variant per range of versions, dtype and batch.
 
-The nets have a folder each. `lstm_step.nnef` is the portable form; variants follow the name after two underscores:
-`lstm_step__since_0.23.2.nnef` is the one from that release on, `lstm_step__batch_1.nnef` for a batch of 1 at export.
+Each kind of net has a folder. `lstm_step.nnef` is the portable variant; the conditions of others follow the name after
+two underscores: `lstm_step__since_0.23.2.nnef` is used from that release on, `lstm_step__batch_1.nnef` for a batch of 1
+at export.
 Comments in a file restrict it further: `# dtypes:` lists its dtypes, `# largest state: 384` is the largest state (batch
-times size), `# not for:` are releases that compute it wrongly. `${h}`, `${h2}` … are multiples of a size.
+times size), `# not for:` lists releases that compute it wrongly. `${h}`, `${h2}` … are multiples of a size.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from t2n_core.nnef.sizes.dims import Dim
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class Variant:
     """One file: a fragment, and the versions, dtypes and batch that it is for."""
 
     text: str
@@ -35,13 +36,13 @@ class Form:
     batch: int | None
     dtypes: frozenset[str]
     largest_state: int | None = None
-    avoided: Releases | None = None
+    broken_in: Releases | None = None
     """Releases that compute it wrongly."""
 
     def fits(self, g: Emitter, dtype: np.dtype[Any], h: int, batch: Dim) -> bool:
         return (
             (self.releases == ALL_RELEASES or (g.spec.target == "tract" and g.spec.version in self.releases))
-            and (self.avoided is None or g.spec.version not in self.avoided)
+            and (self.broken_in is None or g.spec.version not in self.broken_in)
             and (not self.dtypes or dtype.name in self.dtypes)
             and (self.batch is None or self.batch == batch)
             and (self.largest_state is None or (isinstance(batch, int) and batch * h <= self.largest_state))
@@ -56,21 +57,21 @@ def fragment_files() -> Iterator[Traversable]:
 
 
 @functools.cache
-def forms(name: str) -> tuple[Form, ...]:
-    """Return a fragment's forms, newest first, then those for a dtype, then those for a batch; empty for no file."""
+def variants_of(name: str) -> tuple[Variant, ...]:
+    """Return a fragment's variants: newest first, then those for a dtype, then for a batch; empty without a file."""
     found = []
     for file in fragment_files():
         stem, ending, _ = file.name.rpartition(".nnef")
-        base, *variants = stem.split("__")
+        base, *conditions = stem.split("__")
         if ending and base == name:
-            said = dict(variant.split("_") for variant in variants if "_" in variant)
+            stated = dict(condition.split("_") for condition in conditions if "_" in condition)
             text = file.read_text("utf-8")
             comments = dict(re.findall(r"^# (dtypes|largest state|not for): (.*)$", text, re.MULTILINE))
             found.append(
-                Form(
+                Variant(
                     text,
-                    Releases.of(said.get("since")),
-                    int(said["batch"]) if "batch" in said else None,
+                    Releases.of(stated.get("since")),
+                    int(stated["batch"]) if "batch" in stated else None,
                     frozenset(comments.get("dtypes", "").split()),
                     int(comments["largest state"]) if "largest state" in comments else None,
                     Releases.parse(comments["not for"]) if "not for" in comments else None,
@@ -80,22 +81,27 @@ def forms(name: str) -> tuple[Form, ...]:
 
 
 def find_fragment(
-    g: Emitter, name: str, dtype: np.dtype[Any], h: int = 0, batch: Dim = 0, words: Mapping[str, str] | None = None
+    g: Emitter,
+    name: str,
+    dtype: np.dtype[Any],
+    h: int = 0,
+    batch: Dim = 0,
+    substitutions: Mapping[str, str] | None = None,
 ) -> tuple[str, tuple[str, ...]] | None:
     """Add a fragment as `add_fragment` does; add nothing and return None if no variant applies."""
-    form = next((f for f in forms(name) if f.fits(g, dtype, h, batch)), None)
-    if form is None:
+    variant = next((f for f in variants_of(name) if f.fits(g, dtype, h, batch)), None)
+    if variant is None:
         return None
     sizes = {"h": h, **{f"h{n}": n * h for n in (2, 3, 4)}}
-    lines = [line for line in form.text.splitlines() if not line.startswith("#")]
-    text = Template("\n".join(lines)).substitute(sizes, **(words or {}))
+    lines = [line for line in variant.text.splitlines() if not line.startswith("#")]
+    text = Template("\n".join(lines)).substitute(sizes, **(substitutions or {}))
     head = re.match(r"fragment (\w+)\((.*?)\) ->", text)
     if head is None:
         raise LowerError(f"the fragment file {name} does not start with `fragment`")
     for used in sorted(_uses(text)):
-        if forms(used):
-            given, _ = add_fragment(g, used, dtype, h, batch)
-            text = re.sub(rf"\b{used}\(", f"{given}(", text)
+        if variants_of(used):
+            name_in_graph, _ = add_fragment(g, used, dtype, h, batch)
+            text = re.sub(rf"\b{used}\(", f"{name_in_graph}(", text)
     parameters = tuple(p.partition(":")[0].strip() for p in head[2].split(","))
     return _add_under_free_name(g, head[1], text), parameters
 
@@ -106,7 +112,7 @@ def _uses(text: str) -> frozenset[str]:
 
 
 def _add_under_free_name(g: Emitter, name: str, text: str) -> str:
-    """Add a fragment and return its name, numbered if another form has it: nets may differ in dtype or batch."""
+    """Add a fragment and return its name, numbered if another variant has it: nets may differ in dtype or batch."""
     free, number = name, 1
     while True:
         renamed = text.replace(f"fragment {name}(", f"fragment {free}(", 1)
@@ -118,13 +124,18 @@ def _add_under_free_name(g: Emitter, name: str, text: str) -> str:
 
 
 def add_fragment(
-    g: Emitter, name: str, dtype: np.dtype[Any], h: int = 0, batch: Dim = 0, words: Mapping[str, str] | None = None
+    g: Emitter,
+    name: str,
+    dtype: np.dtype[Any],
+    h: int = 0,
+    batch: Dim = 0,
+    substitutions: Mapping[str, str] | None = None,
 ) -> tuple[str, tuple[str, ...]]:
-    """Add the form of a fragment that fits target, dtype and batch best, and the fragments that it uses.
+    """Add the variant of a fragment that fits target, dtype and batch best, and the fragments that it uses.
 
     Return its name in the graph and the names of its parameters. Raises LowerError if no variant applies.
     """
-    found = find_fragment(g, name, dtype, h, batch, words)
+    found = find_fragment(g, name, dtype, h, batch, substitutions)
     if found is None:
         raise g.fail(f"no variant of the fragment {name} supports {g.spec} with {dtype}")
     return found

@@ -1,6 +1,6 @@
-"""Weights in blocks of 4 bits (Q4_0): 32 neighbours in a row share a scale, and are -8 to 7 times that.
+"""Weights in blocks of 4 bits (Q4_0): 32 adjacent elements of a row share a scale, and are -8 to 7 times that.
 
-The scale is that of llama.cpp's format, unless another one is asked for: the number of largest magnitude becomes -8. It
+The scale is that of llama.cpp's format, unless another one is chosen: the element of largest magnitude becomes -8. It
 is stored as float16.
 """
 
@@ -27,28 +27,28 @@ LOWEST, HIGHEST = -8, 7
 def as_blocks(tensor: torch.Tensor, scales: Scales | None = None) -> StoredWeight:
     """Return a weight with the values that the engine reads out of the blocks, in the dtype of the tensor.
 
-    For a float16 tensor the scales have 8 significant bits, so that each product with a number is exact in float16, and
-    PyTorch can hold the values that the engine computes with.
+    For a float16 tensor the scales have 8 significant bits, so that each product with an integer is exact in float16,
+    and PyTorch can hold the values that the engine computes with.
 
-    Raises InputError for scales that are no number for each block, or that float16 does not hold.
+    Raises InputError for scales that are not one per block, or that float16 cannot represent.
     """
-    numbers = tensor_on_disk(tensor.shape, tensor.dtype)
+    values = tensor_on_disk(tensor.shape, tensor.dtype)
     per_row = tensor[0].numel() // BLOCK_ELEMENTS
-    found = torch.empty(len(tensor), per_row, dtype=torch.float32)
+    all_scales = torch.empty(len(tensor), per_row, dtype=torch.float32)
     for place, part in pieces(tensor):
         blocks = part.to(torch.float32).reshape(-1, BLOCK_ELEMENTS)
 
-        def rounded(rows: torch.Tensor, lowest: int, highest: int) -> torch.Tensor:
-            own = fitting_scales(scales, rows, lowest, highest).half()
+        def rounded_scales(rows: torch.Tensor, lowest: int, highest: int) -> torch.Tensor:
+            row_scales = fitting_scales(scales, rows, lowest, highest).half()
             if tensor.dtype == torch.float16:
-                own = (own.view(torch.int16) & -8).view(torch.float16)
-            return own.float()
+                row_scales = (row_scales.view(torch.int16) & -8).view(torch.float16)
+            return row_scales.float()
 
-        own = fitting_scales(rounded, blocks, LOWEST, HIGHEST)[:, None]
-        steps = torch.floor(blocks / own + 0.5).clamp(LOWEST, HIGHEST)
-        numbers[place] = (steps * own).reshape(part.shape)
-        found[place] = own.reshape(-1, per_row)
-    return StoredWeight("q4_0", numbers, found)
+        block_scales = fitting_scales(rounded_scales, blocks, LOWEST, HIGHEST)[:, None]
+        steps = torch.floor(blocks / block_scales + 0.5).clamp(LOWEST, HIGHEST)
+        values[place] = (steps * block_scales).reshape(part.shape)
+        all_scales[place] = block_scales.reshape(-1, per_row)
+    return StoredWeight("q4_0", values, all_scales)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,14 +67,14 @@ class BlockWeight:
     def chunks(self) -> Iterator[memoryview]:
         assert self.stored.scales is not None
         for place, part in pieces(self.stored.numbers):
-            yield _packed(part, self.stored.scales[place]).data
+            yield _pack(part, self.stored.scales[place]).data
 
 
-def _packed(part: torch.Tensor, scales: torch.Tensor) -> NDArray[np.uint8]:
+def _pack(part: torch.Tensor, scales: torch.Tensor) -> NDArray[np.uint8]:
     blocks = part.to(torch.float32).reshape(-1, BLOCK_ELEMENTS)
     steps = torch.round(blocks / scales.reshape(-1, 1)) - LOWEST
-    numbers = steps.to(torch.uint8).cpu().numpy()
-    nibbles = numbers[:, :16] | (numbers[:, 16:] << 4)
+    integers = steps.to(torch.uint8).cpu().numpy()
+    nibbles = integers[:, :16] | (integers[:, 16:] << 4)
     heads = scales.reshape(-1).numpy().astype("<f2").view(np.uint8).reshape(-1, 2)
     return np.concatenate([heads, nibbles], axis=1).reshape(-1)
 

@@ -1,4 +1,4 @@
-"""The weights that are stored in another form: chosen by the user, and rounded on the torch graph."""
+"""Weights with another storage format: chosen by the user, and rounded on the torch graph."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from t2n_core.torch_graph.graph.ir import StoredWeight, TensorVariable, TorchMod
 from t2n_core.torch_graph.simplify.passes import swapped
 
 Rounded: TypeAlias = dict[tuple[str, StoredAs, tuple[int, ...]], StoredWeight]
-"""The weights that were rounded, by label, form and axes of channels."""
+"""Rounded weights by label, storage format and channel axes."""
 Refusal: TypeAlias = Callable[[WeightForm, Reader], str]
-"""(form, kind of operator that reads the weight) -> why the target cannot store it so; empty if it can."""
+"""(format, kind of operator that reads the weight) -> why the target cannot store it so; empty if it can."""
 _SHOWN = 3
 """Weights that a note names."""
 _CONVOLUTIONS = frozenset({f"aten::conv{n}d" for n in (1, 2, 3)} | {"aten::convolution", "aten::_convolution"})
@@ -35,19 +35,19 @@ def with_stored(
     choice: WeightChoice,
     target_refusal: Refusal,
     own: Mapping[str, torch.Tensor],
-    known: Rounded,
+    cache: Rounded,
 ) -> TorchModuleIRGraph:
-    """Return a graph of tensors of its own, with the chosen weights rounded to the forms that they are stored in.
+    """Return a copy of a graph, with the chosen weights rounded to their storage formats.
 
-    `target_refusal` is asked for each kind of operator that reads a weight. `own` are the weights of the model, to
-    which the reference gives the same numbers; `known` keeps what is rounded, for other releases. Vectors stay as they
-    are: biases and norms are small, and matter most.
+    `target_refusal` is asked for each kind of operator that reads a weight. `own` are the weights of the model itself,
+    which the reference rounds the same way; `cache` keeps rounded weights for other releases. Vectors stay as they are:
+    biases and norms are small, and matter most.
     """
     readers = _readers(graph)
-    twins: dict[int, TensorVariable] = {}
+    copies: dict[int, TensorVariable] = {}
     left: dict[str, list[str]] = defaultdict(list)
     for variable in graph.weights:
-        twins[id(variable)] = twin = replace(variable)
+        copies[id(variable)] = copy = replace(variable)
         data, label = variable.data, variable.label
         if not label or data is None or not _is_matrix(data):
             continue
@@ -56,18 +56,18 @@ def with_stored(
             continue
         kinds = readers[id(variable)]
         dtype = str(data.dtype).removeprefix("torch.")
-        reason = _refusal(form, data, kinds, target_refusal) if label in own else "no weight of the model itself"
+        reason = _refusal(form, data, kinds, target_refusal) if label in own else "not a weight of the model itself"
         if not reason:
             key = (label, form, _channels(kinds, data.dim()))
-            if key not in known:
+            if key not in cache:
                 try:
-                    known[key] = _rounded(data, form, key[2])
+                    cache[key] = _round(data, form, key[2])
                 except InputError as wrong:
                     raise InputError(f"weights: `{label}` as {form.form}: {wrong}") from wrong
-            twin.stored, twin.data = known[key], known[key].numbers
+            copy.stored, copy.data = cache[key], cache[key].numbers
         else:
             left[f"{dtype}: {reason}"].append(f"`{label}`")
-    return replace(_with_twins(graph, twins), left=tuple(_line(names, reason) for reason, names in left.items()))
+    return replace(_with_copies(graph, copies), left=tuple(_line(names, reason) for reason, names in left.items()))
 
 
 def _line(names: list[str], reason: str) -> str:
@@ -79,25 +79,25 @@ def _is_matrix(data: torch.Tensor) -> bool:
     return data.dtype in (torch.float16, torch.float32) and data.dim() >= 2 and data.numel() >= LEAST
 
 
-def _rounded(data: torch.Tensor, form: StoredAs, channels: tuple[int, ...]) -> StoredWeight:
+def _round(data: torch.Tensor, form: StoredAs, channels: tuple[int, ...]) -> StoredWeight:
     if form.form == "float16":
         return as_float16(data)
     return as_blocks(data, form.scales) if form.form == "q4_0" else as_bytes(data, channels, form.scales)
 
 
 def _refusal(form: StoredAs, data: torch.Tensor, kinds: set[Reader], target_refusal: Refusal) -> str:
-    """Return why a weight cannot be stored in a form; empty if it can."""
-    refused = next((reason for kind in sorted(kinds) if (reason := target_refusal(form.form, kind))), "")
-    if refused:
-        return refused
+    """Return why a weight cannot have a storage format; empty if it can."""
+    unsupported = next((reason for kind in sorted(kinds) if (reason := target_refusal(form.form, kind))), "")
+    if unsupported:
+        return unsupported
     if form.form == "float16":
         return "it is so already" if data.dtype == torch.float16 else loss(data)
     if not all(bool(part.isfinite().all()) for _, part in pieces(data)):
-        return "numbers that are not finite"
+        return "elements that are not finite"
     if form.form == "int8":
         return f"{form.form} is for weights of float32" if data.dtype != torch.float32 else ""
     if data[0].numel() % BLOCK_ELEMENTS:
-        return f"rows of {data[0].numel()} numbers, no multiple of {BLOCK_ELEMENTS}"
+        return f"rows of {data[0].numel()} elements, no multiple of {BLOCK_ELEMENTS}"
     if data.dtype == torch.float16 and not kinds <= {Reader.LINEAR, Reader.EMBEDDING}:
         return f"{form.form} of float16 is for linear layers and embeddings"
     if data.dim() > 2 and len(kinds) > 1:
@@ -106,7 +106,7 @@ def _refusal(form: StoredAs, data: torch.Tensor, kinds: set[Reader], target_refu
 
 
 def _channels(kinds: set[Reader], rank: int) -> tuple[int, ...]:
-    """Return the axes of a weight whose indices are the output channels of what reads it."""
+    """Return the axes of a weight whose indices are the output channels of its readers."""
     if kinds == {Reader.TRANSPOSED}:
         return (1,)
     if kinds == {Reader.MATRIX}:
@@ -115,7 +115,7 @@ def _channels(kinds: set[Reader], rank: int) -> tuple[int, ...]:
 
 
 def _readers(graph: TorchModuleIRGraph) -> dict[int, set[Reader]]:
-    """Return the kinds of operators that read each weight, by its identity."""
+    """Return the kinds of operators that read each weight, by the weight's `id`."""
     found: dict[int, set[Reader]] = defaultdict(set)
     for variable in graph.outputs:
         found[id(variable)].add(Reader.OTHER)
@@ -147,23 +147,25 @@ def _reader(op: TorchOp, name: str, weight: TensorVariable) -> Reader:
 
 def _picks_matrices(indices: Any) -> bool:
     """Return whether an index is one tensor of integers, for the first axis."""
-    given = list(indices)
-    return len(given) == 1 and isinstance(given[0], TensorVariable) and given[0].dtype in (torch.int32, torch.int64)
+    tensors = list(indices)
+    if len(tensors) != 1 or not isinstance(tensors[0], TensorVariable):
+        return False
+    return tensors[0].dtype in (torch.int32, torch.int64)
 
 
-def _with_twins(graph: TorchModuleIRGraph, twins: dict[int, TensorVariable]) -> TorchModuleIRGraph:
-    """Return a graph whose operators and results are its own, since constants will be computed in them."""
+def _with_copies(graph: TorchModuleIRGraph, copies: dict[int, TensorVariable]) -> TorchModuleIRGraph:
+    """Return a graph with copies of all operators and results, since constants will be computed in them."""
     ops = []
     for op in graph.op_nodes:
         results = tuple(None if o is None else replace(o, data=None, moved=None) for o in op.outputs)
-        twins.update((id(old), new) for old, new in zip(op.outputs, results, strict=True) if old is not None and new)
-        arguments = {name: swapped(argument, twins) for name, argument in op.arguments.items()}
+        copies.update((id(old), new) for old, new in zip(op.outputs, results, strict=True) if old is not None and new)
+        arguments = {name: swapped(argument, copies) for name, argument in op.arguments.items()}
         ops.append(replace(op, arguments=arguments, outputs=results))
         for result in results:
             if result is not None:
                 result.producer = ops[-1]
-    outputs = [twins.get(id(v), v) for v in graph.outputs]
-    return replace(graph, outputs=outputs, op_nodes=ops, weights=[twins[id(v)] for v in graph.weights])
+    outputs = [copies.get(id(v), v) for v in graph.outputs]
+    return replace(graph, outputs=outputs, op_nodes=ops, weights=[copies[id(v)] for v in graph.weights])
 
 
 __all__ = ["Refusal", "Rounded", "with_stored"]

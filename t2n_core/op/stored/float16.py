@@ -16,22 +16,22 @@ from t2n_core.torch_graph.tensors_on_disk import tensor_on_disk
 
 LARGEST = torch.finfo(torch.float16).max
 _ERROR = 2.0**-11
-"""The largest relative error of a number that float16 has in full precision."""
+"""The largest relative rounding error of a normal float16."""
 
 
 def as_float16(tensor: torch.Tensor) -> StoredWeight:
-    """Return a weight with the numbers of float16, in its own dtype."""
-    found = tensor_on_disk(tensor.shape, tensor.dtype)
+    """Return a weight rounded to float16, in its own dtype."""
+    rounded = tensor_on_disk(tensor.shape, tensor.dtype)
     for place, part in pieces(tensor):
-        found[place] = part.half()
-    return StoredWeight("float16", found)
+        rounded[place] = part.half()
+    return StoredWeight("float16", rounded)
 
 
 def loss(tensor: torch.Tensor) -> str:
-    """Return why float16 cannot stand for a tensor; an empty text if it can.
+    """Return why float16 cannot represent a tensor; an empty text if it can.
 
-    It can where no number is out of its range, and each row (along axis 0) is rounded as finely as normal numbers are:
-    its error is at most 2^-11 of its size, both as root mean squares.
+    It can if no element is out of its range, and each row (along axis 0) is rounded as finely as normal floats are: its
+    error is at most 2^-11 of its norm, both as root mean squares.
     """
     beyond = lost = 0
     for _, rows in pieces(tensor):
@@ -41,18 +41,18 @@ def loss(tensor: torch.Tensor) -> str:
         error = (part.double() - part.half().double()).square().sum(1)
         lost += int((error > _ERROR**2 * part.double().square().sum(1)).sum())
     if beyond:
-        return f"{beyond} numbers beyond {LARGEST:g}"
+        return f"{beyond} value{'s' if beyond > 1 else ''} beyond {LARGEST:g}"
     return f"{lost} of {len(tensor)} rows too small for float16" if lost else ""
 
 
 def is_exact(tensor: torch.Tensor) -> bool:
-    """Return whether float16 holds all numbers without loss."""
+    """Return whether float16 represents all elements exactly."""
     return all(bool(((part == part.half().to(part.dtype)) | part.isnan()).all()) for _, part in pieces(tensor))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Float16Weight:
-    """Numbers of float32 as float16."""
+    """A float32 weight stored as float16."""
 
     tensor: torch.Tensor
 

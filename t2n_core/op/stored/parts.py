@@ -1,4 +1,4 @@
-"""Weights in pieces, so that what is computed of them takes little memory."""
+"""Weights in pieces, so that computing with them takes little memory."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import torch
 AT_A_TIME = 1 << 20
 """Elements of a piece."""
 LEAST = 64
-"""Elements from which on a tensor is stored in another form: below, the header of its file is larger."""
+"""Least elements of a tensor with another storage format: below, the header of its file is larger."""
 
 
 def pieces(tensor: torch.Tensor) -> Iterator[tuple[slice, torch.Tensor]]:
-    """Yield some indices of axis 0 at a time, and what is there."""
+    """Yield slices of axis 0, each with its part of the tensor."""
     size = max(1, AT_A_TIME // max(1, math.prod(tensor.shape[1:])))
     for start in range(0, len(tensor), size):
         place = slice(start, start + size)

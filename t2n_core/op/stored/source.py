@@ -1,4 +1,4 @@
-"""The model that computes with the numbers of the archive's weights."""
+"""The model with the weights as the archive stores them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from t2n_core.torch_graph.graph.ir import StoredWeight
 from t2n_core.torch_graph.ways_in.sources import Source
 
 StoredWeights: TypeAlias = frozenset[tuple[str, StoredWeight]]
-"""Labels of weights, each with the form that the archive holds it in."""
+"""Labels of weights, each with its storage in the archive."""
 
 
-def numbers_of(stored: StoredWeights, source: Source) -> dict[str, torch.Tensor]:
-    """Return the numbers that the engine reads of these weights, in the dtypes of the model.
+def stored_values(stored: StoredWeights, source: Source) -> dict[str, torch.Tensor]:
+    """Return these weights as the engine reads them, in the dtypes of the model.
 
-    Raises InputError for a label that is no weight of the model.
+    Raises InputError for a label that is not a weight of the model.
     """
     missing = sorted({label for label, _ in stored} - source.weights.keys())
     if missing:
@@ -27,16 +27,16 @@ def numbers_of(stored: StoredWeights, source: Source) -> dict[str, torch.Tensor]
 
 
 class StoredSource:
-    """A model that runs with some weights as the archive holds them; the model itself stays unchanged."""
+    """A model that runs with some weights as the archive stores them; the model itself is unchanged."""
 
     def __init__(self, source: Source, stored: StoredWeights) -> None:
-        """Take the stored weights. Raises InputError for a label that is no weight of the model."""
+        """Take the stored weights. Raises InputError for a label that is not a weight of the model."""
         self.name = f"{source.name} with the weights of the archive"
         self._source = source
-        self._weights = numbers_of(stored, source)
+        self._weights = stored_values(stored, source)
 
     def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         return self._source.run_with(self._weights, args, kwargs)
 
 
-__all__ = ["StoredSource", "StoredWeights", "numbers_of"]
+__all__ = ["StoredSource", "StoredWeights", "stored_values"]

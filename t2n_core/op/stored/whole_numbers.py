@@ -17,12 +17,12 @@ from t2n_core.torch_graph.graph.ir import StoredWeight
 from t2n_core.torch_graph.tensors_on_disk import tensor_on_disk
 
 LARGEST = 127
-"""-128 is left out: the numbers are as many on both sides of zero."""
+"""-128 is not used: the range is symmetric."""
 INT8 = np.dtype(np.int8)
 
 
 def as_bytes(tensor: torch.Tensor, channels: tuple[int, ...], scales: Scales | None = None) -> StoredWeight:
-    """Return a weight with one scale for each index of the axes `channels`. Raises InputError for scales that fit not.
+    """Return a weight with one scale for each index of the axes `channels`. Raises InputError for invalid scales.
 
     The product of an integer and a scale is rounded once, in float32, here as in the engine.
     """
@@ -34,16 +34,16 @@ def as_bytes(tensor: torch.Tensor, channels: tuple[int, ...], scales: Scales | N
         rows = part.reshape(part.shape[: len(channels)].numel(), -1).to(torch.float32)
         of_rows[place] = fitting_scales(scales, rows, -LARGEST, LARGEST).reshape(of_rows[place].shape)
     shape = [tensor.shape[axis] if axis in channels else 1 for axis in range(tensor.dim())]
-    found = of_rows.reshape(shape)
-    numbers = tensor_on_disk(tensor.shape, tensor.dtype)
+    channel_scales = of_rows.reshape(shape)
+    values = tensor_on_disk(tensor.shape, tensor.dtype)
     for place, part in pieces(tensor):
-        own = _of(found, place)
-        numbers[place] = torch.round(part / own).clamp(-LARGEST, LARGEST) * own
-    return StoredWeight("int8", numbers, found)
+        scale = _of(channel_scales, place)
+        values[place] = torch.round(part / scale).clamp(-LARGEST, LARGEST) * scale
+    return StoredWeight("int8", values, channel_scales)
 
 
 def fitting_scales(scales: Scales | None, rows: torch.Tensor, lowest: int, highest: int) -> torch.Tensor:
-    """Return the scale of each row; 1 for rows of zeros. Raises InputError for what is no scale for each row."""
+    """Return the scale of each row; 1 for rows of zeros. Raises InputError if they are not one finite scale per row."""
     found = torch.as_tensor((scales or largest)(rows, lowest, highest)).detach().to(torch.float32)
     if found.shape != (len(rows),):
         raise InputError(f"scales of {len(rows)} rows have shape {list(found.shape)}, not [{len(rows)}]")
@@ -53,7 +53,7 @@ def fitting_scales(scales: Scales | None, rows: torch.Tensor, lowest: int, highe
 
 
 def _of(scales: torch.Tensor, place: slice) -> torch.Tensor:
-    """Return the scales of some indices of axis 0, which they may all share."""
+    """Return the scales of a slice of axis 0; all indices may share them."""
     return scales[place] if scales.shape[0] > 1 else scales
 
 
@@ -75,8 +75,8 @@ class ByteWeight:
         scales = self.stored.scales
         assert scales is not None
         for place, part in pieces(self.stored.numbers):
-            numbers = torch.round(part / _of(scales, place)).to(torch.int8)
-            yield numbers.contiguous().cpu().numpy().reshape(-1).view(np.uint8).data
+            integers = torch.round(part / _of(scales, place)).to(torch.int8)
+            yield integers.contiguous().cpu().numpy().reshape(-1).view(np.uint8).data
 
 
 __all__ = ["ByteWeight", "as_bytes", "fitting_scales"]

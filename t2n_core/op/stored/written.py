@@ -1,4 +1,4 @@
-"""Write stored weights: a variable in its form, under the label of the weight, and what makes numbers of it."""
+"""Lowering of stored weights: a variable in its storage format, under the weight's label, and its conversion."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from t2n_core.torch_graph.graph.ir import StoredWeight
 
 
 def stored_value(g: Emitter, label: str, stored: StoredWeight) -> Value:
-    """Return the value of a stored weight: blocks as they are, anything else as float32, which the engine makes once.
+    """Return the value of a stored weight: blocks as they are, others as float32, which the engine computes once.
 
-    Of blocks of more than two axes that are picked, see `blocks_of`.
+    For blocks of more than two axes that are picked by index, see `blocks_of`.
     """
     shape = tuple(stored.numbers.shape)
-    numbers = TensorWeight(stored.numbers).array
+    elements = TensorWeight(stored.numbers).array
     if stored.form == "q4_0":
         return g.variable(label, BlockWeight(stored, shape), form="q4_0")
     if stored.form == "float16":
         return half_value(g, label, stored.numbers)
     assert stored.scales is not None
-    held = g.variable(label, ByteWeight(stored), form="int8")
+    integers = g.variable(label, ByteWeight(stored), form="int8")
     scales = g.variable(f"{label}.scale", ArrayWeight(stored.scales.numpy()), form="int8")
-    return with_values(g.mul(g.cast(held, FLOAT32), scales), numbers)
+    return with_values(g.mul(g.cast(integers, FLOAT32), scales), elements)
 
 
 def half_value(g: Emitter, label: str, tensor: torch.Tensor) -> Value:
-    """Return float32 numbers that are stored as float16."""
-    held = g.variable(label, Float16Weight(tensor), form="float16")
-    return with_values(g.cast(held, FLOAT32), TensorWeight(tensor).array)
+    """Return the float32 value of a tensor that is stored as float16."""
+    variable = g.variable(label, Float16Weight(tensor), form="float16")
+    return with_values(g.cast(variable, FLOAT32), TensorWeight(tensor).array)
 
 
 def blocks_of(g: Emitter, weight: Value) -> Value | None:
@@ -48,14 +48,14 @@ def blocks_of(g: Emitter, weight: Value) -> Value | None:
         return None
     if weight.rank == 2:
         return weight
-    made_by = weight.producer
-    assert made_by is not None
-    label, flat = made_by.arguments["label"], (source.shape[0], int(np.prod(source.shape[1:])))
+    producer = weight.producer
+    assert producer is not None
+    label, flat = producer.arguments["label"], (source.shape[0], int(np.prod(source.shape[1:])))
     return g.variable(label, BlockWeight(source.stored, flat), form="q4_0 rows")
 
 
 def is_computed_matrix(constant: Value) -> bool:
-    """Return whether a tensor that was computed at export is of float32, has two axes or more, and is no small one."""
+    """Return whether a tensor computed at export is a float32 matrix that is large enough to be stored differently."""
     shape = [int(extent) for extent in constant.shape]
     return constant.dtype == FLOAT32 and sum(extent != 1 for extent in shape) > 1 and int(np.prod(shape)) >= LEAST
 
@@ -69,8 +69,8 @@ def cast_in_bodies(g: Emitter) -> None:
             _cast_in_body(g, operation)
 
 
-def _held(value: Value) -> tuple[Value, Value | None] | None:
-    """Return the variable and the scales that a value is made of; None where it is no stored weight."""
+def _stored_source(value: Value) -> tuple[Value, Value | None] | None:
+    """Return the variable and the scales that a value is computed from; None if it is not a stored weight."""
     operation, scales = value.producer, None
     if operation is not None and operation.name == "mul":
         scales, wide = sorted(
@@ -85,24 +85,24 @@ def _held(value: Value) -> tuple[Value, Value | None] | None:
 
 
 def _cast_in_body(g: Emitter, scan: Operation) -> None:
-    given = scan.arguments["full"]
-    held = {name: found for name, value in given if (found := _held(value)) is not None}
-    if not held:
+    arguments = scan.arguments["full"]
+    stored_sources = {name: found for name, value in arguments if (found := _stored_source(value)) is not None}
+    if not stored_sources:
         return
     body = g.graph.fragments[scan.arguments["body"]]
     head, _, rest = body.text.partition("{")
     lines, full = "", []
-    for name, value in given:
-        if name not in held:
+    for name, value in arguments:
+        if name not in stored_sources:
             full.append((name, value))
             continue
-        source, scales = held[name]
-        words = f"{name}_held:" if scales is None else f"{name}_scale: tensor<scalar>, {name}_held:"
-        head = re.sub(rf"\b{name}:", words, head)
+        source, scales = stored_sources[name]
+        parameters = f"{name}_held:" if scales is None else f"{name}_scale: tensor<scalar>, {name}_held:"
+        head = re.sub(rf"\b{name}:", parameters, head)
         cast = f'tract_core_cast({name}_held, to = "f32")'
         lines += f"\n  {name} = {cast if scales is None else f'mul({cast}, {name}_scale)'};"
         full += [(f"{name}_held", source), *([] if scales is None else [(f"{name}_scale", scales)])]
-    own = "_".join([body.name, "casts", *held])
+    own = "_".join([body.name, "casts", *stored_sources])
     text = f"{head.replace(body.name, own, 1)}{{{lines}{rest}"
     scan.arguments["body"] = g.fragment(Fragment(own, text, body.uses | {"tract_core_cast", "mul"}))
     scan.arguments["full"] = full

@@ -97,7 +97,7 @@ CASES: dict[str, tuple[nn.Module, Any, dict[str, Any], list[str]]] = {
         nn.Sequential(nn.Embedding(7, 33), nn.Linear(33, 32), nn.Linear(32, 4)),
         TOKENS,
         {"weights": "q4_0"},
-        ["weights had an effect in part: `0.weight`, `1.weight` stay float32: rows of 33 numbers, no multiple of 32"],
+        ["weights had an effect in part: `0.weight`, `1.weight` stay float32: rows of 33 elements, no multiple of 32"],
     ),
     "fragments": (
         nn.ReLU(),

@@ -179,5 +179,5 @@ def test_a_rule_with_wrong_arguments(x: torch.Tensor) -> None:
 
 def test_a_rule_that_gives_another_shape_is_refused(x: torch.Tensor) -> None:
     rule = rewriter.symbolic("aten::relu")(lambda g, self: g.unsqueeze(self, axes=[0]))
-    with pytest.raises(UnsupportedOpsError, match="PyTorch says"):
+    with pytest.raises(UnsupportedOpsError, match="PyTorch returns"):
         ModelExport(Calling(F.relu), (x,), rewriters=[rule]).lower(TractNNEF("0.23.9"))

@@ -17,7 +17,7 @@ def row(net: str, form: str, version: str, **fields: Any) -> dict[str, Any]:
 def test_cells_are_sizes_and_times() -> None:
     told = (
         "weights had an effect in part: `a`, `b` and 2 more stay float32: it crashes; "
-        "`c` stays float32: rows of 27 numbers; what is computed at export stays float32: 1 tensors"
+        "`c` stays float32: rows of 27 elements; what is computed at export stays float32: 1 tensors"
     )
     rows = [
         row("linear", "int8", "0.23.9"),
@@ -35,7 +35,7 @@ def test_cells_are_sizes_and_times() -> None:
         "What stays float32, wholly or in part:",
         "",
         "- it crashes: linear, conv",
-        "- rows of 27 numbers: linear",
+        "- rows of 27 elements: linear",
         "- 1 tensors: linear",
     ]
 

@@ -14,7 +14,7 @@ from t2n_core import ModelExport, TractNNEF
 from t2n_core.nnef.dialects import emitter_for
 from t2n_core.nnef.sizes.dims import symbol
 from t2n_core.nnef.spec import spec_for
-from t2n_core.op.fragment import add_fragment, find_fragment, forms, fragment_files
+from t2n_core.op.fragment import add_fragment, find_fragment, fragment_files, variants_of
 
 NAMES = sorted({f.name.split(".nnef")[0].split("__")[0] for f in fragment_files() if ".nnef" in f.name})
 
@@ -61,7 +61,7 @@ def test_two_forms_in_one_graph_have_names_of_their_own() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_forms_say_what_they_use(name: str) -> None:
     """Used fragments exist, and a body gives nothing that is not written in it."""
-    for form in forms(name):
+    for form in variants_of(name):
         body = form.text[form.text.index("{\n") :]
         written = set(re.findall(r"^ *\(?([\w, ]+?)\)? =", body, re.MULTILINE))
         names = {n.strip() for group in written for n in group.split(",")}

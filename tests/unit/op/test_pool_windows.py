@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from t2n_core.nnef.sizes.dims import Dim, FloorDiv, evaluate, symbol
-from t2n_core.op.aten.pool_windows import _most_elements
+from t2n_core.op.aten.pool_windows import _largest_slot
 
 T, S = symbol("T"), symbol("S")
 
@@ -27,7 +27,7 @@ T, S = symbol("T"), symbol("S")
     ids=str,
 )
 def test_no_window_has_more_elements(extent: Dim, size: Dim) -> None:
-    most = _most_elements(extent, size)
+    most = _largest_slot(extent, size)
     assert most is not None
     for number in range(1, 150):
         elements, windows = (evaluate(one, {"T": number}) for one in (extent, size))
@@ -38,4 +38,4 @@ def test_no_window_has_more_elements(extent: Dim, size: Dim) -> None:
 
 @pytest.mark.parametrize("size", [S, FloorDiv(S, 2), T * T, 4 - T, 5])
 def test_sizes_that_are_no_fraction_have_no_bound(size: Dim) -> None:
-    assert _most_elements(T, size) is None
+    assert _largest_slot(T, size) is None

@@ -38,7 +38,7 @@ def names_of(g: TractEmitter) -> list[str]:
 def test_a_product_with_a_sigmoid_compares_its_input(name: str) -> None:
     g, x, y = emitter()
     factor, gate = GATES[name](g, x, y)
-    product = saturation.gated(g, factor, gate)
+    product = saturation.closing_product(g, factor, gate)
     assert product is not None
     assert product.dtype == factor.dtype
     assert names_of(g).count("ge") == 1
@@ -47,13 +47,13 @@ def test_a_product_with_a_sigmoid_compares_its_input(name: str) -> None:
 @pytest.mark.parametrize("name", NO_GATES)
 def test_other_products_stay(name: str) -> None:
     g, x, y = emitter()
-    assert saturation.gated(g, *NO_GATES[name](g, x, y)) is None
+    assert saturation.closing_product(g, *NO_GATES[name](g, x, y)) is None
     assert "ge" not in names_of(g)
 
 
 def test_a_silu_keeps_its_form() -> None:
     g, x, _ = emitter()
-    product = saturation.gated_by_sigmoid(g, x, x)
+    product = saturation.closing_sigmoid_product(g, x, x)
     assert product.producer is not None
     closed, gate = product.producer.inputs()
     assert gate.producer is not None
@@ -63,7 +63,7 @@ def test_a_silu_keeps_its_form() -> None:
 def test_float64_has_no_kernel_that_ends() -> None:
     g, _, _ = emitter()
     x = g.external("z", (2, 3), FLOAT64)
-    saturation.gated_by_sigmoid(g, x, x)
+    saturation.closing_sigmoid_product(g, x, x)
     assert "ge" not in names_of(g)
 
 

@@ -37,8 +37,8 @@ ROWS = {
     "zeros": (torch.zeros(2, 64), ""),
     "infinite": (torch.full((2, 64), -torch.inf), ""),
     "one tiny number": (torch.cat([torch.tensor([1e-7]), torch.ones(127)]).reshape(2, 64), ""),
-    "beyond": (torch.cat([torch.tensor([7e4]), torch.ones(127)]).reshape(2, 64), "1 numbers beyond 65504"),
-    "lowest": (torch.full((2, 64), torch.finfo(torch.float32).min), "128 numbers beyond 65504"),
+    "beyond": (torch.cat([torch.tensor([7e4]), torch.ones(127)]).reshape(2, 64), "1 value beyond 65504"),
+    "lowest": (torch.full((2, 64), torch.finfo(torch.float32).min), "128 values beyond 65504"),
     "vanishing": (torch.full((2, 64), 1e-9), "2 of 2 rows too small for float16"),
     "subnormal row": (torch.stack([torch.ones(64), torch.full((64,), 1.1e-7)]), "1 of 2 rows too small for float16"),
 }
@@ -56,7 +56,7 @@ def test_matrices_are_stored_as_float16_under_their_labels() -> None:
     graph = lowered(model, torch.randn(2, 4, 16), weights="float16")
     assert float16(graph) == {"1.weight"}
     assert graph.stored.keys() == {"1.weight"}
-    assert graph.declined["weights"] == ["`0.weight` stays float32: 1 numbers beyond 65504"]
+    assert graph.declined["weights"] == ["`0.weight` stays float32: 1 value beyond 65504"]
     stored = next(value for op, value in graph.variables() if op.arguments["label"] == "1.weight")
     assert stored.weight is not None
     numbers = np.frombuffer(b"".join(stored.weight.chunks()), "<f2")

@@ -59,7 +59,7 @@ KINDS = (
         "says how many pieces there are.",
         _any(
             r"""depends on (its|the) data
-            numbers in a tensor
+            (numbers|values) in (a tensor|tensors)
             depends on the numbers
             depends on (the|two) sizes?
             decides by a size

@@ -349,7 +349,7 @@ class ModelExport:
         state = self.source.state
         if state is None:
             return []
-        note = first_call_note(state, self.source.signature(), self.source.called, self.args, self.kwargs or {})
+        note = first_call_note(state, self.source.signature(), self.source.callee, self.args, self.kwargs or {})
         return [note] if note else []
 
     def _take_axes_of(self, target: InferenceTarget) -> None:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import Value
 from t2n_core.op.weights import in_shape
-from t2n_core.torch_graph.graph.ir import Normed, TensorVariable
+from t2n_core.torch_graph.graph.ir import FoldedNorm, TensorVariable
 
 
-def fold_norm(g: Emitter, recipe: Normed, value_of: Callable[[TensorVariable], Value]) -> Value:
+def fold_norm(g: Emitter, recipe: FoldedNorm, value_of: Callable[[TensorVariable], Value]) -> Value:
     """Return filter * s, or (bias - mean) * s + beta, with s = gamma / sqrt(var + eps).
 
     Both are slices of one product with s: some releases of tract (SHARED_ARE_KEPT in `nnef/tract/constants.py`)

@@ -205,8 +205,8 @@ class _Lowering:
         weight = TensorWeight(variable.data)
         if variable.stored is not None:
             return stored_value(self.g, variable.label, variable.stored)
-        if variable.normed is not None:
-            return with_values(fold_norm(self.g, variable.normed, self._value), weight.array)
+        if variable.folded_norm is not None:
+            return with_values(fold_norm(self.g, variable.folded_norm, self._value), weight.array)
         if variable.label:
             return self.g.variable(variable.label, weight)
         constant = self.g.constant(weight.array())
@@ -233,7 +233,7 @@ class _Lowering:
 
     def _note_stored(self) -> None:
         """Record the weights that have another storage format, and those that keep theirs."""
-        graph, notes = self.g.graph, list(self.graph.left)
+        graph, notes = self.g.graph, list(self.graph.storage_notes)
         graph.stored = self._stored
         if self._stored:
             graph.effects.add("weights")

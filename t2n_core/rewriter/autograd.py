@@ -48,7 +48,7 @@ class FunctionNode:
 
     def write(self, g: Any, call: WholeCall, inputs: list[Any], params: list[Any]) -> Any:
         """Call the rule with the arguments of `apply`, values in place of tensors."""
-        args, kwargs = call.filled(inputs)
+        args, kwargs = call.arguments_with(inputs)
         try:
             return self.rewriter.replacement(g, *args, **kwargs)
         except TypeError as wrong:

@@ -14,7 +14,7 @@ import torch
 from t2n_core.errors import RewriteError
 from t2n_core.rewriter.context import Session
 from t2n_core.rewriter.specs import Rewriter
-from t2n_core.torch_graph.graph.from_export import place_of
+from t2n_core.torch_graph.graph.from_export import memory_key
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs
 from t2n_core.torch_graph.ways_in.sources import Source
@@ -61,10 +61,10 @@ def restore_labels(
     names: dict[Any, str] = dict(others)
     for name, tensor in {} if model is None else model.state_dict().items():
         if isinstance(tensor, torch.Tensor) and tensor.numel():
-            names.setdefault(place_of(tensor), name)
+            names.setdefault(memory_key(tensor), name)
     for weight in graph.weights:
         if weight.data is not None and weight.label:
-            name = names.get(place_of(weight.data), weight.label)
+            name = names.get(memory_key(weight.data), weight.label)
             weight.name = weight.label = name
 
 

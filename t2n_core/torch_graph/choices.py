@@ -1,4 +1,4 @@
-"""Choices of a user about capture and names. Imports nothing, so that options can be read without PyTorch."""
+"""A user's choices about capture and names. Imports nothing, so that options can be read without PyTorch."""
 
 from __future__ import annotations
 

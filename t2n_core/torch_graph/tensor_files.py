@@ -1,4 +1,4 @@
-"""Named tensors of a model, a state_dict, or files of them, which stay on the disk until they are used."""
+"""Named tensors of a model, a state_dict, or files, which stay on disk until they are used."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _Extent = Annotated[int, msgspec.Meta(ge=0)]
 
 
 def named_tensors(source: TensorSource) -> Mapping[str, torch.Tensor]:
-    """Return tensors by the keys of a state_dict; those of files are read when they are asked for.
+    """Return tensors by the keys of a state_dict; those of files are read on access.
 
-    A file is `.safetensors`, or what `torch.save` wrote of a state_dict; a folder holds files of safetensors.
+    A file is `.safetensors`, or a state_dict written by `torch.save`; a folder holds files of safetensors.
 
     Raises InputError for other files, and for damaged ones.
     """
@@ -44,7 +44,7 @@ def named_tensors(source: TensorSource) -> Mapping[str, torch.Tensor]:
         return _SafeTensors(files)
     try:
         found = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except Exception as cause:  # what a file of a stranger can be wrong in is without end
+    except Exception as cause:  # a damaged file can raise any exception
         raise InputError(f"{path} holds no state_dict: {cause}") from cause
     if not isinstance(found, Mapping) or not all(isinstance(one, torch.Tensor) for one in found.values()):
         raise InputError(f"{path} holds no state_dict: a mapping of names to tensors")
@@ -60,7 +60,7 @@ class _Place(msgspec.Struct):
 
 
 class _SafeTensors(Mapping[str, torch.Tensor]):
-    """The tensors of files, of which each is mapped into memory when it is asked for."""
+    """The tensors of files, each mapped into memory on access."""
 
     def __init__(self, files: list[Path]) -> None:
         self._places: dict[str, tuple[Path, int, _Place]] = {}
@@ -71,11 +71,11 @@ class _SafeTensors(Mapping[str, torch.Tensor]):
     def __getitem__(self, name: str) -> torch.Tensor:
         file, start, place = self._places[name]
         if place.dtype not in _DTYPES:
-            raise InputError(f"{file}: `{name}` has the dtype {place.dtype!r}, which is not read here")
+            raise InputError(f"{file}: `{name}` has the dtype {place.dtype!r}, which is not supported")
         dtype, shape, (begin, end) = _DTYPES[place.dtype], place.shape, place.data_offsets
         count = math.prod(shape)
         if end - begin != count * dtype.itemsize or start + end > file.stat().st_size:
-            raise InputError(f"{file}: `{name}` is not where the header says")
+            raise InputError(f"{file}: `{name}` is not at the position that the header declares")
         try:
             if not count:
                 return torch.empty(shape, dtype=dtype)
@@ -83,7 +83,7 @@ class _SafeTensors(Mapping[str, torch.Tensor]):
             own = whole[start + begin :]
             return (own if (start + begin) % dtype.itemsize == 0 else own.clone()).view(dtype).reshape(shape)
         except RuntimeError as wrong:  # a shape such as (0, 2**62, 4)
-            raise InputError(f"{file}: `{name}` is no tensor of PyTorch: {wrong}") from wrong
+            raise InputError(f"{file}: `{name}` is not a tensor of PyTorch: {wrong}") from wrong
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
@@ -93,17 +93,17 @@ class _SafeTensors(Mapping[str, torch.Tensor]):
 
 
 def _header(file: Path) -> tuple[int, dict[str, _Place]]:
-    """Return where the tensors of a file begin, and what its header says of each. Raises InputError."""
+    """Return the offset of the tensors in a file, and the entries of its header. Raises InputError."""
     try:
         with open_file(file) as stream:
             length = int.from_bytes(stream.read(8), "little")
             if not 0 < length <= min(_LONGEST_HEADER, file.stat().st_size):
-                raise InputError(f"{file} is no file of safetensors")
+                raise InputError(f"{file} is not a file of safetensors")
             entries = decode_json(stream.read(length), dict[str, msgspec.Raw], "its header")
             entries.pop("__metadata__", None)
             return 8 + length, {name: decode_json(bytes(one), _Place, f"`{name}`") for name, one in entries.items()}
     except ForeignFileError as wrong:
-        raise InputError(f"{file} is no file of safetensors: {wrong}") from wrong
+        raise InputError(f"{file} is not a file of safetensors: {wrong}") from wrong
 
 
 __all__ = ["TensorSource", "named_tensors"]

@@ -1,6 +1,6 @@
-"""Large tensors in files without a name, which the system writes out where memory is short.
+"""Large tensors in unnamed files, which the system pages out if memory is short.
 
-The files are in the folder for temporary files (TMPDIR); a tensor takes its place there as long as it lives.
+The files are in the folder for temporary files (TMPDIR) and occupy space there as long as their tensors live.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from t2n_core.torch_graph.compat.private import TorchDispatchMode, pytree
 _TO_COPY = operator("aten::_to_copy.default")
 
 LARGE: Final = 8 << 20
-"""Bytes from which on a tensor is put into a file."""
+"""Bytes from which a tensor is put into a file."""
 
 
 def tensor_on_disk(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-    """Return a tensor of any numbers. It is in memory if it is small, or if there is no room on the disk."""
+    """Return an uninitialised tensor. It is in memory if it is small, or if the disk is full."""
     count = math.prod(shape)
     size = count * dtype.itemsize
     if size < LARGE or not hasattr(os, "posix_fallocate"):
         return torch.empty(tuple(shape), dtype=dtype)
     try:
         with tempfile.NamedTemporaryFile(prefix="t2n-") as file:
-            os.posix_fallocate(file.fileno(), 0, size)  # else a full disk would kill the process at some later write
+            os.posix_fallocate(file.fileno(), 0, size)  # otherwise a full disk would kill the process at a later write
             return torch.from_file(file.name, shared=True, size=count, dtype=dtype).view(tuple(shape))
     except OSError:
         return torch.empty(tuple(shape), dtype=dtype)
@@ -44,12 +44,12 @@ class _OnDisk(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return tensor_on_disk(args[0].shape, kwargs.get("dtype") or args[0].dtype).copy_(args[0])
         found = func(*args, **kwargs)
         given = {_storage(one) for one in pytree.tree_leaves((args, kwargs)) if _is_plain(one)}
-        return pytree.tree_map(lambda one: _moved(one) if _is_plain(one) and _storage(one) not in given else one, found)
+        return pytree.tree_map(lambda one: _move(one) if _is_plain(one) and _storage(one) not in given else one, found)
 
 
 @contextmanager
 def tensors_on_disk() -> Iterator[None]:
-    """While active, operators put the large tensors that they make on the CPU into files, one after the other."""
+    """While active, the large CPU tensors that operators return are moved into files, one by one."""
     with _OnDisk():  # type: ignore[no-untyped-call]
         yield
 
@@ -67,7 +67,7 @@ def _storage(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
 
 
-def _moved(tensor: torch.Tensor) -> torch.Tensor:
+def _move(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.untyped_storage().nbytes() < LARGE:
         return tensor
     return tensor_on_disk(tensor.shape, tensor.dtype).copy_(tensor)

@@ -175,7 +175,7 @@ class Stepper:
         given = {**self.fixed, **state, self.tokens: ids}
         examples = zip(self._inputs.names, self._inputs.tensors, strict=True)
         tensors = [given.get(name, example) for name, example in examples]
-        args, kwargs = self._inputs.replaced([tensor.clone() for tensor in tensors])
+        args, kwargs = self._inputs.arguments_with([tensor.clone() for tensor in tensors])
         return tensors, tensors_of(self._run(args, kwargs))
 
     def _read(self, outputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, State]:

@@ -81,7 +81,7 @@ def _enlarged(example: Any, shape: Sequence[int]) -> Any:
 
 def _is_cured(reference: Reference, inputs: Sequence[Any], place: int, usual: Any) -> bool:
     arrays = [usual if index == place else array for index, array in enumerate(inputs)]
-    args, kwargs = reference.inputs.replaced([torch.from_numpy(np.array(array)) for array in arrays])
+    args, kwargs = reference.inputs.arguments_with([torch.from_numpy(np.array(array)) for array in arrays])
     try:
         with torch.no_grad(), without_rewrites():
             outputs = tensors_of(reference.source.run(args, kwargs))

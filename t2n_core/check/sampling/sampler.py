@@ -203,7 +203,7 @@ class Sampler:
 
     def _run(self, tensors: Sequence[torch.Tensor]) -> Any:
         """Return what the model gives for tensors in place of the example's."""
-        args, kwargs = self._inputs.replaced(tensors)
+        args, kwargs = self._inputs.arguments_with(tensors)
         return self._model.run(args, kwargs)
 
     def of(self, arrays: Sequence[Array], sizes: Mapping[str, int] | None = None, label: str = "") -> Sample:
@@ -265,7 +265,7 @@ class Sampler:
     def _sample(
         self, call: ModelInputs, tensors: Sequence[torch.Tensor], sizes: Mapping[str, int], label: str
     ) -> Sample:
-        args, kwargs = call.replaced([t.detach().clone() for t in tensors])  # a model may write into its inputs
+        args, kwargs = call.arguments_with([t.detach().clone() for t in tensors])  # a model may write into its inputs
         try:
             with torch.no_grad():
                 outputs = self._model.run(args, kwargs)
@@ -282,7 +282,7 @@ def double_outputs(
     Without `double` its inputs stay as they are.
     """
     tensors = [torch.from_numpy(np.array(array)) for array in sample.inputs]
-    args, kwargs = call.replaced([t.double() if double and t.is_floating_point() else t for t in tensors])
+    args, kwargs = call.arguments_with([t.double() if double and t.is_floating_point() else t for t in tensors])
     with torch.no_grad():
         return [_array(t) for t in tensors_of(run(args, kwargs))]
 

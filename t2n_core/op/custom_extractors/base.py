@@ -111,7 +111,7 @@ class ModuleInfoExtractor(ABC):
 
 def _other_arguments(g: Emitter, call: ModuleCall, node: WholeCall, inputs: list[Value]) -> dict[str, Any]:
     """Return the arguments without tensors that differ from forward's defaults."""
-    args, kwargs = node.filled(inputs)
+    args, kwargs = node.arguments_with(inputs)
     signature = inspect.signature(call.forward)
     others: dict[str, Any] = {}
     for name, given in signature.bind(*args, **kwargs).arguments.items():

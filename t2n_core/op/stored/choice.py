@@ -17,7 +17,7 @@ from t2n_core.op.stored.float16 import as_float16, loss
 from t2n_core.op.stored.parts import LEAST, pieces
 from t2n_core.op.stored.whole_numbers import as_bytes
 from t2n_core.torch_graph.graph.ir import StoredWeight, TensorVariable, TorchModuleIRGraph, TorchOp, tensors_in
-from t2n_core.torch_graph.simplify.passes import swapped
+from t2n_core.torch_graph.simplify.passes import apply_swaps
 
 Rounded: TypeAlias = dict[tuple[str, StoredAs, tuple[int, ...]], StoredWeight]
 """Rounded weights by label, storage format and channel axes."""
@@ -67,7 +67,9 @@ def with_stored(
             copy.stored, copy.data = cache[key], cache[key].numbers
         else:
             left[f"{dtype}: {reason}"].append(f"`{label}`")
-    return replace(_with_copies(graph, copies), left=tuple(_line(names, reason) for reason, names in left.items()))
+    return replace(
+        _with_copies(graph, copies), storage_notes=tuple(_line(names, reason) for reason, names in left.items())
+    )
 
 
 def _line(names: list[str], reason: str) -> str:
@@ -159,7 +161,7 @@ def _with_copies(graph: TorchModuleIRGraph, copies: dict[int, TensorVariable]) -
     for op in graph.op_nodes:
         results = tuple(None if o is None else replace(o, data=None, moved=None) for o in op.outputs)
         copies.update((id(old), new) for old, new in zip(op.outputs, results, strict=True) if old is not None and new)
-        arguments = {name: swapped(argument, copies) for name, argument in op.arguments.items()}
+        arguments = {name: apply_swaps(argument, copies) for name, argument in op.arguments.items()}
         ops.append(replace(op, arguments=arguments, outputs=results))
         for result in results:
             if result is not None:

@@ -16,7 +16,7 @@ from t2n_core.rewriter.quantised.calls import QuantisedCalls
 from t2n_core.rewriter.quantised.grid import Grid
 from t2n_core.rewriter.quantised.packed import opened
 from t2n_core.torch_graph.compat.private import FunctionModifiers
-from t2n_core.torch_graph.graph.from_export import place_of
+from t2n_core.torch_graph.graph.from_export import memory_key
 
 _GRIDS = re.compile(r"(\w*_)?(scale|zero_point)(_\d+)?")
 """Names of buffers that hold one number of a grid, in modules of torch.ao and in graphs of FX."""
@@ -95,7 +95,7 @@ def _open(
         for buffer, tensor in found.tensors.items():
             module._buffers[buffer] = tensor
             word = buffer.removeprefix(f"{_STEM}{name}_")
-            labels[place_of(tensor)] = label_of(path, name, word, paths)
+            labels[memory_key(tensor)] = label_of(path, name, word, paths)
 
 
 def _compiled_methods(kind: type[torch.nn.Module]) -> tuple[str, ...]:

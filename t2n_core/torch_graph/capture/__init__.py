@@ -1,1 +1,1 @@
-"""torch.export of a module, with recurrent calls kept whole and sizes symbolic."""
+"""torch.export of a module, with recurrent calls as single nodes and sizes symbolic."""

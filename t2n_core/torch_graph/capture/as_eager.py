@@ -1,4 +1,4 @@
-"""Mend or refuse calls that torch.export captures as something else than eager PyTorch computes."""
+"""Correct or refuse calls that torch.export captures with other results than those of eager PyTorch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from t2n_core.torch_graph.compat.private import legacy_get_string
 def multilabel_margin_loss(
     input: torch.Tensor, target: torch.Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> torch.Tensor:
-    """Compute the loss, since PyTorch's decomposition counts places after the first -1, and keeps an axis for a vector.
+    """Compute the loss: PyTorch's decomposition counts targets after the first -1, and keeps an axis for a vector.
 
     `input` and `target` are [N, C] or [C]. The formula is that of torch.nn.MultiLabelMarginLoss.
     """
@@ -28,7 +28,7 @@ def multilabel_margin_loss(
         reduction = legacy_get_string(size_average, reduce, emit_warning=False)
     x, y = torch.atleast_2d(input, target)  # type: ignore[no-untyped-call]
     classes = x.shape[1]
-    valid = (y == -1).to(torch.int64).cumsum(1) == 0  # [N, T]: in front of the first -1
+    valid = (y == -1).to(torch.int64).cumsum(1) == 0  # [N, T]: before the first -1
     chosen = torch.where(valid, y, 0)
     named = valid.unsqueeze(2) & (chosen.unsqueeze(2) == torch.arange(classes))  # [N, T, C]
     margins = (1 - x.gather(1, chosen).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0)
@@ -40,7 +40,7 @@ def multilabel_margin_loss(
 
 
 def narrow(input: torch.Tensor, dim: int, start: Any, length: Any) -> torch.Tensor:
-    """Narrow by an index of rows if `start` is a tensor, which would be a size that depends on data."""
+    """Narrow with an index of rows if `start` is a tensor: as a size it would depend on data."""
     if not isinstance(start, torch.Tensor):
         return torch.narrow(input, dim, start, length)
     first = torch.where(start < 0, start + input.shape[dim], start)
@@ -48,19 +48,19 @@ def narrow(input: torch.Tensor, dim: int, start: Any, length: Any) -> torch.Tens
 
 
 def squeeze(input: torch.Tensor, dim: Any = None) -> torch.Tensor:
-    """Return the squeezed tensor, or a copy: that a dynamic axis goes or stays is a decision, which capture takes
-    without a word."""
+    """Return the squeezed tensor, or a copy: whether a dynamic axis is dropped depends on its size, and torch.export
+    does not guard that."""
     dims = range(input.dim()) if dim is None else dim if isinstance(dim, list | tuple) else (dim,)
     for axis in dims:
         if isinstance(axis, int) and -input.dim() <= axis < input.dim():
-            bool(input.shape[axis] == 1)  # now it is one that is known
+            bool(input.shape[axis] == 1)  # adds the guard
     return input.squeeze() if dim is None else input.squeeze(dim)
 
 
 def move_pixels(operator: Callable[..., torch.Tensor], input: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-    """Return a shuffled image. Eager PyTorch takes any strides, where the captured form asks for some.
+    """Return a shuffled image. Eager PyTorch accepts any strides, the captured operator only some.
 
-    An image without pixels keeps its channels, which is a decision on its sizes that capture does not see.
+    An image without pixels keeps its channels, which depends on its sizes, and capture does not guard that.
     """
     for extent in input.shape:
         bool(extent >= 1)
@@ -70,7 +70,7 @@ def move_pixels(operator: Callable[..., torch.Tensor], input: torch.Tensor, *arg
 def tensor_split(
     input: torch.Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None
 ) -> Sequence[torch.Tensor]:
-    """Split into pieces whose sizes are quotients of the dynamic one, where capture would decide each of them."""
+    """Split into pieces whose sizes are quotients of the dynamic one; capture would fix each of them."""
     count: Any = next((given for given in (indices_or_sections, indices, sections) if given is not None), None)
     legal = isinstance(count, int) and count > 0 and -input.dim() <= dim < input.dim()
     if not legal or not isinstance(input.shape[dim], torch.SymInt):
@@ -81,7 +81,7 @@ def tensor_split(
 
 
 def split_at(operator: Callable[..., Any], axis: int, input: torch.Tensor, *given: Any, **named: Any) -> Any:
-    """Split as `hsplit`, `vsplit` and `dsplit` do along their axis; capture would decide where each index lies."""
+    """Split as `hsplit`, `vsplit` and `dsplit` do along their axis; capture would fix the position of each index."""
     indices = next(iter((*given, *named.values())), None)
     place = 0 if operator is torch.hsplit and input.dim() == 1 else axis
     if isinstance(indices, list | tuple) and input.dim() > place:
@@ -90,7 +90,7 @@ def split_at(operator: Callable[..., Any], axis: int, input: torch.Tensor, *give
 
 
 def linspace(start: Any, end: Any, steps: Any, *, dtype: torch.dtype | None = None, **options: Any) -> torch.Tensor:
-    """Compute `torch.linspace` from both ends to the middle; its own `steps` cannot be a dynamic size."""
+    """Compute `torch.linspace` from both ends to the middle; the `steps` of PyTorch's own cannot be a dynamic size."""
     found = dtype or torch.get_default_dtype()
     if not isinstance(steps, torch.SymInt) or not found.is_floating_point:
         return torch.linspace(start, end, steps, dtype=dtype, **options)
@@ -120,9 +120,9 @@ AS_EAGER: dict[Any, Callable[..., Any]] = {
 
 @contextmanager
 def skip_mask_checks() -> Iterator[None]:
-    """Stop nn.Transformer from comparing a mask with the causal one: capture has no numbers of it.
+    """Stop nn.Transformer from comparing a mask with the causal one: capture has no values of it.
 
-    The answer is no, so that the given mask is used, which gives the same result.
+    The answer is no, so that the mask argument is used, with the same result.
     """
 
     def hinted(mask: torch.Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:
@@ -162,8 +162,8 @@ def _guarded(forward: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         if src.dim() == 3 and mask is None and src_key_padding_mask is not None:
             raise CaptureError(
-                "nn.TransformerEncoder with a padding mask gives zeros at padded places if all padding is at the end, "
-                "and other numbers if not: PyTorch's nested tensors, which no graph has",
+                "nn.TransformerEncoder with a padding mask returns zeros at padded positions if all padding is at the "
+                "end, and other values if not, since it uses nested tensors, which are not supported in a graph",
                 hint="build it with enable_nested_tensor=False, or call torch.backends.mha.set_fastpath_enabled(False)",
             )
         return forward(src, mask, src_key_padding_mask, is_causal)

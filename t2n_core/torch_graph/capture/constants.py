@@ -1,8 +1,9 @@
-"""Follow the elements of a model's constants while it is captured: what its Python reads of them is no input's doing.
+"""Track the elements of a model's constants during capture, so that its Python code may read them.
 
-Capture puts tensors without elements in place of buffers, so `if self.flag:`, `x[:, self.mask]` or `self.scale.item()`
-looks as if it depended on data. Here the elements of parameters, buffers and of what is computed of them and of numbers
-alone are kept beside those tensors. A model that writes to a buffer is refused: its next call would read others.
+Capture replaces buffers by tensors without elements, so `if self.flag:`, `x[:, self.mask]` or `self.scale.item()`
+looks data-dependent. Here the elements of parameters and buffers, and of tensors computed from these and from Python
+numbers alone, are kept beside those tensors. A model that writes to such a buffer is refused: its next call would read
+other elements.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from t2n_core.errors import CaptureError
 from t2n_core.torch_graph.compat.private import WeakIdKeyDictionary, _disable_current_modes, pytree
 
 _LARGEST: Final = 1 << 16
-"""Most elements of a tensor that is followed."""
+"""Most elements of a tensor that is tracked."""
 _READING: Final = frozenset({"item", "tolist", "__bool__", "__int__", "__float__", "__index__", "is_nonzero", "equal"})
 _FACTORIES: Final = frozenset(
     "tensor as_tensor scalar_tensor arange linspace ones zeros full eye triu_indices tril_indices".split()
@@ -29,7 +30,7 @@ _WRITING: Final = frozenset(
     f"__{name}__" for name in ("setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "iand", "ior")
 )
 Plain = Callable[[Any, Any], Any]
-"""Calls a function with these arguments and keyword arguments, without a look at elements."""
+"""Calls a function with these arguments and keyword arguments, without tracking elements."""
 
 
 class Constants:
@@ -43,17 +44,17 @@ class Constants:
         self._elements: Any = WeakIdKeyDictionary()
 
     def call(self, func: Callable[..., Any], name: str, args: Any, kwargs: Any, plain: Plain) -> Any:
-        """Return a call of the function of that name. Raises CaptureError for a write to a buffer or parameter."""
+        """Return the result of a function call. Raises CaptureError for a write to a buffer or parameter."""
         tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         writes = name in _WRITING or (name.endswith("_") and not name.endswith("__"))
         if writes and tensors:
-            self._refuse_own(tensors[0])
-        constant = all(self._of(t) is not None for t in tensors) and (bool(tensors) or name in _FACTORIES)
+            self._refuse_write(tensors[0])
+        constant = all(self._elements_of(t) is not None for t in tensors) and (bool(tensors) or name in _FACTORIES)
         if not constant or _has_sizes((args, kwargs)) or any(word in name for word in _RANDOM):
             if writes and tensors:
                 self._forget(tensors[0])
-            return self._by_places(name, args, kwargs, plain)
-        real = self._computed(func, args, kwargs)
+            return self._select_by_positions(name, args, kwargs, plain)
+        real = self._compute(func, args, kwargs)
         if name in _READING:
             return real
         if name in _OF_ELEMENTS or self._chooses(name, args, kwargs):
@@ -64,8 +65,8 @@ class Constants:
                 self._elements[leaf] = value
         return result
 
-    def _of(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        """Return the elements of a tensor; None if they depend on inputs, or are too many."""
+    def _elements_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """Return the elements of a tensor; None if they depend on inputs, or if there are too many."""
         if tensor not in self._elements:
             name = next((name for name, own in _tensors(self._module) if own is tensor), None)
             if name is None or name not in self._stored:
@@ -74,8 +75,8 @@ class Constants:
         found: torch.Tensor = self._elements[tensor]
         return found
 
-    def _computed(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        args, kwargs = pytree.tree_map_only(torch.Tensor, self._of, (args, kwargs))
+    def _compute(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        args, kwargs = pytree.tree_map_only(torch.Tensor, self._elements_of, (args, kwargs))
         with _disable_current_modes(), torch.no_grad():
             return func(*args, **kwargs)
 
@@ -84,17 +85,17 @@ class Constants:
         self._elements[tensor] = real
         return tensor
 
-    def _refuse_own(self, tensor: torch.Tensor) -> None:
-        real = self._of(tensor)
+    def _refuse_write(self, tensor: torch.Tensor) -> None:
+        real = self._elements_of(tensor)
         if real is not None and real.untyped_storage().data_ptr() in self._places:
             raise CaptureError(
                 "the model's Python reads elements of its buffers, and the model writes to one of them",
-                hint="keep a number that Python reads outside of buffers",
+                hint="keep a number that Python reads outside buffers",
             )
 
     def _forget(self, tensor: torch.Tensor) -> None:
-        """Give up the elements of a tensor that is written to, and of all views of the same memory."""
-        real = self._of(tensor)
+        """Stop tracking the elements of a tensor that is written to, and of all views of the same memory."""
+        real = self._elements_of(tensor)
         if real is None:
             return
         place = real.untyped_storage().data_ptr()
@@ -110,23 +111,23 @@ class Constants:
             return len(args) + len(kwargs) == 1
         return name == "repeat_interleave" and any(isinstance(a, torch.Tensor) for a in (*args[1:], *kwargs.values()))
 
-    def _by_places(self, name: str, args: Any, kwargs: Any, plain: Plain) -> Any:
-        """Return a call on other tensors, by the places that constant masks or counts choose."""
+    def _select_by_positions(self, name: str, args: Any, kwargs: Any, plain: Plain) -> Any:
+        """Return the result of a call on non-constant tensors, with constant masks or counts as positions."""
         if name in ("__getitem__", "__setitem__"):
             x, index, *value = args
-            items = [one for item in _items(index) for one in self._places_of(item)]
+            items = [one for item in _items(index) for one in self._positions_of(item)]
             args = (x, items[0] if len(items) == 1 else tuple(items), *value)
         elif name == "repeat_interleave" and args:
             counts, axis = _argument(args, kwargs, "repeats", 1), _argument(args, kwargs, "dim", 2)
-            real = self._of(counts) if isinstance(counts, torch.Tensor) else None
+            real = self._elements_of(counts) if isinstance(counts, torch.Tensor) else None
             if real is not None and isinstance(axis, int) and real.dim() == 1:
                 with _disable_current_modes():
                     places = torch.arange(len(real)).repeat_interleave(real)
                 return args[0].index_select(axis, self._constant(places))
         return plain(args, kwargs)
 
-    def _places_of(self, item: Any) -> list[Any]:
-        real = self._of(item) if _is_mask(item) else None
+    def _positions_of(self, item: Any) -> list[Any]:
+        real = self._elements_of(item) if _is_mask(item) else None
         if real is None:
             return [item]
         with _disable_current_modes():

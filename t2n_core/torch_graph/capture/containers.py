@@ -1,4 +1,4 @@
-"""Leave nothing of a capture in a model: what its code stored while it ran is taken out again, also after a refusal.
+"""Leave nothing of a capture in a model: what its code stored while it ran is removed again, also after an error.
 
 A model that caches what it computes (in a dict, an attribute, a helper object, a closure, a global or an `lru_cache`)
 would otherwise keep the fake tensors of capture, which hold no data.
@@ -24,12 +24,12 @@ _NOTHING = object()
 
 @contextmanager
 def preserve_containers(model: torch.nn.Module) -> Iterator[list[FunctionType]]:
-    """Restore what the block changes in the objects of a model and in what its code reaches; weights are not looked at.
+    """Restore what the block changes in the objects of a model and in what its code reaches; weights are ignored.
 
     Yields the functions that the model reaches.
 
-    The model's own objects are always restored. Globals, classes and closures of its code are only if a fake tensor got
-    into one of them, and an `lru_cache` with a fake tensor in it is cleared.
+    The model's own objects are always restored. Globals, classes and closures of its code are restored only if a fake
+    tensor got into one of them, and an `lru_cache` with a fake tensor in it is cleared.
     """
     found = Reachable()
     found.follow(model)
@@ -55,35 +55,37 @@ def replace_stored(model: torch.nn.Module, replacement: Callable[[Any], Any]) ->
     An `lru_cache` that holds such a value is cleared.
 
     Args:
-        model: the module; its parameters are not looked at.
-        replacement: returns what takes the place of a value; the value itself where it may stay.
+        model: the module; its parameters are ignored.
+        replacement: returns the replacement of a value, or the value itself if it may stay.
     """
     found = Reachable()
     found.follow(model)
     found.follow_code()
     for container in found.contents:
         if isinstance(container, dict):
-            items = [(_replaced(key, replacement), _replaced(value, replacement)) for key, value in container.items()]
+            items = [
+                (_replace_in(key, replacement), _replace_in(value, replacement)) for key, value in container.items()
+            ]
         else:
-            items = [_replaced(value, replacement) for value in container]
+            items = [_replace_in(value, replacement) for value in container]
         _refill(container, items)
     for cell in found.cells:
-        value = _held(cell)
-        if (new := _replaced(value, replacement)) is not value:
+        value = _cell_content(cell)
+        if (new := _replace_in(value, replacement)) is not value:
             cell.cell_contents = new
     for owner, name in found.names:
-        value = _named(owner, name)
-        if (new := _replaced(value, replacement)) is not value:
-            _name(owner, name, new)
+        value = _get_name(owner, name)
+        if (new := _replace_in(value, replacement)) is not value:
+            _set_name(owner, name, new)
     for cache in found.caches:
-        if any(_replaced(value, replacement) is not value for value in _stored(gc.get_referents(cache))):
+        if any(_replace_in(value, replacement) is not value for value in _contents(gc.get_referents(cache))):
             cache.cache_clear()
 
 
-def _replaced(value: Any, replacement: Callable[[Any], Any]) -> Any:
+def _replace_in(value: Any, replacement: Callable[[Any], Any]) -> Any:
     if not isinstance(value, tuple):
         return replacement(value)
-    parts = [_replaced(part, replacement) for part in value]
+    parts = [_replace_in(part, replacement) for part in value]
     if all(new is old for new, old in zip(parts, value, strict=True)):
         return value
     return value._make(parts) if hasattr(value, "_make") else type(value)(parts)
@@ -94,37 +96,37 @@ class _Snapshot:
 
     def __init__(self, found: Reachable) -> None:
         self._contents = [(c, list(c.items()) if isinstance(c, dict) else list(c)) for c in found.contents]
-        self._cells = [(cell, _held(cell)) for cell in found.cells]
-        self._names = [(owner, name, _named(owner, name)) for owner, name in found.names]
+        self._cells = [(cell, _cell_content(cell)) for cell in found.cells]
+        self._names = [(owner, name, _get_name(owner, name)) for owner, name in found.names]
 
     def changed(self) -> Iterator[Any]:
-        """Yield what is held now in place of something else."""
+        """Yield the current values of containers, cells and names whose value has changed."""
         for container, before in self._contents:
             if not _is_same(container, before):
                 yield container
         for cell, held in self._cells:
-            if _held(cell) is not held:
-                yield _held(cell)
+            if _cell_content(cell) is not held:
+                yield _cell_content(cell)
         for owner, name, value in self._names:
-            if _named(owner, name) is not value:
-                yield _named(owner, name)
+            if _get_name(owner, name) is not value:
+                yield _get_name(owner, name)
 
     def restore(self) -> None:
         for container, before in self._contents:
             _refill(container, before)
         for cell, held in self._cells:
-            if _held(cell) is not held:
+            if _cell_content(cell) is not held:
                 if held is _NOTHING:
                     del cell.cell_contents
                 else:
                     cell.cell_contents = held
         for owner, name, value in self._names:
-            if _named(owner, name) is not value:
-                _name(owner, name, value)
+            if _get_name(owner, name) is not value:
+                _set_name(owner, name, value)
 
 
 def _refill(container: Any, contents: list[Any]) -> None:
-    """Put these contents in the place of those of a container, unless they are the same objects."""
+    """Replace the contents of a container, unless they are the same objects."""
     if not _is_same(container, contents):
         container.clear()
         if isinstance(container, dict | set):
@@ -142,20 +144,20 @@ def _is_same(container: Any, before: list[Any]) -> bool:
     return all(now is old for now, old in zip(container, before, strict=True))
 
 
-def _held(cell: CellType) -> Any:
+def _cell_content(cell: CellType) -> Any:
     try:
         return cell.cell_contents
     except ValueError:
         return _NOTHING
 
 
-def _named(owner: Any, name: str) -> Any:
+def _get_name(owner: Any, name: str) -> Any:
     if isinstance(owner, dict):
         return owner.get(name, _NOTHING)
     return vars(owner).get(name, _NOTHING) if isinstance(owner, type) else getattr(owner, name, _NOTHING)
 
 
-def _name(owner: Any, name: str, value: Any) -> None:
+def _set_name(owner: Any, name: str, value: Any) -> None:
     if isinstance(owner, dict):
         owner[name] = value
     elif value is _NOTHING:
@@ -166,10 +168,10 @@ def _name(owner: Any, name: str, value: Any) -> None:
 
 def _is_fake(value: Any) -> bool:
     """Return whether a value is a fake tensor or holds one."""
-    return any(isinstance(part, FakeTensor) for part in _stored(value))
+    return any(isinstance(part, FakeTensor) for part in _contents(value))
 
 
-def _stored(value: Any) -> Iterator[Any]:
+def _contents(value: Any) -> Iterator[Any]:
     """Yield a value and what its containers and objects hold, at any depth."""
     ahead, seen = [value], set[int]()
     while ahead:

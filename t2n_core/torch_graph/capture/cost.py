@@ -1,6 +1,6 @@
-"""Skip work of torch.export on symbolic sizes whose results are never read.
+"""Skip contiguity checks of torch.export on symbolic sizes, whose results are never read.
 
-PyTorch asks of every result whether it is contiguous, in each memory format, for a note that it calls best effort.
+PyTorch checks for every result whether it is contiguous, in each memory format, for metadata that it calls best effort.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from t2n_core.torch_graph.compat.patches import replaced
 
 @contextmanager
 def cheaper_capture() -> Iterator[None]:
-    """While active, nodes note no memory format. A PyTorch without this function does its work as ever."""
+    """While active, nodes record no memory format. A release of PyTorch without this function is left as it is."""
     with replaced("torch.fx.experimental.proxy_tensor._extract_tensor_metadata", _without_contiguity, optional=True):
         yield
 

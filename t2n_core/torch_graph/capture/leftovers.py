@@ -1,4 +1,4 @@
-"""Find fake tensors that outlive their capture in objects of the model's code, where nobody knew of them before."""
+"""Find fake tensors that outlive their capture in objects of the model's code."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ _META = ("val", "eager_input_vals")
 """Entries of a program's nodes that hold fake tensors."""
 _STEPS = 4
 _WIDEST = 64
-"""Steps from a tensor to what holds it, and the most holders in one of them."""
+"""Steps from a tensor to its holders, and the most holders in one step."""
 
 
 class FakeTensors:
     """The fake tensors of one capture."""
 
     def __init__(self) -> None:
-        self._made: list[weakref.ref[Any]] = []
+        self._tensors: list[weakref.ref[Any]] = []
         self._graphs: list[weakref.ref[Any]] = []
         self._erased: list[weakref.ref[Any]] = []
-        """Nodes that passes of PyTorch took out of their graphs: they live on for a while, with their metadata."""
+        """Nodes that passes of PyTorch removed from their graphs: they live on for a while, with their metadata."""
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Note each fake tensor, and each graph that may hold one, that is made in the block."""
+        """Record each fake tensor created in the block, and each graph that may hold one."""
         plain: Any = FakeTensor.__new__
         init, erase = torch.fx.Graph.__init__, torch.fx.Graph.erase_node
 
         def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
             tensor = plain(cls, *args, **kwargs)
-            self._made.append(weakref.ref(tensor))
+            self._tensors.append(weakref.ref(tensor))
             return tensor
 
         def new_graph(graph: Any, *args: Any, **kwargs: Any) -> None:
@@ -63,19 +63,19 @@ class FakeTensors:
     def refuse_leftovers(self, program: torch.export.ExportedProgram) -> None:
         """Raise CaptureError if the model's code holds a fake tensor, and clear an `lru_cache` that does.
 
-        A scan of all objects is needed only if there are tensors beside those of the program.
+        All objects are scanned only if there are tensors other than those of the program.
         """
-        if not self._beside(program):
+        if not self._leftovers(program):
             return
         gc.collect(1)
-        beside = self._beside(program)
+        beside = self._leftovers(program)
         for where in _holders(beside) if beside else ():
             raise CaptureError(
                 f"the model keeps a tensor that it computed while it was captured, which holds no data, in {where}",
                 hint="run the model once on the example inputs before the export, so that it holds the real tensor",
             )
 
-    def _beside(self, program: torch.export.ExportedProgram) -> list[Any]:
+    def _leftovers(self, program: torch.export.ExportedProgram) -> list[Any]:
         graphs = [program.graph, *filter(None, (made() for made in self._graphs))]
         nodes = itertools.chain(*(graph.nodes for graph in graphs), filter(None, (made() for made in self._erased)))
         of_program = set[int]()
@@ -85,7 +85,7 @@ class FakeTensors:
                     of_program.add(id(entry))
                 elif entry is not None:
                     of_program.update(id(leaf) for leaf in pytree.tree_leaves(entry))
-        alive = [tensor for tensor in (made() for made in self._made) if tensor is not None]
+        alive = [tensor for tensor in (made() for made in self._tensors) if tensor is not None]
         modes = {id(t.fake_mode): t.fake_mode for t in alive}.values()
         for sizes in (mode.shape_env for mode in modes if mode.shape_env is not None):
             of_program.update(id(tracked.fake) for tracked in sizes.tracked_fakes or ())
@@ -119,7 +119,7 @@ def _holders(tensors: Sequence[Any]) -> Iterator[str]:
 
 
 def _name(holder: Any, held: Sequence[Any]) -> str:
-    """Return what a user calls a holder; "" for one of PyTorch's own objects, and for a mere container."""
+    """Return a user's name for a holder; "" for one of PyTorch's own objects, and for a plain container."""
     if isinstance(holder, dict):
         name = next((str(key) for key, value in holder.items() if any(value is one for one in held)), "")
         module = sys.modules.get(str(holder.get("__name__")))

@@ -1,8 +1,8 @@
-"""Replace functions of PyTorch while a model is captured: recurrent calls and packing go to stand-ins.
+"""Replace functions of PyTorch while a model is captured: recurrent calls and packing go to capture overrides.
 
-Lengths of packed sequences that the model makes from Python data are numbers then, and fake tensors have none. So small
-integer tensors of that kind get real values beside capture, which are followed through sorting and indexing. Lengths
-that come in as an input have no numbers: see `stand_ins/packed_rows.py`.
+Lengths of packed sequences that the model creates from Python data are constants, but fake tensors have no values. So
+small integer tensors of that kind get real values beside capture, which are tracked through sorting and indexing.
+Lengths that are an input have no values: see `stand_ins/packed_rows.py`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
     **AS_EAGER,
     **WINDOWS,
     torch.istft: istft_of_any_length,
-    # `weight.data`, which capture would keep as a tensor without numbers; a write into it is seen as one of the weight
+    # capture would keep `weight.data` as a tensor without values; a write into it counts as one of the weight
     torch.Tensor.data.__get__: torch.Tensor.detach,  # type: ignore[attr-defined]
     # their kernels do not support dynamic sizes
     torch.fake_quantize_per_tensor_affine: fake_quantize_per_tensor_affine,
@@ -69,7 +69,7 @@ INSTEAD: dict[Any, Callable[..., Any]] = {
 
 
 class CaptureMode(TorchFunctionMode):
-    """While active, recurrent calls and packing go to the stand-ins. One object per capture.
+    """While active, recurrent calls and packing go to their capture overrides. One object per capture.
 
     `constants` lets the model's Python read the elements of its constants.
     """
@@ -81,10 +81,10 @@ class CaptureMode(TorchFunctionMode):
         self._sizes = SizeTensors()
         self._packed = PackedRows()
         self._following = False
-        """True once there was a tensor to follow. Most models never make one, and this is read at every call."""
+        """True once there was a tensor to track. Most models never create one, and this is read at every call."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Redirect a call. One mode does it all: each further mode adds a frame to every traceback of torch.export."""
+        """Redirect a call. One mode does everything: each mode adds a frame to every traceback of torch.export."""
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
         if func in INSTEAD:
@@ -107,7 +107,7 @@ class CaptureMode(TorchFunctionMode):
         return self._plain(func, name, args, kwargs)
 
     def _plain(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """Return a call; of integer tensors that are sizes, the elements are followed."""
+        """Return the result of a call; the elements of integer tensors that are sizes are tracked."""
         if name in _MAKERS or computes_a_size(name, args):
             self._following = True
         if self._following:
@@ -117,19 +117,19 @@ class CaptureMode(TorchFunctionMode):
     # ---------------------------------------------------------------------------------------------------- stand-ins
     def _recurrent(self, name: str, args: Any, kwargs: Any) -> Any:
         stand_ins = torch.ops.t2n_capture
-        # the padded form has `has_biases` in fourth place, the packed form its weights
+        # the fourth argument is `has_biases` of the padded variant, the weights of the packed one
         packed = "batch_sizes" in kwargs or (len(args) > 3 and not isinstance(args[3], bool))
         if name.endswith("_cell") or not packed:
             return getattr(stand_ins, name)(*args, **kwargs)
         data, batch_sizes, *rest = args
         if batch_sizes in self._packed:
             return self._packed.net(getattr(stand_ins, f"{name}_masked"), data, batch_sizes, rest, kwargs)
-        return getattr(stand_ins, f"{name}_data")(data, self._numbers(batch_sizes), *rest, **kwargs)
+        return getattr(stand_ins, f"{name}_data")(data, self._integers(batch_sizes), *rest, **kwargs)
 
     def _pack(self, input: torch.Tensor, lengths: torch.Tensor, batch_first: bool) -> tuple[torch.Tensor, torch.Tensor]:
         if lengths not in self._real_values:
             return self._packed.pack(input, lengths, batch_first)
-        numbers = self._numbers(lengths)
+        numbers = self._integers(lengths)
         data = torch.ops.t2n_capture.pack(input, numbers, batch_first)
         sizes = [sum(length > step for length in numbers) for step in range(max(numbers))]
         return data, self._constant(sizes)
@@ -139,13 +139,13 @@ class CaptureMode(TorchFunctionMode):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         if batch_sizes in self._packed:
             return self._packed.pad(data, batch_sizes, batch_first, padding_value, total)
-        sizes = self._numbers(batch_sizes)
+        sizes = self._integers(batch_sizes)
         steps = total if total > 0 else len(sizes)
         padded = torch.ops.t2n_capture.pad(data, sizes, batch_first, float(padding_value), steps)
         return padded, self._constant([sum(size > row for size in sizes) for row in range(sizes[0])])
 
     # --------------------------------------------------------------------------------------------------- real values
-    def _numbers(self, tensor: torch.Tensor) -> list[int]:
+    def _integers(self, tensor: torch.Tensor) -> list[int]:
         real = self._real_values.get(tensor)
         if real is None:
             raise CaptureError(
@@ -165,7 +165,7 @@ class CaptureMode(TorchFunctionMode):
         self._real_values[fake], self._following = real, True
 
     def _with_sizes(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """Return the call, with the numbers of tensors that are sizes followed, and used where a size is wanted."""
+        """Return the result of a call, with tensors that hold sizes tracked, and replaced where a size is expected."""
         if name in ("item", "__int__", "__index__"):
             number = self._sizes.number(args[0])
             if isinstance(number, int) or (name == "item" and number is not None):
@@ -173,27 +173,27 @@ class CaptureMode(TorchFunctionMode):
         plain = self._sizes.plain(name, args, kwargs)
         result = self._sizes.arange(*plain) if name == "arange" else None
         if result is None:
-            result = self._followed(func, name, *plain)
+            result = self._follow(func, name, *plain)
         self._sizes.follow(name, *plain, result)
         return result
 
-    def _followed(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
+    def _follow(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         given = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         real_values = self._real_values
         if (not given and name not in _MAKERS) or not all(t in real_values for t in given):
             if given and (name.endswith("_") or name == "__setitem__"):
-                real_values.pop(given[0], None)  # written to with what is not known
+                real_values.pop(given[0], None)  # unknown values are written to it
             return func(*args, **kwargs)
         if name in _FACTORIES:
-            kept = 1 if name.startswith("new_") else 0  # the tensor whose method it is
-            sizes = (self._numbers(a)[0] if isinstance(a, torch.Tensor) else a for a in args[kept:])
+            kept = 1 if name.startswith("new_") else 0  # `self` of a method
+            sizes = (self._integers(a)[0] if isinstance(a, torch.Tensor) else a for a in args[kept:])
             return func(*args[:kept], *sizes, **kwargs)
         real_args, real_kwargs = pytree.tree_map_only(torch.Tensor, lambda t: real_values[t], (args, kwargs))
         if any(isinstance(leaf, torch.SymInt) for leaf in pytree.tree_leaves((args, kwargs))):
             return func(*args, **kwargs)
         with _disable_current_modes():
             real = func(*real_args, **real_kwargs)
-        if isinstance(real, bool | int | list):  # `int(lengths[0])`, `lengths.tolist()`: the number itself is wanted
+        if isinstance(real, bool | int | list):  # `int(lengths[0])`, `lengths.tolist()`: a Python number
             return real
         result = func(*args, **kwargs)
         for fake, value in zip(pytree.tree_leaves(result), pytree.tree_leaves(real), strict=True):

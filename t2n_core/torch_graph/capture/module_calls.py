@@ -1,6 +1,6 @@
-"""Modules that stay whole during capture: one node each, with declared outputs, whatever their forward does.
+"""Modules that capture keeps as one node each, with declared outputs, whatever their forward does.
 
-The replaced `forward` sits on the instance while capture runs and is taken off again, also after an exception.
+The replaced `forward` is set on the instance while capture runs and removed again, also after an exception.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class Writer(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WholeCall:
-    """One call that becomes one node: its writer, and its arguments apart from the tensors."""
+    """One call that becomes one node: its writer, and its arguments other than tensors."""
 
     writer: Writer
     leaves: tuple[Any, ...]
-    """Flattened arguments, with None in the places of tensors."""
+    """Flattened arguments, with None in place of tensors."""
     places: tuple[int, ...]
     """Indices of the tensors among the leaves."""
     structure: pytree.TreeSpec
 
-    def filled(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return (args, kwargs) with these in place of the tensors."""
+    def arguments_with(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return (args, kwargs) with these tensors in place of the recorded ones."""
         leaves = list(self.leaves)
         for place, tensor in zip(self.places, tensors, strict=True):
             leaves[place] = tensor
@@ -59,13 +59,13 @@ class WholeCall:
 
     def compute(self, tensors: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], pytree.TreeSpec]:
         """Run the call on these tensors; return its flattened result, and the structure of that result."""
-        args, kwargs = self.filled(tensors)
+        args, kwargs = self.arguments_with(tensors)
         return pytree.tree_flatten(self.writer.compute(*args, **kwargs))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModuleCall:
-    """One module that an extractor keeps whole."""
+    """One module that an extractor turns into one node."""
 
     module: torch.nn.Module
     extractor: Extractor
@@ -100,8 +100,8 @@ def write_node(
 ) -> Any:
     """Write one node for a call, with results of the shapes and dtypes that `declare(*args, **kwargs)` returns.
 
-    `declared_by` names for an error what a user overrides to declare them. Raises CaptureError where `declare` needs
-    the values in the tensors.
+    `declared_by` is the method that a user overrides to declare them, for error messages. Raises CaptureError if
+    `declare` needs the values in the tensors.
     """
     leaves, structure = pytree.tree_flatten((args, kwargs))
     places = tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor))
@@ -111,14 +111,14 @@ def write_node(
 
     def run(given: Sequence[torch.Tensor], fake: bool) -> list[torch.Tensor]:
         if fake:
-            new_args, new_kwargs = node.filled(given)
+            new_args, new_kwargs = node.arguments_with(given)
             results, form = pytree.tree_flatten(
                 _without_data(partial(declare, *new_args, **new_kwargs), given, declared_by)
             )
         else:
             results, form = node.compute(given)
         declared.append(form)
-        # an operator's result is never its argument, whatever the declaration made of it
+        # an operator must not return its argument, whatever the declaration does
         return [r.clone() if any(r is g for g in given) else r for r in results]
 
     key = next(_keys)
@@ -128,7 +128,7 @@ def write_node(
 
 
 def _without_data(declare: Callable[[], Any], given: Sequence[torch.Tensor], declared_by: str) -> Any:
-    """Return what a declaration returns for fake tensors. Values that it reads must not decide on shapes."""
+    """Return the result of a declaration for fake tensors. The values that it reads must not decide shapes."""
     from t2n_core.torch_graph.compat.private import free_unbacked_symbols
 
     mode = detect_fake_mode(given)
@@ -157,16 +157,16 @@ calls: dict[int, WholeCall] = {}
 """Node key -> call, while a capture runs; the graph keeps the call itself."""
 
 
-def _declared(inputs: Sequence[torch.Tensor], params: Sequence[torch.Tensor], key: int) -> list[torch.Tensor]:
+def _declare(inputs: Sequence[torch.Tensor], params: Sequence[torch.Tensor], key: int) -> list[torch.Tensor]:
     return _runs[key](inputs, True)
 
 
-def _computed(inputs: Sequence[torch.Tensor], params: Sequence[torch.Tensor], key: int) -> list[torch.Tensor]:
+def _compute(inputs: Sequence[torch.Tensor], params: Sequence[torch.Tensor], key: int) -> list[torch.Tensor]:
     """Compute the results of a node in a trace, which runs on real tensors."""
     return _runs[key](inputs, False)
 
 
-define(library, "module_call(Tensor[] inputs, Tensor[] params, int key) -> Tensor[]", _declared, _computed)
+define(library, "module_call(Tensor[] inputs, Tensor[] params, int key) -> Tensor[]", _declare, _compute)
 MODULE_CALL = f"{NAMESPACE}::module_call"
 
 
@@ -174,7 +174,7 @@ MODULE_CALL = f"{NAMESPACE}::module_call"
 def whole_modules(
     model: torch.nn.Module, find: Callable[[torch.nn.Module], Extractor | None]
 ) -> Iterator[list[ModuleCall]]:
-    """While active, modules with an extractor go through it. The innermost of nested ones is left to the outer one."""
+    """While active, modules with an extractor go through it; of nested ones, the outermost counts."""
     replaced: list[ModuleCall] = []
     first = next(_keys)
     try:

@@ -1,4 +1,4 @@
-"""The model's own run on its example: what PyTorch refuses is no fault of the export."""
+"""Run the model itself on its example, to tell an error of the model from one of the export."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from t2n_core.torch_graph.ways_in.sources import Source
 
 
 def refusal_of_example(source: Source, inputs: ModelInputs) -> InputError | None:
-    """Return the error of a model that PyTorch does not run on its example; None if it runs.
+    """Return the error of a model that PyTorch cannot run on its example; None if it runs.
 
-    Buffers, containers of the model, arguments and the state of random numbers stay as they are. An operator that has
-    no kernel here says nothing of the example.
+    Buffers, containers of the model, arguments and the random state stay as they are. An operator without a kernel on
+    this machine is no error of the example.
     """
     try:
         _run(source, inputs)
@@ -35,9 +35,9 @@ def refusal_of_example(source: Source, inputs: ModelInputs) -> InputError | None
 
 
 def refusal_of_training(source: Source, inputs: ModelInputs) -> InputError | None:
-    """Return the error of a model that computes something else in training mode, in which it is; None for another one.
+    """Return the error of a model in training mode that computes something else in evaluation mode; None otherwise.
 
-    Only modules whose own code reads `training` are asked: layers of PyTorch that train differently are refused by
+    Only modules whose own code reads `training` are checked: layers of PyTorch that differ in training are refused by
     their operators, and all others need no further run.
     """
     modes = {module: module.training for module in source.module.modules()}
@@ -48,10 +48,10 @@ def refusal_of_training(source: Source, inputs: ModelInputs) -> InputError | Non
     try:
         given = _run(source, inputs)
         for module in modes:
-            module.training = False  # not by `eval`, which a class may have made into something else
+            module.training = False  # not `eval`, which a class may override
         evaluated = _run(source, inputs)
     except Exception:
-        return None  # what does not run in one of the modes is told by the export itself
+        return None  # the export itself reports a model that fails in one of the modes
     finally:
         for module, training in modes.items():
             module.training = training
@@ -62,7 +62,7 @@ def refusal_of_training(source: Source, inputs: ModelInputs) -> InputError | Non
 
 
 def _run(source: Source, inputs: ModelInputs) -> Any:
-    args, kwargs = inputs.replaced([tensor.detach().clone() for tensor in inputs.tensors])
+    args, kwargs = inputs.arguments_with([tensor.detach().clone() for tensor in inputs.tensors])
     with ExitStack() as stack:
         stack.enter_context(torch.no_grad())
         stack.enter_context(torch.random.fork_rng(devices=[]))
@@ -73,7 +73,7 @@ def _run(source: Source, inputs: ModelInputs) -> Any:
 
 
 def _reads_training(kind: type) -> bool:
-    """Return whether a function of a class, or of a base of it, reads `training`; those of PyTorch do not count."""
+    """Return whether a function of a class, or of a base class, reads `training`; those of PyTorch do not count."""
     own = [one for one in kind.__mro__ if not one.__module__.startswith("torch.")]
     functions = [value for one in own for value in vars(one).values() if isinstance(value, FunctionType)]
     return any("training" in code.co_names for function in functions for code in _codes(function.__code__))

@@ -24,9 +24,9 @@ from t2n_core.torch_graph.stand_ins.numbers_of_sizes import numbers_of_sizes
 def capturing(
     module: torch.nn.Module, decisions: Decisions, modes: Sequence[TorchFunctionMode], *, is_dynamic: bool
 ) -> Iterator[None]:
-    """While active, `module` can be captured: `decisions` records, and the last of the modes sees a call first.
+    """While active, `module` can be captured: `decisions` records guards, and the last mode sees a call first.
 
-    `is_dynamic` says whether there are dynamic axes.
+    `is_dynamic` is True if there are dynamic axes.
     """
     with ExitStack() as stack:
         functions = stack.enter_context(preserve_containers(module))
@@ -34,7 +34,7 @@ def capturing(
         stack.enter_context(cheaper_capture())
         stack.enter_context(decisions.recording())
         stack.enter_context(skip_mask_checks())
-        if is_dynamic:  # the choice of a fused kernel compares widths; attention stays whole
+        if is_dynamic:  # choosing a fused kernel compares widths; attention stays one node
             stack.enter_context(sdpa_kernel(SDPBackend.MATH))
             stack.enter_context(python_calls_of_sizes(functions))
         stack.enter_context(numbers_of_sizes())

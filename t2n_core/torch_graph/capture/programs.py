@@ -1,4 +1,4 @@
-"""Exported programs: the places of their results, and their form without writes."""
+"""Exported programs: the paths of their results, and how to make them functional."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from t2n_core.torch_graph.ways_in.results import Results
 from t2n_core.torch_graph.ways_in.structure import leaves_with_path
 
 DETACH_IN_PLACE = operator("aten::detach_.default")
-"""Marked as one that writes, and changes no element."""
+"""Marked as an in-place operator, although it changes no element."""
 _GRADIENTS = "wrap_with_set_grad_enabled"
 _REGIONS = ("wrap_with_autocast", _GRADIENTS, "_add_batch_dim", "_vmap_increment_nesting")
 """Names of the higher-order operators that run a subgraph under another mode, and of the calls that `vmap` leaves."""
@@ -24,7 +24,7 @@ _REGIONS = ("wrap_with_autocast", _GRADIENTS, "_add_batch_dim", "_vmap_increment
 def functional(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     """Return a program without operators that write into their arguments, and without regions of a mode or of vmap.
 
-    Raises CaptureError for one that holds a tensor of a function transform.
+    Raises CaptureError for a program that holds a tensor of a function transform.
     """
     _refuse_wrapped(program)
     if not _mutates(program) and not _has_regions(program):
@@ -35,7 +35,7 @@ def functional(program: torch.export.ExportedProgram) -> torch.export.ExportedPr
 
 
 def results_of(program: torch.export.ExportedProgram) -> Results:
-    """Return the places of the outputs, and of other constants, in the nested result of a program."""
+    """Return the paths of the outputs, and of other constants, in the nested result of a program."""
     results, form = Results(), program.call_spec.out_spec
     if form is None:
         return results
@@ -48,7 +48,7 @@ def results_of(program: torch.export.ExportedProgram) -> Results:
 
 @contextmanager
 def _without_gradients(program: torch.export.ExportedProgram) -> Iterator[None]:
-    """While active, no region of a program asks for gradients: numbers are the same, and PyTorch takes it apart."""
+    """While active, no region of a program enables gradients: values are the same, and PyTorch inlines the region."""
     graphs = (module.graph for module in program.graph_module.modules() if isinstance(module, torch.fx.GraphModule))
     regions = [node for graph in graphs for node in graph.nodes if getattr(node.target, "__name__", "") == _GRADIENTS]
     before = [node.args for node in regions]
@@ -62,13 +62,13 @@ def _without_gradients(program: torch.export.ExportedProgram) -> Iterator[None]:
 
 
 def _mutates(program: torch.export.ExportedProgram) -> bool:
-    """Return whether an operator writes numbers into its argument: only then is a second trace worth its time."""
+    """Return whether an operator writes into its argument: only then is a second trace worth its time."""
     called = (n.target for n in program.graph.nodes if isinstance(n.target, OpOverload))
     return any(op._schema.is_mutable and op is not DETACH_IN_PLACE for op in called)
 
 
 def _refuse_wrapped(program: torch.export.ExportedProgram) -> None:
-    """Raise CaptureError for a constant that a function transform has wrapped, which has no elements of its own."""
+    """Raise CaptureError for a constant wrapped by a function transform, which has no elements."""
     try:
         for constant in program.constants.values():
             if isinstance(constant, torch.Tensor):

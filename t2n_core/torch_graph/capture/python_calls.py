@@ -1,7 +1,8 @@
 """Keep sizes symbolic where a model's own code calls Python's `int`, `float` and `len`, or a function with a cache.
 
-The first three return Python numbers, which fix a symbolic size, and a cached function hashes its arguments, which
-raises an error for one. While a model is captured, its functions call replacements, which are added to their globals.
+The first three return Python numbers, which fix a symbolic size, and a cached function hashes its arguments, which a
+symbolic size does not support. During capture the functions of a model call replacements, which are added to their
+globals.
 """
 
 from __future__ import annotations
@@ -40,23 +41,23 @@ def _len(value: Any) -> Any:
     return value.shape[0] if isinstance(value, torch.Tensor) and value.dim() else len(value)
 
 
-_STAND_INS: dict[str, Callable[..., Any]] = {"int": _int, "float": _float, "len": _len}
+_REPLACEMENTS: dict[str, Callable[..., Any]] = {"int": _int, "float": _float, "len": _len}
 
 
 @contextmanager
 def python_calls_of_sizes(functions: Iterable[FunctionType]) -> Iterator[None]:
-    """While active, these calls keep sizes symbolic in functions that are not of PyTorch, numpy or Python itself."""
+    """While active, these calls keep sizes symbolic, except in functions of PyTorch, numpy and Python itself."""
     with ExitStack() as stack:
         for function in functions:
             if is_foreign(function.__module__):
                 continue
-            scope, called = function.__globals__, _called(function.__code__)
-            names = frozenset(name for name in _STAND_INS if name in called and name not in scope)
+            scope, called = function.__globals__, _called_globals(function.__code__)
+            names = frozenset(name for name in _REPLACEMENTS if name in called and name not in scope)
             for name in names:
                 if _PREFIX + name not in scope:
-                    stack.enter_context(_global(scope, _PREFIX + name, _STAND_INS[name]))
+                    stack.enter_context(_global(scope, _PREFIX + name, _REPLACEMENTS[name]))
             if names:
-                stack.enter_context(_code(function, _renamed(function.__code__, names)))
+                stack.enter_context(_code(function, _rename(function.__code__, names)))
             for name in called:
                 if isinstance(scope.get(name), CACHE):
                     stack.enter_context(_global(scope, name, _past_cache(scope[name])))
@@ -87,7 +88,7 @@ def _code(function: FunctionType, code: CodeType) -> Iterator[None]:
 
 
 def _past_cache(function: Any) -> Callable[..., Any]:
-    """Return a function with an `lru_cache` so that calls with a symbolic size go past the cache."""
+    """Return a function with an `lru_cache` such that calls with a symbolic size bypass the cache."""
 
     @functools.wraps(function)
     def either(*args: Any, **kwargs: Any) -> Any:
@@ -98,12 +99,12 @@ def _past_cache(function: Any) -> Callable[..., Any]:
 
 
 @functools.lru_cache(1 << 12)
-def _called(code: CodeType) -> frozenset[str]:
-    """Return the globals that a function, with those inside it, calls by name and uses in no other way."""
+def _called_globals(code: CodeType) -> frozenset[str]:
+    """Return the globals that a function and the functions inside it call by name and use in no other way."""
     called, used = set[str](), set[str]()
     for one in _with_inner(code):
         for step in dis.get_instructions(one):
-            if step.opcode in dis.hasname:  # attributes too: code has one list of names for both
+            if step.opcode in dis.hasname:  # attributes as well: code objects have one list of names for both
                 is_call = step.opname == "LOAD_GLOBAL" and bool((step.arg or 0) & 1)  # pushes the NULL of a call
                 (called if is_call else used).add(step.argval)
     return frozenset(called - used)
@@ -117,11 +118,11 @@ def _with_inner(code: CodeType) -> Iterator[CodeType]:
 
 
 @functools.lru_cache(1 << 10)
-def _renamed(code: CodeType, names: frozenset[str]) -> CodeType:
-    """Return the code of a function in which these globals have other names."""
+def _rename(code: CodeType, names: frozenset[str]) -> CodeType:
+    """Return the code of a function with these globals renamed."""
     return code.replace(
         co_names=tuple(_PREFIX + name if name in names else name for name in code.co_names),
-        co_consts=tuple(_renamed(c, names) if isinstance(c, CodeType) else c for c in code.co_consts),
+        co_consts=tuple(_rename(c, names) if isinstance(c, CodeType) else c for c in code.co_consts),
     )
 
 

@@ -14,9 +14,9 @@ from t2n_core.torch_graph.compat.patches import replaced
 def quiet() -> Iterator[None]:
     """Silence PyTorch's tracers, which warn of their own internals and write each step to their log.
 
-    Someone always does: pytest, which would show it, and a handler of PyTorch that throws it away. Only that of
-    TORCH_TRACE, which writes to a folder, is wanted; without a handler no text is made. What they complain of before
-    they raise an exception is in our error, so it is not said twice.
+    There is always a handler: pytest's, which would show the text, and one of PyTorch that discards it. Only that of
+    TORCH_TRACE, which writes to a folder, is kept; without a handler no text is formatted. Warnings before an exception
+    are part of our error, so they are not repeated.
     """
     log = logging.getLogger("torch.__trace")
     before = log.handlers
@@ -26,7 +26,7 @@ def quiet() -> Iterator[None]:
         for complaining in _COMPLAINING:
             complaining.addFilter(_is_asked_for)
         try:
-            with replaced("torch.export._trace.print", lambda _: _unprinted, optional=True):  # of the graph so far
+            with replaced("torch.export._trace.print", lambda _: _print_nothing, optional=True):  # the graph so far
                 yield
         finally:
             log.handlers = before
@@ -42,4 +42,4 @@ def _is_asked_for(record: logging.LogRecord) -> bool:
     return record.levelno < logging.WARNING
 
 
-def _unprinted(*texts: object, **options: object) -> None: ...
+def _print_nothing(*texts: object, **options: object) -> None: ...

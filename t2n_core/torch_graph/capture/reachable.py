@@ -1,7 +1,7 @@
 """Find what the Python code of a model can change while it runs: its objects, containers, closures, globals and caches.
 
-Followed are modules, helper objects that are no modules, functions with their closures and the globals that they name,
-and the classes of all of these, the nearest first; not the code of PyTorch, numpy and the standard library.
+The search follows modules, helper objects, functions with their closures and the globals that they name, and the
+classes of all of these, nearest first; not the code of PyTorch, numpy and the standard library.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _FOREIGN = frozenset(
 )
 _ATOMS = (int, float, complex, str, bytes, type(None), torch.Tensor, torch.Size, torch.dtype, BuiltinFunctionType)
 _OF_A_MODULE = frozenset(name for name in vars(torch.nn.Module()) if "_hooks" not in name)
-"""Attributes of torch.nn.Module itself but for hooks; torch.export restores their contents."""
+"""Attributes of torch.nn.Module itself except hooks; torch.export restores their contents."""
 CACHE = type(functools.lru_cache(lambda: None))
 _MOST = 1000
-"""Objects that code reaches and that are looked at. Much of a large library can be reached, and that takes time."""
+"""Most objects reached through code that are visited: much of a large library can be reached, which takes time."""
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Reachable:
     cells: list[CellType] = field(default_factory=list)
     """Variables of closures."""
     names: list[tuple[Any, str]] = field(default_factory=list)
-    """Names and what has them: a dict of globals, a class, or an object with slots."""
+    """Names and their owners: a dict of globals, a class, or an object with slots."""
     caches: list[Any] = field(default_factory=list)
     """Functions with an lru_cache."""
     _seen: dict[int, Any] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Reachable:
     _code: deque[Any] = field(default_factory=deque)
 
     def follow(self, *roots: Any) -> None:
-        """Add what can be reached from the roots through objects and containers; their code waits for `follow_code`."""
+        """Add what is reachable from the roots through objects and containers; their code waits for `follow_code`."""
         self._ahead += roots
         while self._ahead:
             value = self._ahead.pop()
@@ -54,17 +54,17 @@ class Reachable:
             self._visit(value)
 
     def follow_code(self) -> None:
-        """Add what the functions and classes that were met can reach in their turn, up to a number of objects."""
+        """Add what the visited functions and classes can reach in turn, up to a number of objects."""
         most = len(self._seen) + _MOST
         while self._code and len(self._seen) < most:
             self.follow(*_reached_by_code(self._code.popleft(), self))
 
     def functions(self) -> list[FunctionType]:
-        """Return the functions that were met, in the order in which they were."""
+        """Return the visited functions, in order."""
         return [value for value in self._seen.values() if isinstance(value, FunctionType)]
 
     def modules(self) -> list[torch.nn.Module]:
-        """Return the modules that were met."""
+        """Return the visited modules."""
         return [value for value in self._seen.values() if isinstance(value, torch.nn.Module)]
 
     def _visit(self, value: Any) -> None:
@@ -108,7 +108,7 @@ class Reachable:
 
 
 def _reached_by_code(code: Any, found: Reachable) -> Iterator[Any]:
-    """Yield the objects that a function or class can reach by itself, and add its names, closure or cache."""
+    """Yield the objects that a function or class reaches directly, and add its names, closure or cache."""
     if isinstance(code, CACHE):
         found.caches.append(code)
         yield code.__wrapped__

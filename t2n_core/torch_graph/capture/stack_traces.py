@@ -1,8 +1,8 @@
-"""Record the line of the model that each node comes from, without the cost of whole tracebacks.
+"""Record the line of the model that each node comes from, without the cost of full tracebacks.
 
-torch.export notes Python's stack at every node that it writes. For that it looks up each frame's file, line and code,
-those of pytest, of this package and of PyTorch too, and then keeps the frames called `forward`; so a capture takes
-longer the deeper the stack is that it is called from. Here the others are passed over at once. The text is the same.
+torch.export records Python's stack for every node. For that it looks up each frame's file, line and code, also of
+pytest, this package and PyTorch, and then keeps the frames called `forward`; so a capture takes longer the deeper the
+stack that it is called from. Here the other frames are skipped at once. The text is the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from t2n_core.torch_graph.compat.patches import replaced
 
 _KEPT = "forward"
-"""Name of the functions that torch.fx keeps of a stack."""
+"""Name of the functions whose frames torch.fx keeps."""
 
 
 class ForwardFrames:
@@ -42,7 +42,7 @@ class ForwardFrames:
 
 @contextmanager
 def short_stack_traces() -> Iterator[None]:
-    """While active, nodes get the lines of `forward` functions without a look at all other frames."""
+    """While active, nodes get the lines of `forward` functions without looking up all other frames."""
     with replaced("torch.fx.proxy.CapturedTraceback", lambda _: ForwardFrames, optional=True):
         yield
 

@@ -1,4 +1,4 @@
-"""Capture the graph of a model: torch.export, non-strict, with recurrent calls kept whole and sizes symbolic."""
+"""Capture the graph of a model: torch.export, non-strict, with recurrent calls as single nodes and symbolic sizes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,27 @@ from t2n_core.torch_graph.compat.releases import warn_if_untested
 from t2n_core.torch_graph.graph.from_export import build_graph, user_fakes
 from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph
 from t2n_core.torch_graph.proofs.regions import Recaptured, Regions
-from t2n_core.torch_graph.sizes.capture_sizes import Axes, capture_sizes, example_sizes, fitted, freeing_sizes, resized
+from t2n_core.torch_graph.sizes.capture_sizes import (
+    Axes,
+    capture_sizes,
+    example_sizes,
+    fit_example,
+    freeing_sizes,
+    resize_example,
+)
 from t2n_core.torch_graph.sizes.decisions import Decisions
 from t2n_core.torch_graph.sizes.declared_axes import AxisSize, DeclaredAxes, DynamicAxes, normalise
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.sizes.implied import decide_all_counts, implied_decisions
 from t2n_core.torch_graph.sizes.multiples import multiples
-from t2n_core.torch_graph.sizes.narrowing import SizeDecision, named, narrowed, of_emptiness, warn_of_range
-from t2n_core.torch_graph.sizes.refusals import fixed_axis, located, refusal, refuse_smaller_range
+from t2n_core.torch_graph.sizes.narrowing import (
+    SizeDecision,
+    narrow_range,
+    of_emptiness,
+    warn_of_range,
+    with_user_symbols,
+)
+from t2n_core.torch_graph.sizes.refusals import fixed_axis, refusal, refuse_smaller_range, with_source_line
 from t2n_core.torch_graph.sizes.replay import computes_alike
 from t2n_core.torch_graph.ways_in.calls import FlatCall
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs, bind_inputs
@@ -53,15 +66,15 @@ class CapturedModel:
     symbols: dict[str, int] = field(default_factory=dict)
     """Symbol -> size in the example."""
     results: Results = field(default_factory=Results)
-    """The places of the outputs in what the model returns, and what else it returns."""
+    """The paths of the outputs in the model's result, and its other results."""
     range: SizeRange = field(default_factory=SizeRange)
-    """The sizes that the graph holds for."""
+    """The sizes for which the graph is valid."""
     decisions: tuple[SizeDecision, ...] = ()
     """Decisions that made the range smaller than declared."""
     dropped: tuple[SizeDecision, ...] = ()
-    """Decisions that did not: on their other side the captured program was right where it was tried."""
+    """Decisions that did not: the captured program is right on their other side, too."""
     captured_at: dict[str, int] = field(default_factory=dict)
-    """Symbol -> size at which decisions were taken: the example's, or another one where that is or makes 0 or 1."""
+    """Symbol -> size at which the model was captured: the example's, or another where that is, or leads to, 0 or 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,34 +84,34 @@ class _Attempt:
     captured: CapturedModel
     frozen: Sequence[FrozenDecision] = ()
     fits: bool = True
-    """True if the captured program computes what the model does for the example."""
+    """True if the captured program agrees with the model on the example."""
 
 
 @dataclass(slots=True)
 class TorchModuleTracer:
-    """Captures one model. Nothing of the model is changed, also when capture fails.
+    """Captures one model, which stays unchanged even if capture fails.
 
-    `model` is a module, an exported program, TorchScript, the path of one of the two, or a Source of these.
+    `model` is a module, an exported program, TorchScript, the path of one of the latter two, or a Source of these.
     """
 
     model: Any
     inputs: ModelInputs
     dynamic_axes: DynamicAxes | None = None
     find_extractor: Callable[[torch.nn.Module], Extractor | None] = field(default=lambda _: None)
-    """Returns the extractor that keeps a module whole; None for a module that is captured inside."""
+    """Returns the extractor that turns a module into one node; None for a module that is traced."""
     modes: Sequence[TorchFunctionMode] = ()
     """Modes of the caller: they see the model's calls before the modes of capture do."""
     capture: CaptureWay = "export"
-    """`trace` freezes what the model decides in Python, where torch.export refuses it."""
+    """`trace` freezes data-dependent Python control flow, which torch.export refuses."""
     source: Source = field(init=False)
     _constants: Constants | None = field(default=None, init=False)
-    """Elements of constants, for the model's Python to read; None while it reads none."""
+    """Elements of constants, for the model's Python code to read; None while it reads none."""
     _declared: DeclaredAxes = field(init=False)
 
     def __post_init__(self) -> None:
         self.source = self.model if isinstance(self.model, Source) else source_of(self.model)
         if self.capture not in CAPTURE_WAYS:
-            raise InputError(f"capture={self.capture!r} is none of {', '.join(CAPTURE_WAYS)}")
+            raise InputError(f"capture={self.capture!r} is not one of {', '.join(CAPTURE_WAYS)}")
 
     def trace(self) -> CapturedModel:
         """Capture the model. Raises InputError for unknown axes, CaptureError for what torch.export refuses."""
@@ -120,10 +133,10 @@ class TorchModuleTracer:
         return attempt.captured
 
     def _attempt(self, axes: Axes) -> _Attempt:
-        """Return a capture; where the model's Python reads elements, one in which it can read those of constants."""
+        """Return a capture; if the model's Python code reads elements, one in which constants can be read."""
 
         def capture() -> _Attempt:
-            return self._freed(axes, self._at_free_sizes(axes) or self._at(axes, self.inputs.tensors))
+            return self._at_larger_sizes(axes, self._at_free_sizes(axes) or self._capture_at(axes, self.inputs.tensors))
 
         def with_constants() -> _Attempt | None:
             if self.capture == "export" and not self.source.is_script and self.source.state is None:
@@ -142,16 +155,16 @@ class TorchModuleTracer:
         return (with_constants() or found) if found.captured.graph.reads_elements else found
 
     def _at_free_sizes(self, axes: Axes) -> _Attempt | None:
-        """Return a capture without dynamic sizes of 0 or 1; None if the example has none of these, or no others fit."""
+        """Return a capture without dynamic sizes of 0 or 1; None if the example has none, or if no others fit."""
         names, tensors = self.inputs.names, self.inputs.tensors
         example = example_sizes(axes, names, tensors)
         failures, wrong = 0, list[SizeDecision]()
         for sizes in capture_sizes(axes, names, tensors, self._declared.range.bounds):
-            others = resized(axes, names, tensors, sizes)
+            others = resize_example(axes, names, tensors, sizes)
             if any(d.holds({**example, **sizes}) for d in wrong) or (failures and not self._runs(others)):
                 continue
             try:
-                attempt = self._at(axes, others)
+                attempt = self._capture_at(axes, others)
             except CaptureError:
                 failures += 1
                 if failures > _FAILURES:
@@ -165,8 +178,8 @@ class TorchModuleTracer:
             wrong += beside
         return None
 
-    def _freed(self, axes: Axes, attempt: _Attempt) -> _Attempt:
-        """Return the same capture, or one at larger sizes if a size that follows from the inputs' is 0 or 1."""
+    def _at_larger_sizes(self, axes: Axes, attempt: _Attempt) -> _Attempt:
+        """Return the same capture, or one at larger sizes if a size derived from the inputs' sizes is 0 or 1."""
         captured = attempt.captured
         extents = {extent for node in captured.graph.data_nodes for extent in node.shape if not isinstance(extent, int)}
         tensors = self.inputs.tensors
@@ -174,9 +187,9 @@ class TorchModuleTracer:
         sizes = freeing_sizes(extents, captured.captured_at, taken, captured.range)
         if sizes is None:
             return attempt
-        others = resized(axes, self.inputs.names, tensors, sizes)
+        others = resize_example(axes, self.inputs.names, tensors, sizes)
         try:
-            other = self._at(axes, others) if self._runs(others) else attempt
+            other = self._capture_at(axes, others) if self._runs(others) else attempt
         except CaptureError:
             return attempt
         return other if other.fits and len(other.captured.decisions) <= len(captured.decisions) else attempt
@@ -192,10 +205,10 @@ class TorchModuleTracer:
             return False
         return True
 
-    def _at(self, axes: Axes, tensors: Sequence[torch.Tensor]) -> _Attempt:
+    def _capture_at(self, axes: Axes, tensors: Sequence[torch.Tensor]) -> _Attempt:
         """Return a capture with these tensors in place of the example's. Raises CaptureError."""
         call = FlatCall(self.source, self.inputs)
-        asked: torch.nn.Module = call  # computes what the model does
+        asked: torch.nn.Module = call  # the model itself, to compare with
         frozen: Sequence[FrozenDecision] = ()
         decisions, modes, results = Decisions(), self.modes, call.results
         fakes = FakeTensors()
@@ -203,10 +216,10 @@ class TorchModuleTracer:
             module: torch.nn.Module = call
             if self.source.is_script:
                 script: Any = self.source.module
-                module = ScriptCall(script, self.source.fn_name, lambda given: self.inputs.replaced(given)[0])
+                module = ScriptCall(script, self.source.fn_name, lambda given: self.inputs.arguments_with(given)[0])
                 asked, modes, results = module, (), module.results
             else:
-                # until the program is read: its nodes for whole modules are known by then
+                # until the program is read: by then its nodes for modules are resolved
                 stack.enter_context(whole_modules(self.source.module, self.find_extractor))
             tracing = None
             if not self.source.is_script and self.capture == "trace":
@@ -217,13 +230,13 @@ class TorchModuleTracer:
                 program = self._export(module, axes, modes, tensors, decisions)
 
             def again(at: Mapping[str, int], static: frozenset[str]) -> Recaptured | None:
-                others = fitted(axes, self.inputs.names, self.inputs.tensors, at, self._runs)
+                others = fit_example(axes, self.inputs.names, self.inputs.tensors, at, self._runs)
                 if sum(tensor.numel() for tensor in others) > _LARGEST:
                     return None
                 with suppress(CaptureError), preserve_containers(self.source.module):
                     there = module if tracing is None else ScriptCall(tracing.trace(others, call)[0])
-                    other = self._recaptured(there, axes, modes, others, static)
-                    # capture may give empty tensors another shape than the model does
+                    other = self._recapture(there, axes, modes, others, static)
+                    # in a capture, empty tensors may have another shape than in the model
                     return other if computes_alike(other.program, asked, others, as_captured=True) else None
                 return None
 
@@ -235,7 +248,7 @@ class TorchModuleTracer:
         fakes.refuse_leftovers(program)
         return _Attempt(captured, frozen, fits)
 
-    def _recaptured(
+    def _recapture(
         self,
         module: torch.nn.Module,
         axes: Axes,
@@ -243,7 +256,7 @@ class TorchModuleTracer:
         tensors: Sequence[torch.Tensor],
         static: frozenset[str],
     ) -> Recaptured:
-        """Return a program captured with other tensors, and some of the dynamic axes static. Raises CaptureError."""
+        """Return a program captured with other tensors and some of the dynamic axes static. Raises CaptureError."""
         free = {
             name: {axis: size for axis, size in of_input.items() if size.name not in static}
             for name, of_input in axes.items()
@@ -263,7 +276,7 @@ class TorchModuleTracer:
         tensors: Sequence[torch.Tensor],
         found: Decisions,
     ) -> CapturedModel:
-        results = replace(results)  # decisions are tried by calls at other sizes, which note their own places
+        results = replace(results)  # calls at other sizes, which test decisions, record their own paths
         fakes = user_fakes(program)
         if len(fakes) != len(tensors):
             raise InputError(f"{self.source.name} has {len(fakes)} input tensors, the example has {len(tensors)}")
@@ -274,14 +287,14 @@ class TorchModuleTracer:
         sizes = SizeRange({n: declared.bounds.get(n, (min(LEAST, size), None)) for n, size in example.items()})
         table.range = sizes
         decide_all_counts(program, table)
-        decisions = named([*found.all(), *implied_decisions(program)], table)
+        decisions = with_user_symbols([*found.all(), *implied_decisions(program)], table)
         of_capture = of_emptiness(sizes) if again is not None else []
         regions = None if again is None else Regions(program, table, captured_at, again)
 
         def proves(region: Any, sizes: SizeRange) -> bool:
             return regions is not None and regions.prove([region], sizes)
 
-        sizes, causes, dropped = narrowed(sizes, [*decisions, *of_capture], captured_at, proves)
+        sizes, causes, dropped = narrow_range(sizes, [*decisions, *of_capture], captured_at, proves)
         dropped = [decision for decision in dropped if decision not in of_capture]  # the program is right there
         for name, (low, high) in sizes.bounds.items():
             if low == high and declared.bounds.get(name) != (low, high):
@@ -307,7 +320,7 @@ class TorchModuleTracer:
             every += [(fake.shape[axis], size, axis in declared) for axis, size in free.items()]
         for size, wanted, is_declared in sorted(every, key=lambda one: _is_tied(one[0])):
             if not is_declared and table.name_of(size) is not None:
-                continue  # free in a program that was made elsewhere, and named by another input
+                continue  # free in a program exported elsewhere, and named by another input
             table.learn(size, wanted)
         table.learn_replaced()
         return table
@@ -348,7 +361,7 @@ class TorchModuleTracer:
                     )
                 return functional(program)
             except CaptureError as refused:
-                raise located(refused) from refused.__cause__
+                raise with_source_line(refused) from refused.__cause__
             except Exception as cause:
                 can_trace = self.capture == "export" and not self.source.is_script
                 raise refusal(cause, self.source.name, self.inputs.names, decisions.fixing(), can_trace) from cause
@@ -363,11 +376,11 @@ class TorchModuleTracer:
 _LARGEST = 1 << 22
 """Most elements of the inputs of a capture for a proof."""
 _FAILURES = 1
-"""Number of failed captures, at sizes at which the model runs, after which another one is tried."""
+"""Failed captures after which other sizes are still tried, if the model runs at them."""
 
 
 def _is_tied(size: int | torch.SymInt) -> bool:
-    """Return whether the model computes a size from other sizes, which have to be known first."""
+    """Return whether a size is computed from other sizes, which have to be known first."""
     return isinstance(size, torch.SymInt) and not size.node.expr.is_Symbol
 
 

@@ -1,4 +1,4 @@
-"""Values that the supported releases of PyTorch compute differently, each with the releases of either way."""
+"""Differences in behaviour between the supported releases of PyTorch, each with its releases."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ from t2n_core.nnef.releases import Releases
 _INSTALLED = Version(Version(torch.__version__).base_version)
 
 QUANTIZE_ROUNDS_FIRST: Final = _INSTALLED in Releases.of(since="2.14")
-"""True if `torch.quantize_per_tensor` rounds x / scale and then adds the zero point; before it rounded their sum."""
+"""True if `torch.quantize_per_tensor` rounds x / scale and then adds the zero point; older releases round the sum."""

@@ -1,7 +1,7 @@
 """Operators of PyTorch by name, and which releases have those that not every supported one has.
 
-An operator that the installed PyTorch lacks is an empty answer here and never an AttributeError: no model of that
-release can hold it, so its rules and decompositions are left out.
+A look-up of an operator that the installed PyTorch lacks is empty and never an AttributeError: no model of that release
+can hold it, so its rules and decompositions are left out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from t2n_core.errors import RegistryError
 from t2n_core.nnef.releases import Releases
-from t2n_core.torch_graph.compat.private import OpOverload, OpOverloadPacket, absent
+from t2n_core.torch_graph.compat.private import OpOverload, OpOverloadPacket, missing_name_error
 from t2n_core.torch_graph.compat.releases import untested_note
 
 
@@ -29,7 +29,7 @@ class Change:
     before: str | None = None
     """The first release without it again; None if the newest tested one has it."""
     instead: str = ""
-    """The operator that models of the releases without it hold in its place."""
+    """The operator that models hold in its place in releases without it."""
 
     def is_in(self, release: str) -> bool:
         """Return whether a release has the operator."""
@@ -58,7 +58,7 @@ def find_overloads(key: str) -> list[OpOverload]:
 
 
 def functional_overloads(key: str) -> list[OpOverload]:
-    """Return what `find_overloads` does without the overloads that write into an argument `out`.
+    """Return the result of `find_overloads` without overloads that write into an argument `out`.
 
     Raises RegistryError for an operator that no supported PyTorch has.
     """
@@ -78,11 +78,11 @@ def operator(key: str) -> Any:
     overload = key.partition("::")[2].partition(".")[2]
     found = getattr(packet, overload, None) if overload else packet
     if found is None:
-        raise absent(key)
+        raise missing_name_error(key)
     return found
 
 
 def may_be_absent(key: str) -> bool:
-    """Return whether the installed PyTorch may lack an operator: as CHANGES says, or as an untested release."""
+    """Return whether the installed PyTorch may lack an operator: according to CHANGES, or as an untested release."""
     changes = [c for c in CHANGES if key == c.key or key.startswith(f"{c.key}.")]
     return bool(untested_note(torch.__version__)) or any(not c.is_in(torch.__version__) for c in changes)

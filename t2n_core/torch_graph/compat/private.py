@@ -1,6 +1,6 @@
 """Private names of PyTorch that the converter uses, each imported on first use.
 
-A name that the installed PyTorch lacks raises TorchVersionError, which says which one and what to install.
+A name that the installed PyTorch lacks raises TorchVersionError with the name and the release to install.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ PRIVATE = {
     "make_fx": "torch.fx.experimental.proxy_tensor",
     "statically_known_true": "torch.fx.experimental.symbolic_shapes",
 }
-"""Name -> the module that has it."""
+"""Name -> its module."""
 MODULES = {
     "linalg_functions": "torch._C._linalg",
     "neural_functions": "torch._C._nn",
@@ -76,7 +76,7 @@ MODULES = {
     "special_functions": "torch._C._special",
     "symbolic_config": "torch.fx.experimental._config",
 }
-"""Name here -> the whole module that it stands for."""
+"""Name here -> the PyTorch module that it stands for."""
 
 
 def __getattr__(name: str) -> Any:
@@ -85,7 +85,7 @@ def __getattr__(name: str) -> Any:
     elif name in PRIVATE:
         value = getattr(_load(PRIVATE[name]), name, None)
         if value is None:
-            raise absent(f"{PRIVATE[name]}.{name}")
+            raise missing_name_error(f"{PRIVATE[name]}.{name}")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
@@ -96,10 +96,10 @@ def _load(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as cause:
-        raise absent(module) from cause
+        raise missing_name_error(module) from cause
 
 
-def absent(path: str) -> TorchVersionError:
+def missing_name_error(path: str) -> TorchVersionError:
     """Return the error for a name that the installed PyTorch lacks."""
     import torch
 
@@ -125,10 +125,10 @@ __all__ = [
     "TorchDispatchMode",
     "TracerWarning",
     "WeakIdKeyDictionary",
-    "absent",
     "detect_fake_mode",
     "enable_python_dispatcher",
     "make_fx",
+    "missing_name_error",
     "pytree",
     "statically_known_true",
 ]

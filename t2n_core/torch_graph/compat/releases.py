@@ -1,4 +1,4 @@
-"""The releases of PyTorch that the tests passed with. Imports no torch."""
+"""The releases of PyTorch that the tests passed with. Does not import torch."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ TESTED: Final = ("2.13.0", "2.14.1", "2.15.0")
 
 
 class UntestedTorchWarning(UserWarning):
-    """The installed PyTorch is newer than every release that this version of the package was tested with."""
+    """The installed PyTorch is newer than all releases that this version of the package was tested with."""
 
 
 def untested_note(installed: str) -> str:
-    """Return a sentence about a PyTorch that is newer than the tested ones; an empty string for every other.
+    """Return a sentence about a PyTorch that is newer than the tested ones; an empty string for any other.
 
     Patch releases of a tested minor release count as tested.
     """

@@ -1,4 +1,4 @@
-"""Runs a captured graph in PyTorch, operator by operator: what every tensor of it should be."""
+"""Run a captured graph in PyTorch, operator by operator, for the reference values of all its tensors."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def evaluate_graph(
 ) -> Callable[[TensorVariable], torch.Tensor | None]:
     """Return a function from a tensor of the graph to its value for these inputs.
 
-    None for what cannot be computed here, and for what follows from that: stand-ins without a kernel of their own,
-    such as packing. `sizes` gives every symbol its number.
+    Its result is None for a tensor that cannot be computed here, or that depends on one: custom operators without a
+    kernel, such as packing. `sizes` has the size of each symbol.
     """
     known: dict[int, torch.Tensor] = {id(v): t for v, t in zip(graph.inputs, inputs, strict=True)}
 
@@ -41,10 +41,10 @@ def evaluate_graph(
 
 
 def results_of(op: TorchOp, tensors: Sequence[torch.Tensor], sizes: Mapping[str, int]) -> list[torch.Tensor]:
-    """Return what an operator computes of these values of its `inputs`; the other arguments are its own."""
+    """Return the results of an operator for these values of its `inputs` and its own other arguments."""
     if op.kind == MODULE_CALL:
         return op.arguments["key"].compute(tensors[: len(op.arguments["inputs"])])[0]  # type: ignore[no-any-return]
-    supply = iter([t.clone() for t in tensors])  # an operator may give a view of what it got, or write into it
+    supply = iter([t.clone() for t in tensors])  # an operator may return a view of its argument, or write into it
     arguments = {
         name: replace_sizes(replace_tensors(given, lambda _: next(supply)), lambda size: evaluate(size, sizes))
         for name, given in op.arguments.items()

@@ -15,7 +15,7 @@ from t2n_core.torch_graph.graph.fx_nodes import NodeReader
 from t2n_core.torch_graph.graph.ir import TensorVariable, TorchModuleIRGraph
 from t2n_core.torch_graph.graph.writes import changes_nothing
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
-from t2n_core.torch_graph.sizes.multiples import cut
+from t2n_core.torch_graph.sizes.multiples import slice_input
 from t2n_core.torch_graph.ways_in.results import dtype_of, is_output
 
 _WEIGHTS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
@@ -28,15 +28,15 @@ def build_graph(
     table: SymbolTable,
     forms: Mapping[str, Dim] | None = None,
 ) -> TorchModuleIRGraph:
-    """Return the graph of a program, with symbols in other forms than those of the inputs where some are given.
+    """Return the graph of a program, with the symbols in `forms` replaced by these expressions.
 
-    Raises CaptureError for what has no place in the graph: written buffers, foreign calls.
+    Raises CaptureError for what is not supported in a graph: written buffers, calls of other libraries.
     """
     reader = NodeReader(table)
     inputs, weights = _placeholders(program, reader, input_names)
     if forms:
         table.write_as(forms)
-        _cut_inputs(reader)
+        _slice_inputs(reader)
     graph = TorchModuleIRGraph(inputs, [], reader.ops, weights, table)
     for node in program.graph.nodes:
         if node.op == "call_function":
@@ -67,8 +67,8 @@ def _placeholders(
     weights: list[TensorVariable] = []
     shared: dict[tuple[Any, ...], TensorVariable] = {}
     for name, data in program.state_dict.items():
-        if isinstance(data, torch.Tensor) and place_of(data) not in shared:
-            shared[place_of(data)] = _constant(name, data, None)
+        if isinstance(data, torch.Tensor) and memory_key(data) not in shared:
+            shared[memory_key(data)] = _constant(name, data, None)
     weights += shared.values()
     for spec in program.graph_signature.input_specs:
         if isinstance(spec.arg, ConstantArgument):
@@ -78,9 +78,9 @@ def _placeholders(
         if spec.kind in _WEIGHTS:
             data = _weight(program, str(spec.target))
             # a tied weight is one tensor under two names; so is one that was reached around the module's attributes
-            variable = shared.get(place_of(data))
+            variable = shared.get(memory_key(data))
             if variable is None or data.numel() == 0:
-                variable = shared[place_of(data)] = _constant(str(spec.target), data, node)
+                variable = shared[memory_key(data)] = _constant(str(spec.target), data, node)
                 weights.append(variable)
             variable.fake = variable.fake if variable.fake is not None else node.meta.get("val")
             reader.env[node.name] = variable
@@ -92,15 +92,15 @@ def _placeholders(
     return inputs, weights
 
 
-def _cut_inputs(reader: NodeReader) -> None:
+def _slice_inputs(reader: NodeReader) -> None:
     for name, variable in reader.env.items():
         if isinstance(variable, TensorVariable) and variable.data is None and variable.fake is not None:
-            steps = cut(variable, tuple(reader.table.dim(size) for size in variable.fake.shape))
+            steps = slice_input(variable, tuple(reader.table.dim(size) for size in variable.fake.shape))
             reader.ops += steps
             reader.env[name] = steps[-1].outputs[0] if steps else variable
 
 
-def place_of(data: torch.Tensor) -> tuple[Any, ...]:
+def memory_key(data: torch.Tensor) -> tuple[Any, ...]:
     """Return a key that is equal for two tensors that read the same memory in the same way."""
     return (data.untyped_storage().data_ptr(), data.storage_offset(), data.dtype, data.shape, data.stride())
 
@@ -109,7 +109,7 @@ def _weight(program: torch.export.ExportedProgram, name: str) -> torch.Tensor:
     found: Any = program.state_dict[name] if name in program.state_dict else program.constants[name]
     if not isinstance(found, torch.Tensor):
         raise CaptureError(f"the model's constant `{name}` is a {type(found).__name__}, not a tensor")
-    return found.resolve_conj().resolve_neg()  # in memory, the elements of a lazy view have the other sign
+    return found.resolve_conj().resolve_neg()  # a lazy view has elements of the opposite sign in memory
 
 
 def _constant(name: str, data: torch.Tensor, node: torch.fx.Node | None) -> TensorVariable:

@@ -1,4 +1,4 @@
-"""Read a node of an fx graph as a TorchOp: arguments bound by schema name, sizes turned into expressions."""
+"""Read a node of an FX graph as a TorchOp: arguments bound by schema name, sizes turned into expressions."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from t2n_core.torch_graph.graph.ir import FixedTensorList, TensorVariable, Torch
 from t2n_core.torch_graph.sizes.counts import ARANGES, decide_count
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 from t2n_core.torch_graph.sizes.slices import SLICES, decide_length
-from t2n_core.torch_graph.stand_ins.operators import aten_twin
+from t2n_core.torch_graph.stand_ins.operators import aten_equivalent
 
 _SCALAR = find_operator("aten::scalar_tensor.default")
 SIZES = (torch.SymInt, torch.SymBool, torch.SymFloat, int, float, bool)
 
 
 class NodeReader:
-    """Reads call_function nodes in order; `env` maps node names to what they stand for here."""
+    """Reads call_function nodes in order; `env` maps node names to their values in our graph."""
 
     def __init__(self, table: SymbolTable, origin: Origin | None = None) -> None:
         self.table = table
         self.origin = origin
-        """Given for the steps of a decomposition: all come from the operator that was decomposed."""
+        """Origin of the steps of a decomposition: the operator that was decomposed. None for a captured program."""
         self.env: dict[str, Any] = {}
         self.ops: list[TorchOp] = []
 
     def read(self, node: torch.fx.Node) -> None:
-        """Add what a node computes to the graph. Raises CaptureError for a call that is no torch operator."""
+        """Add a node to the graph. Raises CaptureError for a call that is not a torch operator."""
         value, target = node.meta.get("val"), node.target
         if isinstance(value, SIZES):
-            self.env[node.name] = value  # translated where it is used: what nobody uses may depend on data
+            self.env[node.name] = value  # translated on use: an unused one may depend on data
             return
         if target is operator.getitem:
             source: Any = self.resolve(node.args[0])
             self.env[node.name] = source[node.args[1]]
             return
-        if isinstance(target, type) and issubclass(target, tuple):  # a named tuple of results, as `var_mean` gives
+        if isinstance(target, type) and issubclass(target, tuple):  # a named tuple of results, as from `var_mean`
             fields = node.args[0] if isinstance(node.args[0], list | tuple) else node.args
             self.env[node.name] = self.resolve(list(fields))
             return
@@ -51,7 +51,7 @@ class NodeReader:
             raise CaptureError(f"a call of {target} is no torch operator", origin=self._origin(str(target), node))
         if value is None:  # an assertion about sizes or values
             return
-        target = aten_twin(target)
+        target = aten_equivalent(target)
         try:
             self._read_operator(node, target, value)
         except CaptureError as wrong:
@@ -99,7 +99,7 @@ class NodeReader:
         return TensorVariable(name, tuple(self.table.dim(s) for s in fake.shape), fake.dtype, fake=fake)
 
     def number(self, name: str, value: Any, dtype: torch.dtype) -> TensorVariable:
-        """Return a number, which may be one of dynamic sizes, as a tensor without axes."""
+        """Return a Python number or a symbolic one as a tensor without axes."""
         arguments = bind_schema(_SCALAR, (self.resolve(value),), {"dtype": dtype})
         result = self.variable(name, torch.empty((), dtype=dtype, device="meta"))
         result.producer = TorchOp(naming.kind_of(_SCALAR), arguments, (result,), _SCALAR, scope=name)
@@ -107,7 +107,7 @@ class NodeReader:
         return result
 
     def resolve(self, argument: Any) -> Any:
-        """Return an fx argument with nodes replaced by what they stand for."""
+        """Return an FX argument with nodes replaced by their values."""
         if isinstance(argument, torch.fx.Node):
             argument = self.env[argument.name]
         if isinstance(argument, list | tuple):
@@ -124,7 +124,7 @@ _DROPOUTS = frozenset(f"aten::{name}dropout" for name in ("", "feature_", "alpha
 
 
 def _is_useless(kind: str, arguments: dict[str, Any], value: Any) -> bool:
-    """Return whether a node gives its argument back: copies that keep the strides, and dropout in evaluation."""
+    """Return whether a node returns its argument: copies that keep the strides, and dropout in evaluation mode."""
     if kind in _DROPOUTS:
         return not arguments["train"] or arguments["p"] == 0
     if kind in _COPIES:

@@ -22,18 +22,18 @@ from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredWeight:
-    """A weight in the form that the archive holds it in."""
+    """A weight in the storage format of the archive."""
 
     form: WeightForm
     numbers: torch.Tensor
-    """The numbers that the engine computes with, in the shape and dtype of the model's."""
+    """The values that the engine computes with, in the model's shape and dtype."""
     scales: torch.Tensor | None = None
-    """Scales, of int8 in a shape that broadcasts against the numbers, of q4_0 one for each block."""
+    """Scales: of int8 in a shape that broadcasts against the values, of q4_0 one for each block."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Normed:
-    """The weights that a filter or a bias with a batch norm in it is made of."""
+class FoldedNorm:
+    """A filter or bias with a batch norm folded in, and the weights it was computed from."""
 
     is_filter: bool
     filter: TensorVariable
@@ -48,7 +48,7 @@ class Normed:
 
 @dataclass(slots=True, eq=False)
 class TensorVariable:
-    """One tensor. `data` is set for weights and for what was folded at export; the others are computed."""
+    """One tensor. `data` is set for weights and for constants folded at export; other tensors are computed."""
 
     name: str
     shape: Shape
@@ -60,11 +60,11 @@ class TensorVariable:
     """The fake tensor of capture: shapes and strides for PyTorch's own decompositions."""
     producer: TorchOp | None = field(default=None, repr=False)
     stored: StoredWeight | None = field(default=None, repr=False)
-    """The form that the archive holds a weight in, if another one; `data` is rounded to it then."""
-    normed: Normed | None = field(default=None, repr=False)
-    """The weights that `data` is made of, where a norm was folded into a weight."""
+    """The storage format of a weight if it is not the plain one; `data` is then rounded to it."""
+    folded_norm: FoldedNorm | None = field(default=None, repr=False)
+    """The weights that `data` was computed from, if a norm was folded into it."""
     moved: TorchOp | None = field(default=None, repr=False)
-    """The operator that `data` comes from, where that only moves numbers of a weight."""
+    """The operator that computed `data`, if it only moves elements of a weight."""
 
     @property
     def rank(self) -> int:
@@ -89,14 +89,14 @@ class TorchOp:
     arguments: dict[str, Any]
     """Schema name -> argument or default: TensorVariable, FixedTensorList, size expression, number, dtype, None, …"""
     outputs: tuple[TensorVariable | None, ...]
-    """None for a result that nobody can see."""
+    """None for a result without a user."""
     op_ref: Any = field(repr=False)
     origin: Origin | None = field(default=None, repr=False)
     scope: str = ""
     """Name of the node, unique in the graph."""
     returns_list: bool = False
     refusal: str = ""
-    """Reason why the operator has no decomposition, if one looked at it and declined."""
+    """Reason why the operator has no decomposition, if one was tried and refused."""
 
     @property
     def module_path(self) -> str:
@@ -133,13 +133,13 @@ class TorchModuleIRGraph:
     weights: list[TensorVariable]
     table: SymbolTable = field(repr=False)
     """Size expressions of PyTorch and ours, both ways."""
-    left: tuple[str, ...] = ()
-    """A line for each reason for which weights stay as they are although another form was chosen."""
+    storage_notes: tuple[str, ...] = ()
+    """A line for each reason why weights are stored plainly although another storage format was chosen."""
     open_masks: frozenset[int] = frozenset()
-    """Identities of the masks of attention that are proven to have no fully masked row."""
+    """Identities of the attention masks that are proven to have no fully masked row."""
 
     def copy(self) -> TorchModuleIRGraph:
-        """Return a graph of the same tensors, with lists and operators of its own."""
+        """Return a graph of the same tensors, with separate lists and operators."""
         ops = [replace(op, arguments=dict(op.arguments)) for op in self.op_nodes]
         return replace(
             self, inputs=list(self.inputs), outputs=list(self.outputs), op_nodes=ops, weights=list(self.weights)
@@ -215,7 +215,7 @@ def replace_sizes(argument: Any, swap: Callable[[sympy.Expr], Any]) -> Any:
 
 
 def is_constant(op: TorchOp) -> bool:
-    """Return whether every tensor argument is known and no size is symbolic."""
+    """Return whether every tensor argument is constant and no size is symbolic."""
     return (
         all(v.data is not None for v in op.inputs)
         and all(o is None or is_static(o.shape) for o in op.outputs)

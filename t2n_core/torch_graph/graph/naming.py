@@ -1,4 +1,4 @@
-"""Names of tensors: module path and operator, so that a reader finds a statement's place in the model."""
+"""Names of tensors: module path and operator, so that a reader can find an operation's place in the model."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<functio
 ROOT = "t2n_model"
 """Name of the model as a submodule of the captured module; it is removed from all names again."""
 _HERE = str(Path(__file__).parents[2])
-"""Folder of this package: a capture runs through its stand-ins, and no line of it is the model's."""
+"""Folder of this package: a capture runs its overrides, and none of their lines are the model's."""
 ORIGIN = "t2n_origin"
-"""Key of an annotation that gives (module path, source line), for nodes whose Python stack is not the model's."""
+"""Key of an annotation with (module path, source line), for nodes whose Python stack is not the model's."""
 
 
 def without_root(name: str) -> str:
@@ -36,12 +36,12 @@ def module_path_of(meta: dict[str, Any]) -> str:
 
 
 def source_line(file: str, line: int | str, function: str, code: str) -> str:
-    """Return a place in the model as users read it."""
+    """Return a source line of the model as text for users."""
     return f"{file}:{line} in {function}" + (f": `{code}`" if code else "")
 
 
 def origin_of(kind: str, meta: dict[str, Any]) -> Origin:
-    """Return the origin of a node of the captured graph: the innermost line outside of PyTorch, if there is one."""
+    """Return the origin of a node of the captured graph: the innermost line outside PyTorch, if there is one."""
     known = (meta.get("custom") or {}).get(ORIGIN)
     if known is not None:
         return Origin(kind, *known)

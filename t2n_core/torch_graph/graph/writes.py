@@ -1,4 +1,4 @@
-"""Writes of a model into its own parameters and buffers: those that change nothing need no place in a graph."""
+"""Writes of a model into its own parameters and buffers: those that change nothing are left out of the graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from t2n_core.torch_graph.compat.private import OpOverload
 
 
 def changes_nothing(program: torch.export.ExportedProgram, write: OutputSpec) -> bool:
-    """Return whether a write puts back the elements that are there, whatever the inputs: `weight.div_(1)`."""
+    """Return whether a write stores the elements that are already there, for any inputs: `weight.div_(1)`."""
     signature = program.graph_signature
     held = {
         **signature.inputs_to_parameters,
@@ -22,7 +22,7 @@ def changes_nothing(program: torch.export.ExportedProgram, write: OutputSpec) ->
     values: dict[str, Any] = {}
 
     def value(node: Any) -> Any:
-        """Return what a node of constants computes. Raises LookupError for one that reads an input."""
+        """Return the result of a node of constants. Raises LookupError for one that reads an input."""
         if node.name not in values:
             if node.op == "placeholder":
                 name = held[node.name]
@@ -39,7 +39,7 @@ def changes_nothing(program: torch.export.ExportedProgram, write: OutputSpec) ->
     try:
         with torch.no_grad():
             written = value(nodes[write.arg.name])
-    except Exception:  # it depends on the inputs, or does not run on its own
+    except Exception:  # it depends on the inputs, or cannot run alone
         return False
     before: Any = program.state_dict.get(name)
     return isinstance(written, torch.Tensor) and isinstance(before, torch.Tensor) and torch.equal(written, before)

@@ -23,7 +23,7 @@ _LARGEST = torch.finfo(F16).max
 
 
 def in_precision(graph: TorchModuleIRGraph, is_half: Callable[[Unit], bool]) -> TorchModuleIRGraph:
-    """Return a simplified graph with tensors of its own, in which the wanted units compute in float16."""
+    """Return a simplified graph of new tensors in which the selected units compute in float16."""
     return _Rewriter(graph, is_half).run()
 
 
@@ -40,13 +40,13 @@ class _Rewriter:
     def run(self) -> TorchModuleIRGraph:
         for op in self._graph.op_nodes:
             self._rewrite(op)
-        outputs = [self._given(v, v.dtype) for v in self._graph.outputs]
+        outputs = [self._in_dtype(v, v.dtype) for v in self._graph.outputs]
         weights = [*self._graph.weights, *self._weights.values()]
         return replace(self._graph, outputs=outputs, op_nodes=self._ops, weights=weights)
 
     def _rewrite(self, op: TorchOp) -> None:
         dtype = self._dtype(op)
-        taken = {id(v): self._given(v, dtype) if v.dtype is F32 else self._now.get(id(v), v) for v in op.inputs}
+        taken = {id(v): self._in_dtype(v, dtype) if v.dtype is F32 else self._now.get(id(v), v) for v in op.inputs}
         arguments = {name: replace_tensors(given, lambda v: taken[id(v)]) for name, given in op.arguments.items()}
         if dtype is F16:
             arguments = {name: F16 if given is F32 else given for name, given in arguments.items()}
@@ -58,7 +58,7 @@ class _Rewriter:
         self._ops.append(new)
 
     def _dtype(self, op: TorchOp) -> torch.dtype:
-        """Return what an operator computes in: as the plan says, or where it only moves numbers, as they come."""
+        """Return the dtype of an operator: that of the plan or, if it only moves elements, that of its inputs."""
         unit = unit_of(op)
         if unit is not None:
             return F16 if self._is_half(unit) else F32
@@ -67,8 +67,8 @@ class _Rewriter:
         fits = all(abs(a) <= _LARGEST or math.isinf(a) for a in op.arguments.values() if isinstance(a, float))
         return F16 if moved and fits and floats and all(self._now[id(v)].dtype is F16 for v in floats) else F32
 
-    def _given(self, variable: TensorVariable, dtype: torch.dtype) -> TensorVariable:
-        """Return a tensor in a dtype that it is wanted in."""
+    def _in_dtype(self, variable: TensorVariable, dtype: torch.dtype) -> TensorVariable:
+        """Return a tensor cast to a dtype."""
         if variable.dtype is not F32:
             return self._now.get(id(variable), variable)
         if variable.data is not None:
@@ -82,7 +82,14 @@ class _Rewriter:
             assert weight.data is not None
             label = f"{weight.label}.float16" if weight.label and self._is_wide_too(weight) else weight.label
             known = replace(
-                weight, data=weight.data.half(), dtype=F16, label=label, fake=None, normed=None, stored=None, moved=None
+                weight,
+                data=weight.data.half(),
+                dtype=F16,
+                label=label,
+                fake=None,
+                folded_norm=None,
+                stored=None,
+                moved=None,
             )
             self._weights[id(weight)] = known
         return known
@@ -110,7 +117,7 @@ class _Rewriter:
         return self._casts[key]
 
     def _result(self, old: TensorVariable, dtype: torch.dtype) -> TensorVariable:
-        """Return the new tensor of a result, in the dtype of its operator if it is one of float32."""
+        """Return the new tensor of a result; a float32 one gets the dtype of its operator."""
         new = replace(old, dtype=dtype if old.dtype is F32 else old.dtype, fake=None, producer=None)
         self._now[id(old)] = new
         return new

@@ -1,4 +1,4 @@
-"""The order in which units are moved to float16: the one that adds least to the error is the next."""
+"""The order in which units are moved to float16: the unit that adds least to the error comes next."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from t2n_core.torch_graph.precision.units import Unit
 
 
 def order_of(units: Sequence[Unit], roundings: Sequence[Rounding]) -> list[tuple[Unit, float]]:
-    """Return the units, least disturbing first, each with the squared error of all up to it.
+    """Return the units, smallest effect first, each with the squared error of all units up to it.
 
-    A rounding counts once, with the first of its units. What no gradient reaches may decide what is chosen from, and
-    comes last.
+    A rounding counts once, with the first of its units. Units that no gradient reaches may decide which elements are
+    selected, and come last.
     """
     of_unit: dict[Unit, list[Rounding]] = {unit: [] for unit in units}
     for rounding in roundings:

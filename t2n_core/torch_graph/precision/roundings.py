@@ -1,4 +1,4 @@
-"""How much the rounding of each tensor to float16 moves the outputs: estimates of first order, by gradients.
+"""Estimate to first order, by gradients, how much rounding each tensor to float16 changes the outputs.
 
 A tensor is rounded where the unit that computes it, or the one that reads it, computes in float16.
 """
@@ -26,13 +26,13 @@ class Rounding:
     units: frozenset[Unit]
     """Any of these in float16 rounds it."""
     error: float
-    """The squared error of the outputs, each in units of its largest number, that the rounding leads to."""
+    """The squared error of the outputs that the rounding causes, each output in units of its largest absolute value."""
 
 
 def roundings_of(graph: TorchModuleIRGraph, inputs: Sequence[torch.Tensor], sizes: Mapping[str, int]) -> list[Rounding]:
-    """Return the roundings of a simplified graph for these inputs; none of what no gradient reaches.
+    """Estimate each rounding's effect on the outputs; values that no gradient reaches are left out.
 
-    A unit that only gets and gives numbers which float16 has as they are has one without an error.
+    A unit whose inputs and outputs are exactly representable in float16 gets an error of 0.
     """
     with torch.inference_mode(False), torch.enable_grad():
         return _Estimate(graph, inputs).run(sizes)
@@ -43,12 +43,12 @@ class _Estimate:
         self._graph = graph
         self._known = {id(v): t.detach().clone() for v, t in zip(graph.inputs, inputs, strict=True)}
         self._sources: dict[int, frozenset[Unit]] = {}
-        """The units that computed the numbers of a tensor, which others may have moved."""
+        """The units that computed the elements of a tensor, which other operators may have moved since."""
         self._scales: list[torch.Tensor] = []
-        """A factor for each rounding: zero, for the graph is that of float32."""
+        """A factor for each rounding: zero, since the graph computes in float32."""
         self._units: list[frozenset[Unit]] = []
         self._exact: set[Unit] = set()
-        """Units that round numbers which float16 has as they are."""
+        """Units that round only values which float16 represents exactly."""
 
     def run(self, sizes: Mapping[str, int]) -> list[Rounding]:
         for op in self._graph.op_nodes:
@@ -64,22 +64,24 @@ class _Estimate:
                 if variable is not None:
                     self._known[id(variable)], self._sources[id(variable)] = result, sources
         computed = [(v, value) for v in self._graph.outputs if (value := self._value(v)) is not None]
-        outputs = [self._rounded(v, value, set()) for v, value in computed]
+        outputs = [self._with_rounding(v, value, set()) for v, value in computed]
         harmless = self._exact.difference(*self._units)
-        estimated = self._estimated([out for out in outputs if out.requires_grad])
+        estimated = self._estimate([out for out in outputs if out.requires_grad])
         return [*estimated, *(Rounding(frozenset({unit}), 0.0) for unit in sorted(harmless))]
 
     def _results(
         self, op: TorchOp, unit: Unit | None, given: Sequence[torch.Tensor], sizes: Mapping[str, int]
     ) -> list[torch.Tensor] | None:
-        """Return what an operator computes; None for what cannot be computed here.
+        """Return the results of an operator; None if they cannot be computed here.
 
-        Its weights are not rounded where it gives no gradients for them, as for the statistics of a batch norm.
+        Its weights are not rounded where it has no gradients for them, as for the statistics of a batch norm.
         """
         pairs = list(zip(op.inputs, given, strict=True))
-        computed = given if unit is None else [self._rounded(v, t, {unit}) if v.data is None else t for v, t in pairs]
+        computed = (
+            given if unit is None else [self._with_rounding(v, t, {unit}) if v.data is None else t for v, t in pairs]
+        )
         all_rounded = [
-            self._rounded(v, t, {unit}) if unit and v.data is not None else c
+            self._with_rounding(v, t, {unit}) if unit and v.data is not None else c
             for (v, t), c in zip(pairs, computed, strict=True)
         ]
         for tensors in (all_rounded, computed, given):
@@ -92,8 +94,8 @@ class _Estimate:
     def _value(self, variable: TensorVariable) -> torch.Tensor | None:
         return self._known.get(id(variable)) if variable.data is None else variable.data.detach()
 
-    def _rounded(self, variable: TensorVariable, value: torch.Tensor, reader: set[Unit]) -> torch.Tensor:
-        """Return a value, plus a factor of zero of what it loses as float16."""
+    def _with_rounding(self, variable: TensorVariable, value: torch.Tensor, reader: set[Unit]) -> torch.Tensor:
+        """Return a value plus its float16 rounding error times a factor of zero, whose gradient measures the effect."""
         units = self._sources.get(id(variable), frozenset()) | reader
         if value.dtype is not torch.float32 or not units:
             return value
@@ -105,7 +107,7 @@ class _Estimate:
         self._units.append(units)
         return value + self._scales[-1] * lost
 
-    def _estimated(self, outputs: Sequence[torch.Tensor]) -> list[Rounding]:
+    def _estimate(self, outputs: Sequence[torch.Tensor]) -> list[Rounding]:
         if not outputs or not self._scales:
             return []
         errors = torch.zeros(len(self._scales))
@@ -123,7 +125,7 @@ class _Estimate:
 
 
 def _derivable(op: TorchOp, given: Sequence[torch.Tensor], result: torch.Tensor) -> torch.Tensor:
-    """Return a result in a form through which gradients go, or else as a constant."""
+    """Return a result that gradients pass through, or the same values as a constant."""
     if name_of(op.kind) == "copy":
         return given[1].to(result.dtype).expand(result.shape)
     return result.detach() if type(result.grad_fn).__name__ == "NotImplemented" else result

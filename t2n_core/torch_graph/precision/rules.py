@@ -1,4 +1,4 @@
-"""Units that cannot be computed in float16, by what one run of the model in float32 shows."""
+"""Find the units that cannot be computed in float16, from one run of the model in float32."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from t2n_core.torch_graph.graph.ir import TorchModuleIRGraph, TorchOp
 from t2n_core.torch_graph.precision.units import MOVERS, Unit, name_of, unit_of
 
 _LARGE: Final = torch.finfo(torch.float16).max / 2
-"""Numbers of other inputs may be twice as large."""
+"""A margin of 2, since other inputs may lead to larger values."""
 _SMALL: Final = torch.finfo(torch.float16).tiny
 _BOUNDING: Final = ("clamp", "maximum", "minimum", "max", "min")
 
@@ -34,20 +34,20 @@ def ruled_out(graph: TorchModuleIRGraph, inputs: Sequence[torch.Tensor], sizes: 
             bounded.update(id(o) for o in op.outputs if o is not None)
             found.setdefault(unit, f"epsilon {epsilon:.0e}")
         elif follows:
-            found.setdefault(unit, "reads what an epsilon bounds")
+            found.setdefault(unit, "reads a value that an epsilon bounds")
         tensors = [value(v) for v in (*op.inputs, *(o for o in op.outputs if o is not None))]
         largest = max((_largest(t) for t in tensors if t is not None and t.is_floating_point()), default=0.0)
         results = [value(o) for o in op.outputs if o is not None]
         smallest = max((_largest(t) for t in results if t is not None and t.is_floating_point()), default=1.0)
         if largest > _LARGE:
-            found.setdefault(unit, f"numbers of {largest:.1e}")
+            found.setdefault(unit, f"values of {largest:.1e}")
         elif 0 < smallest < _SMALL:
             found.setdefault(unit, f"results below {smallest:.1e}")
     return found
 
 
 def _epsilon(op: TorchOp) -> float:
-    """Return a bound that float16 takes for zero, or nearly so; 0 for none."""
+    """Return a bound that is zero in float16, or nearly so; 0 if there is none."""
     if not name_of(op.kind).startswith(_BOUNDING):
         return 0.0
     numbers = [a for a in op.arguments.values() if isinstance(a, float)]

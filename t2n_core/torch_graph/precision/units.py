@@ -1,4 +1,4 @@
-"""Units of a plan: what one torch operator of one module computes."""
+"""Units of a plan: one torch operator in one module."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOVERS: Final = frozenset(
     "slice_scatter select_scatter new_empty new_zeros new_ones new_full empty_like zeros_like ones_like "
     "full_like".split()
 )
-"""Operators that give numbers that they got, or constants: they follow what they are given."""
+"""Operators that return elements of their inputs, or constants: their dtype is that of their inputs."""
 
 
 def name_of(kind: str) -> str:
@@ -29,7 +29,7 @@ def name_of(kind: str) -> str:
 
 
 def unit_of(op: TorchOp) -> Unit | None:
-    """Return the unit that an operator is a part of; None for one that computes no float32, or only moves numbers."""
+    """Return the unit of an operator; None if it computes no float32, or only moves elements."""
     if op.kind == MODULE_CALL or name_of(op.kind) in MOVERS:
         return None
     reads = any(v.dtype is torch.float32 for v in op.inputs)

@@ -1,7 +1,7 @@
-"""Find the numbers that the Python code of a model decides by: `if x.shape[1] % 61 == 7` has 61 and 7.
+"""Find the integers that the Python code of a model compares with: `if x.shape[1] % 61 == 7` has 61 and 7.
 
-They are read off the code of all functions that the model reaches, so that sizes next to a decision are tried also
-where the capture has missed it. The code of PyTorch, numpy and the standard library is left out.
+They are read from the code of all functions that the model reaches, so that sizes next to a decision are tried even if
+the capture missed it. The code of PyTorch, numpy and the standard library is left out.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _READS = frozenset({"shape", "size", "numel", "nelement", "len", "stride", "is_c
 """Names by which Python code reads sizes."""
 _LARGEST = 1 << 20
 _DECISIONS = 64
-"""Most decisions that are read, those of the nearest code."""
+"""Most decisions that are read, from the nearest code on."""
 _SAME_NAME = 4
-"""Most numbers under one name, which objects of several classes may have."""
+"""Most integers under one name, which objects of several classes may share."""
 
 
 def compared_numbers(model: Any) -> list[Numbers]:
-    """Return the numbers from 2 on of each decision in the code that a model reaches, the nearest code first."""
+    """Return the integers from 2 on in each decision of the code that a model reaches, the nearest code first."""
     reached = Reachable()
     reached.follow(model)
     reached.follow_code()
@@ -55,12 +55,12 @@ def compared_numbers(model: Any) -> list[Numbers]:
 
 
 def reads_sizes(model: Any) -> bool:
-    """Return whether code that a model reaches, and that is not PyTorch's own, reads sizes of tensors.
+    """Return whether code that a model reaches, other than PyTorch's own, reads sizes of tensors.
 
-    A class that `exec` makes in no module of Python, which then counts as a built-in one, may read anything.
+    A class created by `exec` outside any Python module, which then counts as a built-in one, may read anything.
     """
     if isinstance(model, torch.nn.Module) and any(map(_class_reads_sizes, set(map(type, model.modules())))):
-        return True  # most models: without a search of all that their code reaches
+        return True  # most models, without searching all code that they reach
     reached = Reachable()
     reached.follow(model)
     reached.follow_code()
@@ -79,19 +79,19 @@ def _reads_sizes(function: Any) -> bool:
 
 
 def sizes_near(decisions: Sequence[Numbers], symbols: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Yield sizes next to decisions: one of each decision in turn, while there are any.
+    """Yield sizes next to decisions: one for each decision in turn, until all are used.
 
-    First those of all symbols at once, then pairs of symbols with a product, sum or difference of a number, then one
-    symbol beside the traced sizes of the others.
+    First the same size for all symbols, then pairs of symbols whose product, sum or difference is one of the integers,
+    then one symbol with the others at their traced sizes.
     """
-    each = [_near(numbers, symbols) for numbers in decisions]
+    each = [_sizes_around(numbers, symbols) for numbers in decisions]
     if len(symbols) > 1:
         each.append(iter([dict.fromkeys(symbols, max(symbols.values()) + 2)]))
     for turn in itertools.zip_longest(*each):
         yield from (sizes for sizes in turn if sizes is not None)
 
 
-def _near(numbers: Numbers, symbols: Mapping[str, int]) -> Iterator[dict[str, int]]:
+def _sizes_around(numbers: Numbers, symbols: Mapping[str, int]) -> Iterator[dict[str, int]]:
     sums = [a + b for a, b in itertools.combinations(numbers, 2)]  # `T % 61 == 7` holds for 68
     roots = [root for n in numbers if (root := math.isqrt(n)) > 1 and root * root == n]
     sizes = list(dict.fromkeys([*sums, *roots, *(n + shift for n in numbers for shift in (0, 1, -1))]))
@@ -107,7 +107,7 @@ def _near(numbers: Numbers, symbols: Mapping[str, int]) -> Iterator[dict[str, in
 
 
 def _integers(reached: Reachable) -> dict[str, list[int]]:
-    """Return the integers that the objects of a model have as attributes, by name."""
+    """Return the integer attributes of a model's objects, by name."""
     found: dict[str, list[int]] = {}
     for attributes in reached.contents:
         for name, value in attributes.items() if isinstance(attributes, dict) else ():
@@ -118,7 +118,7 @@ def _integers(reached: Reachable) -> dict[str, list[int]]:
 
 
 def _variable(function: FunctionType, name: str) -> list[int]:
-    """Return the integer that a function has under this name in its globals or its closure, if there is one."""
+    """Return the integer of this name in a function's globals or closure, if there is one."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
     try:
         value = cells[name].cell_contents if name in cells else function.__globals__.get(name)
@@ -140,7 +140,7 @@ def _names(code: CodeType) -> frozenset[str]:
 
 @functools.lru_cache(1 << 12)
 def _decisions(code: CodeType) -> tuple[tuple[int | str, ...], ...]:
-    """Return the numbers and names before each comparison, loop and branch of a function, on the same line."""
+    """Return the integers and names before each comparison, loop and branch of a function, on the same line."""
     found: list[tuple[int | str, ...]] = []
     line, pending = None, list[int | str]()
     for instruction in dis.get_instructions(code):

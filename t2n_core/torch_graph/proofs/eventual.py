@@ -1,7 +1,7 @@
-"""Find from which size on a condition on one size is periodic, so that finitely many sizes tell what it is at all.
+"""Find the size from which a condition on one size is periodic, so that finitely many sizes determine its truth at all.
 
-A size expression of sums, products, quotients, remainders and extremes is a polynomial on the sizes of one remainder,
-from some size on. So the sign of a difference of two of them, from the last root on, depends on the remainder alone.
+A size expression of sums, products, quotients, remainders and extremes is, from some size on, a polynomial on the sizes
+of each residue class. So from the last root on, the sign of a difference of two of them depends on the class alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sympy.core.relational import Relational
 from t2n_core.nnef.sizes.dims import FloorDiv, Max, Min, Modulo
 
 Polynomial: TypeAlias = tuple[Fraction, ...]
-"""Coefficients, the constant first, without zeros at the end."""
+"""Coefficients, the constant first, without trailing zeros."""
 _LONGEST_PERIOD = 1 << 12
 _HIGHEST_DEGREE = 6
 
@@ -30,7 +30,7 @@ class UnsolvedError(ValueError):
 
 
 class _PeriodError(Exception):
-    """The expression is a polynomial of integers only on sizes of one remainder of so many times the period."""
+    """The expression is a polynomial with integer values only if the period is multiplied by a divisor."""
 
     def __init__(self, divisor: int) -> None:
         super().__init__(divisor)
@@ -39,19 +39,19 @@ class _PeriodError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How the truth of a condition goes on with the size of one symbol."""
+    """How the truth of a condition depends on the size of one symbol."""
 
     period: int
     start: int
-    """The size from which on the truth value has that period."""
+    """The size from which the truth value has that period."""
     turns: tuple[int, ...]
-    """Sizes around the roots of the differences in the condition: where its truth may change before the start."""
+    """Sizes around the roots of the differences in the condition, where its truth may change before the start."""
     has_all_turns: bool
-    """True if it changes nowhere else, but for the period."""
+    """True if the truth changes nowhere else, apart from the period."""
 
 
 def course(condition: Any, name: str, others: Mapping[str, int]) -> Course:
-    """Return how the truth of a condition goes on with the size of a symbol, at these sizes of all others.
+    """Return how the truth of a condition depends on the size of a symbol, at these sizes of all others.
 
     Raises UnsolvedError.
     """
@@ -69,7 +69,7 @@ def course(condition: Any, name: str, others: Mapping[str, int]) -> Course:
 
 
 class _Residue:
-    """The polynomials in n of the sizes `period * n + rest`, and the least n from which on they are right."""
+    """The polynomials in n for the sizes `period * n + rest`, and the least n from which they are right."""
 
     def __init__(self, name: str, others: Mapping[str, int], period: int, rest: int) -> None:
         self._name = name
@@ -83,12 +83,12 @@ class _Residue:
         """True if the polynomials are right from 0 on, and their roots are exact."""
 
     def start(self, condition: Any) -> int:
-        """Return the size from which on the condition is always true or always false here."""
+        """Return the size of this class from which the condition is always true or always false."""
         self._settle(condition)
         return self._period * (self._from + 1)
 
     def turns(self) -> Iterator[int]:
-        """Yield the sizes of this remainder on both sides of each root."""
+        """Yield the sizes of this class on both sides of each root."""
         for root in self._roots:
             yield from (self._period * n + self._rest for n in range(max(root - 1, 0), root + 3))
 
@@ -100,10 +100,10 @@ class _Residue:
             left, right = map(self._polynomial, condition.args)
             self._sign(_minus(left, right))
         elif condition not in (sympy.true, sympy.false):
-            raise UnsolvedError(f"{condition} is no comparison")
+            raise UnsolvedError(f"{condition} is not a comparison")
 
     def _sign(self, p: Polynomial) -> int:
-        """Return the sign that a polynomial has from some n on, and note that n."""
+        """Return the sign of a polynomial from some n on, and record that n."""
         if not p:
             return 0
         roots = _roots(p)
@@ -122,7 +122,7 @@ class _Residue:
             return functools.reduce(self._operation(e), parts)
         if e.is_Pow and e.exp.is_Integer and 0 <= e.exp <= _HIGHEST_DEGREE:
             return functools.reduce(_times, [self._polynomial(e.base)] * int(e.exp), _constant(1))
-        raise UnsolvedError(f"{e} is no sum, product, quotient, remainder or extreme of integers")
+        raise UnsolvedError(f"{e} is not a sum, product, quotient, remainder or extreme of integers")
 
     def _operation(self, e: Any) -> Callable[[Polynomial, Polynomial], Polynomial]:
         if e.is_Add:
@@ -138,11 +138,11 @@ class _Residue:
         return lambda a, b: a if self._sign(_minus(a, b)) * sign >= 0 else b
 
     def _quotient(self, a: Polynomial, b: Polynomial) -> Polynomial:
-        """Return `a // b`: the quotient of polynomials, less the fraction of its constant, and less 1 where nothing
-        but a negative rest is below it."""
+        """Return `a // b`: the quotient of the polynomials without the fractional part of its constant, and minus 1 if
+        that part is 0 and the remainder negative."""
         if not b:
             raise UnsolvedError("a quotient by 0")
-        whole, rest = _divided(a, b)
+        whole, rest = _divide(a, b)
         self.is_whole = self.is_whole and len(b) == 1
         denominator = math.lcm(*(c.denominator for c in whole[1:]))
         if denominator > 1:
@@ -150,7 +150,7 @@ class _Residue:
         constant = whole[0] if whole else Fraction(0)
         fraction = constant - math.floor(constant)
         if rest:
-            # from the last root of these on, the rest changes the quotient by less than the fraction of its constant
+            # from the last root of these on, the remainder changes the quotient by less than the fractional part
             scaled = tuple(c * constant.denominator for c in rest)
             self._sign(_minus(b, scaled))
             self._sign(_plus(b, scaled))
@@ -162,7 +162,7 @@ def _constant(number: int | Fraction) -> Polynomial:
     return (Fraction(number),) if number else ()
 
 
-def _trimmed(coefficients: list[Fraction]) -> Polynomial:
+def _trim(coefficients: list[Fraction]) -> Polynomial:
     while coefficients and not coefficients[-1]:
         coefficients.pop()
     return tuple(coefficients)
@@ -170,7 +170,7 @@ def _trimmed(coefficients: list[Fraction]) -> Polynomial:
 
 def _plus(a: Polynomial, b: Polynomial) -> Polynomial:
     longer, shorter = (a, b) if len(a) >= len(b) else (b, a)
-    return _trimmed([c + (shorter[i] if i < len(shorter) else 0) for i, c in enumerate(longer)])
+    return _trim([c + (shorter[i] if i < len(shorter) else 0) for i, c in enumerate(longer)])
 
 
 def _minus(a: Polynomial, b: Polynomial) -> Polynomial:
@@ -186,11 +186,11 @@ def _times(a: Polynomial, b: Polynomial) -> Polynomial:
     for i, one in enumerate(a):
         for j, other in enumerate(b):
             found[i + j] += one * other
-    return _trimmed(found)
+    return _trim(found)
 
 
-def _divided(a: Polynomial, b: Polynomial) -> tuple[Polynomial, Polynomial]:
-    """Return quotient and rest of polynomials."""
+def _divide(a: Polynomial, b: Polynomial) -> tuple[Polynomial, Polynomial]:
+    """Return quotient and remainder of polynomials."""
     quotient = [Fraction(0)] * max(len(a) - len(b) + 1, 0)
     rest = list(a)
     for place in reversed(range(len(quotient))):
@@ -198,7 +198,7 @@ def _divided(a: Polynomial, b: Polynomial) -> tuple[Polynomial, Polynomial]:
         quotient[place] = factor
         for i, c in enumerate(b):
             rest[place + i] -= factor * c
-    return _trimmed(quotient), _trimmed(rest)
+    return _trim(quotient), _trim(rest)
 
 
 def _roots(p: Polynomial) -> list[float | Fraction]:
@@ -213,7 +213,7 @@ def _roots(p: Polynomial) -> list[float | Fraction]:
 
 
 def _last_root(p: Polynomial) -> int:
-    """Return an n that no real root exceeds: exactly for a line, else by Fujiwara's bound."""
+    """Return an n that no real root exceeds: exactly for a line, otherwise by Fujiwara's bound."""
     degree = len(p) - 1
     if degree < 2:
         return 0 if degree < 1 else max(0, math.ceil(-p[0] / p[1]))

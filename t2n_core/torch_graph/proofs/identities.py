@@ -1,4 +1,4 @@
-"""Operators that return one of their arguments at the sizes and constants that they are called with."""
+"""Operators that return one of their arguments unchanged at the sizes and constants of a call."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ import torch
 from t2n_core.nnef.sizes.dims import Shape
 
 COPIES: Final = frozenset({"_to_copy", "to", "clone", "contiguous", "alias", "detach", "lift_fresh_copy"})
-"""Operators that return all elements of their argument in its shape, to some in another dtype."""
+"""Operators that return all elements of their argument in its shape, possibly in another dtype."""
 _WITHOUT_EFFECT: Final = frozenset(
     COPIES
     | {"detach_", "type_as"}
     | {"expand", "expand_as", "broadcast_to", "repeat", "slice", "narrow"}
     | {"view", "view_as", "reshape", "reshape_as", "_unsafe_view", "flatten", "unflatten", "squeeze"}
 )
-"""Operators that return all elements in their order where the shape stays."""
+"""Operators that return all elements in order if the shape stays the same."""
 _RESHAPES: Final = frozenset(
     {"view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as", "unsqueeze", "squeeze"}
 )
 _ALONG: Final = frozenset({"flip", "cumsum", "cumprod"})
-"""Operators that return their argument where the axes that they work along have a size of 1."""
+"""Operators that return their argument if the axes that they work along have size 1."""
 _OVER_ONE: Final = frozenset({"select", "mean", "sum", "amax", "amin"})
-"""Operators that leave out an axis; of one of size 1, its only elements are left."""
+"""Operators that remove an axis, and keep all elements if its size is 1."""
 _DROPOUTS: Final = frozenset({"dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"})
 _NEUTRAL: Final = {"add": 0, "sub": 0, "mul": 1, "div": 1, "logical_and": 1, "bitwise_and": -1, "__and__": -1}
-"""Constants that change nothing as a second argument; -1 stands for all bits."""
+"""Neutral constants as a second argument; -1 has all bits set."""
 _COMMUTE: Final = frozenset({"add", "mul", "logical_and", "bitwise_and", "__and__"})
 
 
 def identity(kind: str, bound: Mapping[str, Any], shape: Shape, dtype: torch.dtype) -> Any:
-    """Return the argument that a call gives back, as a value of this shape and dtype; None if it computes something."""
+    """Return the argument that a call returns unchanged in this shape and dtype; None if it computes something."""
     name = kind.removeprefix("aten::").partition(".")[0]
     source = bound.get("self", bound.get("input"))
     if name in _DROPOUTS:
@@ -46,7 +46,7 @@ def identity(kind: str, bound: Mapping[str, Any], shape: Shape, dtype: torch.dty
 
 
 def is_reshape(kind: str, bound: Mapping[str, Any], shape: Shape) -> bool:
-    """Return whether a call gives all elements of its argument in their order, in another shape."""
+    """Return whether a call returns all elements of its argument in order, in another shape."""
     name = kind.removeprefix("aten::").partition(".")[0]
     source: Any = bound.get("self")
     if getattr(source, "shape", None) is None:
@@ -68,7 +68,7 @@ def is_reshape(kind: str, bound: Mapping[str, Any], shape: Shape) -> bool:
 
 
 def _axes(bound: Mapping[str, Any], rank: int) -> list[int]:
-    """Return the axes of a call from 0 on: all of them where it names none, none of a tensor of rank 0."""
+    """Return the axes of a call, counted from 0: all if it names none; an empty list for a tensor of rank 0."""
     given = bound.get("dim", bound.get("dims"))
     if given is None or (given == [] and "dim" in bound):
         return list(range(rank))
@@ -78,7 +78,7 @@ def _axes(bound: Mapping[str, Any], rank: int) -> list[int]:
 def _candidates(name: str, bound: Mapping[str, Any], source: Any) -> list[Any]:
     if name in _WITHOUT_EFFECT:
         return [source]
-    if name == "slice_scatter":  # a source of the whole shape replaces all elements
+    if name == "slice_scatter":  # a source of the full shape replaces all elements
         return [bound["src"]]
     other = bound.get("other")
     if name == "where" and "condition" in bound:
@@ -111,9 +111,8 @@ def _element(value: Any) -> Any:
 
 
 def simpler_arguments(kind: str, bound: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments of a call in one form: of slices, and of attention without a mask that leaves out nothing.
-
-    The shape of a slice says where it ends.
+    """Return the arguments of a call in canonical form: slices without their end, which the shape determines, and
+    attention without a mask that masks nothing.
     """
     name = kind.removeprefix("aten::").partition(".")[0]
     found = dict(bound)

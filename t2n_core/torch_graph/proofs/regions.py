@@ -1,7 +1,7 @@
-"""Prove that a captured program is right on the other side of a decision: there, the model is captured again.
+"""Prove that a captured program is right on the other side of a decision by capturing the model again there.
 
-The model is captured at sizes of the other side. If that program is the captured one at these sizes, both are right
-wherever the new capture would have decided alike; what is left of the other side is proven in the same way.
+The model is captured at sizes of the other side. If that program equals the first one at these sizes, both are right
+wherever the new capture's decisions hold; the rest of the other side is proven in the same way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 from t2n_core.errors import T2NError
 from t2n_core.nnef.sizes.dims import Dim, as_dim, symbol
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.torch_graph.proofs.solving import Sizes, negated, other_side
+from t2n_core.torch_graph.proofs.solving import Sizes, negate, other_side
 from t2n_core.torch_graph.proofs.value_numbers import Numbering, UnprovenError
 from t2n_core.torch_graph.sizes.decisions import Decision
 from t2n_core.torch_graph.sizes.declared_axes import AxisSize
@@ -30,7 +30,7 @@ Axes: TypeAlias = Sequence[tuple[Any, AxisSize]]
 
 @dataclass(frozen=True, slots=True)
 class Recaptured:
-    """A program that was captured at other sizes, with what was decided for it."""
+    """A program that was captured at other sizes, with its decisions."""
 
     program: torch.export.ExportedProgram
     axes: Axes
@@ -43,7 +43,7 @@ class _Reading:
 
     table: SymbolTable
     values: dict[str, Dim]
-    """Symbols that are a constant, or another symbol, in the whole program."""
+    """Symbols that equal a constant or another symbol throughout the program."""
     conditions: list[Any]
 
 
@@ -55,14 +55,14 @@ class Regions:
     table: SymbolTable
     captured: Sizes
     capture_at: Callable[[Sizes, frozenset[str]], Recaptured | None]
-    """Captures the model at other sizes, some of them static; None where it cannot be."""
+    """Captures the model at other sizes, some of them static; returns None if that fails."""
     _captures: dict[tuple[Any, ...], Recaptured | None] = field(default_factory=dict)
     _compared: dict[tuple[int, str], list[Any] | None] = field(default_factory=dict)
     """The results of `_alike`, by capture and range."""
 
     def prove(self, region: Sequence[Any], sizes: SizeRange) -> bool:
-        """Return whether the program is proven to be right at all sizes in a range at which some conditions hold."""
-        side = other_side(negated(sympy.And(*region, evaluate=False)), sizes, self.captured)
+        """Return whether the program is proven right at all sizes in a range that satisfy these conditions."""
+        side = other_side(negate(sympy.And(*region, evaluate=False)), sizes, self.captured)
         if not side.points:
             return side.complete
         found = self._captured_at(side.points[0], _static(region, sizes, self.captured))
@@ -75,11 +75,11 @@ class Regions:
         if conditions is None:
             return False
         known = {str(one) for one in region}
-        gaps = {str(one): one for one in map(negated, conditions)}
+        gaps = {str(one): one for one in map(negate, conditions)}
         return all(self.prove([*region, gap], sizes) for said, gap in gaps.items() if said not in known)
 
     def _alike(self, found: Recaptured, sizes: SizeRange) -> list[Any] | None:
-        """Return the conditions on which another capture holds, if its program is this one there; else None."""
+        """Return the conditions under which another capture holds, if its program equals this one there, or None."""
         try:
             there = self._read(found, sizes)
             return there.conditions if self._same(found.program, there) else None
@@ -95,7 +95,7 @@ class Regions:
         return self._captures[key]
 
     def _read(self, found: Recaptured, sizes: SizeRange) -> _Reading:
-        """Return the symbols of another capture as those of this one. Raises UnprovenError, CaptureError."""
+        """Express the symbols of another capture in those of this one. Raises UnprovenError, CaptureError."""
         table, values = SymbolTable(sizes), dict[str, Dim]()
         conditions = []
         for size, wanted in sorted(found.axes, key=lambda one: not _is_static(one[0])):
@@ -125,7 +125,7 @@ class Regions:
         return _Reading(table, values, conditions)
 
     def _same(self, program: torch.export.ExportedProgram, there: _Reading) -> bool:
-        """Return whether this program is another one at the sizes that both have."""
+        """Return whether this program equals another one at their common sizes."""
         places = {
             symbol(name, *self.table.range.bounds[name]): sympy.sympify(size) for name, size in there.values.items()
         }
@@ -145,9 +145,9 @@ def _is_static(size: Any) -> bool:
 
 
 def _static(region: Sequence[Any], sizes: SizeRange, captured: Sizes) -> frozenset[str]:
-    """Return the symbols to which a region leaves a few sizes: PyTorch would refuse to capture them as dynamic."""
+    """Return the symbols with only a few sizes in a region, which PyTorch would not capture as dynamic."""
     single = [one for one in region if len(one.free_symbols) == 1]
-    few = [one for one in single if other_side(negated(one), sizes, captured).is_few]
+    few = [one for one in single if other_side(negate(one), sizes, captured).is_few]
     return frozenset(s.name for one in few for s in one.free_symbols)
 
 

@@ -20,13 +20,13 @@ Sizes = Mapping[str, int]
 MOST = 3
 """The other side of a decision has few sizes if it has no more than these."""
 _SCANNED = 1 << 16
-"""Most sizes of one symbol that are looked at one by one."""
+"""Most sizes of one symbol that are tested one by one."""
 _UNSOLVED = 1 << 12
-"""Sizes of one symbol that are looked at where a condition cannot be solved."""
+"""Sizes of one symbol that are tested if a condition cannot be solved."""
 _BOX = 1 << 13
-"""Most sets of sizes of several symbols that are looked at one by one."""
+"""Most sets of sizes of several symbols that are tested one by one."""
 _FOUND = 24
-"""Sets of sizes of several symbols of which the most common ones are chosen."""
+"""Sets of sizes of several symbols from which the most common ones are chosen."""
 _SOLVED = 40
 """Sets of sizes of all other symbols at which a condition is solved for one."""
 
@@ -51,9 +51,9 @@ class OtherSide:
 
 @dataclass(frozen=True, slots=True)
 class Truths:
-    """Truth values of a condition at the sizes of one symbol, from the smallest one on, but for gaps.
+    """Truth values of a condition at the sizes of one symbol, from the smallest one on, with gaps.
 
-    In a gap, and after the last size, each size is decided as the one a multiple of the period before it, if `exact`.
+    If `exact`, the value in a gap, and after the last size, is that of the size a multiple of the period before.
     """
 
     sizes: Sequence[int]
@@ -64,34 +64,34 @@ class Truths:
     """True if there are sizes after the last one."""
 
     def true_sizes(self) -> tuple[list[int], bool]:
-        """Return the sizes at which it holds, and whether it holds in a gap, or for ever, as well."""
+        """Return the sizes at which it holds, and whether it also holds in a gap or beyond the last size."""
         found = [size for size, flag in zip(self.sizes, self.flags, strict=True) if flag]
         ends = [place for place, size in enumerate(self.sizes[1:], 1) if size > self.sizes[place - 1] + 1]
         ends += [len(self.sizes)] if self.endless else []
         return found, any(any(self.flags[max(0, end - self.period) : end]) for end in ends)
 
     def around(self, here: int) -> tuple[int | None, int | None]:
-        """Return the least and the greatest size of those around one that hold alike; None for no end known."""
+        """Return the first and last size of the interval around a size in which it holds; None if unbounded."""
         pairs = list(zip(self.sizes, self.flags, strict=True))
         low = next((size + 1 for size, flag in reversed(pairs) if size < here and not flag), None)
         high = next((size - 1 for size, flag in pairs if size > here and not flag), None)
         return low, high
 
     def all_like(self, here: int, period: int) -> bool:
-        """Return whether it holds wherever a size has the remainder of this one."""
+        """Return whether it holds at all sizes that share this one's remainder."""
         return all(flag for size, flag in zip(self.sizes, self.flags, strict=True) if size % period == here % period)
 
 
 def other_side(condition: Any, sizes: SizeRange, captured: Sizes) -> OtherSide:
-    """Return sizes in range at which a condition does not hold; the sizes of other symbols are the captured ones.
+    """Return sizes in a range at which a condition does not hold; the sizes of other symbols are the captured ones.
 
-    The sizes of one symbol are decided exactly. Those of several are searched: all of them where they are few, else
-    for each symbol the solutions at some sizes of the others, and the answer that there are none is a proof.
+    A condition on one symbol is decided exactly. Sizes of several symbols are searched: all of them if there are few,
+    otherwise the solutions for each symbol at some sizes of the others. An empty result is always a proof.
     """
     condition = _in_range(condition, sizes)
     if holds_always(condition):
         return OtherSide((), complete=True)
-    parts = _parts(negated(condition))
+    parts = _parts(negate(condition))
     names = {s.name for part in parts for s in part.free_symbols}
     tied = [_in_range(one, sizes) for one in sizes.conditions]
     while True:
@@ -106,7 +106,7 @@ def other_side(condition: Any, sizes: SizeRange, captured: Sizes) -> OtherSide:
         system.reduce()
     wanted = sympy.And(*system.parts, evaluate=False)
     free = sorted({s.name for s in wanted.free_symbols})
-    if any(holds_always(negated(part)) for part in system.parts):
+    if any(holds_always(negate(part)) for part in system.parts):
         return OtherSide((), complete=True)
     if len(free) > 1:
         return _of_several(system, free, sizes)
@@ -121,13 +121,13 @@ def other_side(condition: Any, sizes: SizeRange, captured: Sizes) -> OtherSide:
         at, more = found.true_sizes()
         points = [{**system.captured, name: size} for size in at]
         exact = found.exact and not more
-    inside = [whole for whole in map(system.whole, points) if sizes.holds(whole)]
+    inside = [whole for whole in map(system.full_point, points) if sizes.holds(whole)]
     exact = exact and len(inside) == len(points) and not (loose and points)
     return OtherSide(tuple(inside[: MOST + 1]), exact)
 
 
 def _parts(condition: Any) -> list[Any]:
-    """Return conditions that together are this one."""
+    """Return conditions whose conjunction is this one."""
     if isinstance(condition, sympy.And):
         return [part for one in condition.args for part in _parts(one)]
     return [condition]
@@ -135,18 +135,18 @@ def _parts(condition: Any) -> list[Any]:
 
 @dataclass(slots=True)
 class _System:
-    """Conditions that hold together, with as few symbols as equations leave."""
+    """A conjunction of conditions, with as few symbols as its equations allow."""
 
     parts: list[Any]
     bounds: dict[str, Bounds]
     captured: dict[str, int]
     equal: dict[str, Any] = field(default_factory=dict)
-    """Symbols that are gone -> what they are."""
+    """Eliminated symbols -> their values."""
 
     def reduce(self) -> None:
-        """Replace each symbol that is equal to something, has a known remainder, or can have one size only."""
+        """Eliminate each symbol that equals an expression, has a fixed remainder, or can have only one size."""
         while True:
-            found = next((one for part in self.parts if (one := self._solved(part)) is not None), None)
+            found = next((one for part in self.parts if (one := self._solve(part)) is not None), None)
             found = found or self._only_size()
             if found is None:
                 return
@@ -154,12 +154,12 @@ class _System:
             low, high = self.bounds[own.name]
             limits = [sympy.Ge(other, low, evaluate=False)]
             limits += [] if high is None else [sympy.Le(other, high, evaluate=False)]
-            rest = [renamed(part, {own: other}) for part in self.parts if part is not taken]
+            rest = [substitute(part, {own: other}) for part in self.parts if part is not taken]
             self.parts = [part for part in [*rest, *limits] if not holds_always(part)]
             self.equal = {name: size.xreplace({own: other}) for name, size in self.equal.items()} | {own.name: other}
 
     def _only_size(self) -> tuple[Any, Any, Any] | None:
-        """Return the symbol that conditions on it alone leave one size, and that size; note where they leave none."""
+        """Return a symbol that conditions on it alone restrict to one size, and that size; record a contradiction."""
         alone: dict[Any, list[Any]] = {}
         for part in self.parts:
             if len(part.free_symbols) == 1:
@@ -176,10 +176,10 @@ class _System:
         return None
 
     def symbols(self) -> set[str]:
-        """Return the symbols of the conditions, and of what the symbols that are gone are equal to."""
+        """Return the symbols of the conditions, and of the values of eliminated symbols."""
         return {s.name for one in (*self.parts, *self.equal.values()) for s in one.free_symbols}
 
-    def _solved(self, part: Any) -> tuple[Any, Any, Any] | None:
+    def _solve(self, part: Any) -> tuple[Any, Any, Any] | None:
         if not isinstance(part, sympy.Eq):
             return None
         for own, other in (part.args, part.args[::-1]):
@@ -199,8 +199,8 @@ class _System:
         self.captured[quotient] = self.captured[name] // divisor
         return symbol(quotient, *self.bounds[quotient])
 
-    def whole(self, point: Sizes) -> Sizes:
-        """Return a point with the sizes of the symbols that are gone, without the new ones."""
+    def full_point(self, point: Sizes) -> Sizes:
+        """Return a point with the sizes of eliminated symbols added and those of new symbols removed."""
         found = {**point, **{name: evaluate(as_dim(size), point) for name, size in self.equal.items()}}
         return {name: size for name, size in found.items() if "//" not in name}
 
@@ -211,14 +211,14 @@ def _of_several(system: _System, names: Sequence[str], sizes: SizeRange) -> Othe
     small = len(counts) == len(names) and math.prod(counts) <= _BOX
     wanted = sympy.And(*system.parts, evaluate=False)
     found: list[Sizes] = []
-    for point in _box(names, spans) if small else _searched(wanted, names, system):
+    for point in _box(names, spans) if small else _search(wanted, names, system):
         reduced = {**system.captured, **point}
-        at = system.whole(reduced) if holds(wanted, reduced) else None
+        at = system.full_point(reduced) if holds(wanted, reduced) else None
         if at is not None and sizes.holds(at) and at not in found:
             found.append(at)
             if len(found) >= _FOUND:
                 break
-    # sizes of 0 and 1 are special to PyTorch, and would stand for themselves alone
+    # PyTorch specialises sizes of 0 and 1, so they would prove nothing about other sizes
     found.sort(key=lambda at: (sum(size < 2 for size in at.values()), max(at.values())))
     return OtherSide(tuple(found[: MOST + 1]), small and len(found) <= MOST)
 
@@ -228,7 +228,7 @@ def _box(names: Sequence[str], spans: Sequence[tuple[int, int | None]]) -> Itera
         yield dict(zip(names, point, strict=True))
 
 
-def _searched(wanted: Any, names: Sequence[str], system: _System) -> Iterator[Sizes]:
+def _search(wanted: Any, names: Sequence[str], system: _System) -> Iterator[Sizes]:
     """Yield sets of sizes around the solutions for one symbol, at small sizes of the others, their captured ones, and
     the integers in the condition."""
     numbers = {abs(int(n)) for n in wanted.atoms(sympy.Integer)}
@@ -260,14 +260,14 @@ def _searched(wanted: Any, names: Sequence[str], system: _System) -> Iterator[Si
 
 
 def _diagonally(values: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
-    """Yield the combinations, those of the first values first."""
+    """Yield the combinations, starting with those of the first values."""
     places = itertools.product(*(range(min(len(one), 12)) for one in values))
     for place in sorted(places, key=sum):
         yield tuple(one[i] for one, i in zip(values, place, strict=True))
 
 
 def truths(condition: Any, name: str, low: int, high: int | None, reach: int = 0) -> Truths:
-    """Return whether a condition on one symbol holds, for the sizes in its bounds, and for all up to `reach`."""
+    """Return the truth of a condition on one symbol at the sizes in its bounds, and at all up to `reach`."""
     sizes: Sequence[int]
     try:
         goes = course(condition, name, {})
@@ -277,7 +277,7 @@ def truths(condition: Any, name: str, low: int, high: int | None, reach: int = 0
     if high is not None:
         exact = exact or high <= sizes[-1]
         inside = [size for size in sizes if size <= high]
-        if inside[-1] < high:  # of a gap, the sizes of its last period
+        if inside[-1] < high:  # the sizes of the last period of a gap
             inside += range(max(inside[-1] + 1, high + 1 - period), high + 1)
         sizes = inside
     flags = [holds(condition, {name: n}) for n in sizes]
@@ -285,7 +285,7 @@ def truths(condition: Any, name: str, low: int, high: int | None, reach: int = 0
 
 
 def _looked_at(goes: Course, low: int, reach: int) -> tuple[Sequence[int], int, bool]:
-    """Return the sizes that tell what a condition is everywhere, its period, and whether they do."""
+    """Return the sizes to test, the period of the condition, and whether these determine it everywhere."""
     stop = max(goes.start, low, reach) + goes.period
     if stop - low <= _SCANNED:
         return range(low, stop), goes.period, True
@@ -306,7 +306,7 @@ def holds_always(condition: Any) -> bool:
         return any(map(holds_always, condition.args))
     if isinstance(condition, sympy.Not):
         return isinstance(condition.args[0], Relational | sympy.And | sympy.Or) and holds_always(
-            negated(condition.args[0])
+            negate(condition.args[0])
         )
     if not isinstance(condition, Relational):
         return False
@@ -324,13 +324,13 @@ _PROOFS: Mapping[str, Callable[[Any], bool]] = {
 }
 
 
-def negated(condition: Any) -> Any:
-    """Return the opposite of a condition."""
+def negate(condition: Any) -> Any:
+    """Return the negation of a condition."""
     if isinstance(condition, sympy.Not):
         return condition.args[0]
     if isinstance(condition, sympy.And | sympy.Or):
         kind = sympy.Or if isinstance(condition, sympy.And) else sympy.And
-        return kind(*map(negated, condition.args), evaluate=False)
+        return kind(*map(negate, condition.args), evaluate=False)
     if isinstance(condition, Relational):
         return _OPPOSITES[condition.rel_op](*condition.args, evaluate=False)
     return sympy.Not(condition)
@@ -358,14 +358,14 @@ def holds(condition: Any, sizes: Sizes) -> bool:
 
 
 def _in_range(condition: Any, sizes: SizeRange) -> Any:
-    """Return a condition with symbols that know the bounds of a range."""
-    return renamed(condition, {s: symbol(s.name, *sizes.bounds[s.name]) for s in condition.free_symbols})
+    """Return a condition whose symbols carry the bounds of a range."""
+    return substitute(condition, {s: symbol(s.name, *sizes.bounds[s.name]) for s in condition.free_symbols})
 
 
-def renamed(condition: Any, places: Mapping[Any, Any]) -> Any:
-    """Return a condition with other expressions for its symbols, without deciding it."""
+def substitute(condition: Any, places: Mapping[Any, Any]) -> Any:
+    """Return a condition with its symbols replaced by other expressions, without evaluating it."""
     if isinstance(condition, sympy.And | sympy.Or | sympy.Not):
-        return condition.func(*(renamed(part, places) for part in condition.args), evaluate=False)
+        return condition.func(*(substitute(part, places) for part in condition.args), evaluate=False)
     if isinstance(condition, Relational):
         return condition.func(*(side.xreplace(places) for side in condition.args), evaluate=False)
     return condition
@@ -378,8 +378,8 @@ __all__ = [
     "Truths",
     "holds",
     "holds_always",
-    "negated",
+    "negate",
     "other_side",
-    "renamed",
+    "substitute",
     "truths",
 ]

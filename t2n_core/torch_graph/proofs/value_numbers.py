@@ -1,7 +1,7 @@
-"""Number the values of captured programs, so that two of them compute the same if their outputs have the same numbers.
+"""Value numbering of captured programs: two programs compute the same if their outputs have the same numbers.
 
-Two values have one number if they come from the same operator with arguments of the same numbers, after simplification:
-constants are computed, and operators that return their argument at these sizes are left out.
+Two values share a number if they come from the same operator with arguments of the same numbers, after simplification:
+constants are folded, and operators that return their argument at these sizes are removed.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from t2n_core.torch_graph.compat.private import OpOverload
 from t2n_core.torch_graph.graph import naming
 from t2n_core.torch_graph.graph.fx_nodes import SIZES, bind_schema
 from t2n_core.torch_graph.proofs.identities import identity, is_reshape, simpler_arguments
-from t2n_core.torch_graph.stand_ins.operators import aten_twin
+from t2n_core.torch_graph.stand_ins.operators import aten_equivalent
 
 SizeOf: TypeAlias = Callable[[Any], Dim]
 """Returns one of PyTorch's sizes in canonical form; raises CaptureError, a T2NError, for one that depends on data."""
 _FOLDED: Final = 1 << 16
-"""Most elements of a constant that is computed here."""
+"""Most elements of a constant that is folded here."""
 _EXPANSIONS: Final = frozenset({"aten::expand", "aten::expand_as", "aten::broadcast_to"})
 _FILLED: Final = {"zeros": 0, "zeros_like": 0, "new_zeros": 0, "ones": 1, "ones_like": 1, "new_ones": 1}
 _FILLED_WITH: Final = frozenset({"full", "full_like", "new_full"})
 
 
 class UnprovenError(ValueError):
-    """A program holds what this comparison does not understand."""
+    """A program holds something that this comparison does not support."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,33 +52,33 @@ class Value:
 
     @property
     def element(self) -> Any:
-        """The constant that all elements are; None if there is none."""
+        """The constant that all elements equal; None if there is none."""
         return self.constant.flatten()[0].item() if self.filled and self.constant is not None else None
 
 
 class Numbering:
-    """Gives equal values equal numbers, also those of different programs of the same model."""
+    """Assigns equal numbers to equal values, also of different programs of the same model."""
 
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
         self._reshaped: dict[int, Value] = {}
-        """The number of a reshaped value -> what was reshaped."""
+        """The number of a reshaped value -> the value before."""
 
     def outputs(self, program: torch.export.ExportedProgram, size_of: SizeOf) -> list[Any]:
-        """Return what stands for each output of a program. Raises UnprovenError, CaptureError."""
+        """Return a key for each output of a program. Raises UnprovenError, CaptureError."""
         return _Reader(self, program, size_of).outputs()
 
-    def of(self, key: Any) -> int:
+    def number_of(self, key: Any) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
 
     def opaque(self, key: Any, shape: Shape, dtype: torch.dtype) -> Value:
-        """Return a value of which nothing is known but where it comes from; all empty ones of a shape are equal."""
+        """Return a value that only its key identifies; all empty values of a shape are equal."""
         if 0 in shape:
             key = ("empty", shape, dtype)
-        return Value(self.of(key), shape, dtype)
+        return Value(self.number_of(key), shape, dtype)
 
-    def reshaped(self, source: Value, shape: Shape) -> Value:
-        """Return a value with the elements of another one, in their order."""
+    def reshape(self, source: Value, shape: Shape) -> Value:
+        """Return a value with the elements of another one, in order."""
         root = self._reshaped.get(source.number, source)
         if root.shape == shape:
             return root
@@ -87,19 +87,19 @@ class Numbering:
         return found
 
     def constant(self, elements: torch.Tensor, shape: Shape | None = None) -> Value:
-        """Return a constant; if `shape` is given, one in which each element is the first one."""
+        """Return a constant; with `shape`, one filled with the first element."""
         filled = shape is not None or (elements.numel() > 0 and bool((elements == elements.flatten()[0]).all()))
         shape = tuple(elements.shape) if shape is None else shape
         if 0 in shape:
             return self.opaque(None, shape, elements.dtype)
         if filled:
             one = elements.flatten()[:1].clone()
-            return Value(self.of(("filled", _content(one), shape)), shape, elements.dtype, one, filled=True)
-        return Value(self.of(("constant", _content(elements), shape)), shape, elements.dtype, elements)
+            return Value(self.number_of(("filled", _content(one), shape)), shape, elements.dtype, one, filled=True)
+        return Value(self.number_of(("constant", _content(elements), shape)), shape, elements.dtype, elements)
 
 
 class _Reader:
-    """Numbers the values of one program that its outputs need."""
+    """Numbers the values that the outputs of one program depend on."""
 
     def __init__(self, numbering: Numbering, program: torch.export.ExportedProgram, size_of: SizeOf) -> None:
         self._numbering = numbering
@@ -136,7 +136,7 @@ class _Reader:
         else:
             key = ("state", spec.target)
         if not isinstance(fake, torch.Tensor):
-            return self._numbering.of(key)
+            return self._numbering.number_of(key)
         return self._numbering.opaque(key, self._shape(fake), fake.dtype)
 
     def _shape(self, fake: torch.Tensor) -> Shape:
@@ -150,23 +150,23 @@ class _Reader:
         if isinstance(value, SIZES):
             return self._size_of(value) if isinstance(value, int | torch.SymInt) else value
         if target is operator.getitem:
-            source: Any = self._resolved(node.args[0])
+            source: Any = self._resolve(node.args[0])
             return source[node.args[1]]
         is_operator = isinstance(target, OpOverload)
         if not is_operator or (target._schema.is_mutable and target is not DETACH_IN_PLACE):
-            raise UnprovenError(f"{node} is no operator without effects")
-        target = aten_twin(target)
+            raise UnprovenError(f"{node} is not an operator without side effects")
+        target = aten_equivalent(target)
         kind = naming.kind_of(target)
         if kind.partition(".")[0] == "aten::as_strided":
-            raise UnprovenError(f"{node} looks at the places of elements in memory")
-        bound = {name: self._resolved(one) for name, one in bind_schema(target, node.args, node.kwargs).items()}
+            raise UnprovenError(f"{node} depends on the memory layout of elements")
+        bound = {name: self._resolve(one) for name, one in bind_schema(target, node.args, node.kwargs).items()}
         if kind == MODULE_CALL:
             call: Any = calls[bound["key"]]
             bound["key"] = (id(call.writer), repr(call.kept), call.places, str(call.structure))
         if isinstance(value, torch.Tensor):
             return self._tensor(target, kind, bound, value)
         if not isinstance(value, list | tuple):
-            raise UnprovenError(f"{node} gives no tensor")
+            raise UnprovenError(f"{node} does not return a tensor")
         key = self._call(kind, bound)
         return [
             None if one is None else self._numbering.opaque((key, place), self._shape(one), one.dtype)
@@ -178,13 +178,13 @@ class _Reader:
         same = identity(kind, bound, shape, dtype)
         if isinstance(same, Value):
             return same
-        found = self._folded(target, kind, bound, shape, dtype)
+        found = self._fold(target, kind, bound, shape, dtype)
         if found is not None:
             return found
         source = bound.get("self")
         if isinstance(source, Value) and source.dtype == dtype:
             if is_reshape(kind, bound, shape):
-                return self._numbering.reshaped(source, shape)
+                return self._numbering.reshape(source, shape)
             if kind in _EXPANSIONS:
                 return self._numbering.opaque(("expanded", source.number, shape), shape, dtype)
         call = self._call(kind, simpler_arguments(kind, bound))
@@ -193,10 +193,8 @@ class _Reader:
     def _call(self, kind: str, bound: Mapping[str, Any]) -> Any:
         return kind, tuple((name, self._key(one)) for name, one in bound.items())
 
-    def _folded(
-        self, target: Any, kind: str, bound: Mapping[str, Any], shape: Shape, dtype: torch.dtype
-    ) -> Value | None:
-        """Return the constant that an operator computes of constants; None if it does not, or if it is large."""
+    def _fold(self, target: Any, kind: str, bound: Mapping[str, Any], shape: Shape, dtype: torch.dtype) -> Value | None:
+        """Return the constant that an operator computes from constants; None for other arguments, or a large result."""
         name = kind.removeprefix("aten::").partition(".")[0]
         leaves = _leaves(list(bound.values()))
         tensors = [one for one in leaves if isinstance(one, Value)]
@@ -218,17 +216,17 @@ class _Reader:
             return None
         return self._numbering.constant(_result(target, {k: _concrete(one) for k, one in bound.items()}))
 
-    def _resolved(self, argument: Any) -> Any:
+    def _resolve(self, argument: Any) -> Any:
         if isinstance(argument, torch.fx.Node):
             if argument not in self._values:
-                raise UnprovenError(f"{argument} is no value")
+                raise UnprovenError(f"{argument} is not a value")
             return self._values[argument]
         if isinstance(argument, list | tuple):
-            return [self._resolved(one) for one in argument]
+            return [self._resolve(one) for one in argument]
         return self._size_of(argument) if isinstance(argument, torch.SymInt) else argument
 
     def _key(self, argument: Any) -> Any:
-        argument = self._resolved(argument)
+        argument = self._resolve(argument)
         if isinstance(argument, Value):
             return "tensor", argument.number
         if isinstance(argument, list):
@@ -245,12 +243,12 @@ def _content(elements: torch.Tensor) -> tuple[Any, ...]:
 
 def _element(value: Value) -> torch.Tensor:
     if value.constant is None:
-        raise UnprovenError("a value that is no constant")
+        raise UnprovenError("a value that is not a constant")
     return value.constant.reshape([1] * len(value.shape))
 
 
 def _result(operator: Any, arguments: Mapping[str, Any]) -> torch.Tensor:
-    """Return what an operator computes. Raises UnprovenError for arguments that it rejects, such as a negative size."""
+    """Return the result of an operator. Raises UnprovenError for arguments that it rejects, such as a negative size."""
     try:
         result: torch.Tensor = operator(**arguments)
     except Exception as cause:

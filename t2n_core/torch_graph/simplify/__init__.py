@@ -1,1 +1,1 @@
-"""Rewriting of the captured graph before it is lowered."""
+"""Simplification of the captured graph before it is lowered."""

@@ -15,7 +15,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class ByOverload:
-    """One function for each overload of torch's own operators; those of other packages are known by their name only,
+    """One function for each overload of torch's own operators. Operators of other packages are registered by name,
     since they exist only once that package is imported."""
 
     def __init__(self, package: str, path: Iterable[str]) -> None:
@@ -45,7 +45,7 @@ class ByOverload:
         load_modules(self._package, *self._path)
         return self._found.get(target) or self._of_libraries.get(target._schema.name)
 
-    def known(self) -> Iterator[OpOverload]:
+    def overloads(self) -> Iterator[OpOverload]:
         """Return every overload of torch's own operators that has a function; for the test that each has a case."""
         load_modules(self._package, *self._path)
         return iter(self._found)

@@ -1,7 +1,7 @@
-"""One operator without a rule, written as smaller operators: by our own decompositions, else by PyTorch's table.
+"""Decompose an operator without a rule into smaller operators: by our own decompositions, otherwise by PyTorch's table.
 
-The decomposition is traced on the operator's fake tensors, so that symbolic sizes stay symbolic; its steps are looked
-up again by the caller. Cost is that of the operator, not of the model.
+The decomposition is traced on the operator's fake tensors, so that symbolic sizes stay symbolic; the caller looks up
+its steps again. The cost depends on the operator, not on the model.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from t2n_core.torch_graph.graph.ir import TensorVariable, TorchOp, replace_sizes
 from t2n_core.torch_graph.simplify import decompositions
 from t2n_core.torch_graph.sizes.decisions import Decisions
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
-from t2n_core.torch_graph.sizes.narrowing import named, narrowed
+from t2n_core.torch_graph.sizes.narrowing import narrow_range, with_user_symbols
 from t2n_core.torch_graph.sizes.pool_sizes import pools_of_any_size
 
 _SHAPES_ALONE = frozenset(
     {"_reshape_view_helper", "_collapse_view_helper", "linalg_solve_is_vector_rhs", "linalg_solve_ex_meta"}
 )
-"""Functions of PyTorch that decide by sizes how a shape comes about; another shape of a result is noticed later."""
+"""Functions of PyTorch that branch on sizes to compute a shape; a wrong shape of a result is detected later."""
 
 Expansion = tuple[list[TorchOp], list["TensorVariable | None"]]
 
 
 @functools.cache
 def _table() -> dict[Any, Callable[..., Any]]:
-    """Return PyTorch's decompositions: those to core ATen first, else those that go down to primitives."""
+    """Return PyTorch's decompositions: those to core ATen, and for other operators those to primitives."""
     from t2n_core.torch_graph.compat.private import core_aten_decompositions, decomposition_table
 
     return {**decomposition_table, **core_aten_decompositions()}
 
 
 def decompose(op: TorchOp, table: SymbolTable, other_body: Callable[..., Any] | None = None) -> Expansion | None:
-    """Return the steps of `op` and the tensors that take the place of its results; None if there is no decomposition.
+    """Return the steps of `op` and the tensors that replace its results; None if there is no decomposition.
 
-    `op.refusal` says why then, if there is more to say than that. `other_body` is taken before all decompositions, and
-    may use the operator itself.
+    `op.refusal` then holds the reason, if a decomposition refused. `other_body` takes precedence over all
+    decompositions, and may use the operator itself.
     """
     body = other_body or _body(op.op_ref)
     if body is None:
@@ -55,17 +55,17 @@ def decompose(op: TorchOp, table: SymbolTable, other_body: Callable[..., Any] | 
     if expansion is None:
         return None
     steps, results = expansion
-    if other_body is None and len(steps) == 1 and steps[0].op_ref is op.op_ref:  # a decomposition that gives itself
+    if other_body is None and len(steps) == 1 and steps[0].op_ref is op.op_ref:  # a decomposition into itself
         return None
     op.refusal = _other_shape(op, results)
     return None if op.refusal else expansion
 
 
 def _other_shape(op: TorchOp, results: Sequence[TensorVariable | None]) -> str:
-    """Return why a decomposition holds for the traced sizes alone; empty if its results have the captured shapes."""
+    """Return why a decomposition holds only for the traced sizes; empty if its results have the captured shapes."""
     for captured, found in zip(op.outputs, results, strict=True):
         if captured is not None and found is not None and not check_shape(found.shape, captured.shape):
-            shapes = f"{shape_text(found.shape)} comes out of it, not {shape_text(captured.shape)}"
+            shapes = f"its result is {shape_text(found.shape)}, not {shape_text(captured.shape)}"
             return f"the decomposition of {op.kind} decides by a size: {shapes}"
     return ""
 
@@ -75,11 +75,11 @@ def expand(
     table: SymbolTable,
     body: Callable[..., Any],
     inputs: Sequence[TensorVariable],
-    joined: Callable[[Iterable[torch.Tensor]], Iterable[Any]] = iter,
+    join: Callable[[Iterable[torch.Tensor]], Iterable[Any]] = iter,
 ) -> Expansion | None:
-    """Return the steps of `body`, called with the arguments of `op`. None if it refuses; `op.refusal` says why then.
+    """Return the steps of `body`, called with the arguments of `op`. None if it refuses; `op.refusal` is the reason.
 
-    `joined` makes what stands for the tensors among the arguments out of `inputs`.
+    `join` converts `inputs` into the objects that replace the tensors among the arguments.
     """
     mode = table.fake_mode or FakeTensorMode()
     fakes = [_fake(v, mode) for v in inputs]
@@ -91,7 +91,7 @@ def expand(
 
     def call(size_source: torch.Tensor, *tensors: torch.Tensor) -> Any:
         sizes = dict(zip(symbols, size_source.shape, strict=False))
-        supply = iter(joined(tensors))
+        supply = iter(join(tensors))
         arguments = {
             name: replace_sizes(replace_tensors(given, lambda _: next(supply)), lambda size: _symint(size, sizes))
             for name, given in op.arguments.items()
@@ -110,7 +110,7 @@ def expand(
         return None
     holds_for = _range_of(decisions, table)
     if holds_for != table.range:
-        op.refusal = f"the decomposition of {op.kind} decides by a size, and holds for {holds_for} alone"
+        op.refusal = f"the decomposition of {op.kind} decides by a size, and holds only for {holds_for}"
         return None
     if any(isinstance(n.target, OpOverload) and n.target._schema.is_mutable for n in traced.graph.nodes):
         traced = _trace(torch.func.functionalize(call), size_source, *fakes)
@@ -120,7 +120,7 @@ def expand(
 def _range_of(decisions: Decisions, table: SymbolTable) -> SizeRange:
     """Return the part of the range in which decisions of a decomposition hold."""
     captured = {name: cast("int", size.node.hint) for name, size in table.symints.items()}
-    return narrowed(table.range, named(decisions.all(), table), captured, lambda *_: False)[0]
+    return narrow_range(table.range, with_user_symbols(decisions.all(), table), captured, lambda *_: False)[0]
 
 
 def _body(target: OpOverload) -> Callable[..., Any] | None:
@@ -145,7 +145,7 @@ def _read(traced: torch.fx.GraphModule, op: TorchOp, inputs: Sequence[TensorVari
             data = getattr(traced, str(node.target))
             data = data.constant if hasattr(data, "fake_mode") else data
             if data is None:
-                raise CaptureError(f"the decomposition of {op.kind} makes a tensor out of nothing", origin=op.origin)
+                raise CaptureError(f"the decomposition of {op.kind} holds a tensor constant", origin=op.origin)
             reader.env[node.name] = TensorVariable(str(node.target), tuple(data.shape), data.dtype, data)
         elif node.op == "output":
             found = reader.resolve(node.args[0])

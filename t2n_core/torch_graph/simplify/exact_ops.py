@@ -1,4 +1,4 @@
-"""Find the operators whose results must be PyTorch's to the last bit, since something is decided by them."""
+"""Find the operators whose results must equal PyTorch's to the last bit, since a discrete result depends on them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROUNDING: Final = frozenset(
 )
 """Operators whose float result jumps where their operand changes in the last bit."""
 _OF_RANGE: Final = frozenset("isfinite isinf isnan isneginf isposinf".split())
-"""Conditions that the last bit of a number does not change."""
+"""Conditions that the last bit of an operand does not change."""
 _GRIDS: Final = frozenset("grid_sampler grid_sampler_2d grid_sampler_3d".split())
 _NEAREST: Final = 1
 """The `interpolation_mode` of a grid sampler that takes one element."""
@@ -23,14 +23,14 @@ _SUMMED: Final = re.compile(
     r"|(_?native_|_fused_)?(layer|group|batch|instance|rms)_norm\w*"
     r"|cholesky|lu|orthogonal|reflect|reflections|solve"
 )
-"""Operators that sum products in an order of their own: nothing before them is exact after them."""
+"""Operators that sum in an unspecified order: nothing before them is exact after them."""
 
 
 def exact_ops(graph: TorchModuleIRGraph) -> frozenset[int]:
-    """Return the identities of the operators of floats by whose results something is decided.
+    """Return the identities of the float operators whose results decide a discrete result.
 
-    That is a rounding, a cast to integers, a comparison, an index or a maximum's place, however many operators element
-    by element, reductions and changes of shape are between the two.
+    That is a rounding, a cast to integers, a comparison, an index or the index of a maximum, with any number of
+    elementwise operators, reductions and changes of shape between the two.
     """
     read = {id(v) for v in graph.outputs}
     deciding: set[int] = set()
@@ -46,7 +46,7 @@ def exact_ops(graph: TorchModuleIRGraph) -> frozenset[int]:
 
 
 def _decides(op: TorchOp, read: set[int]) -> bool:
-    """Return whether the last bit of a float operand may change a whole step of a result that is read."""
+    """Return whether the last bit of a float operand may make a used result jump."""
     name = _name(op)
     if name in _OF_RANGE or not any(_is_float(v) for v in op.inputs):
         return False

@@ -1,4 +1,4 @@
-"""Fold batch norms after convolutions and linear layers into their weights: one operator where there were two."""
+"""Fold batch norms after convolutions and linear layers into the layers' weights."""
 
 from __future__ import annotations
 
@@ -8,47 +8,47 @@ from dataclasses import replace
 
 import torch
 
-from t2n_core.torch_graph.graph.ir import Normed, TensorVariable, TorchModuleIRGraph, TorchOp
-from t2n_core.torch_graph.simplify.passes import swapped
+from t2n_core.torch_graph.graph.ir import FoldedNorm, TensorVariable, TorchModuleIRGraph, TorchOp
+from t2n_core.torch_graph.simplify.passes import apply_swaps
 
 NORMS = frozenset({"aten::batch_norm", "aten::_native_batch_norm_legit_no_training"})
 CONVOLUTIONS = frozenset({"aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::convolution"})
 FOLDED = frozenset({torch.float32, torch.float64})
-"""Float16 would be rounded elsewhere than PyTorch rounds it."""
+"""Dtypes of weights that are folded; float16 would be rounded at other points than in PyTorch."""
 
 
 def fold_norms(
     graph: TorchModuleIRGraph, is_plain: Callable[[TorchOp], bool], folds: Callable[[int, int], bool]
 ) -> TorchModuleIRGraph:
-    """Return a graph in which (W x + b) * s + t is (W s) x + (b s + t), up to the rounding that every product has.
+    """Return a graph in which (W x + b) * s + t is (W s) x + (b s + t), equal up to rounding.
 
-    Only where nobody else reads the product, all numbers are known, and both operators are written as `is_plain` says:
-    by our own rules. `folds` takes the number of output channels and of elements of a filter, and returns whether a
-    norm is folded into it. The graph that is passed in does not change.
+    A norm is folded only if it is the sole user of the product, all weights are constants, and `is_plain` holds for
+    both operators: our own rules lower them. `folds` takes the number of output channels and of elements of a filter,
+    and returns whether a norm is folded into it. The original graph does not change.
     """
     readers = Counter(id(v) for v in graph.outputs)
     for op in graph.op_nodes:
         readers.update(id(v) for v in op.inputs)
     products: dict[int, int] = {}
-    made: dict[str, TensorVariable] = {}
+    new_weights: dict[str, TensorVariable] = {}
     swaps: dict[int, TensorVariable] = {}
     done: list[TorchOp] = []
     for op in graph.op_nodes:
         if any(id(v) in swaps for v in op.inputs):
-            op = replace(op, arguments={k: swapped(v, swaps) for k, v in op.arguments.items()})
+            op = replace(op, arguments={k: apply_swaps(v, swaps) for k, v in op.arguments.items()})
         place = products.get(id(op.arguments.get("input"))) if _is_norm(op, readers) and is_plain(op) else None
-        if place is not None and (weights := _normed_weights(done[place], op, made)) is not None:
+        if place is not None and (weights := _normed_weights(done[place], op, new_weights)) is not None:
             done[place] = _with_weights(done[place], op, *weights, swaps)
             continue
         if _is_product(op) and is_plain(op) and readers[id(op.outputs[0])] == 1 and not _is_left(op, folds):
             products[id(op.outputs[0])] = len(done)
         done.append(op)
     outputs = [swaps.get(id(v), v) for v in graph.outputs]
-    return replace(graph, outputs=outputs, op_nodes=done, weights=[*graph.weights, *made.values()])
+    return replace(graph, outputs=outputs, op_nodes=done, weights=[*graph.weights, *new_weights.values()])
 
 
 def _is_norm(op: TorchOp, readers: Counter[int]) -> bool:
-    """Return whether this is a batch norm with given statistics, of which only the first result is read."""
+    """Return whether this is a batch norm with fixed statistics of which only the first result is used."""
     name = op.kind.split(".")[0]
     return (
         name in NORMS
@@ -82,9 +82,9 @@ def _is_left(op: TorchOp, folds: Callable[[int, int], bool]) -> bool:
 
 
 def _normed_weights(
-    product: TorchOp, norm: TorchOp, made: dict[str, TensorVariable]
+    product: TorchOp, norm: TorchOp, new_weights: dict[str, TensorVariable]
 ) -> tuple[TensorVariable, TensorVariable] | None:
-    """Return filter and bias with the norm in them, or None if that cannot be; computed in float64 and rounded once."""
+    """Return filter and bias with the norm folded in, computed in float64 and rounded once; None if not possible."""
     weight, bias = product.arguments["weight"], product.arguments["bias"]
     mean, var = norm.arguments["running_mean"], norm.arguments["running_var"]
     sources = [weight, bias, mean, var, norm.arguments["weight"], norm.arguments["bias"]]
@@ -92,7 +92,7 @@ def _normed_weights(
         return None
     if weight.dtype not in FOLDED or var.shape != (weight.shape[0],):
         return None
-    filters, start, shift, spread, gamma, beta = (_doubled(v) for v in sources)
+    filters, start, shift, spread, gamma, beta = (_as_float64(v) for v in sources)
     assert filters is not None
     assert shift is not None
     assert spread is not None
@@ -106,18 +106,20 @@ def _normed_weights(
     if not all(n.isfinite().all() for n in numbers):
         return None
     statistics = (mean, var, norm.arguments["weight"], norm.arguments["bias"], norm.arguments["eps"])
-    found = [Normed(is_filter, weight, bias, *statistics) for is_filter in (True, False)]
-    return _kept(made, weight, numbers[0], found[0]), _kept(made, bias or mean, numbers[1], found[1])
+    found = [FoldedNorm(is_filter, weight, bias, *statistics) for is_filter in (True, False)]
+    return _add_weight(new_weights, weight, numbers[0], found[0]), _add_weight(
+        new_weights, bias or mean, numbers[1], found[1]
+    )
 
 
-def _doubled(variable: TensorVariable | None) -> torch.Tensor | None:
+def _as_float64(variable: TensorVariable | None) -> torch.Tensor | None:
     return None if variable is None or variable.data is None else variable.data.detach().double()
 
 
 def _with_weights(
     product: TorchOp, norm: TorchOp, weight: TensorVariable, bias: TensorVariable, swaps: dict[int, TensorVariable]
 ) -> TorchOp:
-    """Return the product that gives what the norm gave; whoever reads that finds the new tensor in `swaps`."""
+    """Return the product with the folded weights; `swaps` maps the norm's result to the new tensor for its users."""
     old = norm.outputs[0]
     assert old is not None
     new = replace(old)
@@ -126,19 +128,19 @@ def _with_weights(
     return folded
 
 
-def _kept(
-    made: dict[str, TensorVariable], source: TensorVariable, data: torch.Tensor, normed: Normed
+def _add_weight(
+    new_weights: dict[str, TensorVariable], source: TensorVariable, data: torch.Tensor, folded_norm: FoldedNorm
 ) -> TensorVariable:
-    """Return a weight made from another; its label is that one's and a word, and no other weight's.
+    """Return a weight computed from another, with a unique label derived from that weight's.
 
-    An archive has that label only where the numbers are stored in another dtype than they are made in.
+    The label appears in an archive only if the weight is stored in another dtype than it was computed in.
     """
     label = f"{source.label or source.name}.normed"
-    while label in made and not torch.equal(made[label].data, data):  # type: ignore[arg-type]
-        label += "_"  # a weight that two layers share, each with a norm of its own
+    while label in new_weights and not torch.equal(new_weights[label].data, data):  # type: ignore[arg-type]
+        label += "_"  # a weight shared by two layers with separate norms
     shape = tuple(int(d) for d in data.shape)
-    new = TensorVariable(f"{source.name}_normed", shape, data.dtype, data, label, normed=normed)
-    return made.setdefault(label, new)
+    new = TensorVariable(f"{source.name}_normed", shape, data.dtype, data, label, folded_norm=folded_norm)
+    return new_weights.setdefault(label, new)
 
 
 __all__ = ["fold_norms"]

@@ -1,4 +1,4 @@
-"""Prove that masks of attention have no fully masked row, from the positions that they are computed from."""
+"""Prove that attention masks have no fully masked row, from the positions that they are computed from."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ ATTENTION: Final = "aten::scaled_dot_product_attention"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An integer of each query: `offset + slope * row`."""
+    """An integer for each query: `offset + slope * row`."""
 
     offset: Dim
     slope: Dim = 0
 
     def plus(self, other: Line, times: int = 1) -> Line:
-        """Return the sum of this number and a multiple of another."""
+        """Return the sum of this line and a multiple of another."""
         return Line(as_dim(self.offset + times * other.offset), as_dim(self.slope + times * other.slope))
 
 
 Place: TypeAlias = "tuple[Line | None, ...]"
-"""The index along each axis of the element that a query looks at; None for one that may be any."""
+"""The index along each axis of the element for a query; None for an index that may be any."""
 Found = TypeVar("Found")
 ZERO: Final = Line(0)
 _FILLED: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
@@ -39,24 +39,24 @@ _FILLED: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
     **dict.fromkeys(("zeros", "zeros_like", "new_zeros"), lambda _: 0),
     "scalar_tensor": lambda given: given["s"],
 }
-"""Operators that give one number in all elements, and how it is found among their arguments."""
+"""Operators whose result is filled with one value, and how to read that value from their arguments."""
 _COMPARED: Final = frozenset({"le", "lt", "ge", "gt", "eq", "ne"})
 _DECIDING: Final = {
     **dict.fromkeys(("logical_and", "bitwise_and", "__and__"), False),
     **dict.fromkeys(("logical_or", "bitwise_or", "__or__"), True),
 }
-"""Operators of two conditions, with the value of one that decides the result."""
+"""Operators on two conditions, with the value of one operand that decides the result."""
 
 
 def open_masks(graph: TorchModuleIRGraph) -> frozenset[int]:
-    """Return the identities of the masks of attention that are proven to have no fully masked row."""
+    """Return the identities of the attention masks that are proven to have no fully masked row."""
     masks = [op.arguments["attn_mask"] for op in graph.op_nodes if op.kind == ATTENTION]
     unique = {id(mask): mask for mask in masks if isinstance(mask, TensorVariable)}
     return frozenset(identity for identity, mask in unique.items() if leaves_a_key(mask))
 
 
 def leaves_a_key(mask: TensorVariable) -> bool:
-    """Return whether a mask [..., queries, keys] is shown to be true, or finite, at some key of every query."""
+    """Return whether a mask [..., queries, keys] is proven to be true, or finite, at some key of every query."""
     if mask.rank < 2:
         return False
     rows, columns = mask.shape[-2:]
@@ -71,7 +71,7 @@ def leaves_a_key(mask: TensorVariable) -> bool:
 
 
 def _keys(rows: Dim, columns: Dim) -> Iterator[Line]:
-    """Yield keys to look at: the query's own, where the last or the first of both belong together; then both ends."""
+    """Yield candidate keys: the query's own, with both aligned at the end or at the start; then the first and last."""
     yield Line(as_dim(columns - rows), 1)
     yield Line(0, 1)
     yield ZERO
@@ -80,16 +80,16 @@ def _keys(rows: Dim, columns: Dim) -> Iterator[Line]:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """A fact about a tensor at one place for each query, up to the last one."""
+    """Facts about a tensor at one position for each query, up to the last query."""
 
     last: Dim
 
     def never_negative(self, number: Line) -> bool:
-        """Return whether a number is shown to be 0 or more, which it is if the first and the last query have it so."""
+        """Return whether a line is proven to be 0 or more, which its values at the first and last query decide."""
         return at_most(0, number.offset) and at_most(0, as_dim(number.offset + number.slope * self.last))
 
     def number(self, value: Any, place: Place) -> Line | None:
-        """Return an integer, the element of a tensor or a size; None if it is not known."""
+        """Return the integer element of a tensor, or a size, as a line; None if it is unknown."""
         if isinstance(value, int | sympy.Expr):
             return Line(as_dim(value))
         if not isinstance(value, TensorVariable) or value.dtype.is_floating_point or value.dtype.is_complex:
@@ -103,13 +103,13 @@ class _Shown:
             start, step, index = self.number(given.get("start", 0), ()), given.get("step", 1), place[0]
             return None if start is None or index is None or not isinstance(step, int) else start.plus(index, step)
         if name in ("add", "sub") and isinstance(given.get("alpha", 1), int):
-            one, other = (self.number(v, _at(v, place)) for v in (given["self"], given["other"]))
+            one, other = (self.number(v, _broadcast_position(v, place)) for v in (given["self"], given["other"]))
             times = given.get("alpha", 1) * (1 if name == "add" else -1)
             return None if one is None or other is None else one.plus(other, times)
-        return _followed(self.number, value.producer, place)
+        return _follow(self.number, value.producer, place)
 
     def truth(self, value: Any, place: Place) -> bool | None:
-        """Return what a condition is shown to be for every query; None where that is not known."""
+        """Return the proven truth of a condition for every query; None if it is unknown."""
         if isinstance(value, bool | int):
             return bool(value)
         if not isinstance(value, TensorVariable) or value.dtype is not torch.bool:
@@ -124,13 +124,13 @@ class _Shown:
             opposite = self.truth(given["self"], place)
             return None if opposite is None else not opposite
         if name in _DECIDING:
-            both = [self.truth(v, _at(v, place)) for v in (given["self"], given["other"])]
+            both = [self.truth(v, _broadcast_position(v, place)) for v in (given["self"], given["other"])]
             decides = _DECIDING[name]
             return decides if decides in both else None if None in both else not decides
         if name in _COMPARED:
-            one, other = (self.number(v, _at(v, place)) for v in (given["self"], given["other"]))
+            one, other = (self.number(v, _broadcast_position(v, place)) for v in (given["self"], given["other"]))
             return None if one is None or other is None else self._compared(name, one, other)
-        return _followed(self.truth, value.producer, place)
+        return _follow(self.truth, value.producer, place)
 
     def _compared(self, name: str, one: Line, other: Line) -> bool | None:
         if name in ("eq", "ne"):
@@ -143,7 +143,7 @@ class _Shown:
         return False if self.never_negative(least.plus(more, -1).plus(Line(1), -1)) else None
 
     def is_finite(self, value: Any, place: Place) -> bool | None:
-        """Return whether a number is shown to be finite for every query."""
+        """Return whether an element is proven to be finite for every query; None if that is unknown."""
         if isinstance(value, int | float):
             return math.isfinite(value)
         if not isinstance(value, TensorVariable):
@@ -156,10 +156,10 @@ class _Shown:
         if name in ("where", "masked_fill"):
             taken, left = ("self", "other") if name == "where" else ("value", "self")
             condition = given["condition" if name == "where" else "mask"]
-            test = self.truth(condition, _at(condition, place))
+            test = self.truth(condition, _broadcast_position(condition, place))
             read = [given[branch] for branch, unread in ((taken, False), (left, True)) if test is not unread]
-            return all(self.is_finite(v, _at(v, place)) for v in read)
-        return _followed(self.is_finite, value.producer, place)
+            return all(self.is_finite(v, _broadcast_position(v, place)) for v in read)
+        return _follow(self.is_finite, value.producer, place)
 
 
 def _name(op: TorchOp) -> str:
@@ -167,16 +167,16 @@ def _name(op: TorchOp) -> str:
     return name if namespace == "aten" else op.kind
 
 
-def _at(operand: Any, place: Place) -> Place:
-    """Return the place in an operand that is broadcast."""
+def _broadcast_position(operand: Any, place: Place) -> Place:
+    """Return the position in a broadcast operand."""
     if not isinstance(operand, TensorVariable):
         return ()
     axes = place[len(place) - operand.rank :]
     return tuple(ZERO if same(size, 1) else index for size, index in zip(operand.shape, axes, strict=True))
 
 
-def _followed(ask: Callable[[Any, Place], Found], op: TorchOp, place: Place) -> Found | None:
-    """Ask the same of what an operator takes an element from; return None for an operator that computes."""
+def _follow(ask: Callable[[Any, Place], Found], op: TorchOp, place: Place) -> Found | None:
+    """Apply `ask` to the source of an element that an operator moves; return None for an operator that computes."""
     name, given, source = _name(op), op.arguments, op.arguments.get("self")
     if name in _FILLED:
         return ask(_FILLED[name](given), ())
@@ -185,7 +185,7 @@ def _followed(ask: Callable[[Any, Place], Found], op: TorchOp, place: Place) -> 
     if name in COPIES:
         return ask(source, place)
     if name == "expand":
-        return ask(source, _at(source, place))
+        return ask(source, _broadcast_position(source, place))
     if name == "slice" and given["step"] == 1:
         axis, start = given["dim"] % source.rank, given["start"] or 0
         index = place[axis] if isinstance(start, int | sympy.Expr) and at_most(0, start) else None

@@ -1,4 +1,4 @@
-"""Simplify a captured graph before it is lowered: fold constants, decompose unknown operators, drop dead ends."""
+"""Simplify a captured graph before lowering: fold constants, decompose operators without rules, remove dead code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from t2n_core.torch_graph.simplify.complex_pairs.expansion import ComplexPairs
 from t2n_core.torch_graph.simplify.decompose import decompose
 
 FOLD_LIMIT = 1 << 20
-"""Elements. A larger constant is folded only if that does not make it larger than what it comes from."""
+"""Elements. A larger constant is folded only if it is not larger than its inputs."""
 
 
 Body = Callable[..., Any]
@@ -28,10 +28,10 @@ def simplify(
     has_rule: Callable[[TorchOp], bool],
     other_body: Callable[[TorchOp], tuple[object, Body] | None] = lambda _: None,
 ) -> TorchModuleIRGraph:
-    """Return a new graph in which every operator has a rule or no decomposition is left, with constants computed.
+    """Return a new graph in which every operator has a rule or cannot be decomposed further, with constants folded.
 
-    `other_body` gives what a user wants computed in place of an operator, and a key; what comes out of a body is not
-    given to the same one again. The given graph stays as it is, so that one capture serves several targets.
+    `other_body` returns a user's replacement for an operator and a key; the operators of a body are not passed to the
+    same body again. The original graph stays as it is, so that one capture serves several targets.
     """
     swaps: dict[int, TensorVariable] = {}
     done: list[TorchOp] = []
@@ -41,12 +41,12 @@ def simplify(
     pending = [(op, nothing) for op in reversed(graph.used_ops())]
     while pending:
         op, done_with = pending.pop()
-        op = replace(op, arguments={k: swapped(v, swaps) for k, v in op.arguments.items()})
+        op = replace(op, arguments={k: apply_swaps(v, swaps) for k, v in op.arguments.items()})
         other = other_body(op)
         if other is not None and other[0] not in done_with:
             done_with |= {other[0]}
             expansion = decompose(op, graph.table, other[1])
-        elif not _makes_real_numbers_of_bytes(op) and _fold(op):
+        elif not _dequantises_a_weight(op) and _fold(op):
             folded += [o for o in op.outputs if o is not None]
             continue
         elif pairs.concerns(op):
@@ -69,12 +69,12 @@ def simplify(
     return simplified
 
 
-def swapped(argument: Any, swaps: dict[int, TensorVariable]) -> Any:
+def apply_swaps(argument: Any, swaps: dict[int, TensorVariable]) -> Any:
     """Return `argument` with replaced tensors followed to their last replacement."""
     if isinstance(argument, TensorVariable):
         return _final(argument, swaps)
     if isinstance(argument, list | tuple):
-        return type(argument)(swapped(a, swaps) for a in argument)
+        return type(argument)(apply_swaps(a, swaps) for a in argument)
     return argument
 
 
@@ -84,8 +84,8 @@ def _final(value: TensorVariable, swaps: dict[int, TensorVariable]) -> TensorVar
     return value
 
 
-def _makes_real_numbers_of_bytes(op: TorchOp) -> bool:
-    """Return whether an operator dequantises a weight of 8 bits, which the archive should hold as it is."""
+def _dequantises_a_weight(op: TorchOp) -> bool:
+    """Return whether an operator dequantises an 8-bit weight, which the archive should hold as it is."""
     if op.kind.partition(".")[0] not in _DEQUANTISES:
         return False
     weight = op.inputs[0]
@@ -103,7 +103,7 @@ _DEQUANTISES = frozenset(
 
 
 def _fold(op: TorchOp) -> bool:
-    """Compute an operator of constants with PyTorch itself. Return True if done: its results hold their data then."""
+    """Compute an operator on constants with PyTorch itself. Return True if its results now hold their data."""
     if all(o is None or o.data is not None for o in op.outputs):
         return True  # by an earlier export of the same capture
     if not is_constant(op) or torch.Tag.nondeterministic_seeded in op.op_ref.tags:
@@ -128,9 +128,9 @@ _MOVERS = frozenset(
 
 
 def _moves_a_weight(op: TorchOp) -> bool:
-    """Return whether an operator gives numbers of a weight in another shape or order.
+    """Return whether an operator returns elements of a weight in another shape or order.
 
-    The archive then holds the weight itself, and the engine moves its numbers once.
+    The archive then holds the weight itself, and the engine moves its elements once.
     """
     if op.kind.rpartition("::")[2].partition(".")[0] not in _MOVERS or len(op.inputs) != 1:
         return False
@@ -139,7 +139,7 @@ def _moves_a_weight(op: TorchOp) -> bool:
 
 
 def _call(target: OpOverload, arguments: dict[str, Any]) -> Any:
-    """Call an operator with arguments by schema name; positional ones go by place, since the binding has no `self=`."""
+    """Call an operator with arguments by schema name; positional ones by position, since the binding has no `self=`."""
     schema = target._schema.arguments
     positional = [arguments[a.name] for a in schema if not a.kwarg_only]
     keywords = {a.name: arguments[a.name] for a in schema if a.kwarg_only}

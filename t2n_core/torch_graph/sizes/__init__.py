@@ -1,1 +1,1 @@
-"""The sizes of a captured model: what is declared, decided and refused."""
+"""The sizes of a captured model: declared axes, decisions of the capture, and refusals."""

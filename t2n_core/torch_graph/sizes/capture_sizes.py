@@ -1,6 +1,6 @@
-"""Choose the sizes at which a model is captured: torch.export takes a size of 0 or 1 for a constant, even if declared.
+"""Choose the sizes at which a model is captured: torch.export specialises sizes of 0 and 1, even of dynamic axes.
 
-So a dynamic axis with such a size in the example is captured at another one. Checks still use the example.
+So a dynamic axis with such a size in the example is captured at another size. Checks still use the example.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
 _POWERS = (2, 4, 8, 16, 32, 64, 128)
 _LARGER = (*_PRIMES, 67, 101, 131, 199, 257, 401, 521, 1031, 2053, 4099, 8209, 16411, 32771)
 _OF_A_MASK = 2
-"""A float tensor with at most this many different numbers is taken for a mask."""
+"""A float tensor with at most this many distinct values is taken for a mask."""
 _ATTEMPTS = 4
 """Number of attempts with each list of sizes: primes, and powers of two."""
 
 
 def example_sizes(axes: Axes, names: Sequence[str], tensors: Sequence[torch.Tensor]) -> dict[str, int]:
-    """Return symbol -> its size in the example; without those that have several there."""
+    """Return symbol -> its size in the example, without symbols that have several sizes there."""
     found: dict[str, set[int | None]] = {}
     for name, tensor in zip(names, tensors, strict=True):
         for axis, size in axes.get(name, {}).items():
@@ -41,10 +41,10 @@ def example_sizes(axes: Axes, names: Sequence[str], tensors: Sequence[torch.Tens
 def capture_sizes(
     axes: Axes, names: Sequence[str], tensors: Sequence[torch.Tensor], limits: Limits | None = None
 ) -> Iterator[dict[str, int]]:
-    """Yield sizes to capture at, the best first, of the symbols that are 0 or 1 in the example.
+    """Yield sizes to capture at, the best first, for the symbols that are 0 or 1 in the example.
 
     They differ from each other and from all other sizes of the inputs, so that no two axes look alike: primes from 3
-    on, then powers of two, then one symbol alone at such a power or as in the example; all within the limits.
+    on, then powers of two, then one symbol at such a power or as in the example; all within the limits.
     """
     sizes = example_sizes(axes, names, tensors)
     every = [size for of_input in axes.values() for size in of_input.values()]
@@ -68,20 +68,20 @@ def _free(name: str, sizes: Iterable[AxisSize], limit: tuple[int | None, int | N
 def _choices(wanted: Sequence[str], taken: set[int], limits: Limits) -> Iterator[dict[str, int] | None]:
     for numbers in (_PRIMES, _POWERS):
         for start in range(_ATTEMPTS):
-            yield _chosen(wanted, numbers[start:], taken, limits)
+            yield _choose(wanted, numbers[start:], taken, limits)
     if len(wanted) < 2:
         return
     for symbol in wanted:
         others = [other for other in wanted if other != symbol]
         for power in _POWERS[:_ATTEMPTS]:
-            alone = _chosen([symbol], (power,), taken, limits) or {}
-            rest = _chosen(others, _PRIMES, taken | set(alone.values()), limits)
+            alone = _choose([symbol], (power,), taken, limits) or {}
+            rest = _choose(others, _PRIMES, taken | set(alone.values()), limits)
             yield None if rest is None else {**alone, **rest}
-        yield _chosen(others, _PRIMES, taken, limits)
+        yield _choose(others, _PRIMES, taken, limits)
 
 
-def _chosen(wanted: Sequence[str], numbers: Sequence[int], taken: set[int], limits: Limits) -> dict[str, int] | None:
-    """Return a number for each symbol; where the limits allow none of them, the next one that they do allow."""
+def _choose(wanted: Sequence[str], numbers: Sequence[int], taken: set[int], limits: Limits) -> dict[str, int] | None:
+    """Return a size for each symbol from a list; if the limits exclude all of them, the next size that they allow."""
     found: dict[str, int] = {}
     for symbol in wanted:
         low, high = limits.get(symbol, (None, None))
@@ -95,57 +95,57 @@ def _chosen(wanted: Sequence[str], numbers: Sequence[int], taken: set[int], limi
     return found
 
 
-def resized(
+def resize_example(
     axes: Axes, names: Sequence[str], tensors: Sequence[torch.Tensor], sizes: Mapping[str, int]
 ) -> list[torch.Tensor]:
-    """Return the example's tensors at other sizes of some symbols; the others as they are."""
+    """Return the example's tensors with other sizes for some symbols; other tensors as they are."""
     result = []
     for name, tensor in zip(names, tensors, strict=True):
         changed = {axis: size.at(sizes[size.name]) for axis, size in axes.get(name, {}).items() if size.name in sizes}
-        result.append(_resized(tensor, changed) if changed else tensor)
+        result.append(_resize(tensor, changed) if changed else tensor)
     return result
 
 
-def fitted(
+def fit_example(
     axes: Axes,
     names: Sequence[str],
     tensors: Sequence[torch.Tensor],
     sizes: Mapping[str, int],
     runs: Callable[[Sequence[torch.Tensor]], bool],
 ) -> list[torch.Tensor]:
-    """Return the example's tensors at other sizes, with numbers that show what a model computes there if it takes them.
+    """Return the example's tensors at other sizes, with informative values if the model accepts them.
 
-    Floats that are all equal become normal ones, and integers that are too large for an axis that is smaller than in
-    the example are cut to its last index, or to its size. `runs` says whether the model takes tensors.
+    Constant float tensors become normally distributed, and integers that are too large for an axis that is smaller than
+    in the example are clipped to its last index, or to its size. `runs` returns whether the model accepts tensors.
     """
-    plain = resized(axes, names, tensors, sizes)
-    spread = [_spread(tensor, place) for place, tensor in enumerate(plain)]
+    plain = resize_example(axes, names, tensors, sizes)
+    spread = [_randomise(tensor, place) for place, tensor in enumerate(plain)]
     pairs = zip(tensors, plain, strict=True)
     smaller = {new for before, now in pairs for old, new in zip(before.shape, now.shape, strict=True) if new < old}
     for most in (None, *(size - beyond for beyond in (1, 0) for size in sorted(smaller) if size > beyond)):
         for whole in (spread, plain):
-            found = whole if most is None else [_cut(tensor, most) for tensor in whole]
+            found = whole if most is None else [_clip(tensor, most) for tensor in whole]
             if runs(found):
                 return found
     return plain
 
 
-def _spread(tensor: torch.Tensor, seed: int) -> torch.Tensor:
+def _randomise(tensor: torch.Tensor, seed: int) -> torch.Tensor:
     if not tensor.is_floating_point() or not tensor.numel() or not bool((tensor == tensor.reshape(-1)[0]).all()):
         return tensor
     return torch.randn(tensor.shape, dtype=tensor.dtype, generator=torch.Generator().manual_seed(seed))
 
 
-def _cut(tensor: torch.Tensor, most: int) -> torch.Tensor:
+def _clip(tensor: torch.Tensor, most: int) -> torch.Tensor:
     is_integer = not tensor.is_floating_point() and not tensor.is_complex() and tensor.dtype != torch.bool
     return tensor.clamp(max=most) if is_integer else tensor
 
 
-def _resized(tensor: torch.Tensor, sizes: Mapping[int, int]) -> torch.Tensor:
-    """Return a tensor at other sizes of some axes, with its elements repeated: indices stay indices, masks stay masks.
+def _resize(tensor: torch.Tensor, sizes: Mapping[int, int]) -> torch.Tensor:
+    """Return a tensor with other sizes of some axes, its elements repeated: indices stay indices, masks stay masks.
 
-    Floats that are no mask are scaled a little differently at each repetition, so that no two rows are alike. An empty
-    tensor becomes random floats, or zeros of another dtype.
+    Floats other than masks are scaled a little differently at each repetition, so that no two rows are alike. An empty
+    tensor is filled with random floats, or with zeros for other dtypes.
     """
     shape = [sizes.get(axis, int(size)) for axis, size in enumerate(tensor.shape)]
     if tensor.numel() == 0:
@@ -165,30 +165,30 @@ def _resized(tensor: torch.Tensor, sizes: Mapping[int, int]) -> torch.Tensor:
 
 
 def freeing_sizes(
-    extents: Iterable[Dim], captured_at: Mapping[str, int], taken: set[int], held: SizeRange
+    extents: Iterable[Dim], captured_at: Mapping[str, int], taken: set[int], sizes_range: SizeRange
 ) -> dict[str, int] | None:
-    """Return larger sizes at which fewer of these extents are 0 or 1 than at a capture's; None if there are none.
+    """Return larger sizes at which fewer of these extents are 0 or 1 than at those of a capture; None if impossible.
 
-    They lie in the range that is held, and differ from each other and from the sizes that are taken.
+    They are within the range, distinct, and unused by any input.
     """
-    lone = [e for e in extents if _at(e, captured_at) <= 1]
+    lone = [e for e in extents if _evaluate(e, captured_at) <= 1]
     best, fewest = dict(captured_at), len(lone)
     for symbol in sorted(symbols_of(lone)):
         if not fewest:
             break
         for size in (n for n in _LARGER if n > captured_at[symbol] and n not in taken and n not in best.values()):
             sizes = {**best, symbol: size}
-            count = sum(_at(e, sizes) <= 1 for e in lone)
-            if count < fewest and held.holds(sizes):
+            count = sum(_evaluate(e, sizes) <= 1 for e in lone)
+            if count < fewest and sizes_range.holds(sizes):
                 best, fewest = sizes, count
     return best if best != captured_at else None
 
 
-def _at(extent: Dim, sizes: Mapping[str, int]) -> int:
+def _evaluate(extent: Dim, sizes: Mapping[str, int]) -> int:
     try:
         return evaluate(extent, sizes)
     except (KeyError, ValueError, ZeroDivisionError):
-        return 2  # a size that is none of the inputs', of which nothing is known
+        return 2  # a size that is not one of the inputs' and hence unknown
 
 
-__all__ = ["Axes", "Limits", "capture_sizes", "example_sizes", "fitted", "freeing_sizes", "resized"]
+__all__ = ["Axes", "Limits", "capture_sizes", "example_sizes", "fit_example", "freeing_sizes", "resize_example"]

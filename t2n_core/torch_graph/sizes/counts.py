@@ -1,7 +1,7 @@
 """The number of elements of `torch.arange`, as a quotient of integers.
 
-PyTorch counts `ceil((end - start) / step)` in float64, which is exact for short fractions of a power of two, or by a
-quotient by the step, which is a size itself then.
+PyTorch counts `ceil((end - start) / step)` in float64, which is exact for short fractions of a power of two, or, if the
+step is itself a size, by an integer quotient.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _LARGEST_DIVISOR = 64
 
 
 def decide_count(table: SymbolTable, arguments: Mapping[str, Any], length: Any) -> None:
-    """Tell the table the length of the result of one of ARANGES where it cannot be written as PyTorch writes it."""
+    """Fix the length of the result of one of ARANGES in the table if PyTorch's expression is not supported."""
     start, end, step = (_value(arguments.get(name, default)) for name, default in _DEFAULTS.items())
     kind = type(length.node.expr).__name__ if isinstance(length, torch.SymInt) else ""
     whole = all(isinstance(one, int | torch.SymInt) for one in (start, end, step))
-    # with integers PyTorch may count in them, fractions cut off, which has a form unless the step is a size
+    # for integers PyTorch may count with truncated fractions, which is supported unless the step is a size
     if kind != "CeilToInt" and not (kind == "FloorDiv" and whole and isinstance(step, torch.SymInt)):
         return
     if not table.knows(length.node.expr):
@@ -49,7 +49,7 @@ def _value(argument: Any) -> Any:
 
 
 def _exact(table: SymbolTable, number: Any) -> Any:
-    """Return a bound or a step as an expression that float64 computes without rounding, None for any other."""
+    """Return a bound or a step as an expression that float64 computes without rounding; None for any other."""
     try:
         if isinstance(number, torch.SymInt | torch.SymFloat):
             found = sympy.expand(sympy.sympify(table.expression(number.node.expr)))
@@ -67,7 +67,7 @@ def _is_rational(part: Any) -> bool:
 
 
 def _is_short(part: Any) -> bool:
-    """Return whether products of a number with sizes up to 2^26 are exact in float64."""
+    """Return whether products of this factor with sizes up to 2^26 are exact in float64."""
     return _is_rational(part) and abs(part.p) <= _LARGEST_PART and part.q in _POWERS
 
 

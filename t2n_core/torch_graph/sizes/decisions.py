@@ -1,8 +1,8 @@
 """Record the conditions on dynamic sizes that a capture relies on, and the line of the model that each comes from.
 
-Python code that looks at a size (`if x.shape[1] > 5`, `range(len(x))`) and operators that need a certain one
-(`x + ones(7)`) are decided for the example inputs. PyTorch's shape environment notes each such decision as a guard; the
-frames on the stack at that moment say where it comes from.
+Python code that reads a size (`if x.shape[1] > 5`, `range(len(x))`) and operators that need a certain one
+(`x + ones(7)`) are decided for the example inputs. PyTorch's shape environment records each such decision as a guard;
+the frames on the stack at that moment are its origin.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from t2n_core.torch_graph.compat.private import OpOverload
 from t2n_core.torch_graph.graph import naming
 
 _OURS = f"{Path(__file__).parents[1] / 'ways_in'}{os.sep}"
-"""The place of the code that calls a model to capture it."""
+"""The folder of the code that calls a model to capture it."""
 _NO_SIZE = 1 << 47
 """More elements than a process can address."""
 NOT_THE_MODELS = (*(f"{Path(found).parent}/" for found in (torch.__file__, Path(__file__).parent, sympy.__file__)), "<")
-"""Prefixes of the names of files that hold no code of a model."""
-_PYTHON = "Python code that looks at a size"
+"""Prefixes of the names of files without code of a model."""
+_PYTHON = "Python code that reads a size"
 _GUARDS = ("symbolic_shapes.py", "sym_node.py", "recording.py", __file__)
 """The files that evaluate a condition for their callers."""
 _PIECES = frozenset(f"aten::{name}" for name in ("chunk", "split", "split_with_sizes", "tensor_split", "unflatten"))
-"""Operators that decide in C++ how many results they have, or how long they are."""
+"""Operators that decide in C++ how many results they have, or how large these are."""
 _REPEATED = "aten::_assert_scalar"
-"""The operator that PyTorch puts into a program for a condition that it has asked for before."""
+"""The operator that PyTorch inserts into a program for a condition that it has evaluated before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,12 @@ class Decision:
     """Sympy condition, in PyTorch's symbols."""
     origin: Origin
     required: bool = False
-    """True where PyTorch itself raises an error if the condition does not hold."""
+    """True if PyTorch itself raises an error where the condition does not hold."""
     translated: bool = False
-    """True where the captured program is right on both sides, and only its translation is not."""
+    """True if the captured program is right on both sides, and only its translation is not."""
 
     def fixes(self) -> int | None:
-        """Return the number that the condition makes one size equal to, also as in `8 * T == 56`; else None."""
+        """Return the integer that the condition makes a size equal to, also for `8 * T == 56`; None if it does not."""
         symbols = self.condition.free_symbols
         if not isinstance(self.condition, sympy.Eq) or len(symbols) != 1:
             return None
@@ -66,7 +66,7 @@ class Decision:
 
 
 class Decisions:
-    """The decisions of one capture. Those that are taken inside functions named in `ignored` are left out."""
+    """The decisions of one capture. Those made inside functions named in `ignored` are left out."""
 
     def __init__(self, ignored: frozenset[str] = frozenset()) -> None:
         self._found: dict[tuple[str, str], Decision] = {}
@@ -74,8 +74,8 @@ class Decisions:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Note every decision while the block runs: those that PyTorch notes as guards, and answers that it takes to be
-        known, since it takes sizes to differ from 1 once an operator looked at them."""
+        """Record every decision while the block runs: PyTorch's guards, and conditions that it answers without a guard,
+        since it assumes that a size is not 1 once an operator has checked it."""
         with (
             replaced("torch.fx.experimental.symbolic_shapes.ShapeEnv._log_guard", self._noting_guards),
             replaced("torch.fx.experimental.symbolic_shapes.ShapeEnv.evaluate_expr", _guarding_decisions),
@@ -106,7 +106,7 @@ class Decisions:
     def _note(self, condition: Any, asked: str | None = None) -> None:
         if not isinstance(condition, sympy.Basic) or not condition.free_symbols or _is_beyond_memory(condition):
             return
-        asked = asked or _asked(sys._getframe(2))
+        asked = asked or _purpose(sys._getframe(2))
         origin = None if asked is None else _origin()
         if asked is None or origin is None:
             return
@@ -118,20 +118,20 @@ class Decisions:
         self._found.setdefault(key, Decision(condition, origin, required=asked == "required"))
 
     def fixing(self) -> list[Decision]:
-        """Return those that fix a size to a number."""
+        """Return the decisions that fix a size."""
         return [decision for decision in self._found.values() if decision.fixes() is not None]
 
     def all(self) -> list[Decision]:
-        """Return all of them, in the order in which they were taken."""
+        """Return all decisions, in the order in which they were made."""
         return list(self._found.values())
 
 
 def _guarding_decisions(plain: Any) -> Any:
-    """Guard no size where PyTorch looks at strides: the program computes the same on both sides, and a guard would let
-    PyTorch simplify the sizes after it for one side only."""
+    """Add no guard where PyTorch reads strides: the program computes the same on both sides, and a guard would let
+    PyTorch simplify later sizes for one side only."""
 
     def evaluated(env: Any, *args: Any, **options: Any) -> Any:
-        if _asked(sys._getframe(1)) in ("decided", "required") or _is_of_pieces(_origin()):
+        if _purpose(sys._getframe(1)) in ("decided", "required") or _is_of_pieces(_origin()):
             return plain(env, *args, **options)
         with env.suppress_guards():
             return plain(env, *args, **options)
@@ -150,9 +150,9 @@ def _is_beyond_memory(condition: sympy.Basic) -> bool:
     return isinstance(condition, sympy.Le | sympy.Lt) and bool(condition.rhs.is_number and condition.rhs >= _NO_SIZE)
 
 
-def _asked(frame: FrameType | None) -> str | None:
-    """Return who evaluates a condition: `required` (a check that raises), `decided` (Python code that branches),
-    `layout` (a kernel that looks at strides and at sizes of 0 and 1); None for the strides of a result alone.
+def _purpose(frame: FrameType | None) -> str | None:
+    """Return why a condition is evaluated: `required` (a check that raises), `decided` (Python code that branches),
+    `layout` (a kernel that reads strides and sizes of 0 and 1); None if only for the strides of a result.
     """
     kind = "layout"
     while frame is not None and frame.f_code.co_filename.endswith(_GUARDS):
@@ -168,7 +168,7 @@ def _asked(frame: FrameType | None) -> str | None:
 
 
 def _looks_at_strides(frame: FrameType | None) -> bool:
-    """Return whether the meta kernel of a view asks whether its argument is contiguous."""
+    """Return whether the meta kernel of a view checks that its argument is contiguous."""
     while frame is not None and frame.f_code.co_name in ("_check", "_check_with", "_hinted_eq"):
         frame = frame.f_back
     return frame is not None and frame.f_code.co_name == "_is_contiguous_with_hinted_checks"
@@ -183,9 +183,9 @@ def _is_inside(functions: frozenset[str]) -> bool:
 
 
 def _origin() -> Origin | None:
-    """Return the model's line that is being run, and the operator it called; None outside of any model.
+    """Return the model's line that is running, and the operator it called; None outside any model.
 
-    There is no line where a module of PyTorch itself is the whole model.
+    There is no line if the model is a module of PyTorch itself.
     """
     frame: FrameType | None = sys._getframe(2)
     operator = ""

@@ -19,7 +19,7 @@ DynamicAxes: TypeAlias = Mapping[str, Mapping[int, Any] | Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class SizeFrom:
-    """A size of this name, from a smallest one on without end. A Dim without `max` cannot say that its 0 is meant."""
+    """A size of this name with a lower bound and no upper one. A Dim without `max` cannot declare a least size of 0."""
 
     name: str
     least: int = 0
@@ -63,18 +63,18 @@ class DeclaredAxes:
     """Axes count from 0."""
     range: SizeRange
     explicit: frozenset[str] = frozenset()
-    """Symbols with bounds of their own, which an export keeps or refuses."""
+    """Symbols with declared bounds, which an export keeps or refuses."""
     kept_least: frozenset[str] = frozenset()
-    """Symbols of which 0 is kept or refused, too: it was said, and is not what a Dim without `min` has."""
+    """Symbols whose lower bound of 0 is declared, not the default of a Dim without `min`: it is kept or refused too."""
 
 
 def normalise(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) -> DeclaredAxes:
-    """Return the declared axes of inputs that have these shapes. A list of axes gets symbols of its own: `x_dim1`.
+    """Return the declared axes of inputs with these shapes. Axes in a list get separate symbols: `x_dim1`.
 
     A size without a declared minimum is at least 1, unless the example is empty there.
 
-    Raises InputError for an unknown input, an axis out of range, what is no size of an axis, bounds that contradict
-    each other, or an example that does not have such sizes.
+    Raises InputError for an unknown input, an axis out of range, an object that does not declare a size, contradictory
+    bounds, or an example that does not have such sizes.
     """
     axes: dict[str, dict[int, AxisSize]] = {}
     said: dict[str, tuple[Any, Bounds]] = {}
@@ -112,7 +112,7 @@ def example_sizes(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[in
 
 
 def _pairs(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int, Any]]:
-    """Yield input, axis from 0 on, and what is declared of it; "" for nothing."""
+    """Yield input, axis counted from 0, and its declaration, "" if there is only the axis."""
     for name, axes in (declared or {}).items():
         if name not in shapes:
             raise InputError(
@@ -127,7 +127,7 @@ def _pairs(declared: DynamicAxes | None, shapes: Mapping[str, Sequence[int]]) ->
 
 
 def size_of(wanted: Any, default: str) -> tuple[AxisSize | None, Bounds | None]:
-    """Return the size, None for a static one, and its symbol's bounds where some are said."""
+    """Return the size, None for a static one, and the bounds of its symbol, if declared."""
     if isinstance(wanted, SizeFrom):
         if wanted.least < 0:
             raise InputError(f"dynamic_axes: no axis has a size of {wanted.least}, the least of {wanted.name}")
@@ -145,11 +145,11 @@ def size_of(wanted: Any, default: str) -> tuple[AxisSize | None, Bounds | None]:
             root, offset = getattr(wanted, "root", wanted), int(of_root(0))
             factor = int(of_root(1)) - offset
         high = int(root.max) if isinstance(root.max, int) else None
-        # a Dim does not say whether its 0 was given: without any bound it is as good as a name
+        # a Dim does not show whether its 0 was declared: without any bound it is equivalent to a name
         bounds = None if high is None and root.min == 0 else (int(root.min), high)
         return AxisSize(_symbol(root.__name__), factor, offset), bounds
     if not isinstance(wanted, str):
-        raise InputError(f"dynamic_axes: {wanted!r} is no size", hint='a name such as "T", or a torch.export.Dim')
+        raise InputError(f"dynamic_axes: {wanted!r} is not a size", hint='a name such as "T", or a torch.export.Dim')
     return AxisSize(_symbol(wanted or default)), None
 
 
@@ -166,7 +166,7 @@ def _range_of(
     for name, (here, place) in found.items():
         low, high = said.get(name, (min(LEAST, here), None))
         sizes = {size for of_input in axes.values() for size in of_input.values() if size.name == name}
-        low = max(low, *(-(size.offset // size.factor) for size in sizes))  # no axis is shorter than nothing
+        low = max(low, *(-(size.offset // size.factor) for size in sizes))  # no size is negative
         if here < low or (high is not None and here > high):
             declared = f"{name} >= {low}" if high is None else f"{low} <= {name} <= {high}"
             raise InputError(f"the example has {name} = {here} in {place}, outside of its range {declared}")

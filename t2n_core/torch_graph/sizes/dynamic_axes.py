@@ -1,4 +1,4 @@
-"""The symbols of capture under the user's names."""
+"""The symbolic dimensions of a capture under the user's names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from t2n_core.nnef.sizes.dims import Dim, FloorDiv, Max, Min, Modulo, as_dim, sa
 from t2n_core.nnef.sizes.ranges import LEAST, SizeRange
 from t2n_core.nnef.sizes.size_functions import greatest, least
 from t2n_core.torch_graph.sizes.declared_axes import AxisSize
-from t2n_core.torch_graph.sizes.rounded_sizes import KINDS, rounded
+from t2n_core.torch_graph.sizes.rounded_sizes import KINDS, exact_quotient
 
 
 class SymbolTable:
@@ -23,7 +23,7 @@ class SymbolTable:
 
     def __init__(self, sizes: SizeRange | None = None) -> None:
         self.range = SizeRange() if sizes is None else sizes
-        """The sizes that the captured graph holds for."""
+        """The sizes for which the captured graph is valid."""
         self._names: dict[str, sympy.Expr] = {}
         """PyTorch's symbol -> the user's, or a declared multiple of it."""
         self._known: dict[Any, Dim] = {}
@@ -35,7 +35,7 @@ class SymbolTable:
         self._forms: dict[str, Any] = {}
 
     def learn(self, size: Any, declared: AxisSize) -> None:
-        """Note that `size` is the traced size of an axis declared so. Raises CaptureError where both disagree."""
+        """Record `size` as the traced size of an axis with this declaration. Raises CaptureError if they disagree."""
         expression = size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
         bounds = self.range.bounds.get(declared.name, (LEAST, None))
         extent = declared.extent(symbol(declared.name, *bounds))
@@ -59,14 +59,14 @@ class SymbolTable:
             self.symints[declared.name] = size if declared.is_plain else (size - declared.offset) // declared.factor
 
     def learn_first_name(self, size: torch.SymInt, extent: Any) -> None:
-        """Note a size under the name that it had before PyTorch found it equal to another one, or to a constant."""
+        """Record a size under the name that it had before PyTorch found it equal to another one, or to a constant."""
         before: Any = size.node._expr
         if before.is_Symbol:
             self._names.setdefault(before.name, extent)
 
     def learn_replaced(self) -> None:
-        """Note the symbols in place of which PyTorch took others, or numbers, after it found them equal: what the model
-        decided before names them.
+        """Record the symbols that PyTorch replaced by others, or by constants, after it found them equal: earlier
+        decisions of the model still refer to them.
         """
         env = getattr(self.fake_mode, "shape_env", None)
         waiting = {} if env is None else {s: e for s, e in env.replacements.items() if s.name not in self._names}
@@ -77,12 +77,12 @@ class SymbolTable:
                 del waiting[replaced]
 
     def name_of(self, size: Any) -> str | None:
-        """Return what the user calls a free size of capture, if it is known already."""
+        """Return the user's name of a free size of the capture, if it is already known."""
         known = self._names.get(str(size.node.expr)) if isinstance(size, torch.SymInt) else None
         return str(known.name) if known is not None and known.is_Symbol else None
 
     def write_as(self, forms: Mapping[str, Dim]) -> None:
-        """Write symbols in other forms, such as `4 * (T // 4)` for T, in all sizes from now on."""
+        """Replace symbols by equal expressions, such as T by `4 * (T // 4)`, in all sizes from now on."""
         self._forms = dict(forms)
         self._names = {name: self._in_forms(extent) for name, extent in self._names.items()}
         self._known.clear()
@@ -91,16 +91,16 @@ class SymbolTable:
         return e.xreplace({s: self._forms[s.name] for s in e.free_symbols if s.name in self._forms})
 
     def decide(self, expression: Any, dim: Dim) -> None:
-        """Fix the value of a PyTorch size expression for this capture, also of a size that would depend on data."""
+        """Fix the value of a PyTorch size expression for this capture, also of a data-dependent size."""
         self._known.pop(expression, None)
         self._decided[expression] = dim
 
     def knows(self, expression: Any) -> bool:
-        """Return whether an expression of PyTorch's is one of the sizes of the inputs alone."""
+        """Return whether a PyTorch expression contains only sizes of the inputs."""
         return all(size.name in self._names for size in expression.free_symbols)
 
     def condition(self, condition: Any) -> Any:
-        """Return a condition on PyTorch's sizes as one on ours; with its own functions where we have none."""
+        """Return a condition on PyTorch's sizes as one on ours; functions without an equivalent stay PyTorch's."""
         if isinstance(condition, sympy.Not | sympy.And | sympy.Or):
             return condition.func(*map(self.condition, condition.args))
         if not isinstance(condition, Relational):
@@ -116,7 +116,7 @@ class SymbolTable:
         return sorted(symbols_of(self._names.values()))
 
     def dim(self, size: Any) -> Dim:
-        """Return a size of torch (int or SymInt) as a Dim."""
+        """Return a size of PyTorch (int or SymInt) as a Dim."""
         if isinstance(size, int):
             return size
         return self.expression(size.node.expr)
@@ -127,9 +127,7 @@ class SymbolTable:
         return self._known[expression]
 
     def _within_range(self, dim: Dim) -> Dim:
-        """Return a size as it is at all sizes of the range: 1 for `(T+2)/3` where `T <= 3`, S for `Min(S, T)` where
-        `S <= T`.
-        """
+        """Simplify a size within the range: 1 for `(T+2)/3` if `T <= 3`, S for `Min(S, T)` if `S <= T`."""
         if isinstance(dim, int) or not dim.has(FloorDiv, Modulo, Max, Min):
             return dim
         bounds = self.range.bounds
@@ -153,14 +151,14 @@ class SymbolTable:
             if e.name not in self._names:
                 raise DataDependentError(
                     f"a size of this model depends on its data ({e})",
-                    hint="in place of x[mask] or nonzero keep all elements and choose: torch.where(mask, x, 0)",
+                    hint="instead of x[mask] or nonzero keep all elements and select: torch.where(mask, x, 0)",
                 )
             return self._names[e.name]
         if e.is_Number:
             return e
         kind = type(e).__name__
         if kind in KINDS:
-            return rounded(kind, e.args[0], self._translate)
+            return exact_quotient(kind, e.args[0], self._translate)
         arguments = [self._translate(a) for a in e.args]
         if kind == "ToFloat":
             return arguments[0]

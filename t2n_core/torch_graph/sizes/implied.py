@@ -1,4 +1,4 @@
-"""Find what a captured program says about sizes without a guard: its counts, and from which end bounds are counted."""
+"""Find what a captured program assumes about sizes without a guard: lengths of ranges, and signs of slice bounds."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from t2n_core.torch_graph.sizes.slices import SLICES
 
 
 def decide_all_counts(program: torch.export.ExportedProgram, table: SymbolTable) -> None:
-    """Tell the table the lengths of all results of `torch.arange`, for the decisions that hold them."""
+    """Fix the lengths of all results of `torch.arange` in the table, for the decisions that contain them."""
     for node in program.graph.nodes:
         if isinstance(node.target, OpOverload) and naming.kind_of(node.target) in ARANGES:
             decide_count(table, bind_schema(node.target, node.args, node.kwargs), node.meta["val"].shape[0])
 
 
 def implied_decisions(program: torch.export.ExportedProgram) -> Iterator[Decision]:
-    """Yield the sign of each computed bound of a slice, which is what it is at the captured sizes."""
+    """Yield a decision that the sign of each computed slice bound is the one at the captured sizes."""
     for node in program.graph.nodes:
         if node.op != "call_function" or not isinstance(node.target, OpOverload):
             continue

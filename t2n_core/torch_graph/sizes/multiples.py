@@ -1,7 +1,7 @@
-"""Sizes that are multiples of a number in the whole range, written so that what is computed of them shows it.
+"""Sizes that are multiples of a constant in the full range, written so that derived sizes show it.
 
-Where T is a multiple of 4, `T // 4` parts of 4 elements are T elements, which no engine knows. So inputs are cut to
-`4 * (T // 4)`, which leaves nothing out, and all sizes of the graph are computed from that.
+If T is a multiple of 4, `T // 4` parts of 4 elements are T elements, but no engine can infer that. So inputs are sliced
+to `4 * (T // 4)`, which removes nothing, and all sizes of the graph are computed from that.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _SLICE = operator("aten::slice.Tensor")
 
 
 def multiples(sizes: SizeRange, where: Iterable[Any], known: Mapping[str, int]) -> tuple[SizeRange, dict[str, Dim]]:
-    """Return the same range with its true lower bounds, and a form for each symbol whose sizes all have one remainder:
-    `{"T": 4 * (T // 4)}` for `T % 4 == 0`.
+    """Return the same range with its true lower bounds, and an expression for each symbol whose sizes share one
+    remainder: `{"T": 4 * (T // 4)}` for `T % 4 == 0`.
 
     Symbols that are divided neither in a size nor in a condition of `where` are left out. `known` are sizes in the
     range.
@@ -54,8 +54,8 @@ def _divisors(conditions: Iterable[Relational], name: str) -> Iterator[int]:
                 yield int(divisor)
 
 
-def cut(variable: TensorVariable, shape: Shape) -> list[TorchOp]:
-    """Return the slices that make a tensor of another shape out of an input, the last one with that as its result."""
+def slice_input(variable: TensorVariable, shape: Shape) -> list[TorchOp]:
+    """Return the slices that cut an input to another shape; the last one has `variable` as its result."""
     steps: list[TorchOp] = []
     for axis, (have, want) in enumerate(zip(variable.shape, shape, strict=True)):
         if have != want:
@@ -69,4 +69,4 @@ def cut(variable: TensorVariable, shape: Shape) -> list[TorchOp]:
     return steps
 
 
-__all__ = ["cut", "multiples"]
+__all__ = ["multiples", "slice_input"]

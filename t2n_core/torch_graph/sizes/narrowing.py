@@ -1,4 +1,4 @@
-"""Derive the range of sizes that a captured graph holds for from the decisions that capture made about sizes."""
+"""Derive the range of sizes for which a captured graph is valid from the decisions on sizes during capture."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from sympy.core.relational import Relational
 from t2n_core.errors import CaptureError, Origin
 from t2n_core.nnef.sizes.dims import Max, Min, Modulo, symbol
 from t2n_core.nnef.sizes.ranges import CONDITIONS, EmptyRangeError, SizeRange
-from t2n_core.torch_graph.proofs.solving import OtherSide, Sizes, holds, negated, other_side, truths
+from t2n_core.torch_graph.proofs.solving import OtherSide, Sizes, holds, negate, other_side, truths
 from t2n_core.torch_graph.sizes.decisions import Decision
 from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 
 _PERIODS = range(2, 65)
 _LARGE = 1 << 12
-"""Larger sizes than this, or than four times the captured ones, are not captured for a proof."""
+"""No proof captures sizes larger than this and than four times the captured ones."""
 _APART = 4
-"""Most conditions of the form `a != b` in a range: an archive states 2 scenarios for one, 4 for two, 8 for three."""
+"""Most conditions `a != b` in a range: an archive declares 2 scenarios for one, 4 for two, 8 for three."""
 
 
 class RangeWarning(UserWarning):
-    """The archive holds for fewer sizes than all, because of a line of the model."""
+    """The archive is valid only for some sizes, because of a line of the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class SizeDecision:
-    """A decision in the user's symbols, which the range of a graph takes into account."""
+    """A decision in the user's symbols, from which the range of a graph is derived."""
 
     condition: Any
     """Sympy condition, in the user's symbols."""
     origin: Origin
     required: bool = False
-    """True where PyTorch itself raises an error if the condition does not hold."""
+    """True if PyTorch itself raises an error where the condition does not hold."""
     translated: bool = False
-    """True where the captured program is right on both sides, and only its translation is not."""
+    """True if the captured program is right on both sides, and only its translation is not."""
 
     def holds(self, sizes: Sizes) -> bool:
-        """Return whether the graph that was captured is also that of these sizes."""
+        """Return whether the captured graph is also that of these sizes."""
         return holds(self.condition, sizes)
 
     def __str__(self) -> str:
-        return f"{_said(self.condition)}, decided by {self.origin}"
+        return f"{_condition_text(self.condition)}, decided by {self.origin}"
 
 
-def named(decisions: Iterable[Decision], table: SymbolTable) -> list[SizeDecision]:
+def with_user_symbols(decisions: Iterable[Decision], table: SymbolTable) -> list[SizeDecision]:
     """Return the decisions about sizes that have a name, in the user's symbols."""
     found = []
     for decision in decisions:
@@ -61,37 +61,37 @@ def named(decisions: Iterable[Decision], table: SymbolTable) -> list[SizeDecisio
 
 
 def of_emptiness(sizes: SizeRange) -> list[SizeDecision]:
-    """Return a decision for each size that may be 0: PyTorch takes `x.shape[0] == 0` to be known, without a guard."""
+    """Return a decision for each size that may be 0: PyTorch assumes `x.shape[0] != 0` without a guard."""
     origin = Origin("PyTorch's capture, which takes all sizes to be 1 or more")
     may_be_empty = [name for name, (low, _) in sizes.bounds.items() if low == 0]
     return [SizeDecision(sympy.Ge(symbol(name, 0), 1, evaluate=False), origin) for name in may_be_empty]
 
 
-def narrowed(
+def narrow_range(
     sizes: SizeRange,
     decisions: Iterable[SizeDecision],
     captured: Sizes,
     proves: Callable[[Any, SizeRange], bool],
 ) -> tuple[SizeRange, list[SizeDecision], list[SizeDecision]]:
-    """Return the part of a range for which a graph holds, the decisions that made it smaller, and those that did not
-    since the program is proven to be right on their other side.
+    """Return the part of a range for which a graph is valid, the decisions that made it smaller, and those that did
+    not since the program is proven to be right on their other side.
 
     Args:
         sizes: the range before.
-        decisions: what was decided while capturing.
-        captured: the sizes that were captured with, at which all decisions hold.
-        proves: tells whether the captured program is proven to be right wherever a condition holds in a range. It is
-            asked for the other sides that are a few sizes, or an equation of several.
+        decisions: the decisions of the capture.
+        captured: the sizes of the capture, at which all decisions hold.
+        proves: returns whether the captured program is proven to be right wherever a condition holds in a range. It is
+            called for other sides of a few sizes, or of one equation of several symbols.
 
-    Raises CaptureError where a decision cannot be written as a condition on sizes that an engine could check.
+    Raises CaptureError if a decision cannot be written as a condition on sizes that an engine could check.
     """
     causes: list[SizeDecision] = []
     dropped: list[SizeDecision] = []
     for decision in sorted(decisions, key=_turn):
         others = other_side(decision.condition, sizes, captured)
         if others.is_empty or (decision.required and not others.points):
-            continue  # PyTorch itself raises an error where what it requires does not hold
-        if _may_be_alike(decision, others, captured) and proves(negated(decision.condition), sizes):
+            continue  # PyTorch itself raises an error where its requirement does not hold
+        if _may_be_alike(decision, others, captured) and proves(negate(decision.condition), sizes):
             dropped.append(decision)
             continue
         try:
@@ -116,12 +116,12 @@ def warn_of_range(sizes: SizeRange, decisions: Iterable[SizeDecision]) -> None:
 
 
 def _turn(decision: SizeDecision) -> tuple[bool, bool]:
-    """Return the turn of a decision: those that need no proof, or are on one symbol, leave fewer sizes to the rest."""
+    """Return the sort key of a decision: those without a proof, or with one symbol, leave fewer sizes to the rest."""
     return not decision.required, len(decision.condition.free_symbols) > 1
 
 
 def _may_be_alike(decision: SizeDecision, others: OtherSide, captured: Sizes) -> bool:
-    """Return whether a proof is worth its captures: where few sizes, or an equation, are on the other side."""
+    """Return whether a proof is worth its captures: the other side is a few sizes, or an equation."""
     if decision.required or decision.translated or not others.points:
         return False
     if any(size > _LARGE + 4 * captured[name] for name, size in others.points[0].items()):
@@ -131,8 +131,7 @@ def _may_be_alike(decision: SizeDecision, others: OtherSide, captured: Sizes) ->
 
 
 def _conditions(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> list[Any]:
-    """Return conditions of forms that engines can check, which hold at the captured sizes, and where the decision is as
-    it was."""
+    """Return conditions that engines can check, that hold at the captured sizes, and that imply the same decision."""
     names = sorted(s.name for s in decision.condition.free_symbols)
     if len(names) == 1:
         return _bounds(names[0], decision, sizes, captured[names[0]])
@@ -148,7 +147,7 @@ def _conditions(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> li
             return simpler
     if not all(isinstance(part, CONDITIONS) for part in parts):
         raise CaptureError(
-            f"the captured graph holds only where {_said(decision.condition)}, which no engine can check",
+            f"the captured graph holds only where {_condition_text(decision.condition)}, which no engine can check",
             origin=decision.origin,
             hint="keep one of the axes static, or compute what does not depend on this condition",
         )
@@ -156,8 +155,8 @@ def _conditions(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> li
 
 
 def _remainders(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> list[Any]:
-    """Return what remainder each symbol shares with its captured size where the decision is as it was, such as two even
-    sizes for `H * W == 4 * (H // 2) * (W // 2)`; none if that does not say it."""
+    """Return a remainder for each symbol, that of its captured size, that implies the same decision, such as two even
+    sizes for `H * W == 4 * (H // 2) * (W // 2)`; an empty list if there are none."""
     found: list[Any] = []
     for name in sorted(s.name for s in decision.condition.free_symbols):
         near = range(max(sizes.bounds[name][0], captured[name] - 70), captured[name] + 70)
@@ -169,8 +168,8 @@ def _remainders(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> li
 
 
 def _remainder_of_one(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> list[Any]:
-    """Return what remainder one symbol has to share with its captured size so that the decision is as it was whatever
-    the others are, such as `A % 25 == 0` for `A * B % 25 == 0`; none if there is no such symbol."""
+    """Return a remainder of one symbol, that of its captured size, that implies the same decision for any sizes of the
+    others, such as `A % 25 == 0` for `A * B % 25 == 0`; an empty list if there is no such symbol."""
     names = sorted(s.name for s in decision.condition.free_symbols)
     divisors = {int(n) for n in decision.condition.atoms(sympy.Integer) if int(n) in _PERIODS}
     for name, period in itertools.product(names, sorted(divisors)):
@@ -185,7 +184,7 @@ def _as_captured(name: str, period: int, captured: Sizes) -> Any:
 
 
 def _covers(decision: SizeDecision, sizes: SizeRange, conditions: Sequence[Any], captured: Sizes) -> bool:
-    """Return whether a decision is as it was wherever these conditions hold."""
+    """Return whether these conditions imply the same decision."""
     others = other_side(decision.condition, sizes.narrowed(*conditions), captured)
     return others.is_empty or (decision.required and not others.points)
 
@@ -195,8 +194,8 @@ def _is_linear(relation: Any) -> bool:
 
 
 def _larger_sizes(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> list[Any]:
-    """Return smallest sizes from which on a decision is as it was, such as `H >= 2` and `W >= 2` for
-    `(H // 2) * (W // 2) != 0`; none if there are no such."""
+    """Return lower bounds that imply the same decision, such as `H >= 2` and `W >= 2` for `(H // 2) * (W // 2) != 0`;
+    an empty list if there are none."""
     names = sorted(s.name for s in decision.condition.free_symbols)
     for least in range(2, 10):
         lows = {name: max(sizes.bounds[name][0], min(least, captured[name])) for name in names}
@@ -217,7 +216,7 @@ def _without_extreme(part: Any) -> Any:
 
 
 def _bounds(name: str, decision: SizeDecision, sizes: SizeRange, here: int) -> list[Any]:
-    """Return the bounds of the sizes around `here` that are decided alike, or the remainder that they share."""
+    """Return the bounds of the sizes around `here` with the same decision, or their common remainder."""
     size = symbol(name, *sizes.bounds[name])
     known = truths(decision.condition, name, *sizes.bounds[name], reach=here + 2 * _PERIODS.stop)
     near = [flag for n, flag in zip(known.sizes, known.flags, strict=True) if abs(n - here) < _PERIODS.stop + 5]
@@ -239,10 +238,10 @@ def _is_periodic(flags: Sequence[bool], period: int) -> bool:
     return not all(flags[:period]) and any(flags[:period]) and flags[period:] == flags[:-period]
 
 
-def _said(condition: Any) -> str:
+def _condition_text(condition: Any) -> str:
     if isinstance(condition, Relational):
         return f"{condition.lhs} {condition.rel_op} {condition.rhs}"
     return str(condition)
 
 
-__all__ = ["RangeWarning", "SizeDecision", "named", "narrowed", "of_emptiness", "warn_of_range"]
+__all__ = ["RangeWarning", "SizeDecision", "narrow_range", "of_emptiness", "warn_of_range", "with_user_symbols"]

@@ -1,4 +1,4 @@
-"""Axes that a user declares of outputs: nothing follows from them, and they must be what the export finds."""
+"""Dynamic axes declared for outputs: they have no effect, and must agree with the inferred ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from t2n_core.torch_graph.sizes.declared_axes import size_of
 
 
 def of_inputs(declared: Mapping[str, Any] | None, inputs: Collection[str]) -> dict[str, Any] | None:
-    """Return what is declared of inputs; None if nothing is."""
+    """Return the declarations for inputs; None if there are none."""
     return {name: axes for name, axes in (declared or {}).items() if name in inputs} or None
 
 
@@ -23,9 +23,9 @@ def check_output_axes(
     outputs: Mapping[str, Sequence[Dim]],
     symbols: Collection[str],
 ) -> None:
-    """Compare what is declared of outputs with their shapes; a name that is none of the inputs' symbols is any size.
+    """Compare the axes declared for outputs with their shapes; a name that is not a symbol of the inputs is any size.
 
-    Raises InputError for a name that is neither, for an axis that an output has not, and for another size.
+    Raises InputError for a name that is neither an input nor an output, an axis out of range, and another size.
     """
     for name, axes in (declared or {}).items():
         if name in inputs:
@@ -56,7 +56,7 @@ def _check(name: str, axis: int, wanted: Any, found: Dim, symbols: Collection[st
     if not right:
         raise InputError(
             f"dynamic_axes: axis {axis} of the output `{name}` is {found}, and is declared as {said}",
-            hint="sizes of outputs follow from those of inputs: declare what is found, or leave it out",
+            hint="sizes of outputs are inferred from those of inputs: declare the inferred size, or none",
         )
 
 

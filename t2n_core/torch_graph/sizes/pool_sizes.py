@@ -1,4 +1,4 @@
-"""Count the windows of a pooling with `ceil_mode` without a decision: PyTorch decides whether the last one fits."""
+"""Count the windows of a pooling with `ceil_mode` without a guard: PyTorch decides whether the last one fits."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import torch
 from t2n_core.torch_graph.compat.patches import replaced
 
 
-def windows(size: Any, kernel: int, before: int, behind: int, stride: int, dilation: int, ceil_mode: bool) -> Any:
-    """Return the number of places along an axis of `size` elements, with that much padding on its sides.
+def windows(size: Any, kernel: int, before: int, after: int, stride: int, dilation: int, ceil_mode: bool) -> Any:
+    """Return the number of windows along an axis of `size` elements with this padding before and after it.
 
-    With `ceil_mode` the last window may stick out at the end, but begins within the axis or the padding before it. Both
-    are quotients, whose numerators differ by a number: the lesser one is known for all sizes.
+    With `ceil_mode` the last window may extend beyond the end, but begins within the axis or the padding before it.
+    Both bounds are quotients whose numerators differ by a constant, so the smaller one is the same for all sizes.
     """
     field = dilation * (kernel - 1) + 1
-    room = size + before + behind - field
+    room = size + before + after - field
     if ceil_mode:
-        room += min(stride - 1, field - behind - 1)
+        room += min(stride - 1, field - after - 1)
     return room // stride + 1
 
 

@@ -1,4 +1,4 @@
-"""Errors for models that PyTorch cannot capture: what is wrong, in which line of the model, and what to do."""
+"""Errors for models that PyTorch cannot capture: the problem, the line of the model, and what to do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from t2n_core.torch_graph.sizes.declared_axes import DeclaredAxes
 from t2n_core.torch_graph.sizes.narrowing import SizeDecision
 
 _SHOWN = 3
-"""Lines of the model that an error names."""
+"""Most lines of the model in an error message."""
 _HERE = f"{Path(__file__).parents[2]}/"
 _TENSORS = re.compile(r"inputs\['tensors(?:'\]\[|_)(\d+)(?:'\])?\]?")
 """An input in a message of torch.export: `inputs['tensors'][0]`, or `inputs['tensors_0']` from torch 2.14 on."""
@@ -25,15 +25,15 @@ _TENSORS = re.compile(r"inputs\['tensors(?:'\]\[|_)(\d+)(?:'\])?\]?")
 def refusal(
     cause: Exception, model: str, input_names: Sequence[str], fixing: Sequence[Decision], can_trace: bool
 ) -> CaptureError:
-    """Return the error for what torch.export raised; `fixing` are the decisions that fixed a dynamic size."""
+    """Return the error for an exception of torch.export; `fixing` are the decisions that fixed a dynamic size."""
     from t2n_core.torch_graph.compat.private import GuardOnDataDependentSymNode
 
     frozen = 'capture="trace" freezes such decisions as the example inputs make them'
     if isinstance(cause, GuardOnDataDependentSymNode):
         return DataDependentError(
-            f"{model} decides in Python on numbers in a tensor, which a graph cannot",
-            origin=_origin("Python code that looks at numbers in a tensor", cause),
-            hint=f"torch.where(condition, a, b) takes both ways{f'; {frozen}' if can_trace else ''}",
+            f"{model} has Python control flow that depends on values in a tensor, which a graph cannot express",
+            origin=_origin("Python code that reads values of a tensor", cause),
+            hint=f"torch.where(condition, a, b) computes both branches{f'; {frozen}' if can_trace else ''}",
         )
     problem = _TENSORS.sub(lambda m: f"input `{input_names[int(m[1])]}`", first_lines(cause))
     if "static shape" in problem and fixing:
@@ -41,7 +41,7 @@ def refusal(
         return CaptureError(
             f"torch.export cannot capture {model}: {problem}",
             op=fixing[0].origin.op,
-            hint="compute with the input's size (x.shape[1]) in place of the number, or keep the axis static",
+            hint="compute with the input's size (x.shape[1]) instead of the constant, or keep the axis static",
         )
     hint = "the model must run on the example inputs and have no data-dependent Python control flow"
     return CaptureError(
@@ -57,20 +57,20 @@ def fixed_axis(name: str, size: int, decisions: Sequence[SizeDecision]) -> Captu
     return CaptureError(
         f"the axis `{name}` is not free: the model fixes it to {size}, {'; '.join(map(str, about[:_SHOWN]))}",
         origin=about[0].origin if about else None,
-        hint="compute with the input's size (x.shape[1]) in place of the number, or keep the axis static",
+        hint="compute with the input's size (x.shape[1]) instead of the constant, or keep the axis static",
     )
 
 
-def located(refused: CaptureError) -> CaptureError:
-    """Return the error with the model's line that led to it, where it names none."""
+def with_source_line(refused: CaptureError) -> CaptureError:
+    """Return the error with the model's line that led to it, unless it already has one."""
     if refused.origin is None and refused.op is None:
         refused.origin = _origin("Python code", refused)
     return refused
 
 
 def refuse_smaller_range(declared: DeclaredAxes, sizes: SizeRange, decisions: Sequence[SizeDecision]) -> None:
-    """Raise CaptureError if a graph holds for fewer sizes than the bounds that were declared. A smallest size of 0
-    that nobody said, as of a Dim without `min`, may become larger, and a Dim without `max` may get one."""
+    """Raise CaptureError if a graph is valid for fewer sizes than the declared bounds. A lower bound of 0 that is only
+    the default, as of a Dim without `min`, may become larger, and a Dim without `max` may get one."""
     for decision in decisions:
         for name in sorted({s.name for s in decision.condition.free_symbols} & declared.explicit):
             (low, high), (wanted_low, wanted_high) = sizes.bounds[name], declared.range.bounds[name]
@@ -89,17 +89,17 @@ def refuse_smaller_range(declared: DeclaredAxes, sizes: SizeRange, decisions: Se
 
 
 def refusal_to_trace(cause: Exception, model: str) -> CaptureError:
-    """Return the error for what torch.jit.trace raised."""
+    """Return the error for an exception of torch.jit.trace."""
     problem = f"torch.jit.trace cannot capture {model}: {first_lines(cause)}"
     return CaptureError(problem, origin=_origin(type(cause).__name__, cause))
 
 
 def refusal_to_run(cause: Exception, model: str, inputs: str) -> InputError:
-    """Return the error for a model that PyTorch does not run on some inputs, which are named."""
+    """Return the error for a model that PyTorch cannot run on the inputs described by `inputs`."""
     return InputError(
         f"{model} cannot run on its inputs ({inputs}): {first_lines(cause)}",
         origin=_origin(type(cause).__name__, cause),
-        hint="PyTorch itself refuses them: compare dtypes and shapes with what the model takes",
+        hint="PyTorch itself refuses them: compare dtypes and shapes with those that the model expects",
     )
 
 

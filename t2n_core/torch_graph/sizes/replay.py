@@ -1,4 +1,4 @@
-"""Run a captured program at other sizes than it was captured at, to see if it computes what the model does."""
+"""Run a captured program at other sizes than those of its capture, and compare it with the model."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import torch
 from torch.fx import Interpreter, Node
 
 from t2n_core.torch_graph.compat.private import OpOverload
-from t2n_core.torch_graph.stand_ins.operators import aten_twin
+from t2n_core.torch_graph.stand_ins.operators import aten_equivalent
 
 
 class _Replay(Interpreter):
-    """Runs a program, whatever it asserts of sizes. Raises ValueError where a rank or a fixed size is another one; with
-    the tensors that it was captured with, where any size is."""
+    """Runs a program without its assertions on sizes. Raises ValueError if a rank or a static size differs from the
+    capture's, or, with the tensors of the capture, any size."""
 
     def __init__(self, module: torch.fx.GraphModule, as_captured: bool) -> None:
         super().__init__(module)
@@ -22,7 +22,7 @@ class _Replay(Interpreter):
 
     def run_node(self, n: Node) -> Any:
         if n.op == "call_function" and not n.users:
-            return None  # an assertion, or a piece that nobody reads and that need not be there
+            return None  # an assertion, or an unused piece that may not exist
         result = super().run_node(n)
         known = n.meta.get("val")
         if isinstance(known, torch.Tensor) and isinstance(result, torch.Tensor) and not self._fits(known, result):
@@ -36,25 +36,25 @@ class _Replay(Interpreter):
         )
 
     def _size(self, size: Any) -> int | None:
-        """Return a fixed size, or the one that a dynamic one was captured with; None if it may be another one."""
+        """Return a static size, or the captured size of a dynamic one; None if it may differ."""
         if isinstance(size, int):
             return size
         return int(size.node.hint) if self._as_captured and size.node.has_hint() else None
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(target, OpOverload):
-            target = aten_twin(target)
+            target = aten_equivalent(target)
         return super().call_function(target, args, kwargs)
 
 
 def replay(
     program: torch.export.ExportedProgram, tensors: Sequence[torch.Tensor], as_captured: bool = False
 ) -> list[Any] | None:
-    """Return what the program gives for these inputs; None if it cannot run on them, or with tensors of other ranks
-    than captured only.
+    """Return the results of the program for these inputs; None if it cannot run on them, or only with other ranks than
+    captured.
 
     Args:
-        as_captured: whether they have the sizes that the program was captured with; then all sizes are compared.
+        as_captured: whether the inputs have the sizes of the capture; then all sizes are compared.
     """
     module: Any = program.module(check_guards=False)
     try:
@@ -87,7 +87,7 @@ def computes_alike(
     tensors: Sequence[torch.Tensor],
     as_captured: bool = False,
 ) -> bool:
-    """Return whether a captured program computes of these tensors what the model does; also where the model fails."""
+    """Return whether a captured program agrees with the model on these tensors, or the model fails on them."""
     try:
         with torch.no_grad():
             expected = call(*(t.detach().clone() for t in tensors))

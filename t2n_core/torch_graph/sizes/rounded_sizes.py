@@ -1,7 +1,7 @@
 """Sizes rounded from floating point, `math.ceil(T / 2)`, `int(T * 0.1)` or `round(T / 3)`, as quotients of integers.
 
-PyTorch keeps such a size as a tree: a float of a size, divided, multiplied and added to, below a function that rounds
-it. As a fraction of an integer it is a quotient that engines compute exactly.
+PyTorch represents such a size as a tree: a size converted to float, divided, multiplied and added to, below a rounding
+function. With the factor as a fraction, it is a quotient of integers that engines compute exactly.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from t2n_core.nnef.sizes.dims import FloorDiv, Max, Min, at_most
 
 _LARGEST_DENOMINATOR: Final = 1000
 _COMPARED: Final = 1 << 24
-"""Up to this size a quotient is compared with what floating point gives."""
+"""Up to this size a quotient is compared with the floating-point result."""
 _CHUNK: Final = 1 << 20
 _ROUNDINGS: Final[dict[str, Callable[[Any], Any]]] = {
     "FloorToInt": np.floor,
@@ -35,7 +35,7 @@ KINDS: Final = frozenset(_ROUNDINGS)
 
 
 Steps = tuple[tuple[str, float], ...]
-"""Steps in floating point, each a sign and a number: ("*", 1.7), ("/", 3.0), ("+", 0.5)."""
+"""Steps in floating point, each an operator and a number: ("*", 1.7), ("/", 3.0), ("+", 0.5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,14 @@ class _Line:
     steps: Steps
 
 
-def rounded(kind: str, e: Any, translate: Callable[[Any], Any]) -> Any:
-    """Return the integer that one of KINDS gives for `e` as an expression of sizes.
+def exact_quotient(kind: str, e: Any, translate: Callable[[Any], Any]) -> Any:
+    """Return the result of one of KINDS for `e` as an integer expression of sizes.
 
     Args:
         e: PyTorch's expression of the float.
         translate: Turns PyTorch's expression of an integer into one of ours.
 
-    Raises CaptureError where no quotient equals it at all sizes.
+    Raises CaptureError if no quotient equals it at all sizes.
     """
     if type(e).__name__ == "IntTrueDiv" and not e.args[1].is_Integer:
         over, under = (translate(part) for part in e.args)
@@ -86,7 +86,7 @@ def _refusal(reason: str) -> CaptureError:
 
 
 def _difference(kind: str, line: _Line, size: int) -> str:
-    """Return the text on a size at which floating point and the fraction give different integers."""
+    """Return the reason of an error for a size at which floating point and the fraction yield different integers."""
     inexact = int(_in_floats(kind, line.steps, np.array([size]))[0])
     exact = line.factor * size + line.offset
     whole = _quotient(kind, exact.numerator, exact.denominator, operator.floordiv)
@@ -100,14 +100,14 @@ def _difference(kind: str, line: _Line, size: int) -> str:
 
 
 def _quotient(kind: str, over: Any, under: int, divide: Callable[[Any, Any], Any]) -> Any:
-    """Return `over / under` rounded by one of KINDS. `divide` rounds down; what is truncated must not be negative."""
+    """Return `over / under` rounded by one of KINDS. `divide` rounds down; a quotient to truncate is not negative."""
     if kind in ("FloorToInt", "TruncToInt"):
         return divide(over, under)
     if kind == "CeilToInt":
         return divide(over + under - 1, under)
     if under % 2:
         return divide(2 * over + under, 2 * under)
-    # half to even: the result grows at every second half, and just after each of the others
+    # half to even: the result steps up at every second half, and just after the halves between
     half = under // 2
     return divide(over + half, 2 * under) + divide(over + 2 * under - half - 1, 2 * under)
 
@@ -130,12 +130,12 @@ _STEPS: Final = {"*": "factor", "/": "divisor", "+": "summand"}
 
 
 def _with(line: _Line | None, step: str, number: Any) -> _Line | None:
-    """Return the line after one more step with a number. Raises CaptureError for a number that is no short fraction."""
+    """Return the line after one more step with a number. Raises CaptureError if that is not a short fraction."""
     if line is None or not number.is_Number or not number.is_finite or (step == "/" and number == 0):
         return None
     exact = fraction_of(float(number))
     if exact is None:
-        raise _refusal(f"the {_STEPS[step]} {float(number)} is no short fraction")
+        raise _refusal(f"the {_STEPS[step]} {float(number)} is not a short fraction")
     steps = (*line.steps, (step, float(number)))
     if step == "+":
         return _Line(line.size, line.factor, line.offset + exact, steps)
@@ -144,15 +144,15 @@ def _with(line: _Line | None, step: str, number: Any) -> _Line | None:
 
 
 def fraction_of(number: float) -> Fraction | None:
-    """Return the fraction of small integers that a float stands for, 17/10 for 1.7; None where there is none."""
+    """Return the fraction of small integers that a float represents, 17/10 for 1.7; None if there is none."""
     found = Fraction(number).limit_denominator(_LARGEST_DENOMINATOR)
     return found if float(found) == number else None
 
 
 def _is_exact(line: _Line) -> bool:
-    """Return whether floating point rounds to what the fraction does, for all sizes far beyond those of tensors.
+    """Return whether floating point and the fraction round alike, for all sizes far beyond those of tensors.
 
-    One division of integers cannot reach an integer that the fraction does not, and a power of two loses no digit.
+    One division of integers cannot round to an integer that the fraction does not reach, and powers of two are exact.
     """
     if len(line.steps) <= 1 and all(step == "/" and number.is_integer() for step, number in line.steps):
         return True
@@ -169,7 +169,7 @@ def _is_dyadic(number: float) -> bool:
 
 @functools.lru_cache(256)
 def first_difference(kind: str, steps: Steps, times: int, plus: int, under: int) -> int | None:
-    """Return the first size at which floating point gives another integer than (times * size + plus) / under, rounded.
+    """Return the first size at which floating point rounds to another integer than (times * size + plus) / under does.
 
     None if there is no such size up to 2^24. Sizes at which the fraction is negative do not count.
     """
@@ -184,11 +184,11 @@ def first_difference(kind: str, steps: Steps, times: int, plus: int, under: int)
 
 
 def _in_floats(kind: str, steps: Steps, sizes: Any) -> Any:
-    """Return the integers that PyTorch computes of these sizes in float64."""
+    """Return the integers that PyTorch computes from these sizes in float64."""
     value = sizes.astype(np.float64)
     for step, number in steps:
         value = value / number if step == "/" else value * number if step == "*" else value + number
     return _ROUNDINGS[kind](value).astype(np.int64)
 
 
-__all__ = ["KINDS", "first_difference", "fraction_of", "rounded"]
+__all__ = ["KINDS", "exact_quotient", "first_difference", "fraction_of"]

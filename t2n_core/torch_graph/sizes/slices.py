@@ -1,6 +1,6 @@
 """Compute the begin and the length of a slice, as sizes that are right on both sides of every bound.
 
-PyTorch gives a length such as `Max(0, T - Min(2, T))`, or a new symbol where the sign of a bound is not known.
+PyTorch's length is an expression such as `Max(0, T - Min(2, T))`, or a new symbol if the sign of a bound is unknown.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ SLICES = frozenset({"aten::slice.Tensor", "aten::slice_copy.Tensor"})
 
 
 def decide_length(table: SymbolTable, arguments: Mapping[str, Any], length: Any) -> Dim | None:
-    """Return where a slice of a dynamic axis begins, counted from the front, and tell the table how long it is.
+    """Return the begin of a slice of a dynamic axis, counted from the front, and fix its length in the table.
 
-    None for a slice that is static. Raises CaptureError for a bound that depends on data, or that counts from the front
-    at some sizes in range and from the end at others.
+    None for a static slice. Raises CaptureError for a bound that depends on data, or that counts from the front at some
+    sizes in range and from the end at others.
     """
     source, dim, start, end, step = (_value(arguments[name]) for name in ("self", "dim", "start", "end", "step"))
     size = source.shape[dim]

@@ -1,4 +1,4 @@
-"""The dynamic axes of a state: what a user declares of it, and what grows from call to call."""
+"""The dynamic axes of a state: axes declared by the user, and axes that grow from call to call."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from t2n_core.torch_graph.sizes.declared_axes import DynamicAxes, SizeFrom
 from t2n_core.torch_graph.ways_in.state import ModelState
 
 PAST: Final = "P"
-"""The symbol of what a state has gathered, which is nothing before the first call."""
+"""The symbol of the length of a growing state, which is 0 before the first call."""
 
 
 def with_state_axes(declared: DynamicAxes | None, state: ModelState | None) -> DynamicAxes | None:
     """Return the declared axes and those that grow.
 
-    What is declared of a state's argument holds for all of its tensors. Axes that grow and have no declared size get
-    the symbol `P`; those of other lengths in the example `P1`, `P2`, and so on.
+    A declaration for a state's argument applies to all of its tensors. Axes that grow and have no declared size get the
+    symbol `P`; those of other lengths in the example `P1`, `P2`, and so on.
     """
     if state is None:
         return declared

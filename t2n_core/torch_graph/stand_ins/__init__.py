@@ -1,1 +1,1 @@
-"""Functions that take the place of PyTorch's while a model is captured."""
+"""Capture overrides: functions that replace PyTorch's while a model is captured."""

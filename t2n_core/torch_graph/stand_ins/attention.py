@@ -1,7 +1,7 @@
-"""Attention stays one node while capturing, and its shape is read off its arguments.
+"""Capture attention as one node whose shape follows from its arguments.
 
-PyTorch would run its reference implementation on fake tensors to find the shape, which takes up to a third of the time
-that the capture of a small transformer takes. The graph shows the aten name.
+PyTorch would run its reference implementation on fake tensors to find the shape, which takes up to a third of the
+capture time of a small transformer. The graph shows the aten name.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def scaled_dot_product_attention(
     scale: Any = None,
     enable_gqa: bool = False,
 ) -> torch.Tensor:
-    """Return the attention; a scale made of sizes is a factor of the queries."""
+    """Return the attention; a scale computed from sizes becomes a factor of the queries."""
     if isinstance(scale, torch.SymFloat):
         factor: Any = scale
         query, scale = query * (factor * math.sqrt(query.shape[-1])), None
@@ -58,7 +58,7 @@ def scaled_dot_product_attention(
 def _has_known_shape(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None, grouped: bool
 ) -> bool:
-    """Return whether no size has to be looked at: the arguments fit, and only a mask is broadcast, by axes of 1."""
+    """Return whether no guard on sizes is needed: the arguments fit, and only a mask is broadcast, by axes of 1."""
     if not query.dim() == key.dim() == value.dim() >= 2 or (grouped and query.dim() < 4):
         return False
     heads = slice(None, -3 if grouped else -2)
@@ -84,7 +84,7 @@ def _are_same(some: Any, others: Any) -> bool:
 
 
 def _is_special(tensor: torch.Tensor) -> bool:
-    """Return whether PyTorch has to do more for a call than compute it: a region of autocast, or a vmap."""
+    """Return whether PyTorch does more than compute a call, as in a region of autocast or under vmap."""
     return torch.is_autocast_enabled(tensor.device.type) or is_functorch_wrapped_tensor(tensor)
 
 

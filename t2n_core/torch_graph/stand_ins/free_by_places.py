@@ -23,7 +23,7 @@ _rfftfreq: Any = torch.fft.rfftfreq
 
 
 def fftfreq(n: Any, d: float = 1.0, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
-    """`torch.fft.fftfreq`: the nonnegative indices, then the negative ones, divided by n * d."""
+    """`torch.fft.fftfreq`: the non-negative indices, then the negative ones, divided by n * d."""
     if not _is_free((n, d)) or not _makes_floats(dtype, options):
         found: Tensor = _fftfreq(n, d, dtype=dtype, **options)
         return found
@@ -32,7 +32,7 @@ def fftfreq(n: Any, d: float = 1.0, *, dtype: torch.dtype | None = None, **optio
 
 
 def rfftfreq(n: Any, d: float = 1.0, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
-    """`torch.fft.rfftfreq`: the nonnegative indices, divided by n * d."""
+    """`torch.fft.rfftfreq`: the non-negative indices, divided by n * d."""
     if not _is_free((n, d)) or not _makes_floats(dtype, options):
         found: Tensor = _rfftfreq(n, d, dtype=dtype, **options)
         return found
@@ -64,13 +64,13 @@ def affine_grid(theta: Tensor, size: Sequence[Any], align_corners: bool | None =
             at = (2 * place - last) / _full((), last, dtype=theta.dtype).clamp(min=1)
         else:
             at = (2 * place - last) / _full((), extent, dtype=theta.dtype)
-        column = theta[:, :, rank - 1 - axis].reshape(-1, *[1] * rank, rank)  # the last axis comes first in it
+        column = theta[:, :, rank - 1 - axis].reshape(-1, *[1] * rank, rank)  # its columns begin with the last axis
         found = found + at.reshape(-1, *[1] * (rank - axis)) * column
     return found
 
 
 def one_hot(input: Tensor, num_classes: Any = -1) -> Tensor:
-    """`torch.nn.functional.one_hot` of as many classes as a dynamic size says."""
+    """`torch.nn.functional.one_hot` with a dynamic number of classes."""
     if not _is_free(num_classes):
         found: Tensor = functional.one_hot(input, num_classes)
         return found
@@ -79,7 +79,7 @@ def one_hot(input: Tensor, num_classes: Any = -1) -> Tensor:
 
 
 def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """`torch.Tensor.fill_diagonal_`: with `wrap`, the diagonal of a tall matrix begins anew below a free row."""
+    """`torch.Tensor.fill_diagonal_`: with `wrap`, the diagonal of a tall matrix starts again after a free row."""
     if not _is_free(input.shape) or input.dim() < 2:
         return input.fill_diagonal_(fill_value, wrap)
     first, *others = (
@@ -98,7 +98,7 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """`torch.nn.functional.adaptive_avg_pool1d` of a row of pictures, whose operator takes dynamic sizes."""
+    """`torch.nn.functional.adaptive_avg_pool1d` as that of images of one row, whose operator takes dynamic sizes."""
     (size,) = _listed(output_size)
     if not _is_free(size):
         return functional.adaptive_avg_pool1d(input, output_size)
@@ -108,7 +108,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
 def interpolate(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", *more: Any, **options: Any
 ) -> Tensor:
-    """`torch.nn.functional.interpolate`, by areas along one axis as in pictures of one row."""
+    """`torch.nn.functional.interpolate`; mode `area` along one axis as for images of one row."""
     function: Any = functional.interpolate
     if mode != "area" or input.dim() != 3 or not _is_free(input.shape):
         plain: Tensor = function(input, size, scale_factor, mode, *more, **options)
@@ -123,26 +123,26 @@ def _listed(one: Any) -> Sequence[Any]:
 
 
 def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **options: Any) -> Tensor:
-    """`torch.mean`, of complex numbers as the means of their two parts."""
+    """`torch.mean`; of complex tensors as the means of their two parts."""
     found = input.dtype if dtype is None else dtype
     if not found.is_complex or not _is_free(input.shape) or options:
         return torch.mean(input, dim, keepdim, dtype=dtype, **options)
     axes = [dim] if isinstance(dim, int) else [*(dim or range(input.dim()))]
     parts = torch.view_as_real(input.to(found))
-    # the parts are the last axis, which must not be counted from the end
+    # the parts are a new last axis, so axes must not be counted from the end
     averages = parts.mean([axis % input.dim() for axis in axes], keepdim) if axes else parts
     return torch.view_as_complex(averages.contiguous())
 
 
 def new_tensor(input: Tensor, data: Any, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
-    """`torch.Tensor.new_tensor` of numbers that are dynamic sizes."""
+    """`torch.Tensor.new_tensor` of data with dynamic sizes."""
     if not _is_free(data):
         return input.new_tensor(data, dtype=dtype, **options)
     return _of_numbers(data, dtype or input.dtype)
 
 
 def _of_numbers(data: Any, dtype: torch.dtype) -> Tensor:
-    """Return a tensor of nested lists of numbers and sizes: PyTorch would read the sizes."""
+    """Return a tensor of nested lists of numbers and sizes; PyTorch would fix the sizes."""
     if isinstance(data, list | tuple):
         return torch.stack([_of_numbers(item, dtype) for item in data])
     found: Tensor = data.to(dtype) if isinstance(data, Tensor) else _full((), data, dtype=dtype)
@@ -165,7 +165,7 @@ FREE_BY_PLACES: dict[Any, Callable[..., Any]] = {
     torch.Tensor.mean: mean,
     torch.Tensor.new_tensor: new_tensor,
 }
-"""Function -> what capture calls in its place."""
+"""Function -> its capture override."""
 
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Functions whose C++ code asks for the numbers of sizes, or of elements, written with operators that do not.
+"""Decompositions for functions whose C++ code specialises on concrete sizes, or on values.
 
 Captured as they are, they would fix dynamic axes to the sizes of the example.
 """
@@ -34,7 +34,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 
 
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
-    """`torch.linalg.multi_dot`, from left to right: the best order would depend on sizes."""
+    """`torch.linalg.multi_dot`, from left to right, since the best order depends on sizes."""
     return functools.reduce(torch.matmul, tensors)
 
 
@@ -45,9 +45,9 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
 
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """`torch.take_along_dim`: an axis of one element stands for any, and of an index the remainder by the size counts.
+    """`torch.take_along_dim`: axes of one element broadcast, and indices are taken modulo the size.
 
-    So PyTorch's kernel has it, for negative indices and for those beyond the end.
+    PyTorch's kernel does the same for negative indices and for those beyond the end.
     """
     if dim is None:
         input, indices, dim = input.reshape(-1), indices.reshape(-1), 0
@@ -62,7 +62,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 
 
 def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> Any:
-    """`torch.gradient` on even grids, by central differences; at the edges by one-sided ones."""
+    """`torch.gradient` on uniform grids, by central differences; at the edges by one-sided ones."""
     axes = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     steps = [1 if spacing is None else spacing] * len(axes) if not isinstance(spacing, Sequence) else list(spacing)
     if any(isinstance(step, Tensor) for step in steps):
@@ -89,7 +89,7 @@ def _differences(x: Tensor, axis: int, step: float, edge_order: int) -> Tensor:
 def cov(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
-    """`torch.cov` of variables [V, N] or of one [N]; a divisor that is not positive is zero."""
+    """`torch.cov` of variables [V, N] or of one [N]; a negative divisor becomes zero."""
     x = input if input.dim() == 2 else input.reshape(1, -1)
     if not x.is_floating_point() and not x.is_complex():
         x = x.to(torch.get_default_dtype())
@@ -109,7 +109,7 @@ def cov(
 
 
 def corrcoef(input: Tensor) -> Tensor:
-    """`torch.corrcoef`: covariances over both deviations."""
+    """`torch.corrcoef`: covariances divided by both standard deviations."""
     c = cov(input)
     if c.dim() == 0:
         return c / c
@@ -119,14 +119,14 @@ def corrcoef(input: Tensor) -> Tensor:
 
 
 def linear_cross_entropy(*args: Any, options: Any = None, **kwargs: Any) -> Tensor:
-    """`F.linear_cross_entropy` of all rows at once; `options`, which would compute them in parts, are ignored."""
+    """`F.linear_cross_entropy` of all rows at once; `options`, which control chunking, are ignored."""
     function: Any = functional.linear_cross_entropy
     found: Tensor = function(*args, **kwargs)
     return found
 
 
 def chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int, **out: Any) -> Tensor:
-    """`torch._chunk_cat`: each tensor is padded with zeros to `num_chunks` chunks, laid side by side after `dim`."""
+    """`torch._chunk_cat`: each tensor is zero-padded to `num_chunks` chunks, which are concatenated after `dim`."""
     if out:
         written: Tensor = _chunk_cat(list(tensors), dim, num_chunks, **out)
         return written
@@ -143,7 +143,7 @@ def chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int, **out: Any) 
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
-    """`torch.nn.functional.gaussian_nll_loss` without a look at the variances, which must not be negative."""
+    """`torch.nn.functional.gaussian_nll_loss` without the check that variances are not negative."""
     if not isinstance(var, Tensor):
         var = torch.full_like(input, var)
     if var.dim() == input.dim() - 1:
@@ -156,7 +156,7 @@ def gaussian_nll_loss(
 
 
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """`torch.nn.functional.adaptive_max_pool3d`, axis by axis from the last one: the first maximum is found."""
+    """`torch.nn.functional.adaptive_max_pool3d`, axis by axis from the last one, which finds the first maximum."""
     sizes = list(output_size) if isinstance(output_size, Sequence) else [output_size] * 3
     found, place = input, torch.zeros((), dtype=torch.int64)
     for axis, step in ((-1, 1), (-2, input.shape[-1]), (-3, input.shape[-1] * input.shape[-2])):
@@ -180,7 +180,7 @@ def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_ind
 
 
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """`torch.pdist` of any number of rows: row i and its partners begin after those of all rows before it."""
+    """`torch.pdist` of any number of rows: the pairs of row i follow those of all rows before it."""
     count = input.shape[0]
     rows = torch.arange(count)
     begins = rows * (2 * count - 1 - rows) // 2
@@ -192,7 +192,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
 
 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """`torch.bincount` of numbers below `minlength`; of others, for which PyTorch has more bins, engines fail."""
+    """`torch.bincount` of integers below `minlength`; for others, for which PyTorch adds bins, engines fail."""
     if minlength == 0:
         return torch.bincount(input, weights)
     hits = input.unsqueeze(0) == torch.arange(minlength).unsqueeze(1)
@@ -204,13 +204,13 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     return found + found.new_zeros(minlength).index_select(0, input).sum()  # reads out of range
 
 
-def _over_free_axes(stand_in: Callable[..., Any], function: Any) -> Callable[..., Any]:
-    """Return the stand-in for inputs with a dynamic size, and the function itself for all others."""
+def _over_free_axes(override: Callable[..., Any], function: Any) -> Callable[..., Any]:
+    """Return a function that calls the override for inputs with a dynamic size, and the function itself for others."""
 
-    @functools.wraps(stand_in)
+    @functools.wraps(override)
     def either(input: Tensor, *args: Any, **kwargs: Any) -> Any:
         free = any(isinstance(size, torch.SymInt) for size in input.shape)
-        return (stand_in if free else function)(input, *args, **kwargs)
+        return (override if free else function)(input, *args, **kwargs)
 
     return either
 
@@ -221,26 +221,26 @@ def lu_unpack(
     unpack_data: bool = True,
     unpack_pivots: bool = True,
 ) -> Any:
-    """`torch.lu_unpack`, which reads as many exchanges as the matrix has rows or columns, also if there are fewer."""
+    """`torch.lu_unpack`, which reads min(rows, columns) exchanges, even if there are fewer."""
     if unpack_pivots:
         _check(LU_pivots.shape[-1] >= least(*LU_data.shape[-2:]))
     return torch.lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
 
 
 def geqrf(input: Tensor, **out: Any) -> Any:
-    """`torch.geqrf`, whose sizes PyTorch captures as numbers only."""
+    """`torch.geqrf`, whose sizes PyTorch captures only as constants."""
     if out or all(isinstance(size, int) for size in input.shape):
         return torch.geqrf(input, **out)
     return loop("reflections", input)
 
 
 def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None, **out: Any) -> Any:
-    """`torch.linalg.lstsq` by the pseudoinverse, which is right for any rank, where `gels` asks for a full one."""
+    """`torch.linalg.lstsq` by the pseudoinverse, which is right for any rank; `gels` needs full rank."""
     by_values, tall = (
         driver in ("gelss", "gelsd"),
         driver in ("gels", "gelss", "gelsd") and input.shape[-2] > input.shape[-1],
     )
-    if out or (by_values and tall):  # the rank says whether there are residuals
+    if out or (by_values and tall):  # whether there are residuals depends on the rank
         return torch.linalg.lstsq(input, b, rcond, driver=driver, **out)
     vector = b.dim() == 1 or (input.dim() - 1 == b.dim() and b.shape == input.shape[:-1])
     wanted = b.unsqueeze(-1) if vector else b

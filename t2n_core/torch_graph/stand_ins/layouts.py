@@ -1,4 +1,4 @@
-"""Layouts of tensors that dynamic sizes decide: PyTorch answers without a guard on them."""
+"""Memory formats that depend on dynamic sizes: PyTorch answers without a guard."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _ORDERS = {
     torch.channels_last: (1, 3, 2, 0),
     torch.channels_last_3d: (1, 4, 3, 2, 0),
 }
-"""Memory format -> its axes, the innermost first."""
+"""Memory format -> its axes, innermost first."""
 
 
 def is_contiguous(self: torch.Tensor, memory_format: torch.memory_format = torch.contiguous_format) -> bool:
-    """Return what PyTorch does, with guards on the sizes that decide it.
+    """Return PyTorch's answer, with guards on the sizes that decide it.
 
-    Calls of PyTorch's own code compute the same either way, and get no guards.
+    PyTorch's own code computes the same either way, and gets no guards.
     """
     if not _is_symbolic(self) or is_foreign(_caller()):
         return self.is_contiguous(memory_format=memory_format)
@@ -30,7 +30,7 @@ def is_contiguous(self: torch.Tensor, memory_format: torch.memory_format = torch
 
 
 def has_format(tensor: torch.Tensor, memory_format: torch.memory_format) -> bool:
-    """Return whether a tensor is contiguous in a memory format, decided by comparisons of its sizes and strides.
+    """Return whether a tensor is contiguous in a memory format, by comparing its sizes and strides.
 
     The comparisons guard the answer: where it changes, another range begins.
     """
@@ -58,7 +58,7 @@ def _is_symbolic(tensor: torch.Tensor) -> bool:
 
 
 def _caller() -> str | None:
-    """Return the name of the module whose code asks, beyond the modes of this package and of PyTorch."""
+    """Return the name of the calling module, skipping the modes of this package and of PyTorch."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         name: str = frame.f_globals.get("__name__", "")

@@ -1,7 +1,7 @@
-"""Steps of factorisations as one operator each, for sizes that are symbols, or too many to write all steps.
+"""Factorisations as one operator each, for sizes that are symbolic, or too large to unroll.
 
-Matrices are [..., rows, columns] with at least one axis in front. A rule writes each operator as a loop; the numbers
-of constants are PyTorch's.
+Matrices are [..., rows, columns] with at least one leading axis. A rule lowers each operator to a loop; constants are
+folded by PyTorch.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from torch import Tensor
 from t2n_core.torch_graph.stand_ins.operators import define
 
 least: Callable[..., Any] = torch.sym_min
-"""The smaller one of two sizes, which may be symbols."""
+"""Returns the smaller of two sizes, which may be symbolic."""
 library = torch.library.Library("t2n_loops", "DEF")  # type: ignore[no-untyped-call]
 """The operators:
 
 cholesky    (lower factor, pivots [..., N]); reads the lower triangle
 lu          (L below and U above the diagonal, row exchanges from 1), as LAPACK's getrf gives them
-order       order [..., rows] of the rows that a list of exchanges makes
-solve       x with a x = b for a triangular a, of which the other triangle is not read
+order       order [..., rows] of the rows after a list of exchanges
+solve       x with a x = b for a triangular a, whose other triangle is not read
 reflections (R above the vectors of the reflections, their scales), as LAPACK's geqrf gives them
 reflect     Q other, or Qᵀ other
-orthogonal  a times a rotation that makes the columns of its first rows orthogonal to one another
+orthogonal  a times a rotation that makes its columns orthogonal to each other in the first rows
 """
 
 
 def loop(name: str, *arguments: Any) -> Any:
-    """Call an operator, also for matrices without an axis in front."""
+    """Call an operator, also for matrices without a leading axis."""
     alone = arguments[0].dim() == (1 if name == "order" else 2)
     given = [a.unsqueeze(0) if alone and isinstance(a, Tensor) else a for a in arguments]
     found = getattr(torch.ops.t2n_loops, name)(*given)
@@ -70,7 +70,7 @@ def _orthogonal(a: Tensor, rows: int) -> Tensor:
 
 
 def _diagonal(a: Tensor) -> Tensor:
-    """Return an empty tensor with an element for each of the diagonal."""
+    """Return an empty tensor of the diagonal's size."""
     return a.new_empty([*a.shape[:-2], least(*a.shape[-2:])])
 
 

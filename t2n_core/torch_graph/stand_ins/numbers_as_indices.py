@@ -1,7 +1,7 @@
-"""Index with integer tensors without axes and with sizes, `x[:, i]` and `y[:, T // 2] = row`, without their numbers.
+"""Index by 0-d integer tensors and by sizes, `x[:, i]` and `y[:, T // 2] = row`, without reading their values.
 
-PyTorch would read the number of `i`, which is unknown during capture: here the tensor itself picks the place. At a
-place that is a dynamic size, the view along the other axes is read or written.
+PyTorch would read the value of `i`, which is unknown during capture: here the tensor itself is the index. At an index
+that is a dynamic size, the view along the other axes is read or written.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Picks = list[tuple[int, Any]]
 
 @contextmanager
 def numbers_as_indices() -> Iterator[None]:
-    """While active, torch.export does not ask tensors for the numbers that they pick."""
+    """While active, torch.export does not read the values of index tensors."""
 
     def replacement(plain: Any) -> Any:
         def override(self: Any, func: Any, args: Any, kwargs: Any) -> Any:
             if func is torch.Tensor.__getitem__:
-                args = _simplified(*args)
+                args = _simplify(*args)
             return plain(self, func, args, kwargs)
 
         return override
@@ -37,20 +37,20 @@ def numbers_as_indices() -> Iterator[None]:
 
 
 def getitem(x: torch.Tensor, index: Any) -> torch.Tensor:
-    """`x[index]`: first along the axes with a number, then the rest, as PyTorch does it."""
-    return torch.Tensor.__getitem__(*_simplified(x, index))
+    """`x[index]`: first along the axes indexed by scalars, then the rest, as in PyTorch."""
+    return torch.Tensor.__getitem__(*_simplify(x, index))
 
 
 def setitem(x: torch.Tensor, index: Any, value: Any) -> None:
-    """`x[index] = value`: what stands at a number is taken out, written to and put back."""
+    """`x[index] = value`: the slice at a scalar index is read, modified and written back."""
     x, index = _at_sizes(x, index)
-    picks, _ = _split(x, index, _is_number)
+    picks, _ = _split(x, index, _is_scalar_index)
     if not picks:
         torch.Tensor.__setitem__(x, index, value)
         return
     (axis, number), items = picks[0], _items(index)
     at = next(i for i, item in enumerate(items) if item is number)
-    inner = _picked(x, axis, number).clone()
+    inner = _pick(x, axis, number).clone()
     setitem(inner, (*items[:at], *items[at + 1 :]), value)
     place = torch.where(number < 0, number + x.shape[axis], number)
     x.index_copy_(axis, place.reshape(1).long(), inner.unsqueeze(axis))
@@ -58,28 +58,28 @@ def setitem(x: torch.Tensor, index: Any, value: Any) -> None:
 
 def select(input: torch.Tensor, dim: int, index: Any) -> torch.Tensor:
     """`torch.select`, also with a tensor as `index`."""
-    return _picked(input, dim, index) if _is_number(index) else torch.select(input, dim, index)
+    return _pick(input, dim, index) if _is_scalar_index(index) else torch.select(input, dim, index)
 
 
-def _simplified(x: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
-    """Return the tensor and the index that are left once the numbers among the items are looked up."""
+def _simplify(x: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
+    """Return the tensor and the rest of the index after the scalar items are applied."""
     if any(isinstance(item, torch.Tensor) for item in _items(index)):
         x, index = _at_sizes(x, index)  # without tensors torch.export does it
-    picks, rest = _split(x, index, _is_number)
+    picks, rest = _split(x, index, _is_scalar_index)
     for axis, number in reversed(picks):
-        x = _picked(x, axis, number)
+        x = _pick(x, axis, number)
     return (x, rest) if picks else (x, index)
 
 
 def _at_sizes(x: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
-    """Return the view at the places that are dynamic sizes, and the rest of the index."""
+    """Return the view at the indices that are dynamic sizes, and the rest of the index."""
     places, rest = _split(x, index, _is_size)
     for axis, place in reversed(places):
         x = torch.select(x, axis, place)
     return (x, rest) if places else (x, index)
 
 
-def _picked(x: torch.Tensor, axis: int, number: torch.Tensor) -> torch.Tensor:
+def _pick(x: torch.Tensor, axis: int, number: torch.Tensor) -> torch.Tensor:
     index = [*[None] * axis, number.reshape(1).long()]
     found: torch.Tensor = _INDEX(x, index)
     return found.squeeze(axis)
@@ -90,7 +90,7 @@ def _items(index: Any) -> tuple[Any, ...]:
 
 
 def _split(x: torch.Tensor, index: Any, is_pick: Callable[[Any], bool]) -> tuple[Picks, tuple[Any, ...]]:
-    """Return the axes of the items that are picks with these, and the index without them."""
+    """Return the items that are picks with their axes, and the index without them."""
     items = _items(index)
     if not any(map(is_pick, items)):
         return [], items
@@ -107,7 +107,7 @@ def _split(x: torch.Tensor, index: Any, is_pick: Callable[[Any], bool]) -> tuple
     return picks, tuple(rest)
 
 
-def _is_number(item: Any) -> bool:
+def _is_scalar_index(item: Any) -> bool:
     if not isinstance(item, torch.Tensor) or item.dim() or item.dtype in _MASKS:
         return False
     return not item.is_floating_point() and not item.is_complex()

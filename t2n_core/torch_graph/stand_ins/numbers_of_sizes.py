@@ -1,4 +1,4 @@
-"""Python's own functions of numbers while capturing: called with a dynamic size, they would fix it to the example's."""
+"""math.sqrt, logarithms, min and max on symbolic sizes during capture: Python's own would fix a size."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OF_SIZES: dict[str, Callable[..., Any]] = {"sqrt": _sqrt, "log": _log, "log2": 
 
 @contextmanager
 def numbers_of_sizes() -> Iterator[None]:
-    """While active, roots and logarithms of sizes, and extremes of numbers computed from them, stay symbolic."""
+    """While active, roots and logarithms of sizes, and extremes of floats computed from sizes, stay symbolic."""
     with ExitStack() as stack:
         for name, symbolic in _OF_SIZES.items():
             stack.enter_context(patch.object(math, name, _either(getattr(math, name), symbolic)))
@@ -46,7 +46,7 @@ def numbers_of_sizes() -> Iterator[None]:
         stack.enter_context(patch.object(builtins, "max", _of_two(max, torch.sym_max)))
         without = [kind for kind in _SYMBOLIC if not hasattr(kind, "sqrt")]
         for kind in without:
-            kind.sqrt = _sqrt  # numpy calls the method of its function's name
+            kind.sqrt = _sqrt  # numpy's function calls the method of the same name
         try:
             yield
         finally:
@@ -62,7 +62,7 @@ def _either(plain: Callable[..., Any], symbolic: Callable[..., Any]) -> Callable
 
 
 def _of_two(plain: Callable[..., Any], symbolic: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of two numbers: `symbolic` for floats made of sizes, else torch.export's own, `plain`."""
+    """Return a function of two numbers: `symbolic` for floats computed from sizes, otherwise torch.export's `plain`."""
 
     def extreme(*args: Any, **options: Any) -> Any:
         floats = len(args) == 2 and not options and any(isinstance(a, torch.SymFloat) for a in args)

@@ -1,4 +1,4 @@
-"""Operators of this package that replace PyTorch's in a capture: a schema, the shapes of the results, their values."""
+"""Custom operators that replace PyTorch's in a capture: a schema, the shapes of the results, their values."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ library = torch.library.Library(NAMESPACE, "DEF")  # type: ignore[no-untyped-cal
 def define(library: Any, schema: str, shapes: Callable[..., Any], compute: Callable[..., Any] | None = None) -> None:
     """Define an operator; `shapes` returns empty results, `compute` the real ones.
 
-    `shapes` runs on fake tensors, not as a kernel for the meta device: a kernel that reads data (`.item()`) would leave
-    PyTorch's dispatcher in a state in which nothing can be captured any more.
+    `shapes` runs on fake tensors, not as a kernel for the meta device: such a kernel that reads data (`.item()`) leaves
+    PyTorch's dispatcher in a state in which all later captures fail.
     """
     name = schema.partition("(")[0]
     library.define(schema)
@@ -26,8 +26,8 @@ def define(library: Any, schema: str, shapes: Callable[..., Any], compute: Calla
         library.impl(name, compute, "CPU")
 
 
-def aten_twin(target: Any) -> Any:
-    """Return the aten operator that a stand-in replaces; packing, masked nets, whole modules and aten's stay theirs."""
+def aten_equivalent(target: Any) -> Any:
+    """Return the aten operator that a custom operator replaces; an operator without one as it is."""
     name = target._schema.name.partition("::")[2]
     if target.namespace != NAMESPACE or name in ("pack", "pad", "module_call") or name.endswith("_masked"):
         return target
@@ -37,4 +37,4 @@ def aten_twin(target: Any) -> Any:
     return packet.data if name.endswith("_data") else packet.input
 
 
-__all__ = ["NAMESPACE", "aten_twin", "define", "library"]
+__all__ = ["NAMESPACE", "aten_equivalent", "define", "library"]

@@ -1,8 +1,8 @@
 """Packed sequences whose lengths are an input of the model.
 
-How many rows such a sequence has is known at run time only, so its rows stay padded while a model is captured,
-[T * B, ...] step by step, and a mask [T, B, 1] says which of them exist. Only recurrent nets, padding, and functions
-that work row by row may read them; every other function is refused, since it would see rows that do not exist.
+The number of rows of such a sequence is known only at run time, so its rows stay padded while a model is captured,
+[T * B, ...] step by step, and a mask [T, B, 1] marks those that exist. Only recurrent nets, padding, and functions that
+work row by row may read them; any other function is refused, since it would see rows that do not exist.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from t2n_core.torch_graph.compat.private import WeakIdKeyDictionary, pytree
 
 _ELEMENT_BY_ELEMENT = frozenset({"embedding", "dropout", "relu", "gelu", "silu", "sigmoid", "tanh"})
 _ROW_BY_ROW = _ELEMENT_BY_ELEMENT | {"linear"}
-"""Functions whose results at one row depend on that row alone, for rows with at least one axis of their own."""
+"""Functions whose result for a row depends only on that row, for rows with at least one axis."""
 _QUESTIONS = frozenset({"dim", "ndimension", "is_floating_point", "is_complex"})
 _PROPERTIES = frozenset({"dtype", "device", "layout", "ndim", "requires_grad", "is_cuda", "is_cpu", "is_sparse"})
-"""Questions that a tensor answers alike for any number of rows."""
+"""Properties of a tensor that do not depend on the number of rows."""
 
 
 _LONGEST = -1
-"""The number of steps of a packed sequence, which capture does not know. It is smaller than every `total_length`."""
+"""Stands for the unknown number of steps of a packed sequence; smaller than every `total_length`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class PackedRows:
         return any(t in self._of_rows or t in self._of_sizes for t in tensors)
 
     def pack(self, input: torch.Tensor, lengths: torch.Tensor, batch_first: bool) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the rows [T * B, ...] of an input [T, B, ...] or [B, T, ...], and a stand-in of the batch sizes."""
+        """Return the rows [T * B, ...] of an input [T, B, ...] or [B, T, ...], and a placeholder of the batch sizes."""
         sequence = input.transpose(0, 1) if batch_first else input
         steps, batch = sequence.shape[:2]
         running = (torch.arange(steps)[:, None] < lengths[None, :])[:, :, None]
@@ -72,7 +72,7 @@ class PackedRows:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return [total, B, ...] or [B, total, ...] with `value` after each sequence, and the lengths.
 
-        Raises CaptureError without a `total_length`: the size of the result would depend on data.
+        Raises CaptureError without a `total_length`, since the size of the result would depend on data.
         """
         packed = self._of_sizes[sizes]
         if isinstance(total, int) and total == _LONGEST:
@@ -90,15 +90,15 @@ class PackedRows:
             padded = torch.nn.functional.pad(padded, behind, value=value)
         return padded.transpose(0, 1) if batch_first else padded, packed.lengths
 
-    def net(self, stand_in: Any, data: torch.Tensor, sizes: torch.Tensor, rest: Any, kwargs: Any) -> Any:
-        """Call a recurrent net's stand-in with a mask; return its rows and its final states."""
+    def net(self, operator: Any, data: torch.Tensor, sizes: torch.Tensor, rest: Any, kwargs: Any) -> Any:
+        """Call a recurrent operator with a mask; return its rows and its final states."""
         packed = self._of_sizes[sizes]
         sequence = data.reshape(packed.steps, packed.batch, data.shape[1])
-        result, *states = stand_in(sequence, packed.running, *rest, **kwargs)
+        result, *states = operator(sequence, packed.running, *rest, **kwargs)
         return self._rows(result, packed), *states
 
     def call(self, func: Callable[..., Any], name: str, args: Any, kwargs: Any) -> Any:
-        """Return a call of a function on rows or batch sizes. Raises CaptureError for one that is not row by row."""
+        """Return the result of a function of rows or batch sizes. Raises CaptureError if it is not row by row."""
         first = args[0] if args and isinstance(args[0], torch.Tensor) else torch.empty(0)
         asked = getattr(getattr(func, "__self__", None), "__name__", "") if name == "__get__" else ""
         if name in _QUESTIONS or asked in _PROPERTIES:

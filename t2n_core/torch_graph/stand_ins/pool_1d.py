@@ -1,4 +1,4 @@
-"""`max_pool1d` by way of `max_pool2d` while capturing: PyTorch's own fixes a dynamic length to the traced one."""
+"""Capture `max_pool1d` as `max_pool2d`: PyTorch's own fixes a dynamic length to the traced one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ POOLS = (torch.max_pool1d, functional.max_pool1d, operator("aten::max_pool1d.def
 
 
 def max_pool1d(pool: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return what one of POOLS computes; the length may stay symbolic."""
+    """Return the result of one of POOLS; the length may stay symbolic."""
     if _is_free(*args, **kwargs) and not _wants_indices(*args, **kwargs):
         return _by_two_axes_or_one_window(*args, **kwargs)
     return pool(*args, **kwargs)

@@ -1,7 +1,7 @@
-"""Recurrent calls stay one node while capturing, for modules and functional calls alike.
+"""Capture recurrent calls as one node each, for modules and functional calls alike.
 
 Under fake tensors PyTorch would run its Python decomposition step by step: slow in proportion to the sequence, and the
-time axis becomes a fixed number. Stand-in operators with declared output shapes take their place; the graph shows the
+size of the time axis becomes fixed. Custom operators with declared output shapes take their place; the graph shows the
 aten names.
 Shapes follow the documentation of torch.nn.LSTM, GRU and RNN.
 """
@@ -54,8 +54,8 @@ def _one_state_packed(
     return _sequence_shapes(data, hx, bidirectional), torch.empty_like(hx)
 
 
-def _masked(kind: str, shapes: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return the shapes and the numbers of a net [T, B, I] with a mask `running` [T, B, 1], as for packed sequences."""
+def _masked_net(kind: str, shapes: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the functions for the shapes and the values of a net [T, B, I] with a mask `running` [T, B, 1]."""
 
     def declared(input: torch.Tensor, running: torch.Tensor, hx: Any, *settings: Any) -> Any:
         return shapes(input, hx, *settings, False)
@@ -89,7 +89,7 @@ _define(f"lstm(Tensor input, Tensor[] hx, {_TAIL}, bool batch_first) -> (Tensor,
 _define(f"lstm_data(Tensor data, int[] batch_sizes, Tensor[] hx, {_TAIL}) -> (Tensor, Tensor, Tensor)", _lstm_packed)
 _define(
     f"lstm_masked(Tensor input, Tensor running, Tensor[] hx, {_TAIL}) -> (Tensor, Tensor, Tensor)",
-    *_masked("lstm", _lstm),
+    *_masked_net("lstm", _lstm),
 )
 _define(f"lstm_cell(Tensor input, Tensor[] hx, {_CELL}(Tensor, Tensor)", _lstm_cell)
 for _name in ("gru", "rnn_tanh", "rnn_relu"):
@@ -97,7 +97,7 @@ for _name in ("gru", "rnn_tanh", "rnn_relu"):
     _define(f"{_name}_data(Tensor data, int[] batch_sizes, Tensor hx, {_TAIL}) -> (Tensor, Tensor)", _one_state_packed)
     _define(
         f"{_name}_masked(Tensor input, Tensor running, Tensor hx, {_TAIL}) -> (Tensor, Tensor)",
-        *_masked(_name, _one_state),
+        *_masked_net(_name, _one_state),
     )
     _define(f"{_name}_cell(Tensor input, Tensor hx, {_CELL}Tensor", _cell)
 

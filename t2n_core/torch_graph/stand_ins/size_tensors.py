@@ -1,7 +1,7 @@
-"""Integer tensors whose numbers are sizes: `arange(P, P + S)`, its elements, and sums of these with sizes.
+"""Integer tensors whose elements are sizes: `arange(P, P + S)`, its elements, and sums of these with sizes.
 
-Where a model takes such a number for a size, `torch.arange(positions[-1] + 1)`, PyTorch would read it off the tensor,
-and the size would depend on data. Here it is followed as an expression beside the tensor.
+If a model uses such an element as a size, `torch.arange(positions[-1] + 1)`, PyTorch would read it from the tensor, and
+the size would depend on data. Here it is tracked as an expression beside the tensor.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAKERS = frozenset({"tensor", "as_tensor", "scalar_tensor"})
 _COPIES = frozenset({"to", "long", "int", "clone", "detach", "contiguous", "alias"})
 _LAST = {"max": 1, "amax": 1, "min": 0, "amin": 0}
 _OF_SIZES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "arange"})
-"""Functions that take sizes alone, which may be tensors without axes."""
+"""Functions that take only sizes, which may be tensors without axes."""
 _OF_TENSOR_AND_SIZES = frozenset(
     "new_zeros new_ones new_full new_empty view reshape expand repeat triu tril tile unflatten narrow split".split()
 )
@@ -27,14 +27,14 @@ _WRITING = frozenset(f"__{name}__" for name in ("setitem", "iadd", "isub", "imul
 INTEGERS = (torch.int64, torch.int32)
 
 
-def is_whole_number(value: Any) -> bool:
+def is_scalar_integer(value: Any) -> bool:
     """Return whether a tensor holds integers and has no axes."""
     return isinstance(value, torch.Tensor) and value.dtype in INTEGERS and value.dim() == 0
 
 
 def computes_a_size(name: str, args: Any) -> bool:
-    """Return whether a function of this name computes with a tensor of one integer, which may become a size."""
-    return name.strip("_") in _FORMULAS and bool(args) and is_whole_number(args[0])
+    """Return whether a function of this name computes with a scalar integer tensor, which may become a size."""
+    return name.strip("_") in _FORMULAS and bool(args) and is_scalar_integer(args[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,31 +44,31 @@ class Line:
     start: Any
     step: Any = 0
     base: torch.Tensor | None = None
-    """A number that capture does not know, or none."""
+    """A scalar tensor whose value capture does not know; None for 0."""
 
 
 class SizeTensors:
-    """Keeps the numbers of the integer tensors of one capture, as far as they are known."""
+    """Tracks the elements of the integer tensors of one capture, as far as they are known."""
 
     def __init__(self) -> None:
         self._known: Any = WeakIdKeyDictionary()
 
     def line(self, value: Any) -> Line | None:
-        """Return the numbers of a tensor, or one number, as a Line; None if they are not known to form one."""
+        """Return the elements of a tensor, or one number, as a Line; None if they are not known to form one."""
         if isinstance(value, int | torch.SymInt) and not isinstance(value, bool):
             return Line(value)
         if not isinstance(value, torch.Tensor):
             return None
         known: Line | None = self._known.get(value)
-        return Line(0, 0, value) if known is None and is_whole_number(value) else known
+        return Line(0, 0, value) if known is None and is_scalar_integer(value) else known
 
     def number(self, value: Any) -> Any:
-        """Return the only number of a tensor without axes as an int or a SymInt, None where it is not known."""
+        """Return the value of a tensor without axes as an int or a SymInt; None if it is unknown."""
         line = self.line(value) if isinstance(value, torch.Tensor) and value.dim() == 0 else None
         return None if line is None or line.base is not None else line.start
 
     def plain(self, name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """Return the arguments with numbers in place of tensors where a function takes sizes."""
+        """Return the arguments of a function that takes sizes with numbers in place of tensors."""
         kept = 0 if name in _OF_SIZES else 1 if name in _OF_TENSOR_AND_SIZES else len(args)
         if kept == len(args):
             return args, kwargs
@@ -81,9 +81,9 @@ class SizeTensors:
         return (*args[:kept], *sizes), kwargs
 
     def arange(self, args: Any, kwargs: Any) -> torch.Tensor | None:
-        """`torch.arange` of tensors whose distance is a size; None for what is no such call.
+        """`torch.arange` of tensors whose difference is a size; None for any other call.
 
-        Raises CaptureError where the length depends on data.
+        Raises CaptureError if the length depends on data.
         """
         if not any(isinstance(a, torch.Tensor) for a in args):
             return None
@@ -94,15 +94,15 @@ class SizeTensors:
             return None
         if start.base is not end.base or step.base is not None:
             raise CaptureError(
-                "the length of torch.arange depends on numbers in tensors",
-                hint="with a length that is a number or a size: start + step * torch.arange(length)",
+                "the length of torch.arange depends on values in tensors",
+                hint="with a length that is an integer or a size: start + step * torch.arange(length)",
             )
         made: Any = torch.arange
         found: torch.Tensor = made(start.start, end.start, step.start, **kwargs)
         return found if start.base is None else found + start.base
 
     def follow(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
-        """Note the numbers of `result`, which the function of this name gave."""
+        """Track the elements of `result`, which the function of this name returned."""
         writes = name in _WRITING or (name.endswith("_") and not name.endswith("__"))
         written = args[0] if writes and args else kwargs.get("out")
         if isinstance(written, torch.Tensor) and written.dtype in INTEGERS:

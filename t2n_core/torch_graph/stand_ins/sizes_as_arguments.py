@@ -1,4 +1,4 @@
-"""Functions of PyTorch that take no symbolic sizes for some arguments: windows of pooling."""
+"""Functions of PyTorch that do not accept symbolic sizes for some arguments: windows of pooling."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from torch.nn import functional
 
 
 def is_same_size(one: Any, other: Any) -> bool:
-    """Return whether two sizes are the same at all sizes of the inputs; no guard is added."""
+    """Return whether two sizes are equal for all sizes of the inputs; no guard is added."""
     if isinstance(one, torch.SymInt) and isinstance(other, torch.SymInt):
         return bool(one.node.expr == other.node.expr)
     return type(one) is int and type(other) is int and one == other
 
 
 def max_pool_of(rank: int, pool: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a maximum pooling over `rank` axes; one whose only window is the whole input is a maximum."""
+    """Return a max pooling over `rank` axes; if its only window is the full input, it is a maximum."""
 
     def pooled(
         input: torch.Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
@@ -33,7 +33,7 @@ def max_pool_of(rank: int, pool: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def avg_pool_of(rank: int, pool: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """Return an average pooling over `rank` axes; one whose only window is the whole input is a mean."""
+    """Return an average pooling over `rank` axes; if its only window is the full input, it is a mean."""
 
     def pooled(
         input: torch.Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,

@@ -1,6 +1,6 @@
-"""Steps of integer arithmetic, as quantised models have it, each as one operator.
+"""Steps of integer arithmetic in quantised models, each as one custom operator.
 
-They say what a rule may rely on: there is no NaN, a sum of products is an integer, and a weight of 8 bits can stay
+They carry guarantees for lowering rules: there is no NaN, a sum of products is an integer, and an 8-bit weight can stay
 as it is in the archive.
 """
 
@@ -47,7 +47,7 @@ WHOLE_NUMBERS: Any = torch.ops.t2n_numbers
 
 
 def bounded(x: torch.Tensor, low: float, high: float) -> torch.Tensor:
-    """Return min(max(x, low), high) of numbers without NaN."""
+    """Return min(max(x, low), high) of a tensor without NaN."""
     found: torch.Tensor = WHOLE_NUMBERS.bounded(x, float(low), float(high))
     return found
 
@@ -67,7 +67,7 @@ def dequantised(numbers: torch.Tensor, scale: float, zero: int) -> torch.Tensor:
 def dequantised_along(
     numbers: torch.Tensor, scales: torch.Tensor, zeros: torch.Tensor | None, axis: int
 ) -> torch.Tensor:
-    """Return the same with a scale and a zero point for each place along one axis."""
+    """Return the same with a scale and a zero point for each index along one axis."""
     found: torch.Tensor = WHOLE_NUMBERS.dequantised_along(numbers, scales, zeros, axis)
     return found
 

@@ -1,4 +1,4 @@
-"""`torch.hann_window` and its like of a dynamic size, which they would fix: the same from a range of places."""
+"""`torch.hann_window` and similar functions of a dynamic size, computed from a range, since PyTorch's would fix it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 
 def cosines(size: Any, periodic: bool, weights: Sequence[float], dtype: torch.dtype) -> torch.Tensor:
-    """Return w[0] - w[1] cos(a) + w[2] cos(2 a) …, where `a` goes once around; a window of one place is 1."""
+    """Return w[0] - w[1] cos(a) + w[2] cos(2 a) … with `a` from 0 to 2 pi; a window of one element is 1."""
     arange: Any = torch.arange  # takes sizes, whatever its annotations say
     full: Any = torch.full
     steps = full((), size if periodic else size - 1, dtype=dtype).clamp(min=1)
@@ -51,7 +51,7 @@ WINDOWS: dict[Any, Callable[..., Any]] = {
     torch.hamming_window: _window(torch.hamming_window, _hamming),
     torch.blackman_window: _window(torch.blackman_window, _blackman),
 }
-"""Function -> what capture calls in its place."""
+"""Function -> its capture override."""
 
 
 __all__ = ["WINDOWS", "cosines"]

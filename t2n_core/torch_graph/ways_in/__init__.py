@@ -1,1 +1,1 @@
-"""Turn each form of model that a user can hand in into a module that torch.export can capture."""
+"""Frontends: turn each kind of model that a user can pass into a module that torch.export can capture."""

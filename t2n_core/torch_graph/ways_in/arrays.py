@@ -1,4 +1,4 @@
-"""Numpy arrays among the arguments of a model, which stand for tensors."""
+"""Numpy arrays among the arguments of a model, which are converted to tensors."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 import torch
 
 from t2n_core.errors import InputError
-from t2n_core.torch_graph.ways_in.structure import mapped
+from t2n_core.torch_graph.ways_in.structure import map_leaves
 
 
 def with_tensors(arguments: Any) -> Any:
-    """Return arguments with a tensor of its own in place of each numpy array, at any depth.
+    """Return arguments with a new tensor in place of each numpy array, at any depth.
 
-    Raises InputError for an array whose type no tensor has.
+    Raises InputError for an array whose dtype PyTorch does not support.
     """
-    return mapped(arguments, _tensor)
+    return map_leaves(arguments, _tensor)
 
 
 def _tensor(leaf: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Models in bfloat16, which neither engines nor archives have: as a copy in float32, which holds every value."""
+"""Models in bfloat16, which neither engines nor archives support: converted to a float32 copy, which is exact."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 import torch
 
 from t2n_core.errors import InputError
-from t2n_core.torch_graph.ways_in.structure import leaves, mapped
+from t2n_core.torch_graph.ways_in.structure import leaves, map_leaves
 
 _COPYING = ("__deepcopy__", "__reduce_ex__", "__reduce__", "__getstate__", "__setstate__")
-"""Methods of a class that decide what a copy of an object holds."""
+"""Methods of a class that decide the contents of a copy."""
 
 
 def without_bfloat16(model: torch.nn.Module, calls: list[Any]) -> tuple[torch.nn.Module, list[Any]]:
     """Return the model and the tensors of `calls` with float32 for bfloat16, or both unchanged if nothing is bfloat16.
 
-    The given model is not changed: a copy of it is. A UserWarning says what was converted. Raises InputError for a
-    model that cannot be copied.
+    The model is copied and not changed. A UserWarning reports what was converted. Raises InputError for a model that
+    cannot be copied.
     """
     weights = [t for t in itertools.chain(model.parameters(), model.buffers()) if t.dtype == torch.bfloat16]
     inputs = [t for t in leaves(calls) if isinstance(t, torch.Tensor) and t.dtype == torch.bfloat16]
@@ -35,24 +35,24 @@ def without_bfloat16(model: torch.nn.Module, calls: list[Any]) -> tuple[torch.nn
     )
     if weights:
         try:
-            model = _copied(model)
+            model = _copy(model)
         except Exception as cause:
             raise InputError(
                 f"{type(model).__name__} has bfloat16 weights and cannot be copied: {cause}",
                 hint="convert it with model.float() before",
             ) from cause
         for parameter in model.parameters():
-            parameter.data = _widened(parameter.data)
+            parameter.data = _widen(parameter.data)
         for module in model.modules():
             for name, buffer in list(module.named_buffers(recurse=False)):
-                setattr(module, name, _widened(buffer))
-    return model, mapped(calls, lambda leaf: _widened(leaf) if isinstance(leaf, torch.Tensor) else leaf)
+                setattr(module, name, _widen(buffer))
+    return model, map_leaves(calls, lambda leaf: _widen(leaf) if isinstance(leaf, torch.Tensor) else leaf)
 
 
-def _copied(model: torch.nn.Module) -> torch.nn.Module:
-    """Return a copy that holds all that the model holds, whatever methods of its own classes would leave out.
+def _copy(model: torch.nn.Module) -> torch.nn.Module:
+    """Return a complete copy of the model, even if methods of its classes would leave something out.
 
-    The archive is made from the copy, and compared with it: nobody would see that it is another model.
+    The archive is made from the copy and compared with it, so a difference would not be noticed.
     """
     copies = {module: object.__new__(type(module)) for module in model.modules() if _has_own_copy(type(module))}
     known = {id(module): copied for module, copied in copies.items()}
@@ -62,12 +62,12 @@ def _copied(model: torch.nn.Module) -> torch.nn.Module:
 
 
 def _has_own_copy(kind: type) -> bool:
-    """Return True if a class that is not PyTorch's decides what a copy holds."""
+    """Return whether a class that is not PyTorch's decides the contents of a copy."""
     own = (one for one in kind.__mro__ if one.__module__.partition(".")[0] not in ("torch", "builtins"))
     return any(name in vars(one) for one in own for name in _COPYING)
 
 
-def _widened(tensor: torch.Tensor) -> torch.Tensor:
+def _widen(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.float() if tensor.dtype == torch.bfloat16 else tensor
 
 

@@ -1,4 +1,4 @@
-"""Caches of transformers as an archive can hold them."""
+"""Caches of transformers, converted for export."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _OF_THE_WINDOW = frozenset({"sliding_window", "cumulative_length", "_sliding_win
 
 
 def exportable_cache(value: Any) -> Any:
-    """Return a cache with layers that keep all tokens in place of those that drop what has left their window.
+    """Return a cache whose sliding-window layers, which drop old tokens, are replaced by layers that keep all tokens.
 
-    The latter count tokens in Python, which an archive would freeze. A model gives the same numbers with both, since
-    its mask hides what is outside of the window. Anything but a cache is returned as it is.
+    The former count tokens in Python, which an archive would freeze. A model computes the same values with both, since
+    its mask hides tokens outside the window. Anything but a cache is returned as it is.
 
     Raises InputError for a cache that has dropped tokens already.
     """
@@ -34,7 +34,7 @@ def exportable_cache(value: Any) -> Any:
 
 
 def _layer(layer: Any, library: Any) -> Any:
-    """Return a layer that keeps all tokens, with those of `layer`."""
+    """Return a layer that keeps all tokens, with the contents of `layer`."""
     without_window = {
         library.DynamicSlidingWindowLayer: library.DynamicLayer,
         library.LinearAttentionAndSlidingWindowAttentionLayer: library.LinearAttentionAndFullAttentionLayer,

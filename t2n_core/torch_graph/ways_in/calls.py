@@ -1,4 +1,4 @@
-"""Wrap a method of a model as a function of flat tensors: it nests the arguments, and flattens the results."""
+"""Wrap a method of a model as a function of flat tensors, which nests the arguments and flattens the results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _jit: Any = torch.jit
 
 
 class FlatCall(torch.nn.Module):
-    """`forward(*tensors)` is the example call with these tensors in place of the example's."""
+    """Module whose `forward(*tensors)` is the example call with these tensors in place of the example's."""
 
     def __init__(self, source: Source, inputs: ModelInputs) -> None:
         super().__init__()
@@ -25,6 +25,6 @@ class FlatCall(torch.nn.Module):
         self.results = Results()
 
     def forward(self, *tensors: torch.Tensor) -> tuple[Any, ...]:
-        args, kwargs = self.inputs.replaced(tensors)
+        args, kwargs = self.inputs.arguments_with(tensors)
         outputs = self.results.flat(self.source.run(args, kwargs))
-        return tuple(map(as_tensor, outputs)) if _jit.is_tracing() else outputs  # a trace gives tensors alone
+        return tuple(map(as_tensor, outputs)) if _jit.is_tracing() else outputs  # a trace returns only tensors

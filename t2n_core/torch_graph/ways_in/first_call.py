@@ -1,4 +1,4 @@
-"""A model's first call, which has no state yet, beside a step from a state of zeros."""
+"""Compare a model's first call, without a state, with a step from a state of zeros."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import torch
 from t2n_core.torch_graph.ways_in.state import ModelState, StateTensor, as_call
 
 _CLOSE = 1e-3
-"""Share of the largest number by which two results may differ and be the same."""
+"""Relative to the largest value, the difference up to which two results count as equal."""
 
 
 class StateWarning(UserWarning):
-    """A model does not begin with a state of zeros."""
+    """The first call of a model does not equal a step from a state of zeros."""
 
 
 def first_call_note(
     state: ModelState, signature: inspect.Signature, call: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]
 ) -> str:
-    """Return a line for a model whose call without a state computes something else than a step from zeros; else "".
+    """Return a line for a model whose call without a state differs from a step from zeros; otherwise "".
 
-    Such a model pads its first piece in another way, or begins with numbers that it has learned.
+    Such a model pads its first piece in another way, or starts from learned values.
     """
     if any(signature.parameters[name].default is not None for name in state.examples):
         return ""
@@ -34,7 +34,7 @@ def first_call_note(
             first = state.results_of(call(*before, **{k: v for k, v in after.items() if k not in state.examples}))
             step = state.run(call, before, {**after, **zeros})
     except Exception:
-        return ""  # a model that cannot be called so has no first call of that kind
+        return ""  # a model that needs its state has no such first call
     seen = [
         name for name in first if isinstance(first[name], torch.Tensor) and isinstance(step.get(name), torch.Tensor)
     ]
@@ -42,13 +42,13 @@ def first_call_note(
         return ""
     names = ", ".join(f"`{name}`" for name in state.examples)
     return (
-        f"a first call without {names} gives something else than a step from zeros: begin with the state that such a "
-        "call of the model leaves"
+        f"a first call without {names} gives other results than a step from zeros: begin with the state after such a "
+        "call of the model"
     )
 
 
 def zeros_of(one: StateTensor) -> torch.Tensor:
-    """Return zeros in the form of a state, empty along the axes that grow."""
+    """Return zeros in the shape of a state, empty along the axes that grow."""
     return one.example.new_zeros([0 if axis in one.growing else size for axis, size in enumerate(one.example.shape)])
 
 

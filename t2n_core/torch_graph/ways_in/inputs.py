@@ -1,4 +1,4 @@
-"""The example call of a model: its arguments, and names for the tensors in them."""
+"""The example call of a model: its arguments, and names for their tensors."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from t2n_core.torch_graph.ways_in.arrays import with_tensors
 from t2n_core.torch_graph.ways_in.objects import holds_tensor, own_copy
 from t2n_core.torch_graph.ways_in.sources import Source, source_of
 from t2n_core.torch_graph.ways_in.state import ModelState
-from t2n_core.torch_graph.ways_in.structure import Path, leaves, leaves_with_path, mapped
+from t2n_core.torch_graph.ways_in.structure import Path, leaves, leaves_with_path, map_leaves
 
 
 @dataclass(frozen=True, slots=True)
 class ModelInputs:
-    """The example call of a model: positional and keyword arguments, and the tensors in them, named."""
+    """The example call of a model: positional and keyword arguments, and the names of their tensors."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -31,14 +31,14 @@ class ModelInputs:
     def tensors(self) -> list[torch.Tensor]:
         return [leaf for leaf in leaves((self.args, self.kwargs)) if isinstance(leaf, torch.Tensor)]
 
-    def replaced(self, tensors: Sequence[torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return (args, kwargs) with these tensors in place of the example's, and all else copied for one call."""
+    def arguments_with(self, tensors: Sequence[torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return (args, kwargs) with these tensors in place of the example's, and other objects copied for one call."""
         supply = iter(tensors)
 
         def of_the_call(leaf: Any) -> Any:
             return next(supply) if isinstance(leaf, torch.Tensor) else own_copy(leaf)
 
-        return mapped((self.args, self.kwargs), of_the_call)  # type: ignore[no-any-return]
+        return map_leaves((self.args, self.kwargs), of_the_call)  # type: ignore[no-any-return]
 
 
 def bind_inputs(
@@ -47,18 +47,18 @@ def bind_inputs(
     kwargs: Mapping[str, Any] | None = None,
     input_names: Sequence[str] | None = None,
 ) -> ModelInputs:
-    """Return the call that `args` means: a tensor, a sequence of arguments, or a dict of named tensors.
+    """Return the call for `args`: a tensor, a sequence of arguments, or a dict of named tensors.
 
-    A numpy array stands for a tensor.
+    Numpy arrays are converted to tensors.
 
-    A dict is passed by keyword. Only if none of its keys is a parameter, and all of them stand in `input_names` or the
-    method takes any number of arguments, it is passed in order. If `input_names` are its keys, they say the order.
-    `model` is a Source or what `source_of` takes. Without any arguments, those that an exported program was made with
-    are taken. `input_names` name the tensors, or the arguments: of `(x, {"a": y, "b": z})` the names `p` and `q` give
-    `p`, `q_a` and `q_b`; that of an argument without a tensor names nothing.
+    A dict is passed by keyword. Only if none of its keys is a parameter, and all of them are in `input_names` or the
+    method takes any number of arguments, it is passed in order. If `input_names` are its keys, they define the order.
+    `model` is a Source or any model that `source_of` accepts. Without any arguments, those of an exported program are
+    used. `input_names` name the tensors, or the arguments: of `(x, {"a": y, "b": z})` the names `p` and `q` become
+    `p`, `q_a` and `q_b`; that of an argument without a tensor is unused.
 
-    Raises InputError for what the method cannot take, and for an object in whose class PyTorch finds no tensors
-    although it holds some: they would be constants of the archive.
+    Raises InputError for arguments that the method cannot take, and for an object whose tensors PyTorch's pytrees do
+    not find, since they would be constants of the archive.
     """
     source = model if isinstance(model, Source) else source_of(model)
     args, keywords = with_tensors(args), with_tensors(dict(kwargs or {}))
@@ -94,8 +94,8 @@ def bind_inputs(
         if isinstance(leaf, torch.Tensor) and leaf.is_quantized:
             raise InputError(
                 f"`{_leaf_name(path, by_position, source.state)}` of {source.name} is a quantised tensor, which "
-                "archives do not have",
-                hint="give real numbers, and quantise them in the model: torch.ao.quantization.QuantStub at its start",
+                "archives do not support",
+                hint="pass a float tensor, and quantise it in the model: torch.ao.quantization.QuantStub at its start",
             )
     paths = [path for path, leaf in found if isinstance(leaf, torch.Tensor)]
     if not paths:
@@ -109,20 +109,20 @@ def bind_inputs(
         names = _with_states(names, paths, source.state)
     places: list[Path] = [*((0, place) for place in range(len(positional))), *((1, key) for key in keywords)]
     if len(names) != len(paths) and len(names) == len(places):
-        names = [_joined(names[places.index(path[:2])], path) for path in paths]
+        names = [_tensor_name(names[places.index(path[:2])], path) for path in paths]
     if len(names) != len(paths):
         among = f" in {len(places)} arguments" if len(places) != len(paths) else ""
         raise InputError(f"{len(names)} input names for {len(paths)} input tensors{among}: {', '.join(names)}")
     if len(set(names)) != len(names):
         raise InputError(f"input names are not unique: {', '.join(names)}")
-    positional, keywords = _told_apart((positional, keywords), source)
+    positional, keywords = _separate_tensors((positional, keywords), source)
     return ModelInputs(positional, keywords, tuple(names))
 
 
-def _told_apart(arguments: Any, source: Source) -> Any:
-    """Return the arguments with a copy of each tensor that is given again, or is a weight of the model.
+def _separate_tensors(arguments: Any, source: Source) -> Any:
+    """Return the arguments with a copy of each tensor that occurs twice, or is a weight of the model.
 
-    PyTorch takes one tensor for one input, and a graph that was captured with it reads one input in place of several.
+    PyTorch treats one tensor as one input, so the captured graph would read one input in place of several.
     """
     seen = {id(weight) for weight in source.weights.values()}
 
@@ -132,24 +132,24 @@ def _told_apart(arguments: Any, source: Source) -> Any:
             return leaf
         return leaf.detach().clone()
 
-    return mapped(arguments, own)
+    return map_leaves(arguments, own)
 
 
 def _frozen(source: Source, name: str, value: Any) -> InputError:
     """Return the error for an object whose tensors would be constants of the archive."""
     kind = type(value).__name__
     return InputError(
-        f"`{name}` of {source.name} is a {kind} that holds tensors, which are no inputs then: PyTorch knows no pytree "
-        "of the class, and the archive would hold the numbers of the example for ever",
-        hint=f'state="{name}" makes its tensors inputs, and outputs where a call changes them; else export a wrapper '
-        f"whose forward takes the tensors and makes the {kind} of them",
+        f"`{name}` of {source.name} is a {kind} that holds tensors, which would not be inputs: the class is not "
+        "registered as a pytree of PyTorch, and the archive would hold the example's values as constants",
+        hint=f'state="{name}" makes its tensors inputs, and outputs where a call changes them; or export a wrapper '
+        f"whose forward takes the tensors and builds the {kind} from them",
     )
 
 
 def _is_by_keyword(
     source: Source, signature: inspect.Signature, keys: Sequence[str], input_names: Sequence[str] | None
 ) -> bool:
-    """Return whether a dict with these keys is passed by keyword. Raises InputError for a key that is no parameter."""
+    """Return whether a dict with these keys is passed by keyword. Raises InputError for a key without a parameter."""
     kinds = [parameter.kind for parameter in signature.parameters.values()]
     unknown = [key for key in keys if key not in signature.parameters]
     if not unknown or inspect.Parameter.VAR_KEYWORD in kinds:
@@ -159,13 +159,13 @@ def _is_by_keyword(
         return False
     raise InputError(
         f"{source.name} has no parameter {', '.join(map(repr, unknown))}; it has {', '.join(signature.parameters)}",
-        hint="name inputs as the parameters are, or pass them in order and their names with input_names=[…]",
+        hint="name inputs like the parameters, or pass them in order and their names with input_names=[…]",
     )
 
 
 def _example(source: Source, keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if source.example is None:
-        raise InputError(f"{source.name} needs example inputs", hint="only an exported program brings its own")
+        raise InputError(f"{source.name} needs example inputs", hint="only an exported program contains its own")
     args, kwargs = source.example
     return args, {**kwargs, **keywords}
 
@@ -173,7 +173,7 @@ def _example(source: Source, keywords: dict[str, Any]) -> tuple[tuple[Any, ...],
 def _by_place(
     source: Source, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments as a captured graph has them: a script by place, an exported program as it was made."""
+    """Return the arguments as the captured graph takes them: a script's by position, an exported program's as given."""
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as wrong:
@@ -199,7 +199,7 @@ def _parameter_names(bound: inspect.BoundArguments, count: int) -> list[str]:
 
 
 def _with_states(names: Sequence[str], paths: Sequence[Path], state: ModelState) -> list[str]:
-    """Return names of all tensors, from those of the tensors that are no state."""
+    """Return the names of all tensors, from those of the tensors that are not state."""
     supply = iter(names)
     return [str(path[2]) if path[0] == 1 and path[1] in state.examples else next(supply) for path in paths]
 
@@ -208,9 +208,9 @@ def _leaf_name(path: Path, by_position: Sequence[str], state: ModelState | None)
     if state is not None and path[0] == 1 and path[1] in state.examples:
         return str(path[2])
     first = by_position[path[1]] if path[0] == 0 else str(path[1])
-    return _joined(first, path)
+    return _tensor_name(first, path)
 
 
-def _joined(argument: str, path: Path) -> str:
-    """Return the name of a tensor in an argument of this name."""
+def _tensor_name(argument: str, path: Path) -> str:
+    """Return the name of the tensor at this path in an argument."""
     return re.sub(r"\W", "_", "_".join([argument, *(str(key) for key in path[2:])]))

@@ -1,4 +1,4 @@
-"""Arguments that are neither tensors nor containers of PyTorch: what they hold, and copies of them."""
+"""Arguments that are neither tensors nor PyTorch's containers: their parts, and copies of them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def holds_tensor(value: Any) -> bool:
 
 
 def parts_at_any_depth(value: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Yield an object and everything that it holds, each once, with the attributes, keys and places that lead there.
+    """Yield an object and everything that it holds, each once, with the path of attributes, keys and indices.
 
-    What a tensor holds is left out.
+    The parts of a tensor are left out.
     """
     waiting: list[tuple[tuple[Any, ...], Any]] = [((), value)]
     seen: dict[int, Any] = {}
@@ -39,7 +39,7 @@ def parts_at_any_depth(value: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
 
 
 def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the next inner parts of an object with their names, keys or places."""
+    """Yield the direct parts of an object with their names, keys or indices."""
     yield from getattr(value, "__dict__", {}).items()
     for kind in type(value).__mro__:
         slots = vars(kind).get("__slots__", ())
@@ -58,13 +58,13 @@ def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
         for place, cell in enumerate(value.__closure__ or ()):
             try:
                 yield place, cell.cell_contents
-            except ValueError:  # a variable without a value yet
+            except ValueError:  # a variable that is not assigned yet
                 continue
 
 
 def own_copy(value: Any) -> Any:
-    """Return a copy of an object for one call, which may change it; the object itself where it cannot be copied, and
-    where it has no parts: a model may ask if it `is` that one."""
+    """Return a copy of an object for one call, which may change it; the object itself if it cannot be copied, or has no
+    parts, since a model may compare its identity."""
     try:
         if next(_parts(value), None) is None:
             return value

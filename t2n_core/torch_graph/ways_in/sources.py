@@ -1,4 +1,4 @@
-"""One type for all models that a user hands in: a module's method, an exported program, TorchScript, or a file."""
+"""One type for all models that a user can pass: a module's method, an exported program, TorchScript, or a file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Source:
     state: ModelState | None = None
     """The arguments that are state; `run` takes and returns their tensors by name."""
     running: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Makes what is active while the model runs."""
+    """Creates the context in which the model runs."""
 
     @property
     def name(self) -> str:
@@ -43,20 +43,20 @@ class Source:
 
     @property
     def example(self) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-        """Return the arguments that an exported program was made with."""
+        """Return the example arguments of an exported program."""
         return None if self.program is None else self.program.example_inputs
 
     def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         with self.running():
-            return self.called(*args, **kwargs) if self.state is None else self.state.run(self.called, args, kwargs)
+            return self.callee(*args, **kwargs) if self.state is None else self.state.run(self.callee, args, kwargs)
 
     def run_with(self, weights: Mapping[str, torch.Tensor], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Run the model with other weights for this one call; the module stays as it is."""
+        """Run the model with other weights for this call; the module stays as it is."""
         return functional_call(_Called(self), {f"inner.{n}": w for n, w in weights.items()}, args, dict(kwargs))
 
     def run_in_float64(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Run the model with its weights in float64; floats among the arguments should be so too."""
-        own = {id(weight): (name, weight.detach()) for name, weight in self.weights.items()}  # a tied one once
+        """Run the model with its weights in float64; float arguments should be in float64, too."""
+        own = {id(weight): (name, weight.detach()) for name, weight in self.weights.items()}  # tied ones once
         wide = {name: weight.double() for name, weight in own.values() if weight.is_floating_point()}
         return self.run_with(wide, args, kwargs)
 
@@ -67,8 +67,8 @@ class Source:
         return {**parameters, **dict(self.module.named_buffers(remove_duplicate=False))}
 
     @property
-    def called(self) -> Any:
-        """Return what a call of the model calls: the module itself for `forward`, so that its hooks run."""
+    def callee(self) -> Any:
+        """Return the callable of the model: the module itself for `forward`, so that its hooks run."""
         return self.module if self.fn_name == "forward" else self.method
 
     @property
@@ -89,7 +89,7 @@ class Source:
 
 
 class _Called(torch.nn.Module):
-    """A source as a module, whose weights can be replaced for one call."""
+    """A source as a module whose weights can be replaced for one call."""
 
     def __init__(self, source: Source) -> None:
         super().__init__()
@@ -101,18 +101,18 @@ class _Called(torch.nn.Module):
 
 
 def with_state(source: Source, args: Any, kwargs: Mapping[str, Any], option: StateOption) -> Source:
-    """Return a source whose state is inputs and outputs. It runs once, to find what a call does to its state.
+    """Return a source whose state is inputs and outputs. It runs once, to observe how a call changes its state.
 
-    Raises InputError for what is no state, or cannot be one; PyTorch's own error where the model does not run.
+    Raises InputError for an invalid state, and PyTorch's own error if the model does not run.
     """
     if source.program is not None or source.is_script:
-        raise InputError(f"state: {source.name} is no module of Python", hint="its state is inputs and outputs already")
+        raise InputError(f"state: {source.name} is not a Python module", hint="its state is already inputs and outputs")
     args, kwargs = as_call(args, kwargs)
-    return replace(source, state=state_of(source.name, source.signature(), source.called, args, kwargs, option))
+    return replace(source, state=state_of(source.name, source.signature(), source.callee, args, kwargs, option))
 
 
 def source_of(model: Any, fn_name: str = "forward") -> Source:
-    """Return the source of a model, or of a file with one. Raises InputError for no model, and for a missing method."""
+    """Return the source of a model, or of a file with one. Raises InputError if it is neither, or lacks the method."""
     if isinstance(model, str | Path):
         model = _read(Path(model))
     if isinstance(model, torch.export.ExportedProgram):
@@ -140,5 +140,5 @@ def _read(path: Path) -> Any:
         return torch.export.load(str(path))
     raise InputError(
         f"{path} holds neither an exported program nor TorchScript",
-        hint="weights alone (torch.save) are no model: load them into the module and pass that",
+        hint="weights alone (torch.save) are not a model: load them into the module and pass that",
     )

@@ -1,7 +1,7 @@
-"""State of a model: arguments that take what the call before left, and where a call leaves their next value.
+"""State of a model: arguments that take the state after the previous call, and where a call leaves their next value.
 
-The tensors of a state are inputs of the archive, their next values outputs. Each call of the model gets objects of its
-own, copies of the example's with other tensors in them, so that no class has to be known to PyTorch.
+The tensors of a state are inputs of the archive, their next values outputs. Each call of the model gets copies of the
+example's objects with other tensors in them, so that no class has to be registered with PyTorch.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from t2n_core.torch_graph.ways_in.caches import exportable_cache
 from t2n_core.torch_graph.ways_in.objects import parts_at_any_depth
 from t2n_core.torch_graph.ways_in.results import Results, is_output
 from t2n_core.torch_graph.ways_in.state_names import state_name
-from t2n_core.torch_graph.ways_in.structure import leaves_with_path, mapped
+from t2n_core.torch_graph.ways_in.structure import leaves_with_path, map_leaves
 
 StateOption: TypeAlias = str | Sequence[str] | Mapping[str, str | int | None]
-"""The arguments that are state. As a mapping also the field or place of the result with the next value; None for a
-result of the same name, or else the object itself, which the call has changed."""
+"""The arguments that are state. A mapping also names the field or index of the result with the next value; None for a
+result of the same name, or otherwise the object itself, which the call has changed."""
 
 _NONE = object()
 _IN_ORDER = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -36,12 +36,12 @@ class StateTensor:
 
     argument: str
     name: str
-    """The name that its input and its output have in common."""
+    """The common part of the names of its input and output."""
     example: torch.Tensor
     growing: tuple[int, ...] = ()
     """The axes that a call makes longer."""
     is_kept: bool = False
-    """True if a call leaves it as it is: it is an input then, and no output."""
+    """True if a call leaves it unchanged: it is then an input, and not an output."""
 
     @property
     def input(self) -> str:
@@ -57,7 +57,7 @@ class ModelState:
     """The state arguments of a model."""
 
     examples: Mapping[str, Any]
-    """Argument -> an object like the user's, of which each call gets a copy."""
+    """Argument -> an object like the user's; each call gets a copy of it."""
     results: Mapping[str, str | int | None]
     tensors: tuple[StateTensor, ...] = ()
 
@@ -75,21 +75,21 @@ class ModelState:
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments of a call with a dict of named tensors in place of each state.
 
-        Raises InputError for a state that differs from the example's in more than the numbers of its tensors.
+        Raises InputError for a state that differs from the example's in more than the values of its tensors.
         """
         before, after = split_at_state(signature, args, kwargs, self.examples)
         for argument in self.examples:
             names = [tensor.input for tensor in self.of(argument)]
-            given = [part for _, part in _tensors(_told_apart(exportable_cache(after[argument])))]
+            given = [part for _, part in _tensors(_separate_tensors(exportable_cache(after[argument])))]
             if len(given) != len(names):
                 raise InputError(f"the state `{argument}` has {len(given)} tensors, the example has {len(names)}")
             after[argument] = dict(zip(names, given, strict=True))
         return before, after
 
     def run(self, call: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Call a model with flat arguments; return its results by name, and the next values of the state after them.
+        """Call a model with flat arguments; return its results by name, followed by the next values of the state.
 
-        What a result holds beside tensors is kept under its place.
+        Parts of a result other than tensors are kept under their path.
         """
         objects = {name: self._object(name, list(kwargs[name].values())) for name in self.examples}
         result = call(*args, **{**kwargs, **objects})
@@ -107,17 +107,17 @@ class ModelState:
         return found
 
     def results_of(self, result: Any) -> dict[str, Any]:
-        """Return the parts of a result of the model that are no state, by the names that `run` gives them."""
+        """Return the parts of a result of the model that are not state, by their names in `run`."""
         keys = [key if key is not None else name for name, key in self.results.items()]
         return _regular(result, keys, [])
 
     def _object(self, argument: str, tensors: Sequence[torch.Tensor]) -> Any:
-        """Return a copy of the example with these tensors, copied too: a call may write into them."""
+        """Return a copy of the example with copies of these tensors, since a call may write into them."""
         own = {id(one.example): tensor.clone() for one, tensor in zip(self.of(argument), tensors, strict=True)}
         return copy.deepcopy(self.examples[argument], dict[int, Any](own))
 
     def _following(self, argument: str, result: Any, given: Any) -> Any:
-        """Return the next value of a state: a part of the result, or the object that the call was given."""
+        """Return the next value of a state: a part of the result, or the object passed to the call."""
         key = self.results[argument]
         if key is not None:
             return _part(result, key, argument)
@@ -135,15 +135,15 @@ def state_of(
 ) -> ModelState:
     """Return the state of a model, found by running it once on its example.
 
-    Raises InputError for an argument that the model lacks, a state without tensors, and one that holds more than
-    tensors: a number of Python that a call changes would be frozen in an archive.
+    Raises InputError for an argument that the model lacks, a state without tensors, and a state with a Python number
+    that a call changes, which would be frozen in an archive.
     """
     results = _results_option(option)
     unknown = [name for name in results if name not in signature.parameters]
     if unknown:
         raise InputError(f"state: {source_name} has no parameter {', '.join(map(repr, unknown))}")
     _, after = split_at_state(signature, args, kwargs, results)
-    examples = {name: _detached(exportable_cache(after[name])) for name in results}
+    examples = {name: _detach(exportable_cache(after[name])) for name in results}
     tensors = [
         StateTensor(name, state_name(name, path), part)
         for name, example in examples.items()
@@ -153,23 +153,23 @@ def state_of(
         if not any(tensor.argument == name for tensor in tensors):
             raise InputError(
                 f"the state `{name}` of the example holds no tensors",
-                hint="run the model once, and give the state that it leaves",
+                hint="run the model once, and pass the resulting state",
             )
     twice = {tensor.name for tensor in tensors if sum(one.name == tensor.name for one in tensors) > 1}
     if twice:
         raise InputError(f"state: two tensors would have the name {', '.join(sorted(twice))}")
     first = ModelState(examples, results, tuple(tensors))
-    return _measured(first, signature, call, args, kwargs)
+    return _measure(first, signature, call, args, kwargs)
 
 
-def _measured(
+def _measure(
     state: ModelState,
     signature: inspect.Signature,
     call: Callable[..., Any],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
 ) -> ModelState:
-    """Return the state with what one call does to each of its tensors."""
+    """Return the state with the effect of one call on each of its tensors."""
     before, after = state.flat_arguments(signature, args, kwargs)
     given: dict[str, Any] = {}
 
@@ -188,7 +188,7 @@ def _measured(
         if changed:
             places = ", ".join(".".join(map(str, path)) for path in changed)
             raise InputError(
-                f"a call changes {places} of the state `{name}`, which is no tensor: an archive would freeze it",
+                f"a call changes {places} of the state `{name}`, which is not a tensor: an archive would freeze it",
                 hint="keep it in a tensor, or export a wrapper that computes it from the tensors",
             )
     seen = []
@@ -205,7 +205,7 @@ def _measured(
 
 
 def as_call(args: Any, kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-    """Return a tensor, a dict of named arguments, or several arguments as those of one call."""
+    """Return (args, kwargs) for a tensor, a dict of named arguments, or several arguments."""
     if isinstance(args, Mapping):
         return (), {**args, **kwargs}
     return (args,) if isinstance(args, torch.Tensor) else tuple(args or ()), kwargs
@@ -214,7 +214,7 @@ def as_call(args: Any, kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapp
 def split_at_state(
     signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any], names: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments in order before the first state, and all others by name. Raises InputError."""
+    """Return the positional arguments before the first state, and all others by name. Raises InputError."""
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as wrong:
@@ -225,7 +225,7 @@ def split_at_state(
     in_order = [name for name, known in signature.parameters.items() if known.kind in _IN_ORDER][: len(args)]
     first = next((place for place, name in enumerate(in_order) if name in names), len(args))
     if len(args) > max(first, len(in_order)):
-        raise InputError("state: arguments of any number cannot follow it")
+        raise InputError("state: a variable number of arguments cannot follow it")
     return tuple(args[:first]), {**dict(zip(in_order[first:], args[first:], strict=False)), **kwargs}
 
 
@@ -235,15 +235,15 @@ def _results_option(option: StateOption) -> dict[str, str | int | None]:
     return dict(option) if isinstance(option, Mapping) else dict.fromkeys(option)
 
 
-def _detached(value: Any) -> Any:
-    """Return a copy of an object with tensors of its own, which need no gradients."""
-    value = _told_apart(value)
+def _detach(value: Any) -> Any:
+    """Return a copy of an object with separate tensors, which need no gradients."""
+    value = _separate_tensors(value)
     return copy.deepcopy(value, {id(part): part.detach().clone() for _, part in _tensors(value)})
 
 
-def _told_apart(value: Any) -> Any:
-    """Return nested containers with a copy of each tensor: one that stands in two places has two next values."""
-    return mapped(value, lambda leaf: leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf)
+def _separate_tensors(value: Any) -> Any:
+    """Return nested containers with a copy of each tensor: one that occurs twice has two next values."""
+    return map_leaves(value, lambda leaf: leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf)
 
 
 def _tensors(value: Any) -> Iterator[tuple[tuple[Any, ...], torch.Tensor]]:
@@ -269,7 +269,7 @@ def _part(result: Any, key: str | int, argument: str) -> Any:
 
 
 def _regular(result: Any, keys: Sequence[str | int | None], following: Sequence[Any]) -> dict[str, Any]:
-    """Return the results that are no state, by name."""
+    """Return the results that are not state, by name."""
     states = {id(value) for value in following}
     if id(result) in states:
         return {}

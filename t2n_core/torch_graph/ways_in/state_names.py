@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 _CACHE: Final = frozenset({"past_key_values", "cache_params", "past_key_value", "past_state", "cache"})
-"""Arguments of models that are all called `cache` in an archive, as runners of tract's language models expect."""
+"""Arguments of models that are called `cache` in an archive, as runners of tract's language models expect."""
 _LEFT_OUT: Final = frozenset({"layers", ""})
 _SHORT: Final = {"keys": "key", "values": "value"}
 
 
 def state_name(argument: str, path: Sequence[Any]) -> str:
-    """Return the name of a tensor that is found at `path` inside an argument.
+    """Return the name of the tensor at `path` inside an argument.
 
-    That is the argument, the attributes on the way, and the places: `cache_key_0` for `past_key_values.layers[0].keys`.
+    It consists of the argument, attributes and indices: `cache_key_0` for `past_key_values.layers[0].keys`.
     """
     words = [_word(key) for key in path if isinstance(key, str)]
     places = [str(key) for key in path if not isinstance(key, str)]
@@ -24,7 +24,7 @@ def state_name(argument: str, path: Sequence[Any]) -> str:
 
 
 def _word(attribute: str) -> str:
-    """Return an attribute without underscore, `_cache` and the plural of states."""
+    """Return an attribute without leading underscore, `_cache` and the plural of states."""
     word = attribute.strip("_").removesuffix("_cache").removesuffix("_attention")
     return _SHORT.get(word, re.sub(r"states$", "state", word))
 

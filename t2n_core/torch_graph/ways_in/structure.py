@@ -1,4 +1,4 @@
-"""Nested arguments and results: what PyTorch's pytrees know (dicts, tuples, ModelOutput), and any dataclass besides."""
+"""Nested arguments and results: PyTorch's pytrees (dicts, tuples, ModelOutput), and any dataclass."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from t2n_core.torch_graph.compat.private import pytree
 
 Path = tuple[Any, ...]
-"""Keys, places and field names from the outside in."""
+"""Keys, indices and field names from the outside in."""
 
 
 def leaves_with_path(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Yield everything that is no container, with its place."""
+    """Yield everything that is not a container, with its path."""
     parts = _parts(value)
     if parts is None:
         yield path, value
@@ -26,17 +26,17 @@ def leaves(value: Any) -> list[Any]:
     return [leaf for _, leaf in leaves_with_path(value)]
 
 
-def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
     """Return `value` with every leaf passed through `change`, in order."""
     parts = _parts(value)
     if parts is None:
         return change(value)
     items, rebuild = parts
-    return rebuild([mapped(part, change) for _, part in items])
+    return rebuild([map_leaves(part, change) for _, part in items])
 
 
 def _parts(value: Any) -> tuple[list[tuple[Any, Any]], Callable[[list[Any]], Any]] | None:
-    """Return the next inner level of a container, and how to build the container from new parts; None for a leaf."""
+    """Return the direct parts of a container, and a function that rebuilds it from new parts; None for a leaf."""
     if _is_dataclass(value):
         names = [f.name for f in dataclasses.fields(value) if f.init]
         return [(n, getattr(value, n)) for n in names], lambda parts: dataclasses.replace(
@@ -48,7 +48,7 @@ def _parts(value: Any) -> tuple[list[tuple[Any, Any]], Callable[[list[Any]], Any
     try:
         paths, _ = pytree.tree_flatten_with_path(value, is_leaf=lambda inner: inner is not value)
         keys = [_key(path[-1]) for path, _ in paths]
-    except ValueError:  # a class that was registered without names of its parts
+    except ValueError:  # a class registered without names of its parts
         keys = list(range(len(parts)))
     return list(zip(keys, parts, strict=True)), lambda new: pytree.tree_unflatten(new, form)
 

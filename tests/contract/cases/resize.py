@@ -61,7 +61,7 @@ CASES = [
         to(f"nearest, times {factor}, dynamic", LINE, scale_factor=factor).dynamic({0: {2: "T"}}).refused(message)
         for factor, message in (
             (1.4, "rounds the factor 1.4: of 45 elements PyTorch makes 62, where 7/5 of them are 63"),
-            (3.14159265, "the factor 3.14159265 is no short fraction"),
+            (3.14159265, "the factor 3.14159265 is not a short fraction"),
         )
     ),
     # 1.25 times 3 elements are 3, which PyTorch copies; in pictures of more than 128 rows and columns it does not

@@ -149,19 +149,21 @@ def plant(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
         plain = Decisions.all
         monkeypatch.setattr(Decisions, "all", lambda self: [one for one in plain(self) if not is_lost(one)])
     elif fault == "named":
-        named = tracer.named
-        monkeypatch.setattr(tracer, "named", lambda *args: [one for one in named(*args) if not is_lost(one)])
+        named = tracer.with_user_symbols
+        monkeypatch.setattr(
+            tracer, "with_user_symbols", lambda *args: [one for one in named(*args) if not is_lost(one)]
+        )
     elif fault == "narrowed":
-        narrowed = tracer.narrowed
+        narrowed = tracer.narrow_range
         monkeypatch.setattr(
             tracer,
-            "narrowed",
+            "narrow_range",
             lambda sizes, all_of, *rest: narrowed(sizes, [d for d in all_of if not is_lost(d)], *rest),
         )
     else:
-        alike, plain_narrowed = narrowing._may_be_alike, tracer.narrowed
+        alike, plain_narrowed = narrowing._may_be_alike, tracer.narrow_range
         monkeypatch.setattr(narrowing, "_may_be_alike", lambda one, *rest: is_lost(one) or alike(one, *rest))
-        monkeypatch.setattr(tracer, "narrowed", lambda *args: plain_narrowed(*args[:3], lambda *region: True))
+        monkeypatch.setattr(tracer, "narrow_range", lambda *args: plain_narrowed(*args[:3], lambda *region: True))
 
 
 def status_of(template: type[Template], text: str, fault: str, folder: Path) -> str:

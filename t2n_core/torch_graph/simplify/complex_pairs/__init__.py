@@ -1,12 +1,12 @@
-"""Complex numbers inside a model, as pairs of real ones: NNEF and tract have no others.
+"""Complex numbers inside a model, as pairs of real ones: NNEF and tract have no complex numbers.
 
     @on_pairs("aten::mul")
     def mul(self: Operand, other: Operand) -> Pair: ...
 
-A function takes the arguments of the torch schema, with a `Pair` where a tensor is complex, and gives a `Pair` for each
-complex result. It is traced like a decomposition is, on fake tensors, and its steps are looked up again.
+A function takes the arguments of the torch schema, with a `Pair` where a tensor is complex, and returns a `Pair` for
+each complex result. It is traced on fake tensors, like a decomposition, and its steps are looked up again.
 
-Inputs and outputs of a model stay real: `torch.view_as_real` and `torch.view_as_complex` are the way in and out.
+Inputs and outputs of a model stay real: `torch.view_as_complex` and `torch.view_as_real` convert inside the model.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ Operand = Pair | Tensor | complex
 
 _TABLE = ByOverload(__name__, __path__)
 on_pairs = _TABLE.register
-"""Registers what an operator does to pairs, for all its overloads or for one (`aten::stft.center`)."""
+"""Registers the function of an operator on pairs, for all its overloads or for one (`aten::stft.center`)."""
 find = _TABLE.find
 """Returns the function that computes an operator on pairs; None if there is none."""
-known_overloads = _TABLE.known
+known_overloads = _TABLE.overloads
 
 
 def as_pair(operand: Operand) -> Pair:

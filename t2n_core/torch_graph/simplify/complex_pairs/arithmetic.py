@@ -79,7 +79,7 @@ def _scaled(operand: Operand, alpha: complex) -> Pair:
 
 
 def _bilinear(product: Callable[[Any, Any], Any]) -> Callable[[Operand, Operand], Pair]:
-    """Return a product of two: four real products, or two where one factor is real."""
+    """Return a function of two factors, by four real products, or two if one factor is real."""
 
     def multiply(self: Operand, other: Operand) -> Pair:
         if not _is_complex(other):
@@ -116,7 +116,7 @@ def div(self: Operand, other: Operand) -> Pair:
 
 @on_pairs("aten::reciprocal")
 def reciprocal(self: Pair) -> Pair:
-    """conj(z) / |z|², scaled by the larger part so that squares neither overflow nor vanish (Smith, 1962)."""
+    """conj(z) / |z|², scaled by the larger part so that squares neither overflow nor underflow (Smith, 1962)."""
     if not isinstance(self.re, Tensor):
         found = 1 / complex(self.re, self.im)
         return Pair(found.real, found.imag)
@@ -150,10 +150,10 @@ def square(self: Pair) -> Pair:
 
 @on_pairs("aten::pow.Tensor_Scalar")
 def pow_(self: Pair, exponent: complex) -> Pair:
-    """Return a power; whole ones by products, so that 0 stays 0."""
+    """Return a power; integer powers by products, so that 0 stays 0."""
     if exponent != int(complex(exponent).real) or not 1 <= complex(exponent).real <= MOST_PRODUCTS:
         raise Refusal(
-            f"the power {exponent} of a complex number: only whole ones from 1 to {MOST_PRODUCTS} have a form"
+            f"the power {exponent} of a complex number: only integers from 1 to {MOST_PRODUCTS} are supported"
         )
     found = self
     for _ in range(int(complex(exponent).real) - 1):

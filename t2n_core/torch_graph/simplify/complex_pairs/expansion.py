@@ -1,4 +1,4 @@
-"""The pass: operators on complex numbers become operators on the two parts of each."""
+"""The pass that turns operators on complex numbers into operators on their real and imaginary parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from t2n_core.torch_graph.sizes.dynamic_axes import SymbolTable
 
 Parts = tuple[TensorVariable, TensorVariable]
 _INSIDE = frozenset({"aten::stft", "aten::stft.center"})
-"""Operators that compute with complex numbers inside, although their arguments and results may all be real."""
+"""Operators that compute with complex numbers internally, although their arguments and results may all be real."""
 
 
 class ComplexPairs:
@@ -23,7 +23,7 @@ class ComplexPairs:
     def __init__(self, table: SymbolTable) -> None:
         self._table = table
         self._parts: dict[int, tuple[TensorVariable, Parts]] = {}
-        """Identity of a variable -> the variable, kept so that no other gets its identity, and its parts."""
+        """Identity of a variable -> the variable, kept alive so that its identity stays unique, and its parts."""
 
     def concerns(self, op: TorchOp) -> bool:
         return op.kind in _INSIDE or any(v is not None and v.dtype.is_complex for v in (*op.inputs, *op.outputs))
@@ -39,10 +39,10 @@ class ComplexPairs:
             return expansion
         inputs = [self._parts_of(v) if v.dtype.is_complex else (v,) for v in op.inputs]
         if any(known is None for known in inputs):
-            return None  # what should have given them has failed, and says why
+            return None  # the operator that should have computed them failed, and reports why
         real = [part for known in inputs if known is not None for part in known]
 
-        def joined(tensors: Iterable[Tensor]) -> Iterator[Any]:
+        def join(tensors: Iterable[Tensor]) -> Iterator[Any]:
             supply = iter(tensors)
             for variable in op.inputs:
                 yield Pair(next(supply), next(supply)) if variable.dtype.is_complex else next(supply)
@@ -50,9 +50,9 @@ class ComplexPairs:
         def flat(*positional: Any, **keywords: Any) -> list[Tensor | None]:
             found = body(*positional, **keywords)
             results = found if isinstance(found, list | tuple) else [found]
-            return [p for r, o in zip(results, op.outputs, strict=True) for p in _flattened(r, o)]
+            return [p for r, o in zip(results, op.outputs, strict=True) for p in _flatten(r, o)]
 
-        expansion = expand(op, self._table, flat, real, joined)
+        expansion = expand(op, self._table, flat, real, join)
         if expansion is None:
             return None
         steps, found = expansion
@@ -87,7 +87,7 @@ def _constant(variable: TensorVariable, part: str, data: Tensor) -> TensorVariab
     return TensorVariable(f"{variable.name}_{part}", variable.shape, data.dtype, data, label)
 
 
-def _flattened(result: Any, variable: TensorVariable | None) -> list[Tensor | None]:
+def _flatten(result: Any, variable: TensorVariable | None) -> list[Tensor | None]:
     if variable is None or not variable.dtype.is_complex:
         return [result]
     real = variable.dtype.to_real()

@@ -1,6 +1,6 @@
 """Fourier transforms as products with cosines and sines, and short-time transforms as convolutions with them.
 
-Angles are those of a whole circle, reduced in integers before they are divided, so that they are exact at any length.
+Angles are fractions of a full circle, reduced as integers before the division, so that they are exact at any length.
 Long transforms are split into two shorter ones (Cooley and Tukey, 1965), so that their matrices stay small.
 """
 
@@ -20,7 +20,7 @@ from t2n_core.torch_graph.simplify.complex_pairs.arithmetic import mul, view_as_
 from t2n_core.torch_graph.simplify.decompositions import Refusal
 
 DIRECT = 1024
-"""Longest transform that is one product: its matrix has 4 MB then."""
+"""Longest transform that is a single product: its matrix then has 4 MB."""
 LONGEST_PRIME = 4096
 
 
@@ -51,7 +51,7 @@ def fft_c2c(self: Pair, dim: Sequence[int], normalization: int, forward: bool) -
 
 @on_pairs("aten::_fft_c2r")
 def fft_c2r(self: Pair, dim: Sequence[int], normalization: int, last_dim_size: int) -> Tensor:
-    """Transform half of a spectrum back to real numbers; the other half is its conjugate."""
+    """Transform half of a spectrum back to a real signal; the other half is its conjugate."""
     *others, last = dim
     size = last_dim_size
     found = self
@@ -71,9 +71,9 @@ def fft_c2r(self: Pair, dim: Sequence[int], normalization: int, last_dim_size: i
 
 
 def waves(size: Any, count: Any, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Return cos and sin of 2 pi t k / size, [size, count]; in the engine, and not in float64, if the size is dynamic.
+    """Return cos and sin of 2 pi t k / size, [size, count]; of a dynamic size in the engine and not in float64.
 
-    Half a circle has a sine of exactly 0: with what rounding leaves of it an angle would be pi or -pi by chance.
+    The sine of half a circle is exactly 0: with a rounding error the angle of a result would be pi or -pi by chance.
     """
     turns = (torch.arange(size).unsqueeze(1) * torch.arange(count)) % size
     exact = torch.float64 if isinstance(size, int) else dtype
@@ -83,7 +83,7 @@ def waves(size: Any, count: Any, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
 
 
 def half_waves(size: Any, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Return the waves that add up to `size` real numbers, [size // 2 + 1, size]; inner ones count twice."""
+    """Return the waves that add up to a real signal of `size`, [size // 2 + 1, size]; inner ones count twice."""
     cosine, sine = waves(size, size // 2 + 1, dtype)
     frequency = torch.arange(size // 2 + 1).unsqueeze(1)
     twice = torch.where((frequency == 0) | (2 * frequency == size), 1.0, 2.0).to(dtype)
@@ -118,7 +118,7 @@ def _is_direct(size: Any) -> bool:
 
 
 def _split(size: int) -> int:
-    """Return the divisor next to the square root, from below."""
+    """Return the largest divisor up to the square root."""
     found = next(d for d in range(math.isqrt(size), 0, -1) if size % d == 0)
     if found == 1 and size > LONGEST_PRIME:
         raise Refusal(f"a Fourier transform of {size} cannot be split into shorter ones")
@@ -126,13 +126,13 @@ def _split(size: int) -> int:
 
 
 def _scaled(x: Tensor, sizes: Sequence[Any], normalization: int) -> Tensor:
-    """Scale by PyTorch's `fft_norm_mode`: 0 not, 1 by the root of the number of elements, 2 by the number."""
+    """Scale by PyTorch's `fft_norm_mode`: 0 is no scaling, 1 by the root of the number of elements, 2 by the number."""
     for size in sizes if normalization else ():
         if normalization == 2:
             x = x / size
         elif isinstance(size, int):
             x = x / math.sqrt(size)
-        else:  # the root of a dynamic size cannot be written as a number
+        else:  # the root of a dynamic size is not a constant
             x = x / torch.ones(size, dtype=x.dtype).sum().sqrt()
     return x
 
@@ -201,7 +201,7 @@ def istft(
     start = n_fft // 2 if center else 0
     end = whole - start if length is None else start + length
     if length is not None and (not isinstance(end - whole, int) or end > whole):
-        # what is asked for beyond the frames is zeros; which of the two ends is first may vary
+        # a length beyond the frames is filled with zeros; either of the two ends may be first
         beyond = length if not isinstance(end - whole, int) else end - whole
         summed, weight = F.pad(summed, (0, beyond)), F.pad(weight, (0, beyond), value=1.0)
     found = summed[:, start:end] / weight[:, start:end]
@@ -209,7 +209,7 @@ def istft(
 
 
 def istft_of_any_length(input: Tensor, n_fft: int, *arguments: Any, **keywords: Any) -> Tensor:
-    """`torch.istft`, whose own `length` is a number that cannot be a dynamic size."""
+    """`torch.istft` with a `length` that may be a dynamic size, which PyTorch's own cannot."""
     call = inspect.signature(istft).bind(input, n_fft, *arguments, **keywords).arguments
     if isinstance(call.get("length"), torch.SymInt):
         return istft(**{**call, "self": Pair(input.real, input.imag)})
@@ -217,7 +217,7 @@ def istft_of_any_length(input: Tensor, n_fft: int, *arguments: Any, **keywords: 
 
 
 def _window(window: Tensor | None, win_length: int | None, n_fft: int, dtype: torch.dtype) -> Tensor:
-    """Return a window of n_fft elements; a shorter one is centred between zeros."""
+    """Return a window of n_fft elements; a shorter window is centred between zeros."""
     width = n_fft if win_length is None else win_length
     shape = torch.ones(width, dtype=dtype) if window is None else window
     left = (n_fft - width) // 2

@@ -1,4 +1,4 @@
-"""Fourier transforms to real numbers over dynamic axes, where `torch.fft` would need sizes as numbers."""
+"""Fourier transforms to real tensors over dynamic axes, for which `torch.fft` needs concrete sizes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SLICE = operator("aten::slice.Tensor")
 
 _INVERSE = {"forward": 0, "ortho": 1, "backward": 2, None: 2}
 _HERMITIAN = {"backward": 0, "ortho": 1, "forward": 2, None: 0}
-"""The number that `_fft_c2r` has for a norm, of `irfft` and of `hfft`."""
+"""Norm of `irfft` or `hfft` -> the normalization argument of `_fft_c2r`."""
 
 
 def _to_real(
@@ -34,12 +34,12 @@ def _to_real(
     wanted = [*zip(others, sizes, strict=False), (last, size // 2 + 1)]
     for axis, count in wanted:
         if count is not None:
-            found = Pair(resized(found.re, axis, count), resized(found.im, axis, count))
+            found = Pair(resize_axis(found.re, axis, count), resize_axis(found.im, axis, count))
     return fft_c2r(found, [*others, last], kinds[norm], size)
 
 
-def resized(x: Tensor, axis: int, size: Any) -> Tensor:
-    """Return `x` padded with zeros at the end of an axis, or cut, to `size`; symbolic sizes are padded, then cut."""
+def resize_axis(x: Tensor, axis: int, size: Any) -> Tensor:
+    """Return `x` with an axis zero-padded at its end, or sliced, to `size`; symbolic sizes are padded, then sliced."""
     known = isinstance(x.shape[axis], int) and isinstance(size, int)
     more = max(size - x.shape[axis], 0) if known else size
     padded = F.pad(x, [0, 0] * (x.dim() - 1 - axis) + [0, more])
@@ -76,4 +76,4 @@ TO_REAL: dict[Any, Callable[..., Tensor]] = {
     **{plain: _of_many(plain, (-2, -1)) for plain in (torch.fft.irfft2, torch.fft.hfft2)},
     **{plain: _of_many(plain, None) for plain in (torch.fft.irfftn, torch.fft.hfftn)},
 }
-"""Function of torch.fft -> the function that is called in its place during capture."""
+"""Function of torch.fft -> its capture override."""

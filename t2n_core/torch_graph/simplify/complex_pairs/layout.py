@@ -1,4 +1,4 @@
-"""Operators that do the same to both parts: views, choices, joints, sums."""
+"""Operators that act alike on both parts: views, selections, concatenations, sums."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ONE_TENSOR = """
 """
 _SEVERAL_TENSORS = "cat concat hstack vstack dstack stack where select_scatter slice_scatter index_put"
 _OPERANDS = ("self", "tensors", "other", "src", "values")
-"""The arguments of these that are values; the others are conditions and indices."""
+"""Arguments of these operators that are values; the others are conditions and indices."""
 
 
 def _on_one(target: OpOverload) -> Callable[..., Any]:
@@ -109,10 +109,10 @@ def full_like(self: Pair | Tensor, fill_value: complex, **_: Any) -> Pair:
 
 @on_pairs("aten::to.dtype", "aten::_to_copy", "aten::to.dtype_layout", "aten::to.other")
 def to(self: Operand, *_: Any, dtype: torch.dtype | None = None, **__: Any) -> Pair:
-    """Convert a complex or a real tensor to a complex dtype: the parts are converted with the result."""
+    """Convert a complex or real tensor to a complex dtype: the parts are converted when the result is built."""
     return as_pair(self)
 
 
 @on_pairs("aten::resolve_conj")
-def resolved(self: Operand) -> Operand:
+def resolve(self: Operand) -> Operand:
     return self

@@ -1,11 +1,11 @@
-"""Decompositions of our own, for operators that PyTorch's table does not take apart.
+"""Our own decompositions, for operators that PyTorch's table does not decompose.
 
     @decomposition("aten::mvlgamma")
     def mvlgamma(self: Tensor, p: int) -> Tensor: ...
 
-The function takes the arguments of the torch schema and is traced like PyTorch's decompositions are, on fake tensors;
-its steps are looked up again. What it cannot take apart it refuses with `Refusal`, which becomes the reason a user
-reads. A loop over sizes is an operator of `stand_ins/loops.py`.
+The function takes the arguments of the torch schema and is traced on fake tensors, like PyTorch's decompositions; its
+steps are looked up again. It raises `Refusal` for a call that it cannot decompose, which becomes the reason in the
+error message. A loop over sizes is an operator of `stand_ins/loops.py`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ decomposition = _TABLE.register
 """Registers a decomposition for all overloads of an operator, or for one (`aten::median.dim`)."""
 find = _TABLE.find
 """Our decomposition of an operator, if there is one."""
-all_decompositions = _TABLE.known
+all_decompositions = _TABLE.overloads
 
 
-class Refusal(Exception):  # noqa: N818  it is no error of the program
+class Refusal(Exception):  # noqa: N818  it is not an error of the program
     """The reason why a call has no decomposition."""

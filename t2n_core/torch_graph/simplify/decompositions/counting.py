@@ -1,4 +1,4 @@
-"""Differences of neighbours, the most frequent value, histograms, places of what is not zero, sums of segments."""
+"""Differences of neighbours, the most frequent value, histograms, indices of nonzero elements, sums of segments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BINS = 1 << 10
 def diff(
     self: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
-    if n == 0:  # PyTorch then leaves out what would stand before and behind
+    if n == 0:  # PyTorch then ignores `prepend` and `append`
         return self.clone()
     parts = [part for part in (prepend, self, append) if part is not None]
     x = torch.cat(parts, dim) if len(parts) > 1 else self
@@ -35,7 +35,7 @@ def diff(
 
 @decomposition("aten::mode")
 def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the smallest of the most frequent values, and where it stands last."""
+    """Return the smallest of the most frequent values, and its last index."""
     if self.ndim == 0:
         return self.clone(), torch.zeros((), dtype=torch.int64)
     if self.dtype == torch.bool:
@@ -73,11 +73,11 @@ def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tens
 
 @decomposition("aten::nonzero_static")
 def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
-    """Return the places of the first `size` elements that are not zero, [size, rank], in the order of memory."""
+    """Return the indices of the first `size` nonzero elements, [size, rank], in row-major order."""
     kept = (self != 0).reshape(-1)
     count = kept.shape[0]
     if isinstance(count, int) and count * size > _PAIRS:
-        raise Refusal("nonzero_static compares every element with every place, and there are too many")
+        raise Refusal("nonzero_static compares every element with every index, and there are too many")
     order = torch.where(kept, kept.to(torch.int64).cumsum(0) - 1, -1)
     hits = order.unsqueeze(0) == torch.arange(size).unsqueeze(1)
     flat = torch.where(hits, torch.arange(count), 0).sum(1)
@@ -94,7 +94,7 @@ def segment_reduce(
     data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None,
     offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False, initial: float | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return sums, products, means or extremes of neighbouring elements along `axis`, the last one of the segments."""
+    """Return sums, products, means or extremes of segments along `axis`, the last axis of lengths and offsets."""
     if lengths is not None:
         ends = lengths.cumsum(-1)
         begins = ends - lengths

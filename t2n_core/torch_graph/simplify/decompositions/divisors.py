@@ -1,4 +1,4 @@
-"""Greatest common divisors and least common multiples, by Euclid's algorithm with as many steps as a dtype can need."""
+"""Greatest common divisors and least common multiples, by Euclid's algorithm with the most steps a dtype can need."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from torch import Tensor
 from t2n_core.torch_graph.simplify.decompositions import decomposition
 
 _STEPS = {torch.uint8: 12, torch.int8: 10, torch.int16: 22, torch.int32: 45, torch.int64: 91}
-"""Divisions until two neighbouring Fibonacci numbers of the dtype, the worst pair there is, have come to zero."""
+"""Divisions that two consecutive Fibonacci numbers of the dtype, the worst case, need to reach zero."""
 
 
 @decomposition("aten::gcd")
 def gcd(self: Tensor, other: Tensor) -> Tensor:
-    """Return the greatest common divisor, never negative; that of zero and a number is the number."""
+    """Return the greatest common divisor, never negative; that of zero and x is |x|."""
     dtype = torch.promote_types(self.dtype, other.dtype)
     a: Tensor = self.to(dtype).abs() + torch.zeros_like(other, dtype=dtype)
     b: Tensor = other.to(dtype).abs() + torch.zeros_like(self, dtype=dtype)
@@ -25,6 +25,6 @@ def gcd(self: Tensor, other: Tensor) -> Tensor:
 
 @decomposition("aten::lcm")
 def lcm(self: Tensor, other: Tensor) -> Tensor:
-    """Return the least common multiple, never negative; zero if one of them is zero."""
+    """Return the least common multiple, never negative; zero if either argument is zero."""
     divisor = gcd(self, other)
     return (self // torch.where(divisor == 0, 1, divisor) * other).abs()

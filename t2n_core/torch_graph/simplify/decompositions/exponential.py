@@ -1,4 +1,4 @@
-"""The exponential of a matrix, by scaling and squaring; of any size, since no step looks at single elements."""
+"""The exponential of a matrix of any size, by scaling and squaring."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from t2n_core.torch_graph.simplify.decompositions import Refusal, decomposition
 
 _TERMS = 18
-"""Powers of Taylor's series, whose rest is below 1e-8 where the norm is at most NEAR: that of float32."""
+"""Terms of the Taylor series; the remainder is below 1e-8, enough for float32, if the norm is at most NEAR."""
 _NEAR = 3.0
 _HALVINGS = 16
 """The norm may be up to NEAR * 2^16; beyond, the result is NaN."""
@@ -20,7 +20,7 @@ _HALVINGS = 16
 def matrix_exp(self: Tensor) -> Tensor:
     """exp(A) = exp(A / 2^s)^(2^s), with s for each matrix by its norm."""
     if self.dtype in (torch.float16, torch.bfloat16):
-        raise Refusal("the exponential of a matrix of float16 overflows on the way and cannot be expressed in NNEF")
+        raise Refusal("the exponential of a float16 matrix overflows on the way and cannot be expressed in NNEF")
     x = self
     norm = x.abs().sum(-2).amax(-1)[..., None, None]
     large = [norm > _NEAR * 2**step for step in range(_HALVINGS)]

@@ -1,4 +1,4 @@
-"""Products of groups of rows with a matrix of their own each, as mixtures of experts have them."""
+"""Products of groups of rows with one matrix for each group, as in mixtures of experts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from torch import Tensor
 from t2n_core.torch_graph.simplify.decompositions import decomposition
 
 MOST_PRODUCTS: Final = 8
-"""Groups up to which each has a product of its own.
+"""Most groups for which each is a separate product.
 
-Against gathering, in tract 0.23.9: of 8 groups, 2 for each token, a token takes 0.6 (width 1024) to 1.1 (width 256)
-of the time, and a prompt of 48 tokens 0.01 to 0.03; of 32 groups, 4 for each token, 2.3 and 0.1.
+Compared with gathering, in tract 0.23.9: with 8 groups, 2 for each token, a token takes 0.6 (width 1024) to 1.1 (width
+256) of the time, and a prompt of 48 tokens 0.01 to 0.03; with 32 groups, 4 for each token, 2.3 and 0.1.
 """
 
 
@@ -22,8 +22,8 @@ of the time, and a prompt of 48 tokens 0.01 to 0.03; of 32 groups, 4 for each to
 def grouped_mm_fallback(input: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
     """Rows of [n, k] up to offs[0] times weight[0] of [groups, k, m], those up to offs[1] times weight[1], and so on.
 
-    Few groups are products of all rows with each matrix, with zeros for the rows of other groups. Of many groups every
-    row gets its matrix by gathering, which costs memory for one matrix per row.
+    With few groups, all rows are multiplied with each matrix, with zeros for the rows of other groups. With many, each
+    row gathers its matrix, which takes memory for one matrix per row.
     """
     rows = torch.arange(input.shape[0])
     group = (rows.unsqueeze(1) >= offs.unsqueeze(0)).to(torch.int64).sum(1).clamp(max=weight.shape[0] - 1)

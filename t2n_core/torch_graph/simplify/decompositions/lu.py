@@ -11,35 +11,35 @@ from t2n_core.torch_graph.stand_ins.loops import least, loop
 
 
 def lu_factor(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(L below and U above the diagonal, row exchanges from 1, order of the rows), as LAPACK's getrf gives them."""
+    """Return (L below and U above the diagonal, row exchanges from 1, order of the rows), as LAPACK's getrf does."""
     lu, pivots = loop("lu", a)
     return lu, pivots, order_of(pivots, a.shape[-2])
 
 
 def order_of(pivots: Tensor, rows: int) -> Tensor:
-    """Return the order of the rows that a list of exchanges makes."""
+    """Return the order of the rows after a list of exchanges."""
     found: Tensor = loop("order", pivots, rows)
     return found
 
 
 def _refuse_without_exchanges(pivot: bool) -> None:
     if not pivot:
-        raise Refusal("an LU factor without exchanges: PyTorch itself computes it on GPUs alone")
+        raise Refusal("an LU factor without exchanges: PyTorch itself computes it only on GPUs")
 
 
 def permutation(order: Tensor, dtype: torch.dtype) -> Tensor:
-    """P with a = P L U, from the order of the rows of a."""
+    """Return P with a = P L U, from the order of the rows of a."""
     return (torch.arange(order.shape[-1]).unsqueeze(-1) == order.unsqueeze(-2)).to(dtype)
 
 
 def upper_info(lu: Tensor) -> Tensor:
-    """0, or the number (from 1) of the first zero on the diagonal of U."""
+    """Return the index (from 1) of the first zero on the diagonal of U, 0 if there is none."""
     zero = (lu.diagonal(0, -2, -1) == 0).to(torch.int32)
     return torch.where(zero.amax(-1) > 0, zero.argmax(-1) + 1, 0).to(torch.int32)
 
 
 def solve_factored(lu: Tensor, order: Tensor, b: Tensor) -> Tensor:
-    """x with a x = b; batches broadcast."""
+    """Return x with a x = b; batches broadcast."""
 
     def solve(lu: Tensor, b: Tensor) -> Tensor:
         places = order.reshape(-1) if lu.dim() == 2 else order.expand(lu.shape[:-1])
@@ -50,7 +50,7 @@ def solve_factored(lu: Tensor, order: Tensor, b: Tensor) -> Tensor:
 
 
 def _is_vector(a: Tensor, b: Tensor) -> bool:
-    """Return whether `b` is a batch of vectors; the last sizes, which are static more often, are compared first."""
+    """Return whether `b` is a batch of vectors; the last sizes, which are more often static, are compared first."""
     pairs = zip(reversed(b.shape), reversed(a.shape[:-1]), strict=False)
     return b.ndim == 1 or (a.ndim - 1 == b.ndim and all(one == other for one, other in pairs))
 

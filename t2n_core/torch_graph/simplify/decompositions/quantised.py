@@ -1,6 +1,6 @@
-"""Quantisation as numbers: what becomes of a tensor that is rounded to a grid, and the grid's integers themselves.
+"""Quantisation in real arithmetic: rounding to a grid, and conversion from and to the grid's integers.
 
-`torch.ao`'s own operators (`quantized_decomposed`) are those of models converted by pt2e.
+The operators of `quantized_decomposed`, from `torch.ao`, are those of models converted by pt2e.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from t2n_core.torch_graph.stand_ins import whole_numbers
 
 
 def _levels(x: Tensor, scale: Any, zero_point: Any, low: int, high: int) -> Tensor:
-    """Return the numbers of the grid's points, in floating point."""
+    """Return the indices of the grid points, in floating point."""
     found: Tensor = (torch.round(x * (1.0 / scale)) + zero_point).clamp(low, high)
     return found
 

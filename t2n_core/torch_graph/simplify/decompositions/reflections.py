@@ -10,13 +10,13 @@ from t2n_core.torch_graph.stand_ins.loops import least, loop
 
 
 def factor(a: Tensor) -> tuple[Tensor, Tensor]:
-    """(R above the reflections' vectors, their scales)."""
+    """Return (R above the reflections' vectors, their scales)."""
     packed, scales = loop("reflections", a)
     return packed, scales
 
 
 def reflect(packed: Tensor, scales: Tensor, other: Tensor, *, transpose: bool) -> Tensor:
-    """Q other, or Qᵀ other."""
+    """Return Q other, or Qᵀ other."""
     found: Tensor = loop("reflect", packed, scales, other, transpose)
     return found
 

@@ -1,4 +1,4 @@
-"""Reads and writes at computed places: sampling of volumes, and pooling undone."""
+"""Reads and writes at computed positions: sampling of images and volumes, and unpooling."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def grid_sampler(
 def grid_sampler_2d(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """Sample as PyTorch's decomposition, which decides by the size of an image that is reflected at its centres."""
+    """Sample as PyTorch's decomposition does, which branches on the size if an image is reflected at pixel centres."""
     is_free = not all(isinstance(extent, int) for extent in input.shape[2:])
     if padding_mode == _REFLECTION and align_corners and is_free and interpolation_mode in (_BILINEAR, _NEAREST):
         beyond = (grid + 1).abs() % 4  # an image goes from -1 to 1, and its mirror image from 1 to 3
@@ -47,9 +47,9 @@ def grid_sampler_2d(
 def grid_sampler_3d(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """Sample [n, c, d, h, w] at the places of [n, d', h', w', 3], whose last axis counts w first."""
+    """Sample [n, c, d, h, w] at positions [n, d', h', w', 3] in the order (w, h, d)."""
     if interpolation_mode not in (_BILINEAR, _NEAREST):
-        raise Refusal("PyTorch samples volumes by bilinear or nearest alone")
+        raise Refusal("PyTorch samples volumes only by bilinear or nearest")
     extents = input.shape[2:]
     places = [_place(grid[..., 2 - axis], extent, padding_mode, align_corners) for axis, extent in enumerate(extents)]
     if interpolation_mode == _NEAREST:
@@ -64,7 +64,7 @@ def grid_sampler_3d(
 
 
 def _place(x: Tensor, extent: Any, padding_mode: int, align_corners: bool) -> Tensor:
-    """Return places in elements: -1 is the first element and 1 the last, or the outer edges of both."""
+    """Return positions in units of elements: -1 is the first element and 1 the last, or their outer edges."""
     place: Tensor = (x + 1) / 2 * (extent - 1) if align_corners else ((x + 1) * extent - 1) / 2
     if padding_mode == _ZEROS:
         return place
@@ -74,7 +74,7 @@ def _place(x: Tensor, extent: Any, padding_mode: int, align_corners: bool) -> Te
 
 
 def _reflected(place: Tensor, extent: Any, align_corners: bool) -> Tensor:
-    """Return places mirrored at the first and last element, or at the outer edges of both."""
+    """Return positions mirrored at the first and last element, or at their outer edges."""
     low = 0.0 if align_corners else -0.5
     span = extent - 1 if align_corners else extent
     size = torch.full((), span, dtype=place.dtype)
@@ -86,10 +86,10 @@ def _reflected(place: Tensor, extent: Any, align_corners: bool) -> Tensor:
 
 
 def _read(input: Tensor, at: Sequence[Tensor], extents: Sequence[Any]) -> Tensor:
-    """Return the elements of [n, c, d, h, w] at whole places [n, d', h', w'], 0 for those outside."""
+    """Return the elements of [n, c, d, h, w] at integer positions [n, d', h', w'], 0 outside the volume."""
     inside = [(place >= 0) & (place < extent) for place, extent in zip(at, extents, strict=True)]
     count = math.prod(extents)
-    # floats of few elements are exact, and NNEF 1.0 multiplies no integers
+    # float32 indices of so few elements are exact, and NNEF 1.0 cannot multiply integers
     dtype = torch.float32 if isinstance(count, int) and count < _EXACT else torch.int64
     depth, height, width = (torch.where(here, place, 0).to(dtype) for here, place in zip(inside, at, strict=True))
     flat = ((depth * extents[1] + height) * extents[2] + width).to(torch.int64).reshape(input.shape[0], 1, -1)

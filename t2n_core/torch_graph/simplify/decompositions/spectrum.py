@@ -1,6 +1,6 @@
 """Singular values and eigenvalues by one-sided Jacobi rotations.
 
-Vectors are not given (None): their signs are LAPACK's accident, and no other algorithm has the same.
+Vectors are not returned (None): their signs are arbitrary in LAPACK, and no other algorithm has the same.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from t2n_core.torch_graph.stand_ins.loops import least, loop
 
 
 def orthogonal_columns(a: Tensor, rows: int) -> Tensor:
-    """`a` times a rotation that makes the first `rows` rows of its columns orthogonal to one another."""
+    """Return `a` times a rotation that makes its columns orthogonal to each other in the first `rows` rows."""
     found: Tensor = loop("orthogonal", a, rows)
     return found
 
@@ -27,7 +27,7 @@ def singular_values(a: Tensor) -> Tensor:
 
 
 def _is_wide(a: Tensor) -> bool:
-    """Return whether a matrix is known to have more columns than rows: the other ones may be none, or zero."""
+    """Return whether a matrix is known to have more columns than rows."""
     return statically_known_true(a.shape[-2] < a.shape[-1])
 
 
@@ -41,7 +41,7 @@ def _linalg_svd(
 @decomposition("aten::_linalg_eigh")
 def _linalg_eigh(A: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple[Tensor, None]:
     a = _symmetric(A, UPLO)
-    # all eigenvalues of a + shift I are positive, and so its singular values
+    # all eigenvalues of a + shift I are positive, so they are its singular values
     shift = a.square().sum((-2, -1), keepdim=True).sqrt()
     positive = a + shift * torch.eye(a.shape[-1], dtype=a.dtype)
     return singular_values(positive).flip(-1) - shift[..., 0], None

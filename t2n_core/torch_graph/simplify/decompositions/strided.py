@@ -1,4 +1,4 @@
-"""Views by strides, and other sizes, of tensors that lie in memory as their shape says."""
+"""Views by strides, and resized views, of contiguous tensors."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from t2n_core.torch_graph.simplify.decompositions import Refusal, decomposition
 
 
 def positions(self: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None) -> Tensor:
-    """Return the numbers of the elements in the flattened tensor. Raises Refusal where they are not all in it."""
+    """Return the indices of the elements in the flattened tensor. Raises Refusal if some are outside."""
     if not all(isinstance(n, int) for n in stride):
         raise Refusal("a view by strides that depend on a dynamic size is not supported")
     if not self.is_contiguous() or self.storage_offset() != 0:
-        raise Refusal("a view by strides reads the memory under a tensor that is a view itself")
+        raise Refusal("a view by strides reads the memory of a tensor that is itself a view")
     found = torch.tensor(offset or 0)
     for count, step in zip(size, stride, strict=True):
         found = found.unsqueeze(-1) + torch.arange(count) * step
@@ -42,14 +42,14 @@ def as_strided_scatter(
 
 @decomposition("aten::resize")
 def resize(self: Tensor, size: Sequence[int], memory_format: Any = None) -> Tensor:
-    """Return the first elements as they lie in memory; a growing tensor would have some that nobody wrote."""
+    """Return the first elements in memory order; a growing tensor would have uninitialised elements."""
     if not self.is_contiguous() or self.storage_offset() != 0 or memory_format not in (None, torch.contiguous_format):
-        raise Refusal("a view that is resized takes its elements as they lie in memory")
+        raise Refusal("a resized view takes its elements in memory order")
     count, known = math.prod(size), self.numel()
     if not isinstance(count, int) or not isinstance(known, int):
-        raise Refusal("whether a tensor grows where it is resized depends on the sizes: take a slice of it")
+        raise Refusal("whether resize_ makes a tensor larger depends on the sizes: take a slice of it")
     if count > known:
-        raise Refusal("a tensor that grows has elements that depend on the numbers in its memory")
+        raise Refusal("a tensor that grows has uninitialised elements")
     return self.reshape(-1)[:count].reshape(list(size))
 
 

@@ -12,13 +12,13 @@ from t2n_core.torch_graph.stand_ins.loops import loop
 
 
 def cholesky_factor(a: Tensor) -> tuple[Tensor, Tensor]:
-    """(lower factor, pivots); reads the lower triangle only."""
+    """Return (lower factor, pivots); reads the lower triangle only."""
     factor, pivots = loop("cholesky", a)
     return factor.tril(), pivots
 
 
 def solve_triangle(a: Tensor, b: Tensor, upper: bool, unit: bool = False) -> Tensor:
-    """x with a x = b, of which the other triangle is not read; equal batches."""
+    """Return x with a x = b for equal batches; the other triangle of `a` is not read."""
     found: Tensor = loop("solve", a, b, upper, unit)
     return found
 
@@ -30,9 +30,9 @@ def broadcast(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def solve_batch(solve: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor) -> Tensor:
-    """Return `solve(a, b)`, which takes equal batches, for batches that broadcast.
+    """Return `solve(a, b)` for batches that broadcast; `solve` takes equal batches.
 
-    The right sides of a single matrix are solved as columns of one right side, so that the matrix is not repeated.
+    Several right-hand sides of a single matrix are solved as columns of one, so that the matrix is not repeated.
     """
     is_single = all(isinstance(size, int) and size == 1 for size in a.shape[:-2])
     if not is_single or a.dim() > b.dim() or b.dim() == 2:
@@ -43,7 +43,7 @@ def solve_batch(solve: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor)
 
 
 def solve_matrix(a: Tensor, b: Tensor, upper: bool, unit: bool = False) -> Tensor:
-    """x with a x = b for a triangular a; batches broadcast."""
+    """Return x with a x = b for a triangular a; batches broadcast."""
     return solve_batch(lambda a, b: solve_triangle(a, b, upper, unit), a, b)
 
 

@@ -12,29 +12,29 @@ from torch import Tensor
 from t2n_core.torch_graph.simplify.decompositions import Refusal, decomposition
 
 UNROLLED = 64
-"""Most steps that are written; more would make thousands of statements."""
+"""Most steps that are written; more would make thousands of operations."""
 SWEEPS = 6
-"""Each squares what is left of the off-diagonal part; random matrices of float32 are done after 5."""
+"""Each sweep squares the off-diagonal part; random float32 matrices converge after 5."""
 WIDEST = 16
-"""Most columns that are rotated, since the steps are as many as their pairs."""
+"""Most columns that are rotated, since every pair of columns is one step."""
 _Step: TypeAlias = "Tensor | tuple[Tensor, Tensor | None]"
-"""One step of a factor: the last row if no reflection follows, else a finished column and the row right of its head."""
+"""One step of a factor: the last row if no reflection follows, otherwise a finished column and the row right of it."""
 
 
 def steps(size: Any, most: int = UNROLLED) -> int:
     """Return a number of steps. Raises Refusal if it varies or there are too many."""
     if not isinstance(size, int):
-        raise Refusal("a factor of matrices needs a fixed size, since the target has no loops")
+        raise Refusal("a matrix factorisation needs a fixed size, since the target has no loops")
     if size > most:
         raise Refusal(
-            f"a factor of matrices is unrolled, since the target has no loops: {size} steps are beyond {most}"
+            f"a matrix factorisation is unrolled, since the target has no loops: {size} steps are beyond {most}"
         )
     return size
 
 
 @decomposition("t2n_loops::cholesky")
 def cholesky(a: Tensor) -> tuple[Tensor, Tensor]:
-    """A pivot that is not positive leaves NaN after it."""
+    """Return the Cholesky factor and its pivots; after a pivot that is not positive, elements are NaN."""
     columns, pivots = [], []
     for j in range(steps(a.shape[-1])):
         pivot = a[..., :1, :1]
@@ -48,7 +48,7 @@ def cholesky(a: Tensor) -> tuple[Tensor, Tensor]:
 
 @decomposition("t2n_loops::solve")
 def solve(a: Tensor, b: Tensor, upper: bool, unit: bool) -> Tensor:
-    """Row by row, the last one first if `a` is upper."""
+    """Solve row by row, from the last one if `a` is upper."""
     if upper:
         return solve(a.flip((-2, -1)), b.flip(-2), False, unit).flip(-2)
     rows: list[Tensor] = []
@@ -62,7 +62,7 @@ def solve(a: Tensor, b: Tensor, upper: bool, unit: bool) -> Tensor:
 
 @decomposition("t2n_loops::lu")
 def lu(a: Tensor) -> tuple[Tensor, Tensor]:
-    """Exchange rows so that the greatest number of a column is its head; then eliminate."""
+    """Exchange rows so that the largest element of each column is the pivot, then eliminate."""
     rows, columns = steps(a.shape[-2]), steps(a.shape[-1])
     numbers, pivots = torch.arange(rows).expand(a.shape[:-1]), []
     for j in range(min(rows, columns)):
@@ -87,7 +87,7 @@ def lu(a: Tensor) -> tuple[Tensor, Tensor]:
 
 @decomposition("t2n_loops::order")
 def order(pivots: Tensor, rows: int) -> Tensor:
-    """Exchange the numbers of the rows."""
+    """Return the order of the rows after the exchanges."""
     numbers = torch.arange(steps(rows)).expand(*pivots.shape[:-1], rows)
     found = numbers
     for j in range(steps(pivots.shape[-1])):
@@ -98,7 +98,7 @@ def order(pivots: Tensor, rows: int) -> Tensor:
 
 @decomposition("t2n_loops::reflections")
 def reflections(a: Tensor) -> tuple[Tensor, Tensor]:
-    """Reflect each column to its diagonal, and all columns right of it."""
+    """Reflect each column onto its diagonal element, and all columns right of it."""
     rows, columns = steps(a.shape[-2]), steps(a.shape[-1])
     done: list[_Step] = []
     scales = []
@@ -106,7 +106,7 @@ def reflections(a: Tensor) -> tuple[Tensor, Tensor]:
         head, tail = a[..., :1, :1], a[..., 1:, :1]
         if k == rows - 1:
             scales.append(torch.zeros_like(head[..., 0]))
-            done.append(F.pad(a, (k, 0, 0, 0)))  # the last row is as it is
+            done.append(F.pad(a, (k, 0, 0, 0)))  # the last row needs no reflection
             break
         size = tail.square().sum(-2, keepdim=True)
         length = (head.square() + size).sqrt()
@@ -145,7 +145,7 @@ def _assembled(done: Sequence[_Step], rows: int, columns: int) -> Tensor:
 
 @decomposition("t2n_loops::reflect")
 def reflect(packed: Tensor, scales: Tensor, other: Tensor, transpose: bool) -> Tensor:
-    """Apply one reflection after the other: the last one first, unless Q is transposed."""
+    """Apply the reflections one by one, from the last, or from the first if Q is transposed."""
     below, count = torch.arange(packed.shape[-2]).unsqueeze(-1), steps(scales.shape[-1])
     for k in range(count) if transpose else reversed(range(count)):
         vector = torch.where(below > k, packed[..., :, k : k + 1], (below == k).to(packed.dtype))

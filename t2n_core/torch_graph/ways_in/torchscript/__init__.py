@@ -1,1 +1,1 @@
-"""Models as TorchScript: scripts, their numbers, and traces."""
+"""Models as TorchScript: scripts, their operators on Python values, and traces."""

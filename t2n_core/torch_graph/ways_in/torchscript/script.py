@@ -1,7 +1,7 @@
-"""A TorchScript graph, step by step: a module that torch.export can capture, from a scripted or traced model.
+"""Interpret a TorchScript graph: a scripted or traced model as a module that torch.export can capture.
 
-Every `aten` node is called as the PyTorch operator it names; what is no tensor is computed in Python (sizes stay
-symbolic, control flow is followed); weights keep their names, and nodes their module and source line.
+Every `aten` node calls the PyTorch operator it names; values other than tensors are computed in Python (sizes stay
+symbolic, control flow is executed); weights keep their names, and nodes their module and source line.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TRACED = re.compile(r"(?P<file>\S[^\n]*?)\((?P<line>\d+)\): (?P<function>\S+)")
 _SCRIPTED = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>\S+))?')
 _NUMBER = (int, float, torch.SymInt, torch.SymFloat)
 _SMALL = 64
-"""Elements. Integers that the model made of Python numbers are made anew, so that capture may know them."""
+"""Elements. Small integer constants are created again from Python numbers, so that capture knows their values."""
 
 
 class ScriptCall(torch.nn.Module):
@@ -39,7 +39,7 @@ class ScriptCall(torch.nn.Module):
         fn_name: str = "forward",
         arguments: Callable[[Sequence[torch.Tensor]], Sequence[Any]] = tuple,
     ) -> None:
-        """Take a method of a script; `arguments` turns tensors into the arguments of the method.
+        """Wrap a method of a script; `arguments` turns tensors into the arguments of the method.
 
         Raises CaptureError for a script of torch.ao's quantised layers, whose weights are packed objects.
         """
@@ -71,7 +71,7 @@ class ScriptCall(torch.nn.Module):
         return self.results.flat(result)
 
     def _weight(self, path: str) -> Any:
-        """Return the parameter or buffer of that name: capture has put its own tensors in their places."""
+        """Return the parameter or buffer of that name, which capture replaces by its own tensor."""
         found: Any = self.get_submodule(ROOT)
         for part in without_root(path).split("."):
             found = getattr(found, part, None)
@@ -79,7 +79,7 @@ class ScriptCall(torch.nn.Module):
 
 
 class _Path:
-    """A module of the script, and where it is."""
+    """A module of the script, and its path."""
 
     def __init__(self, module: Any, path: str) -> None:
         self.module, self.path = module, path
@@ -88,7 +88,7 @@ class _Path:
         found, path = getattr(self.module, name), f"{self.path}.{name}" if self.path else name
         if isinstance(found, torch.Tensor):
             if found.dim() == 0 and not found.is_floating_point() and not found.is_complex():
-                return found.item()  # a setting of the model: what becomes of it must be known
+                return found.item()  # a setting of the model, whose value must be known
             known = weight(path)
             return found if known is None else known
         return _Path(found, path) if isinstance(found, torch.jit.ScriptModule | ScriptObject) else found
@@ -143,7 +143,7 @@ class _Run:
         if any(isinstance(a, _NUMBER) for a in given) and kind.startswith("aten::"):
             given = [
                 a.item() if type(a) is torch.Tensor and a.dim() == 0 else a for a in given
-            ]  # a number of the trace
+            ]  # a number in the trace
         tensors = any(_holds_tensor(a) for a in given)
         name = kind.removeprefix("aten::").removeprefix("prim::")
         lists = bool(given) and isinstance(given[0], list | dict) and name in _OF_LISTS
@@ -163,10 +163,10 @@ class _Run:
 
 
 def _operator(schema: str, given: list[Any]) -> Any:
-    """Call the torch operator of a schema; numbers may stand where it wants tensors."""
+    """Call the torch operator of a schema; numbers may be passed for tensors."""
     found = _SCHEMA.match(schema)
     if found is None:
-        raise CaptureError(f"`{schema}` is no schema of an operator")
+        raise CaptureError(f"`{schema}` is not the schema of an operator")
     namespace, name, overload = found.groups()
     packet: Any = find_packet(f"{namespace}::{name}")
     if packet is None:
@@ -193,7 +193,7 @@ def _convolution(
     input: torch.Tensor, weight: torch.Tensor, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int, *_: Any,
 ) -> Any:  # fmt: skip
-    """Compute a convolution of a trace, which has one name for all, under the name that torch.export gives it."""
+    """Compute a convolution of a trace, which has one operator for all, by the operator that torch.export uses."""
     rank = weight.dim() - 2
     if transposed:
         last: Any = getattr(torch, f"conv_transpose{rank}d")

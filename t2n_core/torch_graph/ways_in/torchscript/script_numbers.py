@@ -1,4 +1,4 @@
-"""Compute TorchScript's operators on numbers, lists and strings in Python, so that sizes stay symbolic."""
+"""Evaluate TorchScript's operators on numbers, lists and strings in Python, so that sizes stay symbolic."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ _DTYPES = (
     torch.complex32, torch.complex64, torch.complex128, torch.bool, torch.qint8, torch.quint8, torch.qint32,
     torch.bfloat16,
 )  # fmt: skip
-"""Each at its place in c10::ScalarType, which TorchScript has in place of a dtype."""
+"""Dtypes in the order of c10::ScalarType, whose integers TorchScript uses for dtypes."""
 _MEMORY_FORMATS = (
     torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d,
 )  # fmt: skip
-"""Each at its place in c10::MemoryFormat."""
+"""Memory formats in the order of c10::MemoryFormat."""
 _INTEGERS: dict[Any, int] = {**{dtype: place for place, dtype in enumerate(_DTYPES)}, torch.strided: 0}
 
 
 def as_integer(value: Any) -> Any:
-    """Return the integer that TorchScript has for a dtype or a layout; anything else as it is.
+    """Return TorchScript's integer for a dtype or a layout; anything else as it is.
 
-    Raises CaptureError for a dtype or layout that no engine has.
+    Raises CaptureError for a dtype or layout that no engine supports.
     """
     if not isinstance(value, torch.dtype | torch.layout):
         return value
     if value not in _INTEGERS:
-        raise CaptureError(f"the script looks at {value}, which archives do not have")
+        raise CaptureError(f"the script reads {value}, which archives do not support")
     return _INTEGERS[value]
 
 
-def _added(a: Any, b: Any, alpha: Any = 1) -> Any:
+def _add(a: Any, b: Any, alpha: Any = 1) -> Any:
     return a + (b if alpha == 1 else alpha * b)
 
 
-def _subtracted(a: Any, b: Any, alpha: Any = 1) -> Any:
+def _subtract(a: Any, b: Any, alpha: Any = 1) -> Any:
     return a - (b if alpha == 1 else alpha * b)
 
 
-def _divided(a: Any, b: Any, rounding_mode: str | None = None) -> Any:
+def _divide(a: Any, b: Any, rounding_mode: str | None = None) -> Any:
     if rounding_mode is None:
         return a / b
     if rounding_mode == "floor":
@@ -56,24 +56,24 @@ def _divided(a: Any, b: Any, rounding_mode: str | None = None) -> Any:
     return _torch.sym_int(a / b) if isinstance(a, torch.SymInt) else int(a / b)
 
 
-def _converted(number: Any, dtype: Any, *_: Any) -> Any:
+def _convert(number: Any, dtype: Any, *_: Any) -> Any:
     if not isinstance(dtype, int):
         return number  # to another device
     if dtype == as_integer(torch.bool):
         return bool(number)
-    return _real(number) if _DTYPES[dtype].is_floating_point else _whole(number)
+    return _real(number) if _DTYPES[dtype].is_floating_point else _to_int(number)
 
 
 def tensor_of(data: Any, dtype: Any = None, *_: Any) -> torch.Tensor:
-    """Return the tensor of a number or of nested lists of them: the operator itself cannot be called from Python."""
+    """Return a tensor of a number or of nested lists of numbers; the operator itself cannot be called from Python."""
     return torch.tensor(data, dtype=_DTYPES[dtype] if isinstance(dtype, int) else dtype)
 
 
-def _sliced(items: Any, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+def _slice(items: Any, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
     return items[start:end:step]
 
 
-def _whole(number: Any) -> Any:
+def _to_int(number: Any) -> Any:
     return _torch.sym_int(number) if isinstance(number, torch.SymFloat) else number if _is_size(number) else int(number)
 
 
@@ -96,18 +96,18 @@ def _set_item(items: Any, key: Any, item: Any) -> Any:
 
 
 CALCULATE: dict[str, Callable[..., Any]] = {
-    "add": _added, "sub": _subtracted, "rsub": lambda a, b, alpha=1: _subtracted(b, a, alpha), "mul": operator.mul,
-    "div": _divided, "true_divide": operator.truediv, "floordiv": operator.floordiv, "floor_divide": operator.floordiv,
+    "add": _add, "sub": _subtract, "rsub": lambda a, b, alpha=1: _subtract(b, a, alpha), "mul": operator.mul,
+    "div": _divide, "true_divide": operator.truediv, "floordiv": operator.floordiv, "floor_divide": operator.floordiv,
     "remainder": operator.mod, "neg": operator.neg, "pow": operator.pow, "abs": abs,
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "__and__": operator.and_, "__or__": operator.or_, "__not__": operator.not_, "__xor__": operator.xor,
     "__is__": lambda a, b: a is b, "__isnot__": lambda a, b: a is not b, "__contains__": operator.contains,
     "logical_and": lambda a, b: bool(a) and bool(b), "logical_or": lambda a, b: bool(a) or bool(b),
-    "to": _converted, "Int": _whole, "IntImplicit": _whole, "Float": _real, "FloatImplicit": _real, "Bool": bool,
-    "ScalarImplicit": lambda n: n, "floor": lambda n: _whole(_torch.sym_int(n)) if _is_size(n) else math.floor(n),
+    "to": _convert, "Int": _to_int, "IntImplicit": _to_int, "Float": _real, "FloatImplicit": _real, "Bool": bool,
+    "ScalarImplicit": lambda n: n, "floor": lambda n: _to_int(_torch.sym_int(n)) if _is_size(n) else math.floor(n),
     "ceil": math.ceil, "round": round, "sqrt": math.sqrt, "log": math.log, "exp": math.exp,
     "len": len, "__getitem__": lambda items, key: items[key], "append": _append, "_set_item": _set_item,
-    "slice": _sliced, "list": list, "copy": lambda items: items.copy(), "keys": lambda d: list(d.keys()),
+    "slice": _slice, "list": list, "copy": lambda items: items.copy(), "keys": lambda d: list(d.keys()),
     "values": lambda d: list(d.values()), "items": lambda d: list(d.items()), "get": lambda d, *a: d.get(*a),
     "extend": lambda a, b: a.extend(b), "insert": lambda a, i, x: a.insert(i, x), "pop": lambda a, *i: a.pop(*i),
     "reverse": lambda a: a.reverse(), "clear": lambda a: a.clear(),
@@ -146,4 +146,4 @@ OF_TENSORS: dict[str, Callable[..., Any]] = {
     "prim::tolist": lambda t, *_: t.tolist(),
     "prim::data": lambda t: t.detach(),
 }  # fmt: skip
-"""Questions about a tensor whose answer is no tensor."""
+"""Properties of a tensor that are not tensors."""

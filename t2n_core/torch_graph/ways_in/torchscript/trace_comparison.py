@@ -1,4 +1,4 @@
-"""Compare traces of one model at several sizes: where they differ, a trace holds for the sizes of its inputs only."""
+"""Compare traces of one model at several sizes: where they differ, a trace is valid only for its own sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from t2n_core.torch_graph.ways_in.torchscript.script import origin_of
 from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision, frozen_size
 
 _NEAR_DECISIONS = 8
-"""Further sizes, those next to the numbers that the model's code decides by."""
+"""Number of further sizes, next to the integers that the model's code compares with."""
 
 
 def frozen_sizes(
@@ -27,10 +27,10 @@ def frozen_sizes(
     frozen: Sequence[FrozenDecision],
     decisions: Sequence[Numbers] = (),
 ) -> list[FrozenDecision]:
-    """Return a warning for each further line that a trace at other sizes writes down otherwise.
+    """Return a warning for each further line that differs in a trace at other sizes.
 
-    `sizes` are those of the trace, `decisions` the numbers of `compared_numbers`; `trace_at` raises where the model
-    does not run at a size.
+    `sizes` are those of the trace, `decisions` the integers of `compared_numbers`; `trace_at` raises if the model does
+    not run at a size.
     """
     found: dict[str, FrozenDecision] = {}
 
@@ -54,7 +54,7 @@ def frozen_sizes(
         alone = [{name: n} for n in dict.fromkeys(others_of_one) if n != size]
         for others in filter(is_within, alone):
             compare_at(others)
-    if len(sizes) > 1:  # what one size decides may show only where another one is large too
+    if len(sizes) > 1:  # a decision on one size may have an effect only if another one is large, too
         together = [{name: scale * size + more for name, size in sizes.items()} for scale, more in ((8, 5), (64, 3))]
         for others in filter(is_within, together):
             compare_at(others)
@@ -65,9 +65,9 @@ def frozen_sizes(
 
 
 def differing_lines(one: torch.jit.ScriptModule, other: torch.jit.ScriptModule) -> list[str]:
-    """Return the lines of the model at which two traces do not hold the same operators with the same constants.
+    """Return the lines of the model at which two traces differ in operators or constants.
 
-    The first operator that only one of them has is the last one that is compared.
+    The comparison stops at the first operator that only one of them has.
     """
     return list(dict.fromkeys(_differences(*(_nodes(script) for script in (one, other)))))
 
@@ -97,7 +97,7 @@ def _differences(one: Sequence[Any], other: Sequence[Any]) -> Iterator[str]:
         for place, (x, _) in enumerate(inputs):
             is_key = a.kind() == MODULE_CALL and place == 2
             if x.debugName() in constants and not _same(*constants[x.debugName()], is_key):
-                yield origin_of(a)[1] or lines[x.debugName()]  # a list has no line of its own
+                yield origin_of(a)[1] or lines[x.debugName()]  # a list has no source line
 
 
 def _same(one: Any, other: Any, is_key: bool) -> bool:

@@ -1,4 +1,4 @@
-"""capture="trace": torch.jit.trace runs the model once and writes down what it does; Python's decisions are frozen."""
+"""capture="trace": torch.jit.trace runs the model once and records its operators; Python control flow is frozen."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from t2n_core.torch_graph.ways_in.calls import FlatCall
 
 
 class FrozenDecision(UserWarning):
-    """The model decides something in Python that the archive will always decide as on the example inputs."""
+    """The model has Python control flow that the archive always executes as for the example inputs."""
 
 
-def traced(
+def trace_call(
     call: FlatCall, tensors: Sequence[torch.Tensor], modes: Sequence[TorchFunctionMode]
 ) -> tuple[torch.jit.ScriptModule, list[FrozenDecision]]:
-    """Return the call as TorchScript, and what is to be warned of: each line where Python reads a tensor's number."""
+    """Return the call as TorchScript, and a warning for each line where Python reads a value of a tensor."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", TracerWarning)
@@ -35,7 +35,7 @@ def traced(
 
 
 def frozen_size(line: str, sizes: Mapping[str, int]) -> FrozenDecision:
-    """Return what is to be warned of for a line that a trace writes down in another way at other sizes."""
+    """Return the warning for a line that a trace at other sizes records differently."""
     names = " and ".join(f"`{name}`" for name in sizes)
     return FrozenDecision(
         f"{line or 'the model'} depends on the size{'s' * (len(sizes) > 1)} {names} in a way that a trace cannot "
@@ -47,15 +47,15 @@ def _decisions(seen: Iterable[warnings.WarningMessage]) -> list[FrozenDecision]:
     lines = ((w.filename, w.lineno) for w in seen if issubclass(w.category, TracerWarning) and _is_own(w.filename))
     return [
         FrozenDecision(
-            f"{file}:{line}: `{linecache.getline(file, line).strip()}` reads a number out of a tensor; the archive "
-            "always takes that of the example inputs"
+            f"{file}:{line}: `{linecache.getline(file, line).strip()}` reads a value of a tensor; the archive "
+            "always uses that of the example inputs"
         )
         for file, line in dict.fromkeys(lines)
     ]
 
 
 def _is_own(file: str) -> bool:
-    """Return whether a file is not PyTorch's own: its layers only check their arguments."""
+    """Return whether a file is not PyTorch's; PyTorch's layers only check their arguments."""
     return not file.startswith(_TORCH)
 
 

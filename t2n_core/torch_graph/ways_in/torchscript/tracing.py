@@ -1,4 +1,4 @@
-"""Trace a model at the sizes of its example, and compare the trace with those of other sizes."""
+"""Trace a model at the sizes of its example, and compare the trace with traces at other sizes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from t2n_core.errors import CaptureError, InputError
 from t2n_core.nnef.sizes.ranges import SizeRange
 from t2n_core.torch_graph.capture.containers import preserve_containers
 from t2n_core.torch_graph.proofs.compared_numbers import compared_numbers
-from t2n_core.torch_graph.sizes.capture_sizes import Axes, example_sizes, resized
-from t2n_core.torch_graph.sizes.refusals import located, refusal_to_trace
+from t2n_core.torch_graph.sizes.capture_sizes import Axes, example_sizes, resize_example
+from t2n_core.torch_graph.sizes.refusals import refusal_to_trace, with_source_line
 from t2n_core.torch_graph.ways_in.calls import FlatCall
 from t2n_core.torch_graph.ways_in.inputs import ModelInputs
 from t2n_core.torch_graph.ways_in.sources import Source
 from t2n_core.torch_graph.ways_in.torchscript.trace_comparison import frozen_sizes
-from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision, traced
+from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision, trace_call
 
 _LARGEST = 1 << 22
 """Most elements of the inputs of a trace that is compared."""
@@ -26,7 +26,7 @@ _LARGEST = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class Tracing:
-    """A model, its example and its dynamic axes, to be traced with any tensors of these axes."""
+    """A model, its example and its dynamic axes, for traces with any tensors of these axes."""
 
     source: Source
     inputs: ModelInputs
@@ -38,27 +38,27 @@ class Tracing:
     ) -> tuple[torch.jit.ScriptModule, list[FrozenDecision]]:
         """Return a trace with these tensors, and a warning for each line that reads an element.
 
-        `call` is traced in place of a new one, and then holds the structure of the results. Raises CaptureError.
+        `call` is traced instead of a new one, and then holds the structure of the results. Raises CaptureError.
         """
         try:
             with preserve_containers(self.source.module):
-                return traced(call or FlatCall(self.source, self.inputs), tensors, self.modes)
+                return trace_call(call or FlatCall(self.source, self.inputs), tensors, self.modes)
         except CaptureError as refused:
-            raise located(refused) from refused.__cause__
+            raise with_source_line(refused) from refused.__cause__
         except Exception as cause:
             raise refusal_to_trace(cause, self.source.name) from cause
 
     def trace_and_compare(
         self, tensors: Sequence[torch.Tensor], call: FlatCall, declared: SizeRange
     ) -> tuple[torch.jit.ScriptModule, list[FrozenDecision]]:
-        """Return a trace as `trace` does, with further warnings for lines that traces at other sizes write otherwise.
+        """Return a trace as `trace` does, with further warnings for lines that differ in traces at other sizes.
 
         Raises CaptureError.
         """
         script, frozen = self.trace(tensors, call)
 
         def trace_at(sizes: Mapping[str, int]) -> torch.jit.ScriptModule:
-            others = resized(self.axes, self.inputs.names, tensors, sizes)
+            others = resize_example(self.axes, self.inputs.names, tensors, sizes)
             if sum(tensor.numel() for tensor in others) > _LARGEST:
                 raise InputError(f"inputs of {sizes} are too large for a further trace")
             return self.trace(others)[0]

@@ -63,6 +63,6 @@ def test_a_name_that_is_used_in_another_way_too_is_left_alone() -> None:
     def method(x: Any) -> Any:
         return int(x.int())
 
-    assert python_calls._called(both.__code__) >= {"float", "isinstance"}
-    assert "int" not in python_calls._called(both.__code__)
-    assert "int" not in python_calls._called(method.__code__)
+    assert python_calls._called_globals(both.__code__) >= {"float", "isinstance"}
+    assert "int" not in python_calls._called_globals(both.__code__)
+    assert "int" not in python_calls._called_globals(method.__code__)

@@ -125,8 +125,8 @@ class Ruled(nn.Module):
 
 
 RULED = {
-    "epsilon": {"clamp_min": "epsilon 1e-12", "div": "reads what an epsilon bounds"},
-    "large": {"mul": "numbers of", "sum": "numbers of", "tanh": "numbers of"},
+    "epsilon": {"clamp_min": "epsilon 1e-12", "div": "reads a value that an epsilon bounds"},
+    "large": {"mul": "values of", "sum": "values of", "tanh": "values of"},
     "small": {"mul": "results below"},
     "plain": {},
 }

@@ -18,9 +18,9 @@ from t2n_core.torch_graph.sizes.capture_sizes import (
     Limits,
     capture_sizes,
     example_sizes,
-    fitted,
+    fit_example,
     freeing_sizes,
-    resized,
+    resize_example,
 )
 from t2n_core.torch_graph.sizes.declared_axes import AxisSize
 from t2n_core.torch_graph.ways_in.torchscript.traces import FrozenDecision
@@ -86,7 +86,7 @@ def test_resized_tensors_repeat_what_they_hold() -> None:
     axes = {"x": {0: "B", 1: "T"}, "mask": {0: "T", 1: "T"}, "past": {1: "P"}}
     x, mask = torch.tensor([[[4, 7]]]), torch.ones(1, 1, dtype=torch.bool)
     given = [x, mask, torch.zeros(2, 0, 3), torch.randn(1, 2)]
-    one, two, past, same = resized(plain(axes), ["x", "mask", "past", "y"], given, {"B": 3, "T": 5, "P": 7})
+    one, two, past, same = resize_example(plain(axes), ["x", "mask", "past", "y"], given, {"B": 3, "T": 5, "P": 7})
     assert torch.equal(one, x.expand(3, 5, 2))
     assert one.is_contiguous()
     assert two.shape == (5, 5)
@@ -99,11 +99,11 @@ def test_resized_tensors_repeat_what_they_hold() -> None:
 def test_resized_floats_are_varied_unless_they_are_a_mask() -> None:
     axes = {"x": {0: "B"}, "mask": {0: "B"}}
     x, mask = torch.randn(2, 5), torch.tensor([[0.0, float("-inf")]] * 2)
-    wider, masks = resized(plain(axes), ["x", "mask"], [x, mask], {"B": 5})
+    wider, masks = resize_example(plain(axes), ["x", "mask"], [x, mask], {"B": 5})
     assert torch.equal(wider[:2], x)
     assert len(wider.unique(dim=0)) == 5
     assert torch.equal(masks, mask[:1].expand(5, 2))
-    (narrow, _) = resized(plain(axes), ["x", "mask"], [x, mask], {"B": 1})
+    (narrow, _) = resize_example(plain(axes), ["x", "mask"], [x, mask], {"B": 1})
     assert torch.equal(narrow, x[:1])
 
 
@@ -222,7 +222,7 @@ def test_the_error_is_that_of_the_example() -> None:
     def fails(x: Tensor, start: Tensor) -> Tensor:
         return x * int(x.sum())
 
-    with pytest.raises(CaptureError, match="numbers in a tensor"):
+    with pytest.raises(CaptureError, match="values in a tensor"):
         capture(fails, torch.randn(1, 9, 4))
 
 
@@ -244,15 +244,15 @@ def test_fitted_tensors_are_valid_at_smaller_sizes_and_have_spread() -> None:
     def takes_indices(given: Sequence[torch.Tensor]) -> bool:
         return bool(given[1].max() < given[0].shape[1])
 
-    found = fitted(axes, ["x", "places"], [x, places], {"T": 4}, takes_indices)
+    found = fit_example(axes, ["x", "places"], [x, places], {"T": 4}, takes_indices)
     assert found[1].tolist() == [3, 0, 3]
     assert float(found[0].std()) > 0.5
 
     def takes_lengths(given: Sequence[torch.Tensor]) -> bool:
         return int(given[1].max()) == given[0].shape[1] and not bool(given[0].any())
 
-    zeros, cut = fitted(axes, ["x", "lengths"], [x, lengths], {"T": 4}, takes_lengths)
+    zeros, cut = fit_example(axes, ["x", "lengths"], [x, lengths], {"T": 4}, takes_lengths)
     assert cut.tolist() == [4, 1]
     assert not zeros.any(), "the model takes nothing but zeros"
-    same = fitted(axes, ["x", "places"], [x, places], {"T": 4}, lambda _: False)
+    same = fit_example(axes, ["x", "places"], [x, places], {"T": 4}, lambda _: False)
     assert same[1] is places

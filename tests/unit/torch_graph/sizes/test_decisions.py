@@ -65,8 +65,8 @@ def as_number(x: Tensor) -> Tensor:
         (known_view, "aten::view"),
         (known_reshape, "aten::"),
         (weight_over_time, "aten::linear"),
-        (python_loop, "Python code that looks at a size"),
-        (as_number, "Python code that looks at a size"),
+        (python_loop, "Python code that reads a size"),
+        (as_number, "Python code that reads a size"),
     ],
 )
 def test_capture_names_the_operator_and_the_line(function: Callable[[Tensor], Tensor], operator: str) -> None:

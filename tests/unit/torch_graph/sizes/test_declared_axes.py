@@ -70,7 +70,7 @@ def test_an_empty_example_allows_empty_axes() -> None:
         ({"x": {1: "T"}, "y": {1: "T"}}, "T = 8 in axis 1 of `x` and T = 17 in axis 1 of `y`"),
         ({"x": {1: T}, "y": {1: 4 * T + 1}}, "T = 8 in axis 1 of `x` and T = 4 in axis 1 of `y`"),
         ({"x": {1: "T", -2: "S"}}, "axis 1 of `x` is given twice"),
-        ({"x": {1: 8}}, "8 is no size"),
+        ({"x": {1: 8}}, "8 is not a size"),
         ({"x": {1: SizeFrom("P", -1)}}, "no axis has a size of -1, the least of P"),
         ({"x": {1: SizeFrom("P", 9)}}, "P = 8 in axis 1 of `x`, outside of its range P >= 9"),
         ({"x": {1: SizeFrom("P"), 2: Dim("P", min=2)}}, "P has different bounds in"),

@@ -7,7 +7,7 @@ import sympy
 from t2n_core.errors import Origin
 from t2n_core.nnef.sizes.dims import FloorDiv, symbol
 from t2n_core.nnef.sizes.ranges import SizeRange
-from t2n_core.torch_graph.sizes.narrowing import SizeDecision, narrowed
+from t2n_core.torch_graph.sizes.narrowing import SizeDecision, narrow_range
 
 B, T = symbol("B"), symbol("T")
 HERE = Origin("a line of the model")
@@ -20,7 +20,7 @@ def test_decisions_that_need_no_proof_come_before_those_on_several_sizes() -> No
         SizeDecision(sympy.Ge(T, 60, evaluate=False), HERE, required=True),
     ]
     asked = []
-    sizes, causes, dropped = narrowed(
+    sizes, causes, dropped = narrow_range(
         SizeRange.of(["B", "T"]), decisions, {"B": 2, "T": 97}, lambda region, _: bool(asked.append(region))
     )
     assert str(sizes) == "B >= 1, T >= 60"

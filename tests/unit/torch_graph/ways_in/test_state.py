@@ -66,7 +66,7 @@ def test_a_cache_that_is_changed_in_place_is_inputs_and_outputs() -> None:
     source = stateful(Reader(), (x, cache), "past_key_values")
     inputs = bind_inputs(source, (x, cache))
     assert inputs.names == ("x", "in_cache_key_0", "in_cache_key_1")
-    found = source.run(*inputs.replaced(inputs.tensors))
+    found = source.run(*inputs.arguments_with(inputs.tensors))
     assert list(found) == ["output", "out_cache_key_0", "out_cache_key_1"]
     expected = [torch.cat([layer.keys, x], dim=1) for layer in cache.layers]
     assert torch.equal(found["out_cache_key_0"], expected[0])
@@ -79,7 +79,7 @@ def test_the_numbers_of_a_call_are_in_its_objects_and_not_those_of_the_example()
     x, cache = torch.randn(2, 4, 3), rows(5)
     source = stateful(Reader(), (x, cache), "past_key_values")
     inputs = bind_inputs(source, (x, cache))
-    args, kwargs = inputs.replaced([x, torch.zeros(2, 7, 3)])
+    args, kwargs = inputs.arguments_with([x, torch.zeros(2, 7, 3)])
     assert torch.allclose(source.run(args, kwargs)["output"], x.sum(1))
 
 
@@ -105,7 +105,7 @@ def test_a_next_state_in_the_result_is_named_by_its_place() -> None:
     source = stateful(Recurrent(), (x, hx), {"hx": 1})
     inputs = bind_inputs(source, (x, hx))
     assert inputs.names == ("x", "in_hx_0", "in_hx_1")
-    assert list(source.run(*inputs.replaced(inputs.tensors))) == ["output", "out_hx_0", "out_hx_1"]
+    assert list(source.run(*inputs.arguments_with(inputs.tensors))) == ["output", "out_hx_0", "out_hx_1"]
     assert source.state is not None
     assert not any(one.growing for one in source.state.tensors)
 
@@ -121,7 +121,7 @@ def test_arguments_stay_as_they_were_passed() -> None:
         source = with_state(source_of(Optional()), args, kwargs, "cache")
         inputs = bind_inputs(source, args, kwargs)
         assert inputs.names == ("x", "in_cache_0")
-        assert torch.equal(source.run(*inputs.replaced(inputs.tensors))["y"], x * 2.0)
+        assert torch.equal(source.run(*inputs.arguments_with(inputs.tensors))["y"], x * 2.0)
 
 
 def test_one_tensor_in_two_places_is_two_inputs() -> None:
@@ -145,7 +145,7 @@ def test_what_a_call_leaves_as_it_is_has_no_output() -> None:
     source = stateful(Decoder(), (x, cache), ["cache"])
     inputs = bind_inputs(source, (x, cache))
     assert inputs.names == ("x", "in_cache_own", "in_cache_encoded")
-    assert list(source.run(*inputs.replaced(inputs.tensors))) == ["output", "out_cache_own"]
+    assert list(source.run(*inputs.arguments_with(inputs.tensors))) == ["output", "out_cache_own"]
 
 
 def test_a_tensor_that_is_written_into_is_not_kept() -> None:
@@ -157,7 +157,7 @@ def test_a_tensor_that_is_written_into_is_not_kept() -> None:
     x, ring = torch.randn(2), torch.zeros(5)
     source = stateful(Ring(), (x, ring), "ring")
     inputs = bind_inputs(source, (x, ring))
-    assert torch.equal(source.run(*inputs.replaced(inputs.tensors))["out_ring"][:2], x)
+    assert torch.equal(source.run(*inputs.arguments_with(inputs.tensors))["out_ring"][:2], x)
     assert not ring.any(), "the user's tensor has changed"
 
 
@@ -179,7 +179,7 @@ def test_a_number_of_python_that_a_call_changes_is_refused() -> None:
 
     cache = Counted(torch.randn(2, 5, 3))
     cache.seen = 5
-    with pytest.raises(InputError, match=r"changes seen of the state `past_key_values`, which is no tensor"):
+    with pytest.raises(InputError, match=r"changes seen of the state `past_key_values`, which is not a tensor"):
         stateful(Counting(), (torch.randn(2, 4, 3), cache), "past_key_values")
 
 

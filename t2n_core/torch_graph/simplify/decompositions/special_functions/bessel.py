@@ -1,4 +1,4 @@
-"""Bessel and Airy functions, in float64: a series near zero, and beyond it what is left of the asymptotic form."""
+"""Bessel and Airy functions, in float64: a series near zero, and one of the asymptotic form's slow part beyond."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _ModifiedI:
 
 
 class _ModifiedK:
-    """exp(x) K(order, x) for x > 0: near zero K is a smooth function, a logarithm times I, and for order 1 a pole."""
+    """exp(x) K(order, x) for x > 0: near zero, a smooth function plus a logarithm times I, and a pole for order 1."""
 
     def __init__(self, order: int, i: _ModifiedI) -> None:
         self.order, self.i = order, i

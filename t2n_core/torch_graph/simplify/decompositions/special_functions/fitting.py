@@ -1,4 +1,4 @@
-"""Smooth functions of one variable as Chebyshev series, fitted to mpmath's values when first asked for."""
+"""Smooth functions of one variable as Chebyshev series, fitted to mpmath's values on first use."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from torch import Tensor
 
 _DIGITS = 40
-"""Decimal digits of the values that a series is fitted to; leading terms that cancel use up some of them."""
+"""Decimal digits of the values that a series is fitted to; some are lost to cancellation of leading terms."""
 
 
 class Series:
-    """`function` on [low, high]; `function` takes and gives mpmath numbers and is smooth on the whole interval.
+    """Chebyshev series of `function` on [low, high]; it takes and returns mpmath numbers and is smooth there.
 
-    A degree of 16 to 30 gives 1e-10 where the functions of this package are cut in two.
+    A degree of 16 to 30 is accurate to 1e-10 on the intervals of this package's functions.
     """
 
     def __init__(self, function: Callable[[Any], Any], low: float, high: float, degree: int) -> None:
@@ -39,7 +39,7 @@ class Series:
         return self._coefficients
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Clenshaw's sum. What lies outside of the interval gets the value at its end; the caller selects."""
+        """Evaluate the series (Clenshaw). Outside the interval the result is the value at its end."""
         t = (x.clamp(self.low, self.high) * 2 - (self.low + self.high)) / (self.high - self.low)
         twice = 2 * t
         last, before = t * 0, t * 0

@@ -31,7 +31,7 @@ def _hurwitz(power: int, x: Tensor) -> Tensor:
 
 
 def _cotangent_derivative(order: int) -> list[int]:
-    """Return the derivative's coefficients in powers of c = cot(t): each step multiplies dP/dc by -(1 + c²)."""
+    """Return the derivative's coefficients in powers of c = cot(t): each order multiplies dP/dc by -(1 + c²)."""
     polynomial = [0, 1]
     for _ in range(order):
         slope = [k * a for k, a in enumerate(polynomial)][1:]
@@ -44,11 +44,11 @@ def polygamma(n: int, self: Tensor) -> Tensor:
     if n == 0:
         return torch.digamma(self)
     if n > _MOST:
-        raise Refusal(f"polygamma of order {n} is beyond {_MOST}, from where float64 overflows on the way")
+        raise Refusal(f"polygamma of order {n} is beyond {_MOST}, where intermediate results overflow in float64")
     x = wide(self)
     negative = x < 0
     right = (-1.0) ** (n + 1) * math.factorial(n) * _hurwitz(n + 1, torch.where(negative, 1 - x, x))
-    turn = math.pi * (x - x.round())  # exact near whole numbers, where the cotangent is large
+    turn = math.pi * (x - x.round())  # exact near integers, where the cotangent is large
     cotangent = turn.cos() / turn.sin()
     bent = torch.zeros_like(x)
     for coefficient in reversed(_cotangent_derivative(n)):

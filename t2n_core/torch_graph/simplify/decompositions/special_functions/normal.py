@@ -13,7 +13,7 @@ from t2n_core.torch_graph.simplify.decompositions.special_functions.bessel impor
 from t2n_core.torch_graph.simplify.decompositions.special_functions.fitting import Series
 
 _TAIL = 0.025
-"""Probability from which the quantile is a function of its logarithm."""
+"""Probability below which the quantile is computed from the logarithm of the probability."""
 _FAR = 40.0
 """sqrt(-2 log p) of the smallest float64."""
 

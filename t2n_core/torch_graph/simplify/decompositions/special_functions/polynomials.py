@@ -1,4 +1,4 @@
-"""Chebyshev's polynomials of an order that is a tensor: closed forms, in float64."""
+"""Chebyshev polynomials whose order is a tensor: closed forms, in float64."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _register(letter: str, polynomial: Callable[[Tensor, Tensor], Tensor], shift
 def _dtype(v: Operand) -> torch.dtype:
     if isinstance(v, Tensor) and v.is_floating_point():
         return v.dtype
-    # a number or an integer tensor takes part as the smallest float, and wins where there is no other
+    # an integer tensor counts as the default dtype, a Python number as one that any other operand widens
     return torch.get_default_dtype() if isinstance(v, Tensor) else torch.float16
 
 
